@@ -1,0 +1,52 @@
+"""Statistical disclosure control: protect microdata, measure risk and utility, compare methods at equal risk.
+
+The front door. Everything a script needs has its name here; each is loaded on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from sfumato.version import __version__
+
+if TYPE_CHECKING:
+    from sfumato.compare.recipe import Recipe, Step
+    from sfumato.core.release import Release
+    from sfumato.data.evidence import Scenario
+    from sfumato.data.schema import Column, Kind, Role, Schema
+    from sfumato.data.table import Table
+    from sfumato.front import assess, compare, protect, read
+
+#: Where each public name lives.
+_HOMES = {
+    "Column": "sfumato.data.schema",
+    "Kind": "sfumato.data.schema",
+    "Recipe": "sfumato.compare.recipe",
+    "Release": "sfumato.core.release",
+    "Role": "sfumato.data.schema",
+    "Scenario": "sfumato.data.evidence",
+    "Schema": "sfumato.data.schema",
+    "Step": "sfumato.compare.recipe",
+    "Table": "sfumato.data.table",
+    "assess": "sfumato.front",
+    "compare": "sfumato.front",
+    "protect": "sfumato.front",
+    "read": "sfumato.front",
+}
+
+__all__ = [
+    "Column", "Kind", "Recipe", "Release", "Role", "Scenario", "Schema", "Step", "Table", "__version__",
+    "assess", "compare", "protect", "read",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use, so that ``import sfumato`` stays light."""
+    if name not in _HOMES:
+        raise AttributeError(f"module `sfumato` has no attribute `{name}`")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

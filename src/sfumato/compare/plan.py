@@ -1,0 +1,256 @@
+"""A plan: data, schema, scenarios, recipe, requirements and outputs in one TOML file that reruns."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar
+
+import tomli_w
+
+from sfumato.compare.recipe import Recipe
+from sfumato.compare.requirement import Requirement
+from sfumato.data.evidence import Scenario
+from sfumato.data.schema import Role, Schema
+from sfumato.errors import PlanError, ReadError, SfumatoError, UnknownNameError
+
+T = TypeVar("T")
+
+_PLAN_WORDS = {
+    "data", "columns", "rules", "related", "scenarios", "resources", "steps", "requirements", "output",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file the plan uses, with its fingerprint so that another file of the same name is noticed."""
+
+    path: str
+    holds: Literal["table", "hierarchy"] = "table"
+    sha256: str = ""
+
+    def check(self, folder: Path) -> Path:
+        """The file's place, once it is there and is the file the plan was written for."""
+        place = folder / self.path
+        if not place.is_file():
+            raise ReadError(f"`{self.path}` must be a file, got: none there", hint=f"looked in {folder}")
+        if self.sha256 and fingerprint(place) != self.sha256:
+            raise ReadError(
+                f"`{self.path}` must be the file the plan was written for, got: other contents",
+                hint="correct its `sha256` in the plan if the change is meant",
+            )
+        return place
+
+
+def fingerprint(path: Path) -> str:
+    """SHA-256 of a file's contents."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@dataclass(frozen=True)
+class Output:
+    """What is written: the release, its report, which columns stay behind, and in which order records stand."""
+
+    path: str = ""
+    report: str = ""
+    drop: tuple[str, ...] = ()
+    shuffle: bool = True
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a release needs to be made again."""
+
+    data: Source | None = None
+    schema: Schema | None = None
+    scenarios: tuple[Scenario, ...] = (Scenario(),)
+    resources: Mapping[str, Source] = field(default_factory=dict)
+    recipe: Recipe = field(default_factory=Recipe)
+    requirements: tuple[Requirement, ...] = ()
+    output: Output = field(default_factory=Output)
+    folder: Path = field(default=Path(), compare=False)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a plan, gathering every fault in it."""
+        try:
+            said = tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise ReadError(
+                f"the plan `{path}` must be a file, got: none there",
+                hint="`sfumato inspect FILE --plan PLAN` writes one",
+            ) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise ReadError(
+                f"the plan `{path}` must be a readable text file, got: {type(error).__name__}"
+            ) from None
+        except tomllib.TOMLDecodeError as error:
+            raise PlanError(f"the plan `{path}` must be TOML, got: {error}") from None
+        return cls.from_dict(said, folder=path.parent)
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any], *, folder: Path = Path()) -> Self:
+        """Make a plan of what a TOML file says."""
+        faults = [
+            f"{e.message} ({e.hint})"
+            for e in (
+                UnknownNameError.of("part of a plan", key, _PLAN_WORDS)
+                for key in said
+                if key not in _PLAN_WORDS
+            )
+        ]
+        read = _Gatherer(faults)
+        schema_part = {key: said[key] for key in ("columns", "rules", "related") if key in said}
+        plan = {
+            "data": read(lambda: _source("data", said["data"])) if "data" in said else None,
+            "schema": read(lambda: Schema.from_dict(schema_part)) if schema_part else None,
+            "scenarios": tuple(read.each(Scenario.from_dict, said.get("scenarios", ()))) or (Scenario(),),
+            "resources": {
+                name: source
+                for name, part in said.get("resources", {}).items()
+                if (source := read(lambda name=name, part=part: _source(f"resource `{name}`", part)))
+                is not None
+            },
+            "recipe": read(lambda: Recipe.from_list(said.get("steps", ()))) or Recipe(),
+            "requirements": tuple(read.each(Requirement.parse, said.get("requirements", ()))),
+            "output": read(lambda: _record(Output, "output", said.get("output", {}))) or Output(),
+        }
+        if isinstance(plan["schema"], Schema):
+            faults += _cross_faults(plan)
+        if faults:
+            raise PlanError.gather("the plan", faults)
+        return cls(**plan, folder=folder)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say the plan as its TOML file does."""
+        said: dict[str, Any] = {}
+        if self.data:
+            said["data"] = _plain(self.data)
+        schema = self.schema.to_dict() if self.schema else {}
+        for key in ("rules", "related"):  # TOML wants plain values before tables
+            if key in schema:
+                said[key] = schema[key]
+        if self.requirements:
+            said["requirements"] = [str(requirement) for requirement in self.requirements]
+        if "columns" in schema:
+            said["columns"] = schema["columns"]
+        if self.scenarios != (Scenario(),):
+            said["scenarios"] = [scenario.to_dict() for scenario in self.scenarios]
+        if self.resources:
+            said["resources"] = {name: _plain(source) for name, source in self.resources.items()}
+        if self.recipe.steps:
+            said["steps"] = self.recipe.to_list()
+        output = _plain(self.output)
+        return {**said, "output": output} if output else said
+
+    def to_toml(self) -> str:
+        """Write the plan as a person would read it."""
+        return tomli_w.dumps(self.to_dict())
+
+    def warnings(self) -> list[str]:
+        """What is allowed but should be known."""
+        return self.recipe.warnings(self.schema) if self.schema else []
+
+    def blockers(self) -> list[str]:
+        """Why nothing may be released under this plan yet."""
+        if self.schema is None:
+            return ["the plan must declare the columns, got: none"]
+        kept = [name for name in self.schema.names if name not in self.output.drop]
+        undecided = [name for name in self.schema.undecided() if name in kept]
+        named = [name for name in self.schema.with_role(Role.IDENTIFIER) if name in kept]
+        blockers = []
+        if undecided:
+            blockers.append(f"every released column must have a role, got none for: {_ticked(undecided)}")
+        if named:
+            blockers.append(
+                f"no identifier may be released, got: {_ticked(named)} (put it in `drop` of [output])"
+            )
+        return blockers
+
+
+class _Gatherer:
+    """Reads parts of a plan, noting what is wrong with each and going on."""
+
+    def __init__(self, faults: list[str]) -> None:
+        self.faults = faults
+
+    def __call__(self, make: Callable[[], T]) -> T | None:
+        try:
+            return make()
+        except PlanError as error:
+            self.faults += error.faults or [str(error).replace("\n\nhint:", " —")]
+        except SfumatoError as error:
+            self.faults.append(str(error).replace("\n\nhint:", " —"))
+        return None
+
+    def each(self, make: Callable[[Any], T], parts: Any) -> Iterator[T]:
+        for part in parts:
+            made = self(lambda part=part: make(part))  # type: ignore[misc]
+            if made is not None:
+                yield made
+
+
+def _source(what: str, said: Mapping[str, Any]) -> Source:
+    source = _record(Source, what, said)
+    if source.holds not in {"table", "hierarchy"}:
+        raise PlanError(f"`holds` of {what} must be table or hierarchy, got: `{source.holds}`")
+    return source
+
+
+def _record(cls: type[T], what: str, said: Mapping[str, Any]) -> T:
+    """Make a plain record of the plan, checking its words and their types."""
+    known = {item.name: item for item in fields(cls)}  # type: ignore[arg-type]
+    faults = []
+    for key, value in said.items():
+        if key not in known:
+            faults.append(f"{what}: " + UnknownNameError.of("setting", key, known).message)
+            continue
+        listed = key == "drop"
+        expected: tuple[type, ...] = (list, tuple) if listed else (bool,) if key == "shuffle" else (str,)
+        if not isinstance(value, expected):
+            word = "a list" if listed else "true or false" if key == "shuffle" else "a text"
+            faults.append(f"{what}: `{key}` must be {word}, got: {type(value).__name__}")
+    if "path" in known and cls is Source and "path" not in said:
+        faults.append(f"{what} must name its `path`")
+    if faults:
+        raise PlanError.gather(what, faults)
+    return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in said.items()})
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    default = {item.name: item.default for item in fields(record)}
+    said = {key: getattr(record, key) for key in default if getattr(record, key) != default[key]}
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in said.items()}
+
+
+def _cross_faults(plan: Mapping[str, Any]) -> list[str]:
+    """What the parts of a plan say that does not fit together."""
+    schema: Schema = plan["schema"]
+    faults = plan["recipe"].faults(schema)
+    for scenario in plan["scenarios"]:
+        faults += [
+            f"scenario `{scenario.name}` names a column that is not declared: `{name}`"
+            for name in scenario.columns
+            if name not in schema
+        ]
+        if scenario.external and scenario.external not in plan["resources"]:
+            faults.append(
+                f"scenario `{scenario.name}` names a resource that is not declared: `{scenario.external}`"
+            )
+    faults += [
+        f"`drop` names a column that is not declared: `{n}`" for n in plan["output"].drop if n not in schema
+    ]
+    for column in schema.columns:
+        if column.hierarchy and column.hierarchy not in plan["resources"]:
+            faults.append(
+                f"column `{column.name}` names a hierarchy that is not declared: `{column.hierarchy}`"
+            )
+    return faults
+
+
+def _ticked(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

@@ -1,0 +1,294 @@
+"""A recipe: which methods, on which columns, within which strata — and how to follow it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sfumato.core import registry
+from sfumato.core.method import Method
+from sfumato.core.params import PerColumn, listed
+from sfumato.core.release import Provenance, Release
+from sfumato.core.run import Run, Stopwatch
+from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Role, Schema
+from sfumato.data.table import Table
+from sfumato.errors import DataError, PlanError, SfumatoError, UnknownNameError
+
+_STEP_WORDS = {"method", "columns", "within", "together", "parameters"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One method on some columns.
+
+    ``columns`` are names, or words such as ``@key`` and ``@continuous`` that stand for all columns of a
+    role or kind (empty: the keys the method can take, or everything it can take when no column is a key).
+    ``within`` names columns whose combinations are protected apart from each other; ``together`` names
+    the column (a household number) whose records share one value and are treated as one.
+    """
+
+    method: Method
+    columns: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
+    together: str = ""
+
+    def resolve(self, schema: Schema) -> tuple[str, ...]:
+        """The columns this step protects in a table of this schema."""
+        if not self.columns:
+            able = [c.name for c in schema.columns if c.kind in self.method.kinds]
+            keys = [name for name in able if schema[name].role is Role.KEY]
+            return tuple(keys or [name for name in able if schema[name].role not in STRUCTURAL_ROLES])
+        chosen: dict[str, None] = {}
+        for word in self.columns:
+            chosen.update(dict.fromkeys(_named(word, schema, self.method)))
+        return tuple(chosen)
+
+    def faults(self, schema: Schema) -> Iterator[str]:
+        """What is wrong with this step for a table of this schema, found without running it."""
+        try:
+            columns = self.resolve(schema)
+        except UnknownNameError as error:
+            yield f"{error.message} ({error.hint})"
+            return
+        if not columns:
+            kinds = " or ".join(sorted(self.method.kinds))
+            yield f"{self.method.name} must find a {kinds} column to protect, got: none"
+        wrong = [name for name in columns if schema[name].kind not in self.method.kinds]
+        if wrong:
+            have = ", ".join(f"`{name}` ({schema[name].kind})" for name in wrong)
+            yield f"{self.method.name} must be given {' or '.join(sorted(self.method.kinds))} columns, got: {have}"
+        others = (*self.within, *([self.together] if self.together else []))
+        for name in others:
+            if name not in schema:
+                yield f"{self.method.name}: there is no column `{name}`"
+        both = sorted(set(columns) & set(others))
+        if both:
+            yield f"{self.method.name}: a column cannot be protected and group the records: {listed(both)}"
+        for declared in self.method.parameters():
+            value = getattr(self.method, declared.name)
+            if isinstance(value, PerColumn):
+                for name in value.columns:
+                    if name not in columns:
+                        yield f"`{declared.name}` of {self.method.name} names a column it does not protect: `{name}`"
+
+    def warnings(self, schema: Schema) -> Iterator[str]:
+        """What is allowed but should be known."""
+        columns = set(self.resolve(schema))
+        for group in schema.related:
+            inside, outside = sorted(columns & set(group)), sorted(set(group) - columns)
+            if inside and outside:
+                yield (
+                    f"{listed(inside)} and {listed(outside)} tell the same story, but {self.method.name} "
+                    f"protects only {listed(inside)}"
+                )
+
+    def apply(self, table: Table, run: Run) -> Release:
+        """Protect the table."""
+        watch = Stopwatch()
+        columns = self.resolve(table.schema)
+        faults = list(self.faults(table.schema))
+        if faults:
+            raise PlanError.gather(f"the step {self.method.name}", faults)
+        aimed = table.aimed_at(columns)
+        if self.together:
+            release = _protect_together(self, aimed, run)
+        else:
+            release = _protect_within(self, aimed, run)
+        taken = Provenance(
+            method=self.method.name,
+            parameters=self.method.to_dict(),
+            columns=columns,
+            within=self.within,
+            together=self.together,
+            seconds=watch.seconds,
+        )
+        tables = {name: each.aimed_at(()) for name, each in release.tables.items()}
+        return replace(release, tables=tables, provenance=(taken,))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say the step as the plan does."""
+        said: dict[str, Any] = {"method": self.method.name}
+        for word in ("columns", "within"):
+            if getattr(self, word):
+                said[word] = list(getattr(self, word))
+        if self.together:
+            said["together"] = self.together
+        parameters = self.method.to_dict()
+        return {**said, "parameters": parameters} if parameters else said
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any]) -> Self:
+        """Read the plan's table for a step."""
+        unknown = [key for key in said if key not in _STEP_WORDS]
+        if unknown:
+            raise UnknownNameError.of("setting of a step", unknown[0], _STEP_WORDS)
+        if "method" not in said:
+            raise PlanError("a step must name its `method`, got: none")
+        method = registry.method(said["method"]).from_dict(said.get("parameters", {}))
+        return cls(
+            method=method,
+            columns=tuple(said.get("columns", ())),
+            within=tuple(said.get("within", ())),
+            together=said.get("together", ""),
+        )
+
+
+def _named(word: str, schema: Schema, method: Method) -> tuple[str, ...]:
+    if not word.startswith("@"):
+        return (schema[word].name,)
+    words = {*Kind, *Role}
+    if word[1:] not in words:
+        raise UnknownNameError.of("group of columns", word, {f"@{each}" for each in words})
+    group = word[1:]
+    return tuple(
+        column.name
+        for column in schema.columns
+        if group in {column.role, column.kind} and column.kind in method.kinds
+    )
+
+
+def _protect_within(step: Step, table: Table, run: Run) -> Release:
+    if not step.within:
+        return step.method.apply(table, run)
+    pieces = [
+        (rows, step.method.apply(table.take(rows), run.at("stratum", label)))
+        for label, rows in _strata(table, step.within)
+    ]
+    if not pieces:
+        return step.method.apply(table, run)
+    return _stitched(pieces, keep_order=not step.method.changes_records)
+
+
+def _strata(table: Table, within: Sequence[str]) -> Iterator[tuple[bytes, npt.NDArray[np.int64]]]:
+    """Yield each combination of values as a label for its stream of chance, with its records."""
+    indexed = table.frame.select(within).with_row_index("__row")
+    for values, part in indexed.group_by(within, maintain_order=True):
+        label = hashlib.blake2b(json.dumps([str(value) for value in values]).encode(), digest_size=16)
+        yield label.digest(), part["__row"].to_numpy().astype(np.int64)
+
+
+def _stitched(pieces: Sequence[tuple[npt.NDArray[np.int64], Release]], *, keep_order: bool) -> Release:
+    tables = [release.table for _, release in pieces]
+    frame = pl.concat([table.frame for table in tables], how="vertical_relaxed")
+    merged = replace(tables[0], frame=frame, schema=tables[-1].schema)
+    rows = classes = None
+    if all(release.source_rows is not None for _, release in pieces):
+        rows = np.concatenate([own[release.source_rows] for own, release in pieces])
+    if all(release.classes is not None for _, release in pieces):
+        offsets = np.cumsum(
+            [0, *(int(r.classes.max(initial=-1)) + 1 for _, r in pieces if r.classes is not None)]
+        )
+        classes = np.concatenate(
+            [
+                r.classes + offset
+                for (_, r), offset in zip(pieces, offsets, strict=False)
+                if r.classes is not None
+            ]
+        )
+    whole = Release.of(merged, source_rows=rows, classes=classes)
+    return reordered(whole, np.argsort(rows, kind="stable")) if keep_order and rows is not None else whole
+
+
+def reordered(release: Release, order: npt.NDArray[np.int64]) -> Release:
+    """Put the records of a release in another order."""
+    return replace(
+        release,
+        tables=Release.of(release.table.take(order)).tables,
+        source_rows=None if release.source_rows is None else release.source_rows[order],
+        classes=None if release.classes is None else release.classes[order],
+    )
+
+
+def _protect_together(step: Step, table: Table, run: Run) -> Release:
+    """Protect one record per household, then give every member the household's protected values."""
+    if step.method.changes_records:
+        raise PlanError(
+            f"{step.method.name} must keep the records to treat them `together`, got: it does not"
+        )
+    members = table.frame[step.together].rank("dense").fill_null(0).to_numpy().astype(np.int64)
+    alone = members == 0  # without a household number everyone is their own household
+    members[alone] = members.max(initial=0) + 1 + np.arange(int(alone.sum()))
+    _, first, household = np.unique(members, return_index=True, return_inverse=True)
+    for name in (*table.chosen, *step.within):
+        column = table.frame[name]
+        differs = int((~column.eq_missing(column[pl.Series(first[household], dtype=pl.UInt32)])).sum())
+        if differs:
+            raise DataError(
+                f"`{name}` must be the same for all records of a `{step.together}` to be treated together, "
+                f"got: {differs} records that differ",
+                hint="leave out `together`, or protect this column in a step of its own",
+            )
+    release = _protect_within(step, table.take(first), run)
+    protected = table
+    for name in table.chosen:
+        values = release.table.frame[name][pl.Series(household, dtype=pl.UInt32)]
+        protected = protected.with_values(name, values, column=release.table.schema[name])
+    classes = None if release.classes is None else release.classes[household]
+    return Release.of(protected, source_rows=np.arange(len(table), dtype=np.int64), classes=classes)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Steps, taken one after the other."""
+
+    steps: tuple[Step, ...] = field(default=())
+
+    @classmethod
+    def of(cls, *steps: Step | Method) -> Self:
+        """Make a recipe from steps, or from methods on their usual columns."""
+        return cls(tuple(step if isinstance(step, Step) else Step(step) for step in steps))
+
+    def faults(self, schema: Schema) -> list[str]:
+        """What is wrong with the recipe for a table of this schema."""
+        return [
+            f"step {number}: {fault}"
+            for number, step in enumerate(self.steps, start=1)
+            for fault in step.faults(schema)
+        ]
+
+    def warnings(self, schema: Schema) -> list[str]:
+        """What is allowed but should be known."""
+        return [warning for step in self.steps for warning in step.warnings(schema)]
+
+    def apply(self, table: Table, run: Run) -> Release:
+        """Follow the recipe; chance is keyed by the data, the step and the method, never by order."""
+        faults = self.faults(table.schema)
+        if faults:
+            raise PlanError.gather("the recipe", faults)
+        release = Release.unchanged(table)
+        here = run.at(table.digest)
+        for number, step in enumerate(self.steps):
+            release = release.then(step.apply(release.table, here.at("step", number, step.method.name)))
+        return release
+
+    @property
+    def digest(self) -> str:
+        """A fingerprint of what the recipe says: the same for ``window=50`` and ``window=50.0``."""
+        text = json.dumps(self.to_list(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """Say the steps as the plan does."""
+        return [step.to_dict() for step in self.steps]
+
+    @classmethod
+    def from_list(cls, said: Sequence[Mapping[str, Any]]) -> Self:
+        """Read the plan's steps, gathering the faults of all of them."""
+        steps, faults = [], []
+        for number, each in enumerate(said, start=1):
+            try:
+                steps.append(Step.from_dict(each))
+            except PlanError as error:
+                faults += [f"step {number}: {fault}" for fault in error.faults or (error.message,)]
+            except SfumatoError as error:
+                faults.append(f"step {number}: {error.message}" + (f" ({error.hint})" if error.hint else ""))
+        if faults:
+            raise PlanError.gather("the recipe", faults)
+        return cls(tuple(steps))

@@ -1,0 +1,95 @@
+"""Requirements: what a release must score, written as people say it: ``rank-linkage >= 0.45``."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from sfumato.core import registry
+from sfumato.core.measure import Measure, Score, Status
+from sfumato.errors import PlanError
+
+_COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_FORM = re.compile(
+    r"^\s*(?P<measure>[\w-]+)\s*(\((?P<settings>[^)]*)\))?\s*(?P<sign><=|>=|<|>)\s*(?P<level>[^\s]+)\s*$"
+)
+
+
+def parse_measure(text: str) -> Measure:
+    """Read a measure with its settings: ``earth-movers-distance`` or ``rank-linkage(floor=0.5)``."""
+    name, _, rest = text.strip().partition("(")
+    cls = registry.measure(name.strip())
+    return cls.from_dict(parse_settings(rest.rstrip(") "), cls))
+
+
+def parse_settings(text: str, owner: Any) -> dict[str, Any]:
+    """Read ``window=5, scale=range`` into values of the declared types."""
+    settings: dict[str, Any] = {}
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        key, sign, value = (piece.strip() for piece in part.partition("="))
+        if not sign or not value:
+            raise PlanError(f"a setting of {owner.name} must be written name=value, got: `{part}`")
+        settings[key] = _read_value(value, owner.parameter(key).type)
+    return settings
+
+
+def _read_value(text: str, kind: type) -> Any:
+    if kind is bool:
+        return {"true": True, "false": False}.get(text.lower(), text)
+    if kind in {int, float}:
+        try:
+            return float(text)
+        except ValueError:
+            return text  # the parameter's own check says what it must be
+    return text
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A measure, a comparison and a level."""
+
+    measure: Measure
+    sign: str
+    level: float
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``measure >= number``."""
+        form = _FORM.match(text)
+        try:
+            level = float(form["level"]) if form else None
+        except ValueError:
+            level = None
+        if form is None or level is None:
+            raise PlanError(
+                f"a requirement must be a measure, a comparison and a number, got: `{text}`",
+                hint="write it like `rank-linkage >= 0.45`",
+            )
+        settings = f"({form['settings']})" if form["settings"] else ""
+        return cls(parse_measure(form["measure"] + settings), form["sign"], level)
+
+    def met_by(self, score: Score) -> bool:
+        """Whether a score meets it: only a score that is exact and certain can."""
+        return score.status is Status.OK and _COMPARISONS[self.sign](score.value, self.level)
+
+    def verdict(self, score: Score) -> str:
+        """Say in one line whether it is met, and if not, why."""
+        if self.met_by(score):
+            return f"met: {self.measure.name} is {score.value:.6g}"
+        if score.status is not Status.OK:
+            return f"not met: {self.measure.name} is {score.status}" + (
+                f" ({score.reason})" if score.reason else ""
+            )
+        return f"not met: {self.measure.name} is {score.value:.6g}, must be {self.sign} {self.level:g}"
+
+    def __str__(self) -> str:
+        said = ", ".join(f"{key}={value}" for key, value in self.measure.to_dict().items())
+        return f"{self.measure.name}{f'({said})' if said else ''} {self.sign} {self.level:g}"

@@ -1,0 +1,127 @@
+"""What a measure of risk or utility is, and the score it gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, ClassVar, Literal, final
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core.method import Described
+from sfumato.core.run import Run
+from sfumato.data.evidence import Evidence
+
+Aspect = Literal["risk", "utility"]
+Better = Literal["low", "high"]
+
+
+class Status(StrEnum):
+    """How far a number can be trusted. A gate passes only on ``ok``."""
+
+    OK = "ok"
+    APPROXIMATE = "approximate"
+    NOT_ESTIMABLE = "not-estimable"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number with its doubt and with what guessing would score.
+
+    ``by_record`` follows the original's records and never leaves in a public report.
+    """
+
+    value: float
+    status: Status = Status.OK
+    interval: tuple[float, float] | None = None
+    by_column: Mapping[str, float] = field(default_factory=dict)
+    by_record: npt.NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
+    baseline: float | None = None
+    reason: str = ""
+    details: Mapping[str, float | int | str] = field(default_factory=dict)
+
+    @classmethod
+    def refused(cls, reason: str) -> Score:
+        """Make the score of a measure that does not apply."""
+        return cls(math.nan, status=Status.REFUSED, reason=reason)
+
+    @classmethod
+    def not_estimable(cls, reason: str) -> Score:
+        """Make the score of a measure that applies but cannot be had from these data."""
+        return cls(math.nan, status=Status.NOT_ESTIMABLE, reason=reason)
+
+    def to_dict(self, *, private: bool = False) -> dict[str, Any]:
+        """Say the score for machines; what is known per record only in private."""
+        said: dict[str, Any] = {
+            "value": self.value if math.isfinite(self.value) else None,
+            "status": self.status.value,
+            "interval": list(self.interval) if self.interval else None,
+            "baseline": self.baseline,
+            "by_column": dict(self.by_column),
+            "details": dict(self.details),
+            "reason": self.reason,
+        }
+        if private and self.by_record is not None:
+            said["by_record"] = [v if math.isfinite(v) else None for v in self.by_record.tolist()]
+        return said
+
+
+class Measure(Described):
+    """Gives a score to evidence. Write ``measure``, and ``refuses`` where kinds do not say enough."""
+
+    aspect: ClassVar[Aspect]
+    better: ClassVar[Better]
+    bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    needs_release: ClassVar[bool] = True
+
+    def columns(self, evidence: Evidence) -> tuple[str, ...]:
+        """The columns it looks at: what the intruder knows for a risk, what both tables have for a utility."""
+        names = evidence.known_columns if self.aspect == "risk" else evidence.shared_columns
+        return evidence.of_kinds(names, self.kinds)
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Why this measure does not apply to this evidence; None when it does."""
+        if self.needs_release and evidence.protected is None:
+            return f"{self.name} must be given a release beside the original, got: only the original"
+        if not self.columns(evidence):
+            kinds = " or ".join(sorted(self.kinds))
+            return f"{self.name} must find at least one {kinds} column in both tables, got: none"
+        return None
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:
+        """Score the evidence."""
+        raise NotImplementedError  # abstract: every measure in the registry has its own
+
+    @final
+    def score(self, evidence: Evidence, run: Run) -> Score:
+        """Check, then measure: what the doors and studies call. A NaN is never taken for a number."""
+        reason = self.refuses(evidence)
+        if reason is not None:
+            return Score.refused(reason)
+        run.check()
+        score = self.measure(evidence, run)
+        if math.isnan(score.value) and score.status in {Status.OK, Status.APPROXIMATE}:
+            return replace(
+                score, status=Status.NOT_ESTIMABLE, reason=score.reason or "the result is undefined"
+            )
+        return score
+
+    def is_better(self, first: float, second: float) -> bool:
+        """Whether ``first`` is the better value of the two."""
+        return first < second if self.better == "low" else first > second
+
+    @classmethod
+    def describe(cls) -> dict[str, Any]:
+        """Describe itself for machines and for the docs."""
+        low, high = cls.bounds
+        return {
+            **super().describe(),
+            "aspect": cls.aspect,
+            "better": cls.better,
+            "bounds": [low if math.isfinite(low) else None, high if math.isfinite(high) else None],
+            "needs_release": cls.needs_release,
+        }

@@ -1,0 +1,336 @@
+"""Parameters as data: declared once, beside the thing they steer.
+
+From one ``param(...)`` derive the validation and its message, the command-line option, the web field, the
+docs row, the tuner's range and the test's strategy. Nothing else in the code knows a bound.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from numbers import Integral, Real
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast, dataclass_transform
+
+from sfumato.errors import ParameterError, PlanError, UnknownNameError
+
+T = TypeVar("T")
+Scalar = float | int | bool | str
+Bound = float | int | None
+Holds = Literal["table", "hierarchy"]
+
+
+@dataclass(frozen=True)
+class PerColumn(Generic[T]):
+    """One value for all columns, with exceptions by column name."""
+
+    default: T
+    exceptions: tuple[tuple[str, T], ...] = ()
+
+    def __getitem__(self, column: str) -> T:
+        return dict(self.exceptions).get(column, self.default)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that have a value of their own."""
+        return tuple(name for name, _ in self.exceptions)
+
+    def to_plain(self) -> T | dict[str, T]:
+        """Say it as a plan does: one value, or a table with ``default`` and the exceptions."""
+        return {"default": self.default, **dict(self.exceptions)} if self.exceptions else self.default
+
+
+class Resource(str):
+    """The name of a file in the plan's ``[resources]``: a hierarchy, a population table."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One parameter: everything validation, doors, docs, tuner and tests need to know."""
+
+    name: str
+    type: type
+    default: Any
+    help: str
+    gt: Bound = None
+    ge: Bound = None
+    lt: Bound = None
+    le: Bound = None
+    choices: tuple[str, ...] = ()
+    unit: str = ""
+    symbol: str = ""
+    log: bool = False
+    tune: tuple[float, float] | None = None
+    drive: bool = False
+    per_column: bool = False
+    holds: Holds | None = None
+    optional: bool = False
+    hint: str = ""
+
+    @property
+    def domain(self) -> str:
+        """The values allowed, in words: ``a number above 0 and at most 100``."""
+        words = self._scalar_domain()
+        if self.per_column:
+            words += ", for all columns or by column"
+        return f"{words}, or nothing" if self.optional else words
+
+    def _scalar_domain(self) -> str:
+        if self.holds:
+            return f"the name of a resource that holds a {self.holds}"
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        if self.type is bool:
+            return "true or false"
+        if self.type is str:
+            return "a text"
+        noun = "a whole number" if self.type is int else "a number"
+        limits = [
+            f"{word} {_plain(bound)}"
+            for word, bound in (
+                ("above", self.gt),
+                ("at least", self.ge),
+                ("below", self.lt),
+                ("at most", self.le),
+            )
+            if bound is not None
+        ]
+        return f"{noun} {' and '.join(limits)}" if limits else noun
+
+    def accepts(self, value: object) -> bool:
+        """Whether ``value`` lies in the domain."""
+        try:
+            self.clean(value, owner="")
+        except ParameterError:
+            return False
+        return True
+
+    def clean(self, value: object, *, owner: str) -> Any:
+        """Return ``value`` in the declared type, or raise with the domain in words."""
+        if value is None and self.optional:
+            return None
+        if not self.per_column:
+            return self._scalar(value, owner)
+        if isinstance(value, PerColumn):
+            value = value.to_plain()
+        if not isinstance(value, Mapping):
+            return PerColumn(self._scalar(value, owner))
+        by_column = {name: self._scalar(v, owner) for name, v in value.items()}
+        default = by_column.pop("default", self.default)
+        return PerColumn(default, tuple(sorted(by_column.items())))
+
+    def _scalar(self, value: object, owner: str) -> Any:
+        cleaned = _as_type(value, self.type)
+        if cleaned is None or not self._within(cleaned):
+            whose = f" of {owner}" if owner else ""
+            raise ParameterError(
+                f"`{self.name}`{whose} must be {self.domain}, got: `{value}`", hint=self.hint
+            )
+        return cleaned
+
+    def _within(self, value: Any) -> bool:
+        if self.choices:
+            return value in self.choices
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            return True
+        return (
+            (self.gt is None or value > self.gt)
+            and (self.ge is None or value >= self.ge)
+            and (self.lt is None or value < self.lt)
+            and (self.le is None or value <= self.le)
+        )
+
+    def position(self, value: float) -> float:
+        """Where ``value`` lies on the axis that searches move along."""
+        return math.log(value) if self.log else float(value)
+
+    def at(self, position: float) -> float | int:
+        """The value nearest to a position on the search axis, inside the range worth searching."""
+        value = math.exp(position) if self.log else position
+        low, high = self._range()
+        value = min(max(value, low), high)
+        return round(value) if self.type is int else value
+
+    def grid(self, count: int, *, low: float | None = None, high: float | None = None) -> list[float | int]:
+        """Make up to ``count`` values spread over the range worth searching, lowest first."""
+        bottom, top = self._range()
+        bottom, top = max(bottom, low or bottom), min(top, top if high is None else high)
+        start, end = self.position(bottom), self.position(max(top, bottom))
+        steps = max(count - 1, 1)
+        values = {self.at(start + i * (end - start) / steps) for i in range(count - 1)} | {self.at(end)}
+        return sorted(values)
+
+    def _range(self) -> tuple[float, float]:
+        if self.tune is None:
+            raise ParameterError(f"`{self.name}` must have a range worth searching, got: none declared")
+        return self.tune
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the parameter for machines (``sfumato methods --json``)."""
+        facts = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
+        facts["type"] = self.type.__name__
+        facts["choices"] = list(self.choices)
+        facts["tune"] = list(self.tune) if self.tune else None
+        return {**facts, "domain": self.domain}
+
+
+def _as_type(value: object, kind: type) -> Any:
+    """Convert without loss, or return None: 50 is the float 50.0, 5.0 the integer 5, but 5.5 is neither."""
+    if kind is bool:
+        return value if isinstance(value, bool) else None
+    if kind in {str, Resource}:
+        return kind(value) if isinstance(value, str) else None
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    number = float(value)
+    if not math.isfinite(number):
+        return None
+    if kind is int:
+        return int(value) if isinstance(value, Integral) or number.is_integer() else None
+    return number
+
+
+def _plain(bound: float) -> str:
+    return f"{bound:g}"
+
+
+def param(
+    default: Any,
+    help: str,  # noqa: A002  — the word click, argparse and our docs use
+    *,
+    gt: Bound = None,
+    ge: Bound = None,
+    lt: Bound = None,
+    le: Bound = None,
+    unit: str = "",
+    symbol: str = "",
+    log: bool = False,
+    tune: tuple[float, float] | None = None,
+    drive: bool = False,
+    holds: Holds | None = None,
+    hint: str = "",
+) -> Any:
+    """Declare one parameter of a method or measure; its type is the field's annotation.
+
+    Annotate with ``float``, ``int``, ``bool``, ``str``, ``Literal[...]``, ``PerColumn[float]`` or
+    ``Resource``; add ``| None`` where nothing is a choice. ``drive`` marks the one parameter that a level
+    search moves, within ``tune``.
+    """
+    facts = {
+        "help": help, "gt": gt, "ge": ge, "lt": lt, "le": le, "unit": unit, "symbol": symbol, "log": log,
+        "tune": tune, "drive": drive, "holds": holds, "hint": hint,
+    }  # fmt: skip
+    return dataclasses.field(default=default, metadata={"param": facts})
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(param,))
+class Parameters:
+    """A frozen set of checked parameters: equal, hashable, picklable, and able to say itself."""
+
+    name: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        dataclass(frozen=True, kw_only=True)(cls)
+
+    def __post_init__(self) -> None:
+        for declared in self.parameters():
+            cleaned = declared.clean(getattr(self, declared.name), owner=self.name)
+            object.__setattr__(self, declared.name, cleaned)
+
+    @classmethod
+    def parameters(cls) -> tuple[Param, ...]:
+        """The declared parameters, in order."""
+        return _declared(cls)
+
+    @classmethod
+    def parameter(cls, name: str) -> Param:
+        """One declared parameter by name."""
+        for declared in cls.parameters():
+            if declared.name == name:
+                return declared
+        known = [declared.name for declared in cls.parameters()]
+        raise UnknownNameError.of(f"parameter of {cls.name}", name, known)
+
+    @classmethod
+    def drive(cls) -> Param | None:
+        """The one parameter that level search moves, or None."""
+        return next((declared for declared in cls.parameters() if declared.drive), None)
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any]) -> Self:
+        """Make an instance, gathering every fault among the parameters."""
+        known = {declared.name: declared for declared in cls.parameters()}
+        faults = []
+        for key, value in said.items():
+            try:
+                if key not in known:
+                    raise UnknownNameError.of(f"parameter of {cls.name}", key, known)
+                known[key].clean(value, owner=cls.name)
+            except (ParameterError, UnknownNameError) as error:
+                faults.append(error)
+        if len(faults) == 1:
+            raise faults[0]
+        if faults:
+            raise PlanError.gather(cls.name, [error.message for error in faults])
+        return cls(**said)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say every parameter, so that a plan still means the same when a default changes."""
+        said = {declared.name: getattr(self, declared.name) for declared in self.parameters()}
+        return {
+            key: value.to_plain() if isinstance(value, PerColumn) else value
+            for key, value in said.items()
+            if value is not None
+        }
+
+    def with_drive(self, value: float) -> Self:
+        """Make the same with another value of the drive parameter."""
+        drive = self.drive()
+        if drive is None:
+            raise ParameterError(f"{self.name} must have a parameter to vary, got: none")
+        return dataclasses.replace(cast("Any", self), **{drive.name: value})
+
+
+@cache
+def _declared(cls: type[Parameters]) -> tuple[Param, ...]:
+    hints = typing.get_type_hints(cls)
+    found = []
+    for item in dataclasses.fields(cast("Any", cls)):
+        facts = item.metadata.get("param")
+        if facts is None:
+            raise TypeError(f"{cls.__name__}.{item.name} must be declared with param(...)")
+        kind, more = _read_annotation(hints[item.name])
+        found.append(Param(name=item.name, type=kind, default=item.default, **{**facts, **more}))
+    return tuple(found)
+
+
+def _read_annotation(hint: Any) -> tuple[type, dict[str, Any]]:
+    """Read the type of a field: what it holds, its choices, whether by column, whether optional."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in {typing.Union, types.UnionType}:
+        inner = [argument for argument in arguments if argument is not type(None)]
+        if len(inner) == 1 and len(arguments) == 2:  # noqa: PLR2004  — X | None
+            kind, more = _read_annotation(inner[0])
+            return kind, {**more, "optional": True}
+    if origin is Literal:
+        return str, {"choices": tuple(arguments)}
+    if origin is PerColumn:
+        kind, more = _read_annotation(arguments[0])
+        return kind, {**more, "per_column": True}
+    if hint is Resource:
+        return Resource, {}
+    if hint in {float, int, bool, str}:
+        return hint, {}
+    raise TypeError(f"a parameter must be a scalar, Literal, PerColumn or Resource, got: {hint}")
+
+
+def listed(names: Iterable[str]) -> str:
+    """Write names as a sentence does: `a`, `b`, `c`."""
+    return ", ".join(f"`{name}`" for name in names)

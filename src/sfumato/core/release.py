@@ -1,0 +1,107 @@
+"""What protecting gives: the protected table or tables, where each record comes from, and how it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.table import Table
+from sfumato.errors import DataError
+
+#: The name of the table of a release that has only one.
+MAIN = "release"
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """One step that was taken. It never holds the seed."""
+
+    method: str
+    parameters: Mapping[str, Any]
+    columns: tuple[str, ...]
+    within: tuple[str, ...] = ()
+    together: str = ""
+    seconds: float = field(default=0.0, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the step for the audit trail."""
+        return {
+            "method": self.method,
+            "parameters": dict(self.parameters),
+            "columns": list(self.columns),
+            "within": list(self.within),
+            "together": self.together,
+            "seconds": round(self.seconds, 6),
+        }
+
+
+@dataclass(frozen=True)
+class Release:
+    """A protected table, or several named ones with the ``keys`` that join them.
+
+    ``source_rows[i]`` is the original record that record ``i`` comes from; None when records do not map
+    (synthetic data). ``classes`` are the equivalence classes the last step vouches for.
+    """
+
+    tables: Mapping[str, Table]
+    source_rows: npt.NDArray[np.int64] | None = field(default=None, repr=False)
+    classes: npt.NDArray[np.int64] | None = field(default=None, repr=False)
+    provenance: tuple[Provenance, ...] = ()
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        table: Table,
+        *,
+        source_rows: npt.NDArray[np.int64] | None = None,
+        classes: npt.NDArray[np.int64] | None = None,
+    ) -> Release:
+        """Make a release of one table."""
+        return cls(tables={MAIN: table}, source_rows=source_rows, classes=classes)
+
+    @classmethod
+    def unchanged(cls, table: Table) -> Release:
+        """Make the release that is the original itself."""
+        return cls.of(table, source_rows=np.arange(len(table), dtype=np.int64))
+
+    @property
+    def table(self) -> Table:
+        """The protected table of a release that has only one."""
+        if len(self.tables) != 1:
+            names = ", ".join(self.tables)
+            raise DataError(f"this release must have one table, got: {len(self.tables)} ({names})")
+        return next(iter(self.tables.values()))
+
+    def then(self, later: Release) -> Release:
+        """Compose with a step that started from this release's table.
+
+        The later step's classes hold; those of the earlier one are dropped, since the step may have
+        broken them.
+        """
+        rows = later.source_rows
+        if rows is not None:
+            rows = None if self.source_rows is None else self.source_rows[rows]
+        return replace(later, source_rows=rows, provenance=self.provenance + later.provenance)
+
+    def against(
+        self,
+        original: Table,
+        *,
+        scenario: Scenario | None = None,
+        resources: Mapping[str, Table] | None = None,
+    ) -> Evidence:
+        """Put this release beside its original, as measures want it."""
+        return Evidence(
+            original=original,
+            protected=self.table,
+            source_rows=self.source_rows,
+            classes=self.classes,
+            scenario=scenario or Scenario(),
+            resources=resources or {},
+        )

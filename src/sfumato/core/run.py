@@ -1,0 +1,126 @@
+"""One run: where its chance comes from, whom it tells of its progress, and how it is stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from sfumato.core.params import Resource
+from sfumato.engines.memory import Engine, Memory
+from sfumato.errors import Cancelled, ParameterError, UnknownNameError
+
+A = TypeVar("A")
+
+SEED_BITS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One event: how far a piece of work has come. ``total`` 0 means that nobody knows yet."""
+
+    task: str
+    done: int
+    total: int
+    note: str = ""
+
+
+def quiet(_event: Progress) -> None:
+    """Tell nobody: the library's default."""
+
+
+def never() -> bool:
+    """Never stop: the library's default."""
+    return False
+
+
+@dataclass(frozen=True)
+class Run:
+    """Everything a method or measure may use besides the data.
+
+    ``seed`` is secret: who knows it can undo the noise. It is never shown by ``repr``.
+    """
+
+    seed: int = field(default_factory=lambda: secrets.randbits(SEED_BITS), repr=False)
+    engine: Engine = field(default_factory=Memory)
+    report: Callable[[Progress], None] = quiet
+    stopped: Callable[[], bool] = never
+    resources: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    place: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 2**SEED_BITS:
+            raise ParameterError(f"`seed` must be a whole number from 0 to 2^{SEED_BITS} − 1, got another")
+
+    def at(self, *labels: str | int | bytes) -> Run:
+        """Enter a named place; streams drawn there differ from those of every other place."""
+        return replace(self, place=(*self.place, *(_label(label) for label in labels)))
+
+    def rng(self, *labels: str | int | bytes) -> np.random.Generator:
+        """Give the stream of chance of a named place: the same names give the same numbers.
+
+        Chance is keyed by identity, not by order, so column order, chunks, threads and engines do not
+        change an answer.
+        """
+        names = (*self.place, *(_label(label) for label in labels))
+        state = hashlib.blake2b(digest_size=32)
+        for name in names:  # the length keeps ("ab", "c") apart from ("a", "bc")
+            encoded = name.encode()
+            state.update(len(encoded).to_bytes(8, "little") + encoded)
+        key = np.frombuffer(state.digest(), dtype="<u4")
+        sequence = np.random.SeedSequence(self.seed, spawn_key=tuple(int(word) for word in key))
+        return np.random.Generator(np.random.PCG64DXSM(sequence))
+
+    def check(self) -> None:
+        """Raise if the user asked to stop."""
+        if self.stopped():
+            raise Cancelled("the run was stopped; nothing was written")
+
+    def tell(self, task: str, done: int, total: int, note: str = "") -> None:
+        """Report progress, and stop here if asked to."""
+        self.check()
+        self.report(Progress(task, done, total, note))
+
+    def ticker(self, task: str) -> Callable[[int, int], None]:
+        """Make a callback for loops that know only how far they are."""
+        return lambda done, total: self.tell(task, done, total)
+
+    def track(self, task: str, items: Iterable[A], total: int) -> Iterator[A]:
+        """Go through items, telling of each."""
+        done = 0
+        self.tell(task, done, total)
+        for item in items:
+            yield item
+            done += 1
+            self.tell(task, done, total)
+
+    def resource(self, name: Resource) -> Any:
+        """Look up a resource of the plan by name."""
+        try:
+            return self.resources[str(name)]
+        except KeyError:
+            raise UnknownNameError.of("resource", str(name), self.resources) from None
+
+
+def _label(label: str | int | bytes) -> str:
+    """Say what sort a label is, so that the column "1" and the block 1 are different places."""
+    if isinstance(label, bytes):
+        return f"b:{label.hex()}"
+    return f"i:{label}" if isinstance(label, int) else f"s:{label}"
+
+
+class Stopwatch:
+    """Seconds since it was made."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds so far."""
+        return time.perf_counter() - self._start

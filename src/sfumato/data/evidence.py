@@ -1,0 +1,105 @@
+"""What is known when a release is judged: the original, the release, the intruder, and other tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Role
+from sfumato.data.table import Table
+from sfumato.errors import ParameterError, PlanError, UnknownNameError
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """The intruder: what they know before they see the release.
+
+    ``columns`` they know (empty: the keys, or everything when no column is a key); the ``records`` they
+    hold, as a share of the original; whether they know who is in the file (``membership``); and the name
+    of an ``external`` table they hold instead of the original.
+    """
+
+    name: str = "default"
+    columns: tuple[str, ...] = ()
+    records: float = 1.0
+    membership: bool = True
+    external: str = ""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.records <= 1:
+            raise ParameterError(
+                f"`records` of scenario `{self.name}` must be a share above 0 and at most 1, "
+                f"got: `{self.records}`"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say what is not default, as the plan's table."""
+        default = asdict(type(self)())
+        said = {key: v for key, v in asdict(self).items() if key == "name" or v != default[key]}
+        return {key: list(v) if isinstance(v, tuple) else v for key, v in said.items()}
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any]) -> Self:
+        """Read the plan's table."""
+        known = {item.name for item in fields(cls)}
+        faults = [UnknownNameError.of("setting", key, known).message for key in said if key not in known]
+        if faults:
+            raise PlanError.gather(f"scenario `{said.get('name', 'default')}`", faults)
+        return cls(**{key: tuple(v) if key == "columns" else v for key, v in said.items()})
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All a measure may look at; ``protected`` is absent when the raw file itself is assessed.
+
+    ``source_rows[i]`` is the original record that protected record ``i`` comes from (None when records
+    do not map, as in synthetic data); ``classes`` are equivalence classes a method vouches for.
+    """
+
+    original: Table
+    protected: Table | None = None
+    source_rows: npt.NDArray[np.int64] | None = None
+    classes: npt.NDArray[np.int64] | None = None
+    scenario: Scenario = field(default_factory=Scenario)
+    resources: Mapping[str, Table] = field(default_factory=dict)
+
+    @property
+    def known_columns(self) -> tuple[str, ...]:
+        """The columns the intruder knows and the release still has, sorted by name."""
+        schema = self.original.schema
+        for name in self.scenario.columns:
+            if name not in schema:
+                raise UnknownNameError.of("column", name, schema.names)
+        known = self.scenario.columns or schema.with_role(Role.KEY) or self._about_people()
+        return tuple(sorted(name for name in known if self._released(name)))
+
+    @property
+    def shared_columns(self) -> tuple[str, ...]:
+        """The columns that say something of people and are in both tables, sorted by name."""
+        return tuple(sorted(name for name in self._about_people() if self._released(name)))
+
+    @property
+    def known_table(self) -> Table:
+        """The table the intruder holds: the original, or the external file of the scenario."""
+        if not self.scenario.external:
+            return self.original
+        try:
+            return self.resources[self.scenario.external]
+        except KeyError:
+            raise UnknownNameError.of("resource", self.scenario.external, self.resources) from None
+
+    def of_kinds(self, names: tuple[str, ...], kinds: frozenset[Kind]) -> tuple[str, ...]:
+        """Those of ``names`` whose kind, in both tables, is one of ``kinds``."""
+        tables = [self.original] if self.protected is None else [self.original, self.protected]
+        return tuple(name for name in names if all(table.schema[name].kind in kinds for table in tables))
+
+    def _about_people(self) -> tuple[str, ...]:
+        columns = self.original.schema.columns
+        return tuple(column.name for column in columns if column.role not in STRUCTURAL_ROLES)
+
+    def _released(self, name: str) -> bool:
+        return self.protected is None or name in self.protected.schema

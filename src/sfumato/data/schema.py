@@ -1,0 +1,275 @@
+"""What a table's columns are: their kinds, their roles, and the facts that must hold of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
+from typing import Any, Self
+
+import polars as pl
+
+from sfumato.data.rules import Rule
+from sfumato.errors import PlanError, UnknownNameError
+
+Scalar = str | int | float
+
+
+class Kind(StrEnum):
+    """What sort of values a column holds."""
+
+    CONTINUOUS = "continuous"
+    ORDINAL = "ordinal"
+    NOMINAL = "nominal"
+    DATE = "date"
+    SET = "set"
+
+
+class Role(StrEnum):
+    """What a column means to someone who wants to know who is in the table."""
+
+    IDENTIFIER = "identifier"
+    KEY = "key"
+    SENSITIVE = "sensitive"
+    WEIGHT = "weight"
+    HOUSEHOLD = "household"
+    UNIT = "unit"
+    OTHER = "other"
+
+
+#: Roles that at most one column may have.
+SINGLE_ROLES = (Role.WEIGHT, Role.HOUSEHOLD, Role.UNIT)
+
+#: Roles that say how records belong together or count, not what they say of a person.
+STRUCTURAL_ROLES = (Role.IDENTIFIER, Role.WEIGHT, Role.HOUSEHOLD, Role.UNIT)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its kind, its role (``None`` until someone decided) and what must hold of its values.
+
+    ``order`` lists an ordinal column's values from low to high (empty: the natural order of the values);
+    ``missing`` lists the codes that stand for "not known" (−9, 99, "."); ``hierarchy`` names a resource.
+    """
+
+    name: str
+    kind: Kind
+    role: Role | None = None
+    order: tuple[Scalar, ...] = field(default=(), kw_only=True)
+    missing: tuple[Scalar, ...] = field(default=(), kw_only=True)
+    integer: bool = field(default=False, kw_only=True)
+    lower: float | None = field(default=None, kw_only=True)
+    upper: float | None = field(default=None, kw_only=True)
+    hierarchy: str = field(default="", kw_only=True)
+    label: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        faults = list(self._faults())
+        if faults:
+            raise PlanError.gather(f"column `{self.name}`", faults)
+
+    def _faults(self) -> Iterator[str]:
+        if not self.name:
+            yield "its name must not be empty"
+        if self.order and self.kind is not Kind.ORDINAL:
+            yield f"`order` is for ordinal columns, got kind: `{self.kind}`"
+        if len(set(self.order)) != len(self.order):
+            yield "`order` must list each value once"
+        if (self.lower is not None or self.upper is not None) and self.kind is not Kind.CONTINUOUS:
+            yield f"`lower` and `upper` are for continuous columns, got kind: `{self.kind}`"
+        if self.lower is not None and self.upper is not None and self.lower > self.upper:
+            yield f"`lower` must be at most `upper`, got: {self.lower} and {self.upper}"
+        if self.role is Role.WEIGHT and self.kind is not Kind.CONTINUOUS:
+            yield f"a weight must be continuous, got kind: `{self.kind}`"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say what is not default, as the plan's table for this column."""
+        said: dict[str, Any] = {"kind": self.kind.value}
+        if self.role is not None:
+            said["role"] = self.role.value
+        for item in fields(self)[3:]:
+            value = getattr(self, item.name)
+            if value != item.default:
+                said[item.name] = list(value) if isinstance(value, tuple) else value
+        return said
+
+    @classmethod
+    def from_dict(cls, name: str, said: Mapping[str, Any]) -> Self:
+        """Read the plan's table for this column, reporting all its faults together."""
+        known = {item.name for item in fields(cls)} - {"name"}
+        faults = [str(UnknownNameError.of("column fact", key, known)) for key in said if key not in known]
+        faults += list(_word_faults("kind", said.get("kind"), Kind, required=True))
+        faults += list(_word_faults("role", said.get("role"), Role, required=False))
+        faults += list(_type_faults(said))
+        if faults:
+            raise PlanError.gather(f"column `{name}`", faults)
+        facts = {key: tuple(v) if key in {"order", "missing"} else v for key, v in said.items()}
+        facts["kind"] = Kind(facts["kind"])
+        facts["role"] = Role(facts["role"]) if facts.get("role") is not None else None
+        return cls(name=name, **facts)
+
+
+def _word_faults(what: str, word: object, words: type[StrEnum], *, required: bool) -> Iterator[str]:
+    if word is None and not required:
+        return
+    if word not in set(words):
+        yield f"`{what}` must be one of {', '.join(words)}, got: `{word}`"
+
+
+def _type_faults(said: Mapping[str, Any]) -> Iterator[str]:
+    types: dict[str, tuple[str, tuple[type, ...]]] = {
+        "order": ("a list", (list, tuple)),
+        "missing": ("a list", (list, tuple)),
+        "integer": ("true or false", (bool,)),
+        "lower": ("a number", (int, float)),
+        "upper": ("a number", (int, float)),
+        "hierarchy": ("a text", (str,)),
+        "label": ("a text", (str,)),
+    }
+    for key, (must, allowed) in types.items():
+        value = said.get(key)
+        wrong = not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed)
+        if value is not None and wrong:
+            yield f"`{key}` must be {must}, got: `{type(value).__name__}`"
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table in order, the rules between them, and which of them tell the same story."""
+
+    columns: tuple[Column, ...]
+    rules: tuple[Rule, ...] = ()
+    related: tuple[tuple[str, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        faults = list(self._faults())
+        if faults:
+            raise PlanError.gather("the schema", faults)
+
+    def _faults(self) -> Iterator[str]:
+        seen: set[str] = set()
+        for column in self.columns:
+            if column.name in seen:
+                yield f"column `{column.name}` is declared twice"
+            seen.add(column.name)
+        for role in SINGLE_ROLES:
+            holders = self.with_role(role)
+            if len(holders) > 1:
+                yield f"at most one column may be the {role}, got: {_listed(holders)}"
+        for rule in self.rules:
+            for name in rule.columns:
+                if name not in seen:
+                    yield f"rule `{rule.text}` names a column that is not declared: `{name}`"
+        for group in self.related:
+            for name in group:
+                if name not in seen:
+                    yield f"`related` names a column that is not declared: `{name}`"
+
+    def __getitem__(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise UnknownNameError.of("column", name, self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return any(column.name == name for column in self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+    def with_role(self, *roles: Role) -> tuple[str, ...]:
+        """Names of the columns that have one of these roles."""
+        return tuple(column.name for column in self.columns if column.role in roles)
+
+    def with_kind(self, *kinds: Kind) -> tuple[str, ...]:
+        """Names of the columns that are of one of these kinds."""
+        return tuple(column.name for column in self.columns if column.kind in kinds)
+
+    def only_role(self, role: Role) -> str | None:
+        """Name of the one column with a role such as weight, or None."""
+        names = self.with_role(role)
+        return names[0] if names else None
+
+    def select(self, names: Iterable[str]) -> Schema:
+        """Keep these columns, with the rules and relations that still make sense."""
+        kept = tuple(self[name] for name in names)
+        have = {column.name for column in kept}
+        return Schema(
+            columns=kept,
+            rules=tuple(rule for rule in self.rules if set(rule.columns) <= have),
+            related=tuple(group for group in self.related if set(group) <= have),
+        )
+
+    def replace(self, *columns: Column) -> Schema:
+        """Put these columns in place of those of the same name, or behind the others."""
+        new = {column.name: column for column in columns}
+        kept = [new.pop(column.name, column) for column in self.columns]
+        return replace(self, columns=(*kept, *new.values()))
+
+    def faults_with(self, frame: pl.DataFrame) -> list[str]:
+        """Everything in which a frame does not fit this schema, gathered."""
+        present = set(frame.columns)
+        faults = [
+            str(UnknownNameError.of("column", name, present)).replace("\n\nhint:", " —")
+            for name in self.names
+            if name not in present
+        ]
+        faults += [
+            f"column `{name}` of the data is not declared" for name in frame.columns if name not in self
+        ]
+        for column in self.columns:
+            if column.name in present:
+                faults += list(_dtype_faults(column, frame.schema[column.name]))
+        return faults
+
+    def undecided(self) -> tuple[str, ...]:
+        """Columns nobody has given a role: they block a release."""
+        return tuple(column.name for column in self.columns if column.role is None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say the schema as the plan's tables."""
+        said: dict[str, Any] = {"columns": {column.name: column.to_dict() for column in self.columns}}
+        if self.rules:
+            said["rules"] = [rule.text for rule in self.rules]
+        if self.related:
+            said["related"] = [list(group) for group in self.related]
+        return said
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any]) -> Self:
+        """Read the plan's tables, gathering the faults of all columns and rules."""
+        faults: list[str] = []
+        columns: list[Column] = []
+        rules: list[Rule] = []
+        for name, facts in said.get("columns", {}).items():
+            try:
+                columns.append(Column.from_dict(name, facts))
+            except PlanError as error:
+                faults += [f"column `{name}`: {fault}" for fault in error.faults]
+        for text in said.get("rules", ()):
+            try:
+                rules.append(Rule(text))
+            except PlanError as error:
+                faults.append(error.message)
+        if faults:
+            raise PlanError.gather("the schema", faults)
+        related = tuple(tuple(group) for group in said.get("related", ()))
+        return cls(columns=tuple(columns), rules=tuple(rules), related=related)
+
+
+def _dtype_faults(column: Column, dtype: pl.DataType) -> Iterator[str]:
+    if isinstance(dtype, pl.Struct):  # a generalised value: any kind may have been made coarser
+        return
+    textual = dtype in {pl.String, pl.Categorical, pl.Enum, pl.Null}
+    if column.kind is Kind.CONTINUOUS and not (dtype.is_numeric() or textual or dtype == pl.Boolean):
+        yield f"column `{column.name}` is declared continuous, got: {dtype}"
+    if column.kind is Kind.DATE and not (dtype.is_temporal() or textual):
+        yield f"column `{column.name}` is declared a date, got: {dtype}"
+    if column.kind is Kind.SET and not (isinstance(dtype, pl.List) or textual):
+        yield f"column `{column.name}` is declared set-valued, got: {dtype}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

@@ -1,0 +1,274 @@
+"""A polars frame together with what its columns mean."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sfumato.data.generalised import Nodes
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.errors import DataError, PlanError, UnknownNameError
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+#: Whole numbers above this are not exact in double precision.
+_LARGEST_EXACT = 2**53
+
+
+@dataclass(frozen=True)
+class Codes:
+    """A column as whole numbers: ``codes[i]`` points into ``categories``; −1 is missing."""
+
+    codes: Ints
+    categories: pl.Series
+
+    def decode(self, codes: npt.NDArray[np.integer]) -> pl.Series:
+        """Turn codes (−1: missing) back into values."""
+        positions = pl.Series(codes, dtype=pl.Int64)
+        return self.categories.gather(positions.replace(-1, None))
+
+
+@dataclass(frozen=True)
+class Table:
+    """Records and their schema; never changed in place.
+
+    ``targets`` are the columns the present step is about (all columns when empty). ``nodes`` says, for
+    each generalised text column, which values its labels cover.
+    """
+
+    frame: pl.DataFrame
+    schema: Schema
+    nodes: Mapping[str, Nodes] = field(default_factory=dict, kw_only=True)
+    targets: tuple[str, ...] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        faults = self.schema.faults_with(self.frame)
+        if faults:
+            raise PlanError.gather("the schema", faults, hint="`sfumato inspect FILE` writes a fitting one")
+        for name in self.targets:
+            if name not in self.schema:
+                raise UnknownNameError.of("column", name, self.schema.names)
+
+    def __len__(self) -> int:
+        return self.frame.height
+
+    def __repr__(self) -> str:  # a table in a traceback must not show its cells
+        return f"Table({len(self)} records, {len(self.schema.columns)} columns)"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all columns, in order."""
+        return self.schema.names
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The columns the present step is about, in an order that does not depend on the file's."""
+        return tuple(sorted(self.targets or self.names))
+
+    def missing(self, name: str) -> Flags:
+        """Which records lack a value: null, NaN, or one of the column's missing codes."""
+        series = self.frame[name]
+        flags = series.is_null()
+        if series.dtype.is_float():
+            flags |= series.is_nan().fill_null(value=True)
+        codes = _comparable(self.schema[name].missing, series.dtype)
+        if codes:
+            flags |= series.is_in(codes).fill_null(value=True)
+        return flags.to_numpy()
+
+    def numbers(self, name: str) -> Floats:
+        """A continuous, ordinal or date column as numbers, NaN where missing (ordinal: its position)."""
+        column = self.schema[name]
+        if column.kind is Kind.CONTINUOUS:
+            return self._continuous(name)
+        if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
+            codes = self.codes(name).codes
+            return np.where(codes < 0, np.nan, codes.astype(np.float64))
+        if column.kind is Kind.DATE:
+            instants = _instants(self.frame[name], name)
+            return _with_nan(instants.to_physical().cast(pl.Float64), self.missing(name))
+        raise DataError(f"column `{name}` must be of a kind with an order, got: {column.kind}")
+
+    def _continuous(self, name: str) -> Floats:
+        series = self.frame[name]
+        missing = self.missing(name)
+        if isinstance(series.dtype, pl.Struct):
+            raise DataError(
+                f"column `{name}` must hold numbers, got: intervals", hint="this step needs exact values"
+            )
+        if series.dtype in {pl.String, pl.Categorical, pl.Enum}:
+            values = series.cast(pl.String).str.strip_chars().cast(pl.Float64, strict=False)
+            wrong = int((values.is_null().to_numpy() & ~missing).sum())
+            if wrong:
+                raise DataError(
+                    f"column `{name}` must hold numbers, got: {wrong} values that are not",
+                    hint=f"declare missing codes for `{name}`, or another kind",
+                )
+        else:
+            values = series.cast(pl.Float64)
+        numbers = _with_nan(values, missing)
+        _require_usable(series, numbers, name)
+        return numbers
+
+    def codes(self, name: str) -> Codes:
+        """A column as codes into its distinct values (in the declared or natural order), −1 where missing."""
+        column, series = self.schema[name], self.frame[name]
+        if series.dtype in {pl.Categorical, pl.Enum}:
+            series = series.cast(pl.String)
+        present = pl.Series(~self.missing(name))
+        categories = _ordered(column, series.filter(present).unique(), name)
+        codes = np.full(len(series), -1, dtype=np.int64)
+        if len(categories):
+            places = pl.DataFrame({"value": categories}).with_row_index("code")
+            found = pl.DataFrame({"value": series}).join(
+                places, on="value", how="left", maintain_order="left", nulls_equal=False
+            )["code"]
+            codes = np.where(present.to_numpy(), found.fill_null(0).to_numpy().astype(np.int64), -1)
+        return Codes(codes=codes, categories=categories)
+
+    def matrix(self, names: Sequence[str]) -> Floats:
+        """Several columns as numbers side by side, NaN where missing."""
+        matrix = np.empty((len(self), len(names)), dtype=np.float64)
+        for position, name in enumerate(names):
+            matrix[:, position] = self.numbers(name)
+        return matrix
+
+    @cached_property
+    def weights(self) -> Floats | None:
+        """The sampling weights, or None when no column is a weight."""
+        name = self.schema.only_role(Role.WEIGHT)
+        if name is None:
+            return None
+        weights = self._continuous(name)
+        bad = int((~(weights > 0)).sum())
+        if bad:
+            raise DataError(
+                f"weights must be positive numbers, got: {bad} records of `{name}` where they are not"
+            )
+        return weights
+
+    def with_values(self, name: str, series: pl.Series, *, column: Column | None = None) -> Table:
+        """Replace one column's values (and its description, when the kind changes)."""
+        frame = self.frame.with_columns(series.alias(name))
+        schema = self.schema if column is None else self.schema.replace(column)
+        return replace(self, frame=frame, schema=schema)
+
+    def take(self, rows: npt.NDArray[np.integer]) -> Table:
+        """Keep these records, in this order."""
+        return replace(self, frame=self.frame[pl.Series(rows, dtype=pl.UInt32)])
+
+    def select(self, names: Iterable[str]) -> Table:
+        """Keep these columns, in this order."""
+        kept = list(names)
+        return replace(
+            self,
+            frame=self.frame.select(kept),
+            schema=self.schema.select(kept),
+            nodes={name: nodes for name, nodes in self.nodes.items() if name in kept},
+            targets=tuple(name for name in self.targets if name in kept),
+        )
+
+    def aimed_at(self, targets: Iterable[str]) -> Table:
+        """Set the columns the next step is about."""
+        return replace(self, targets=tuple(targets))
+
+    @cached_property
+    def digest(self) -> bytes:
+        """A fingerprint of the contents that does not depend on the order of the columns.
+
+        It keys chance: two releases of different data never share noise.
+        """
+        total = hashlib.blake2b(digest_size=32)
+        for name in sorted(self.frame.columns):
+            total.update(_column_digest(name, self.frame[name]))
+        return total.digest()
+
+
+def _require_usable(series: pl.Series, numbers: Floats, name: str) -> None:
+    if np.isinf(numbers).any():
+        count = int(np.isinf(numbers).sum())
+        raise DataError(f"column `{name}` must hold finite numbers, got: {count} infinite values")
+    if series.dtype.is_integer() and np.nanmax(np.abs(numbers), initial=0) > _LARGEST_EXACT:
+        raise DataError(
+            f"column `{name}` must hold whole numbers up to 2^53 to be treated as numbers, got: larger ones",
+            hint=f"an account number is an identifier or nominal: declare `{name}` so",
+        )
+
+
+def _with_nan(values: pl.Series, missing: Flags) -> Floats:
+    numbers = values.fill_null(np.nan).to_numpy().astype(np.float64, copy=True)
+    numbers[missing] = np.nan
+    return numbers
+
+
+def _instants(series: pl.Series, name: str) -> pl.Series:
+    if series.dtype.is_temporal():
+        return series
+    parsed = series.cast(pl.String).str.to_date(strict=False)
+    wrong = int(parsed.null_count() - series.null_count())
+    if wrong:
+        raise DataError(
+            f"column `{name}` must hold dates, got: {wrong} values that are not", hint="write 2026-11-15"
+        )
+    return parsed
+
+
+def _comparable(codes: Sequence[object], dtype: pl.DataType) -> list[object]:
+    """Keep the missing codes that a column of this type can hold, in the column's own type."""
+    if dtype.is_numeric():
+        return [code for code in (_number(code) for code in codes) if code is not None]
+    if dtype in {pl.String, pl.Categorical, pl.Enum}:
+        return [str(code) for code in codes]
+    return []
+
+
+def _number(code: object) -> float | int | None:
+    if isinstance(code, int | float):
+        return code
+    try:
+        return float(str(code))
+    except ValueError:
+        return None
+
+
+def _ordered(column: Column, values: pl.Series, name: str) -> pl.Series:
+    if not column.order:
+        return values.sort()
+    declared = pl.Series(column.order).cast(values.dtype if len(values) else pl.String, strict=False)
+    unknown = int((~values.is_in(declared.to_list())).sum())
+    if unknown:
+        raise DataError(
+            f"the values of `{name}` must all stand in its declared order, got: {unknown} distinct others",
+            hint="complete `order`, or declare the code as missing",
+        )
+    return declared
+
+
+def _column_digest(name: str, series: pl.Series) -> bytes:
+    """Fingerprint one column; the same numbers in another width of number give the same fingerprint."""
+    state = hashlib.blake2b(name.encode(), digest_size=16)
+    state.update(np.packbits(series.is_null().to_numpy()).tobytes())
+    if isinstance(series.dtype, pl.Struct):
+        for part in series.struct.fields:
+            state.update(_column_digest(part, series.struct.field(part)))
+    elif isinstance(series.dtype, pl.List):
+        state.update(series.list.len().fill_null(0).to_numpy().astype(np.int64).tobytes())
+        state.update(_column_digest("", series.explode()))
+    elif series.dtype.is_numeric() or series.dtype.is_temporal() or series.dtype == pl.Boolean:
+        physical = series.to_physical()
+        number: type[pl.DataType] = pl.Float64 if physical.dtype.is_float() else pl.Int64
+        filled = physical.cast(number, strict=False).fill_null(0)
+        state.update(np.ascontiguousarray(filled.to_numpy()).tobytes())
+    else:
+        text = series.cast(pl.String).fill_null("")
+        state.update(text.str.len_bytes().to_numpy().astype(np.int64).tobytes())
+        state.update(str(text.str.join("").item() if len(text) else "").encode())
+    return state.digest()

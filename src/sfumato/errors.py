@@ -1,0 +1,129 @@
+"""Every exception raised on purpose, on one page.
+
+::
+
+    SfumatoError                 exit code
+    ├─ ParameterError            2   a parameter is outside its domain
+    ├─ PlanError                 2   a plan, recipe or schema has faults (all of them, together)
+    ├─ UnknownNameError          2   no such method, measure, column or data set
+    ├─ RefusedError              2   a method or measure cannot apply to these columns, with the reason
+    ├─ MissingDependencyError    2   an optional package is not installed
+    ├─ DataError                 3   the data are not what they must be
+    │  ├─ ReadError              3   a file cannot be read
+    │  └─ WriteError             3   a file cannot be written, or would overwrite an original
+    ├─ UnreachableError          4   no parameter value reaches the level asked for
+    ├─ RequirementError          1   a release does not meet a requirement
+    └─ Cancelled               130   the user stopped the run
+
+A message is one sentence: what must be what, got what. A hint follows after a blank line.
+No message ever holds a cell value: parameters, column names, kinds and counts only.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, Self
+
+
+class SfumatoError(Exception):
+    """The root: catch this to catch everything sfumato raises on purpose."""
+
+    exit_code: ClassVar[int] = 70
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n\nhint: {self.hint}" if self.hint else self.message
+
+
+class ParameterError(SfumatoError, ValueError):
+    """A parameter is outside its domain."""
+
+    exit_code = 2
+
+
+class PlanError(SfumatoError, ValueError):
+    """A plan, recipe or schema has faults; they are gathered, because a user mends a file once."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, faults: Sequence[str] = (), hint: str = "") -> None:
+        self.faults = tuple(faults)
+        listed = "".join(f"\n  - {fault}" for fault in self.faults)
+        super().__init__(f"{message}{':' if listed else ''}{listed}", hint=hint)
+
+    @classmethod
+    def gather(cls, what: str, faults: Sequence[str], *, hint: str = "") -> Self:
+        """Build the error for ``faults`` found in ``what``."""
+        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+        return cls(f"{what} has {count}", faults=faults, hint=hint)
+
+
+class UnknownNameError(SfumatoError, LookupError):
+    """No such method, measure, column or data set."""
+
+    exit_code = 2
+
+    @classmethod
+    def of(cls, what: str, name: str, known: Iterable[str]) -> Self:
+        """Build the error for an unknown ``name`` of a ``what``, suggesting near ones."""
+        names = sorted(known)
+        near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        if near:
+            hint = "did you mean " + " or ".join(f"`{n}`" for n in near) + "?"
+        else:
+            hint = "there are " + ", ".join(f"`{n}`" for n in names[:20]) if names else "there are none"
+        return cls(f"there is no {what} `{name}`", hint=hint)
+
+
+class RefusedError(SfumatoError, ValueError):
+    """A method or measure cannot apply to these columns."""
+
+    exit_code = 2
+
+
+class MissingDependencyError(SfumatoError, ImportError):
+    """An optional package is not installed."""
+
+    exit_code = 2
+
+    @classmethod
+    def of(cls, package: str, *, extra: str, purpose: str) -> Self:
+        """Build the error for a missing ``package`` that comes with ``extra``."""
+        return cls(f"{purpose} needs the package `{package}`", hint=f"pip install 'sfumato[{extra}]'")
+
+
+class DataError(SfumatoError, ValueError):
+    """The data are not what they must be."""
+
+    exit_code = 3
+
+
+class ReadError(DataError):
+    """A file cannot be read."""
+
+
+class WriteError(DataError):
+    """A file cannot be written, or writing it would overwrite an original."""
+
+
+class UnreachableError(SfumatoError, ValueError):
+    """No parameter value reaches the level asked for."""
+
+    exit_code = 4
+
+
+class RequirementError(SfumatoError, ValueError):
+    """A release does not meet a requirement."""
+
+    exit_code = 1
+
+
+class Cancelled(SfumatoError):  # noqa: N818  — it is not an error that the user changed their mind
+    """The user stopped the run; nothing was written."""
+
+    exit_code = 130

@@ -1,0 +1,26 @@
+"""Inner loops: arrays in, arrays out. The only room that imports numba.
+
+Its modules are loaded when first touched (``kernels.ranks``), because importing numba costs more than a
+second and most commands never reach a loop. They are found by looking in this folder, so there is no list
+to keep.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+from types import ModuleType
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import the kernel module ``name`` on first use."""
+    full_name = f"{__name__}.{name}"
+    if name.startswith("_") or importlib.util.find_spec(full_name) is None:
+        raise AttributeError(f"module `{__name__}` has no attribute `{name}`", name=name)
+    return importlib.import_module(full_name)
+
+
+def __dir__() -> list[str]:
+    """List what can be had here, without importing any of it."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
