@@ -8,7 +8,7 @@ from sfumato.kernels.groups import group_means, mdav
 
 
 def test_mdav_by_hand():
-    # Mean 10.4. Farthest: 30, with 29. Farthest from 30: 0, with 1. Four of k = 2 are left: mean 8.75;
+    # Mean 11.875. Farthest: 30, with 29. Farthest from 30: 0, with 1. Four of k = 2 are left: mean 8.75;
     # farthest: 11 (2.25 away), with 10; then 7 and 7.
     values = np.array([0.0, 7.0, 30.0, 1.0, 10.0, 29.0, 7.0, 11.0])
     assert mdav(values[:, None], 2).tolist() == [1, 3, 0, 1, 2, 0, 3, 2]
@@ -78,7 +78,7 @@ def test_k_below_one_is_refused():
 def test_ticks_rise_and_do_not_change_the_answer(monkeypatch):
     points = np.random.default_rng(6).normal(size=(500, 2))
     whole = mdav(points, 3)
-    monkeypatch.setattr(kernel, "SLICE", 0.0)  # never more rounds in a slice than at the start
+    monkeypatch.setattr(kernel, "SLICE", 0.0)  # as few rounds in a slice as can be
     ticks = []
     np.testing.assert_array_equal(mdav(points, 3, tick=lambda done, n: ticks.append((done, n))), whole)
     done = [count for count, _ in ticks]

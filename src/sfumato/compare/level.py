@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -161,7 +162,7 @@ def _bracket(probe: _Probe, drive: Param, ends: tuple[float, float]) -> tuple[fl
         for value in values:
             if probe.target.met_by(probe(value)):
                 return None
-        for first, second in zip(values, values[1:], strict=False):
+        for first, second in pairwise(values):
             if probe.miss(first) * probe.miss(second) < 0:
                 return first, second
     return None

@@ -19,9 +19,18 @@ from sfumato.errors import PlanError, ReadError, SfumatoError, UnknownNameError
 
 T = TypeVar("T")
 
-_PLAN_WORDS = {
-    "data", "columns", "rules", "related", "scenarios", "resources", "steps", "requirements", "output",
-}  # fmt: skip
+#: The parts of a plan, and what sort of TOML value each is.
+_PARTS: Mapping[str, type] = {
+    "data": dict,
+    "columns": dict,
+    "rules": list,
+    "related": list,
+    "scenarios": list,
+    "resources": dict,
+    "steps": list,
+    "requirements": list,
+    "output": dict,
+}
 
 
 @dataclass(frozen=True)
@@ -53,10 +62,9 @@ def fingerprint(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Output:
-    """What is written: the release, its report, which columns stay behind, and in which order records stand."""
+    """What is written, which columns stay behind, and whether the records are shuffled."""
 
     path: str = ""
-    report: str = ""
     drop: tuple[str, ...] = ()
     shuffle: bool = True
 
@@ -95,29 +103,21 @@ class Plan:
     @classmethod
     def from_dict(cls, said: Mapping[str, Any], *, folder: Path = Path()) -> Self:
         """Make a plan of what a TOML file says."""
-        faults = [
-            f"{e.message} ({e.hint})"
-            for e in (
-                UnknownNameError.of("part of a plan", key, _PLAN_WORDS)
-                for key in said
-                if key not in _PLAN_WORDS
-            )
-        ]
+        said, faults = _well_shaped(said)
         read = _Gatherer(faults)
         schema_part = {key: said[key] for key in ("columns", "rules", "related") if key in said}
-        plan = {
-            "data": read(lambda: _source("data", said["data"])) if "data" in said else None,
-            "schema": read(lambda: Schema.from_dict(schema_part)) if schema_part else None,
+        resources = {
+            name: read(_source, f"resource `{name}`", part)
+            for name, part in said.get("resources", {}).items()
+        }
+        plan: dict[str, Any] = {
+            "data": read(_source, "data", said["data"]) if "data" in said else None,
+            "schema": read(Schema.from_dict, schema_part) if schema_part else None,
             "scenarios": tuple(read.each(Scenario.from_dict, said.get("scenarios", ()))) or (Scenario(),),
-            "resources": {
-                name: source
-                for name, part in said.get("resources", {}).items()
-                if (source := read(lambda name=name, part=part: _source(f"resource `{name}`", part)))
-                is not None
-            },
-            "recipe": read(lambda: Recipe.from_list(said.get("steps", ()))) or Recipe(),
+            "resources": {name: source for name, source in resources.items() if source is not None},
+            "recipe": read(Recipe.from_list, said.get("steps", ())) or Recipe(),
             "requirements": tuple(read.each(Requirement.parse, said.get("requirements", ()))),
-            "output": read(lambda: _record(Output, "output", said.get("output", {}))) or Output(),
+            "output": read(_record, Output, "output", said.get("output", {})) or Output(),
         }
         if isinstance(plan["schema"], Schema):
             faults += _cross_faults(plan)
@@ -178,20 +178,38 @@ class _Gatherer:
     def __init__(self, faults: list[str]) -> None:
         self.faults = faults
 
-    def __call__(self, make: Callable[[], T]) -> T | None:
+    def __call__(self, make: Callable[..., T], *parts: Any) -> T | None:
         try:
-            return make()
+            return make(*parts)
         except PlanError as error:
-            self.faults += error.faults or [str(error).replace("\n\nhint:", " —")]
+            self.faults += error.faults or [_one_line(error)]
         except SfumatoError as error:
-            self.faults.append(str(error).replace("\n\nhint:", " —"))
+            self.faults.append(_one_line(error))
         return None
 
     def each(self, make: Callable[[Any], T], parts: Any) -> Iterator[T]:
         for part in parts:
-            made = self(lambda part=part: make(part))  # type: ignore[misc]
+            made = self(make, part)
             if made is not None:
                 yield made
+
+
+def _one_line(error: SfumatoError) -> str:
+    return f"{error.message} ({error.hint})" if error.hint else error.message
+
+
+def _well_shaped(said: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Keep the parts of a plan that are known and of the right sort, and note the others."""
+    kept, faults = {}, []
+    for key, value in said.items():
+        if key not in _PARTS:
+            faults.append(_one_line(UnknownNameError.of("part of a plan", key, _PARTS)))
+        elif not isinstance(value, _PARTS[key]):
+            word = "a table" if _PARTS[key] is dict else "a list"
+            faults.append(f"`{key}` must be {word}, got: {type(value).__name__}")
+        else:
+            kept[key] = value
+    return kept, faults
 
 
 def _source(what: str, said: Mapping[str, Any]) -> Source:
@@ -230,7 +248,7 @@ def _plain(record: Any) -> dict[str, Any]:
 def _cross_faults(plan: Mapping[str, Any]) -> list[str]:
     """What the parts of a plan say that does not fit together."""
     schema: Schema = plan["schema"]
-    faults = plan["recipe"].faults(schema)
+    faults: list[str] = plan["recipe"].faults(schema)
     for scenario in plan["scenarios"]:
         faults += [
             f"scenario `{scenario.name}` names a column that is not declared: `{name}`"

@@ -57,26 +57,24 @@ class Step:
         except UnknownNameError as error:
             yield f"{error.message} ({error.hint})"
             return
+        name, kinds = self.method.name, " or ".join(sorted(self.method.kinds))
         if not columns:
-            kinds = " or ".join(sorted(self.method.kinds))
-            yield f"{self.method.name} must find a {kinds} column to protect, got: none"
-        wrong = [name for name in columns if schema[name].kind not in self.method.kinds]
+            yield f"{name} must find a {kinds} column to protect, got: none"
+        wrong = [each for each in columns if schema[each].kind not in self.method.kinds]
         if wrong:
-            have = ", ".join(f"`{name}` ({schema[name].kind})" for name in wrong)
-            yield f"{self.method.name} must be given {' or '.join(sorted(self.method.kinds))} columns, got: {have}"
+            have = ", ".join(f"`{each}` ({schema[each].kind})" for each in wrong)
+            yield f"{name} must be given {kinds} columns, got: {have}"
         others = (*self.within, *([self.together] if self.together else []))
-        for name in others:
-            if name not in schema:
-                yield f"{self.method.name}: there is no column `{name}`"
+        yield from (f"{name}: there is no column `{each}`" for each in others if each not in schema)
         both = sorted(set(columns) & set(others))
         if both:
-            yield f"{self.method.name}: a column cannot be protected and group the records: {listed(both)}"
+            yield f"{name}: a column cannot be protected and group the records: {listed(both)}"
         for declared in self.method.parameters():
             value = getattr(self.method, declared.name)
-            if isinstance(value, PerColumn):
-                for name in value.columns:
-                    if name not in columns:
-                        yield f"`{declared.name}` of {self.method.name} names a column it does not protect: `{name}`"
+            strangers = set(value.columns) - set(columns) if isinstance(value, PerColumn) else set()
+            if strangers:
+                which = listed(sorted(strangers))
+                yield f"`{declared.name}` of {name} names columns it does not protect: {which}"
 
     def warnings(self, schema: Schema) -> Iterator[str]:
         """What is allowed but should be known."""
@@ -97,10 +95,7 @@ class Step:
         if faults:
             raise PlanError.gather(f"the step {self.method.name}", faults)
         aimed = table.aimed_at(columns)
-        if self.together:
-            release = _protect_together(self, aimed, run)
-        else:
-            release = _protect_within(self, aimed, run)
+        release = (_protect_together if self.together else _protect_within)(self, aimed, run)
         taken = Provenance(
             method=self.method.name,
             parameters=self.method.to_dict(),

@@ -12,7 +12,7 @@ import numpy as np
 from sfumato.compare.frontier import Point, frontier
 from sfumato.compare.level import Level, Reached, Target, reach
 from sfumato.compare.recipe import Recipe, Step
-from sfumato.compare.trial import attempt, usable
+from sfumato.compare.trial import Trial, attempt, usable
 from sfumato.core.measure import Measure, Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -223,7 +223,7 @@ def _scored(
         return Outcome(level)
     quiet = replace(run, report=lambda _event: None)
     turns = range(repeats, 2 * repeats) if level.step.method.stochastic else range(1)
-    trials = []
+    trials: list[Trial] = []
     for turn in turns:
         run.tell("scoring", len(trials), len(turns), level.step.method.title)
         trials.append(

@@ -79,7 +79,7 @@ class Measure(Described):
     needs_release: ClassVar[bool] = True
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
-        """The columns it looks at: what the intruder knows for a risk, what both tables have for a utility."""
+        """The columns it looks at: for a risk those the intruder knows, for a utility all that both have."""
         names = evidence.known_columns if self.aspect == "risk" else evidence.shared_columns
         return evidence.of_kinds(names, self.kinds)
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.core.params import Parameters, listed
+from sfumato.core.params import Parameters
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind
@@ -297,9 +297,3 @@ def _summarise_one(method: BlockMethod, summaries: Sequence[Any], run: Run, bloc
 
 def _protect_block(method: BlockMethod, summaries: Sequence[Any], run: Run, block: Block) -> Floats:
     return method.protect_block(block, summaries, run.at("block", block.index))
-
-
-__all__ = [
-    "Block", "BlockMethod", "ColumnMethod", "ColumnView", "Described", "Method", "cut", "listed", "put_back",
-    "shape_of",
-]  # fmt: skip

@@ -10,7 +10,7 @@ import dataclasses
 import math
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from numbers import Integral, Real
@@ -192,7 +192,7 @@ def _as_type(value: object, kind: type) -> Any:
     if not math.isfinite(number):
         return None
     if kind is int:
-        return int(value) if isinstance(value, Integral) or number.is_integer() else None
+        return int(cast("Any", value)) if isinstance(value, Integral) or number.is_integer() else None
     return number
 
 
@@ -229,7 +229,8 @@ def param(
     return dataclasses.field(default=default, metadata={"param": facts})
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(param,))
+# Not naming `param` as a field specifier makes type checkers read `x: float = param(5.0, …)` as a default.
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 class Parameters:
     """A frozen set of checked parameters: equal, hashable, picklable, and able to say itself."""
 
@@ -247,7 +248,7 @@ class Parameters:
     @classmethod
     def parameters(cls) -> tuple[Param, ...]:
         """The declared parameters, in order."""
-        return _declared(cls)
+        return _declared(cast("Hashable", cls))
 
     @classmethod
     def parameter(cls, name: str) -> Param:
@@ -295,14 +296,15 @@ class Parameters:
         drive = self.drive()
         if drive is None:
             raise ParameterError(f"{self.name} must have a parameter to vary, got: none")
-        return dataclasses.replace(cast("Any", self), **{drive.name: value})
+        changed: Self = dataclasses.replace(cast("Any", self), **{drive.name: value})
+        return changed
 
 
 @cache
-def _declared(cls: type[Parameters]) -> tuple[Param, ...]:
+def _declared(cls: Any) -> tuple[Param, ...]:
     hints = typing.get_type_hints(cls)
     found = []
-    for item in dataclasses.fields(cast("Any", cls)):
+    for item in dataclasses.fields(cls):
         facts = item.metadata.get("param")
         if facts is None:
             raise TypeError(f"{cls.__name__}.{item.name} must be declared with param(...)")

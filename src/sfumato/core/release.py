@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.table import Table
@@ -53,6 +54,7 @@ class Release:
     classes: npt.NDArray[np.int64] | None = field(default=None, repr=False)
     provenance: tuple[Provenance, ...] = ()
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    native: Callable[[pl.DataFrame], Any] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -77,6 +79,12 @@ class Release:
             names = ", ".join(self.tables)
             raise DataError(f"this release must have one table, got: {len(self.tables)} ({names})")
         return next(iter(self.tables.values()))
+
+    @property
+    def data(self) -> Any:
+        """The protected table in the type the original came in (pandas, polars, Arrow)."""
+        frame = self.table.frame
+        return frame if self.native is None else self.native(frame)
 
     def then(self, later: Release) -> Release:
         """Compose with a step that started from this release's table.

@@ -49,7 +49,8 @@ class Scenario:
         faults = [UnknownNameError.of("setting", key, known).message for key in said if key not in known]
         if faults:
             raise PlanError.gather(f"scenario `{said.get('name', 'default')}`", faults)
-        return cls(**{key: tuple(v) if key == "columns" else v for key, v in said.items()})
+        facts: dict[str, Any] = {key: tuple(v) if key == "columns" else v for key, v in said.items()}
+        return cls(**facts)
 
 
 @dataclass(frozen=True)

@@ -192,6 +192,8 @@ def match_leaves(values: pl.Series, leaves: pl.Series) -> Codes:
     Numbers match by value: the leaf ``25``, ``25.0`` or ``025`` matches 25 and 25.0 (first as it is written,
     then as a number, if only one leaf is that number).
     """
+    if n_repeated := len(leaves) - leaves.n_unique():  # polars would show which
+        raise DataError(f"leaves must be distinct values, got {n_repeated} that repeat others")
     kind = pl.Enum(leaves)
     find: Callable[[pl.Series], pl.Series] = partial(_find_text, kind=kind)
     if values.dtype.is_numeric():
@@ -243,8 +245,9 @@ def intervals(lo: Values, hi: Values, *, missing: Values | None = None, name: st
     """
     given = pl.DataFrame({"lo": pl.Series(lo), "hi": pl.Series(hi)})
     kinds = {_end_dtype(dtype) for dtype in given.dtypes if dtype != pl.Null} or {pl.Float64}
-    dtype = pl.Float64 if kinds == {pl.Int64, pl.Float64} else next(iter(kinds))
-    if dtype is None or (len(kinds) > 1 and dtype != pl.Float64):
+    kinds = {pl.Float64} if kinds == {pl.Int64, pl.Float64} else kinds
+    dtype = next(iter(kinds))
+    if dtype is None or len(kinds) > 1:
         raise DataError(
             f"both ends of the intervals `{name}` must be numbers, or dates or times of one kind, "
             f"got {given.dtypes[0]} and {given.dtypes[1]}"
@@ -489,12 +492,17 @@ def width(column: pl.Series, *, domain: tuple[Any, Any] | None = None, nodes: No
         shares = np.where((nodes.labels == WILDCARD).to_numpy(), 1.0, shares)
         return np.append(shares, np.nan)[nodes.codes(column)]  # code −1 is the last: missing
     lo, hi = ends(column)
-    least, most = domain or (lo.min(), hi.max())
-    limits = pl.Series([least, most], dtype=pl.Float64 if lo.dtype.is_numeric() else lo.dtype)
-    low, high = limits.to_physical().cast(pl.Float64).fill_null(0.0)
-    if low > high:
-        raise ParameterError("`domain` must run from its least to its greatest value, got it backwards")
-    start, stop = (end.to_physical().cast(pl.Float64) for end in (lo, hi))
+    # Halves throughout: the distance of two large ends would overflow.
+    start, stop = (end.to_physical().cast(pl.Float64) / 2 for end in (lo, hi))
+    if domain is not None:
+        limits = pl.Series(domain, dtype=pl.Float64 if lo.dtype.is_numeric() else lo.dtype)
+        low, high = (limits.to_physical().cast(pl.Float64) / 2).to_numpy()
+    else:
+        stated = pl.concat([start, stop]).drop_nulls().to_numpy()
+        stated = stated[np.isfinite(stated)]
+        low, high = (stated.min(), stated.max()) if len(stated) else (0.0, 0.0)
+    if not -np.inf < low <= high < np.inf:
+        raise ParameterError("`domain` must run from its least to its greatest value, got ends that do not")
     spans = stop.fill_null(high).clip(low, high) - start.fill_null(low).clip(low, high)
     shares = np.where((lo.is_null() & hi.is_null()).to_numpy(), 1.0, spans.to_numpy() / ((high - low) or 1.0))
     return np.where(column.is_null().to_numpy(), np.nan, shares)

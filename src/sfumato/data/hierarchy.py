@@ -143,11 +143,16 @@ class Hierarchy:
     def _ambiguous(self, level: int) -> list[str]:
         """The labels of a level that cover other leaves on a lower one; the wildcard covers all on any."""
         here = self.levels[:, level]
+        labels = here.unique()
         clashes: set[str] = set()
         for lower in self.levels[:, :level]:
             # A label covers the same leaves on both levels unless it stands in a row where they differ.
-            differs = here != lower
-            clashes |= (set(here.filter(differs)) | set(lower.filter(differs))) & set(here) & set(lower)
+            apart = (
+                self.levels.select(here.alias("here"), lower.alias("lower")).filter(here != lower).unique()
+            )
+            shared = labels.filter(labels.is_in(lower.unique().implode()))
+            standing = shared.is_in(apart["here"].implode()) | shared.is_in(apart["lower"].implode())
+            clashes |= set(shared.filter(standing))
         return sorted(clashes - {WILDCARD})
 
     # What is wrong with it -----------------------------------------------------------------------------

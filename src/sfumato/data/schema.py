@@ -103,7 +103,7 @@ class Column:
         faults += list(_type_faults(said))
         if faults:
             raise PlanError.gather(f"column `{name}`", faults)
-        facts = {key: tuple(v) if key in {"order", "missing"} else v for key, v in said.items()}
+        facts: dict[str, Any] = {key: tuple(v) if key in {"order", "missing"} else v for key, v in said.items()}
         facts["kind"] = Kind(facts["kind"])
         facts["role"] = Role(facts["role"]) if facts.get("role") is not None else None
         return cls(name=name, **facts)
@@ -156,14 +156,12 @@ class Schema:
             holders = self.with_role(role)
             if len(holders) > 1:
                 yield f"at most one column may be the {role}, got: {_listed(holders)}"
-        for rule in self.rules:
-            for name in rule.columns:
-                if name not in seen:
-                    yield f"rule `{rule.text}` names a column that is not declared: `{name}`"
-        for group in self.related:
-            for name in group:
-                if name not in seen:
-                    yield f"`related` names a column that is not declared: `{name}`"
+        named = [(f"rule `{rule.text}`", rule.columns) for rule in self.rules]
+        named += [("`related`", group) for group in self.related]
+        for what, names in named:
+            strangers = [name for name in names if name not in seen]
+            if strangers:
+                yield f"{what} names columns that are not declared: {_listed(strangers)}"
 
     def __getitem__(self, name: str) -> Column:
         for column in self.columns:

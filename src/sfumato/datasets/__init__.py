@@ -42,7 +42,7 @@ SCHEME: Final = "builtin:"
 
 class _Builtin(NamedTuple):
     make: Callable[..., Table]
-    options: dict[str, type[int] | type[str]]
+    options: dict[str, type[int | str]]
 
 
 _BUILTIN: Final = {
@@ -145,7 +145,7 @@ def _find(name: str) -> _Builtin:
 
 def _require_option(name: str, builtin: _Builtin, option: str) -> None:
     if option not in builtin.options:
-        raise UnknownNameError.of(f"option of the data set `{name}`", option, builtin.options)
+        raise UnknownNameError.of(f"`{name}` option", option, builtin.options)
 
 
 def _pairs(text: str, query: str) -> list[tuple[str, str]]:
@@ -153,7 +153,7 @@ def _pairs(text: str, query: str) -> list[tuple[str, str]]:
         return parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
     except ValueError:
         raise ParameterError(
-            f"the options of a built-in data set must be written `OPTION=VALUE` with `&` between, got: `{text}`"
+            f"options of a built-in data set must be written `OPTION=VALUE` with `&` between, got: `{text}`"
         ) from None
 
 

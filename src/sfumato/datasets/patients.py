@@ -23,39 +23,34 @@ __all__ = ["COUNTIES", "ETHNICITIES", "RACES", "SEXES", "patients"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 
 class _County(NamedTuple):
+    """A row of `_MAP`, still as text; `_facts` turns what is a number into one."""
+
     name: str
-    thousands: int  # of inhabitants, census of 2010
-    first_zip: int  # a stretch of numbers in the county's postal area; the single codes are invented
-    last_zip: int
+    thousands: str  # of inhabitants, census of 2010
+    first_zip: str  # a stretch of numbers in the county's postal area; the single codes are invented
+    last_zip: str
     region: str
-    hispanic: int  # per cent, likewise the next two
-    black: int
-    asian: int
-
-    @classmethod
-    def parse(cls, text: str) -> _County:
-        name, thousands, first, last, region, *shares = text.strip().split(",")
-        return cls(name, int(thousands), int(first), int(last), region, *map(int, shares))
+    hispanic: str  # per cent, likewise the next two
+    black: str
+    asian: str
 
 
-#: The position is the county's code: alphabetical from 1; 0 is outside California, with patients but no hospitals.
-_COUNTIES: Final = tuple(
-    _County.parse(text)
-    for text in """
+#: The counties in the order of their codes, from 1; 0 is outside California, where no hospitals are.
+_MAP: Final = """
 outside California,450,97001,99999,outside,30,5,8; Alameda,1510,94601,94720,bay,22,12,27;
 Alpine,1,96140,96142,sierra,7,0,1; Amador,38,95665,95689,sierra,12,2,1; Butte,220,95914,95944,north,14,2,4;
 Calaveras,46,95245,95257,sierra,10,1,1; Colusa,21,95970,95979,north,55,1,1;
 Contra Costa,1049,94801,94899,bay,24,9,15; Del Norte,29,95531,95548,north,18,3,3;
 El Dorado,181,95619,95650,sierra,12,1,4; Fresno,930,93650,93799,valley,50,5,9;
 Glenn,28,95980,95988,north,37,1,2; Humboldt,135,95501,95530,north,10,1,2;
-Imperial,175,92231,92283,south,80,3,1; Inyo,19,93513,93530,sierra,19,1,1;
-Kern,840,93301,93399,valley,49,5,4; Kings,153,93230,93245,valley,51,7,4; Lake,65,95485,95493,north,17,2,1;
-Lassen,35,96113,96121,north,18,8,1; Los Angeles,9819,90001,91899,south,48,8,14;
-Madera,151,93601,93645,valley,54,3,2; Marin,252,94901,94979,bay,15,3,5;
-Mariposa,18,95338,95345,sierra,9,1,1; Mendocino,88,95454,95482,north,22,1,2;
+Imperial,175,92231,92283,south,80,3,1; Inyo,19,93513,93530,sierra,19,1,1; Kern,840,93301,93399,valley,49,5,4;
+Kings,153,93230,93245,valley,51,7,4; Lake,65,95485,95493,north,17,2,1; Lassen,35,96113,96121,north,18,8,1;
+Los Angeles,9819,90001,91899,south,48,8,14; Madera,151,93601,93645,valley,54,3,2;
+Marin,252,94901,94979,bay,15,3,5; Mariposa,18,95338,95345,sierra,9,1,1; Mendocino,88,95454,95482,north,22,1,2;
 Merced,256,95315,95334,valley,55,3,7; Modoc,10,96101,96112,north,14,1,1; Mono,14,93541,93546,sierra,27,0,1;
 Monterey,415,93901,93962,coast,55,3,6; Napa,136,94558,94576,bay,32,2,7; Nevada,99,95945,95952,sierra,9,0,1;
 Orange,3010,92602,92899,south,34,2,18; Placer,348,95701,95765,sierra,13,1,6;
@@ -66,14 +61,13 @@ San Francisco,805,94102,94188,bay,15,6,33; San Joaquin,685,95201,95240,valley,39
 San Luis Obispo,270,93401,93465,coast,21,2,3; San Mateo,718,94002,94080,bay,25,3,26;
 Santa Barbara,424,93101,93199,coast,43,2,5; Santa Clara,1782,95101,95196,bay,27,2,32;
 Santa Cruz,262,95060,95077,coast,32,1,4; Shasta,177,96001,96025,north,8,1,2;
-Sierra,3,95910,95912,sierra,8,0,0; Siskiyou,45,96057,96091,north,10,1,1;
-Solano,413,94510,94535,bay,24,14,15; Sonoma,484,95401,95448,bay,25,1,4;
-Stanislaus,514,95346,95369,valley,42,3,5; Sutter,95,95953,95968,north,29,2,14;
-Tehama,63,96029,96055,north,22,1,1; Trinity,14,95563,95568,north,7,0,1;
+Sierra,3,95910,95912,sierra,8,0,0; Siskiyou,45,96057,96091,north,10,1,1; Solano,413,94510,94535,bay,24,14,15;
+Sonoma,484,95401,95448,bay,25,1,4; Stanislaus,514,95346,95369,valley,42,3,5;
+Sutter,95,95953,95968,north,29,2,14; Tehama,63,96029,96055,north,22,1,1; Trinity,14,95563,95568,north,7,0,1;
 Tulare,442,93256,93299,valley,61,1,3; Tuolumne,55,95370,95383,sierra,11,2,1;
 Ventura,823,93001,93066,south,40,2,7; Yolo,201,95605,95618,sierra,30,2,13; Yuba,72,95901,95909,north,25,3,7
-""".split(";")
-)
+"""
+_COUNTIES: Final = tuple(_County(*row.strip().split(",")) for row in _MAP.split(";"))
 _WITHOUT_HOSPITAL: Final = ("outside California", "Alpine", "Sierra")
 
 
@@ -117,9 +111,8 @@ _NEAR: Final = 0.85  # share of the others treated in their own region
 _ZIP_SPREAD: Final = 1.65  # of the logarithm of a zip code's size within its county
 _HABIT: Final = 3.0  # how much the people of one zip code prefer some hospitals to others
 _SEGREGATION: Final = 0.75  # how much zip codes of a county differ in whom they house
-_OLDEST: Final = 85
 _LONGEST: Final = 730
-_ADULT, _MIDDLE, _OLD = 18, 45, 65
+_ADULT, _MIDDLE, _OLD, _OLDEST = 18, 45, 65, 85
 
 
 def patients(n: int = 10_000, *, seed: int = 2009) -> Table:
@@ -127,9 +120,9 @@ def patients(n: int = 10_000, *, seed: int = 2009) -> Table:
 
     The columns are those of the file that [sanchez2016]_ protects: nine keys (hospital, age, sex, ethnicity,
     race, zip code, county, length of stay, quarter of admission) and two sensitive ones (charge, diagnosis).
-    They hold whole numbers with the codes of that file, because its algorithms need numbers; `SEXES`,
-    `ETHNICITIES`, `RACES` and `COUNTIES` say what the codes mean. The diagnosis is a text in the form of an
-    ICD-9 code: the commonest ones are real, the rest only look so.
+    They hold whole numbers, as in that file, because its algorithms need numbers; `SEXES`, `ETHNICITIES`,
+    `RACES` and `COUNTIES` say what the codes mean. The diagnosis is a text in the form of an ICD-9 code: the
+    commonest ones are real, the rest only look so.
 
     Parameters
     ----------
@@ -151,12 +144,11 @@ def patients(n: int = 10_000, *, seed: int = 2009) -> Table:
     the ICD-9 by age and sex, and a diagnosis in it by Zipf's law; the length of stay by chapter, age and sex,
     with a long tail; the charge by chapter and length of stay.
 
-    **What to expect.** With the default seed the share of records that are alone with their nine keys is 0.996 at
-    n = 10,000, 0.975 at 100,000, 0.878 at 1,000,000 and 0.755 at 3,985,166, where the paper finds "almost 75 %"
-    (the spread of the sizes of zip codes was chosen to come near it). About 10 % of the charges exceed 100,000.
-    Correlations above 0.03 in both Table S4 and Table S5 have their sign here (hospital and county 0.81, there
-    0.81), but hospital and zip code go together more (0.19, there 0.04). All dependence is that of the model:
-    it is no evidence about patients.
+    **What to expect.** The share of records that are alone with their nine keys is 0.996 at n = 10,000, 0.975
+    at 100,000, 0.878 at 1,000,000 and 0.755 at 3,985,166, where the paper finds "almost 75 %" (the spread of
+    the sizes of zip codes was chosen to come near it). About 10 % of the charges exceed 100,000. Correlations
+    above 0.03 in both Table S4 and Table S5 have their sign here (hospital and county 0.81, there 0.81), but
+    hospital and zip code go together more (0.19, there 0.04). All this is a model, no evidence about anyone.
 
     References
     ----------
@@ -183,6 +175,7 @@ def patients(n: int = 10_000, *, seed: int = 2009) -> Table:
     chapters = _draw(_cumulate(_facts(_CHAPTERS, "shares").T), _stages(ages, women), rng)
     days = _lengths_of_stay(chapters, ages, women, rng)
     quarters = _draw(_cumulate(np.array([[0.256, 0.251, 0.247, 0.246]])), everyone, rng)
+    codes, shares = _catalogue()
     frame = pl.DataFrame(
         {
             "oshpd_id": state.hospital_ids[hospitals],
@@ -195,7 +188,7 @@ def patients(n: int = 10_000, *, seed: int = 2009) -> Table:
             "los": days,
             "adm_qtr": quarters + 1,
             "charge": _charges(chapters, days, rng),
-            "diag_p": _diagnoses(chapters, rng),
+            "diag_p": codes.gather(chapters * shares.shape[1] + _draw(shares, chapters, rng)),
         }
     )
     return Table(frame, _SCHEMA)
@@ -203,9 +196,7 @@ def patients(n: int = 10_000, *, seed: int = 2009) -> Table:
 
 def _require_whole(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ParameterError(
-            f"`{name}` of the data set `patients` must be a whole number from 0, got: `{value}`"
-        )
+        raise ParameterError(f"`{name}` of `patients` must be a whole number from 0 up, got: `{value}`")
 
 
 def _cumulate(shares: Floats) -> Floats:
@@ -217,10 +208,11 @@ def _cumulate(shares: Floats) -> Floats:
 def _draw(cumulated: Floats, groups: Ints, rng: np.random.Generator) -> Ints:
     """Draw a category for each record by the shares of its group, with one search in one sorted list."""
     # Short of 1 by more than the rounding of `groups + lot`, so that no lot falls into the next group.
-    lots = rng.random(len(groups)) * (1 - 2.0**-40)
+    lots = rng.random(len(groups)) * (1 - 2.0**-30)
     lots += groups
     found: Ints = np.searchsorted(cumulated.ravel(), lots, side="right")
-    return found - groups * cumulated.shape[1]
+    found -= groups * cumulated.shape[1]
+    return found
 
 
 class _California(NamedTuple):
@@ -266,7 +258,8 @@ def _facts(rows: Sequence[_County] | Sequence[_Chapter], name: str) -> Floats:
 
 def _apportion(weights: Floats, total: int) -> Ints:
     """Give each county its share of `total`, at least one."""
-    return np.maximum(np.rint(weights / weights.sum() * total), 1).astype(np.int64)
+    counts: Ints = np.maximum(np.rint(weights / weights.sum() * total), 1).astype(np.int64)
+    return counts
 
 
 def _nested(counts: Ints) -> tuple[Ints, Ints]:
@@ -288,28 +281,24 @@ def _hospital_shares(homes: Ints, counties: Ints, capacities: Floats, rng: np.ra
     habits = capacities * np.exp(rng.normal(0, _HABIT, (len(homes), len(counties))))
     same_county = homes[:, None] == counties
     same_region = regions[homes][:, None] == regions[counties]
-    anywhere = np.broadcast_to(capacities, habits.shape)
     return (
         _STAY * _normed(habits * same_county)
         + (1 - _STAY) * _NEAR * _normed(habits * (same_region & ~same_county))
-        + (1 - _STAY) * (1 - _NEAR) * _normed(anywhere)
+        + (1 - _STAY) * (1 - _NEAR) * _normed(np.broadcast_to(capacities, habits.shape))
     )
 
 
 def _normed(weights: Floats) -> Floats:
     """Rows that sum to 1, or to 0 where there is nothing."""
     sums = weights.sum(axis=1, keepdims=True)
-    return np.divide(weights, sums, out=np.zeros_like(weights), where=sums > 0)
+    return np.asarray(weights / np.where(sums > 0, sums, 1), dtype=np.float64)
 
 
 def _neighbourhoods(zip_counties: Ints, rng: np.random.Generator) -> Floats:
     """Shares of Hispanics and of non-Hispanic Blacks, Asians and others in each zip code."""
-    named = np.stack(
-        [_facts(_COUNTIES, "hispanic"), _facts(_COUNTIES, "black"), _facts(_COUNTIES, "asian")], axis=1
-    )
+    named = np.stack([_facts(_COUNTIES, name) for name in ("hispanic", "black", "asian")], axis=1)
     shares = np.concatenate([named, 100 - named.sum(axis=1, keepdims=True)], axis=1) + 0.2
-    local = shares[zip_counties]
-    return _normed(local * np.exp(rng.normal(0, _SEGREGATION, local.shape)))
+    return _normed(shares[zip_counties] * np.exp(rng.normal(0, _SEGREGATION, (len(zip_counties), 4))))
 
 
 def _ethnicity_shares(housed: Floats) -> Floats:
@@ -324,12 +313,10 @@ def _ethnicity_shares(housed: Floats) -> Floats:
 def _race_shares(housed: Floats) -> Floats:
     """Shares of the races for each zip code and ethnicity; half of the Hispanics call theirs "other"."""
     rest = _normed(housed[:, 1:] * [1.25, 0.7, 1.0]) * 0.955  # Blacks are in hospital more, Asians less often
-    few = np.ones(len(housed))
     shares = np.empty((len(housed), len(ETHNICITIES), len(RACES)))
     shares[:, 0] = [0.46, 0.012, 0.004, 0.012, 0.485, 0.027]
-    shares[:, 1] = np.stack(
-        [rest[:, 2], rest[:, 0], few * 0.006, rest[:, 1], few * 0.03, few * 0.009], axis=1
-    )
+    shares[:, 1] = [0, 0, 0.006, 0, 0.03, 0.009]
+    shares[:, 1, [1, 3, 0]] = rest
     shares[:, 2] = [0.22, 0.04, 0.003, 0.06, 0.17, 0.507]
     return shares.reshape(-1, len(RACES))
 
@@ -352,15 +339,13 @@ def _shares_of_women() -> Floats:
     return np.interp(np.arange(_OLDEST + 1), knots, shares)
 
 
-def _stages(ages: Ints, women: npt.NDArray[np.bool_]) -> Ints:
+def _stages(ages: Ints, women: Flags) -> Ints:
     """The stage of life that decides on the diagnosis, in the order of `_Chapter.shares`."""
-    fertile = (ages < _MIDDLE) & women
-    return np.select([ages == 0, ages < _ADULT, fertile, ages < _MIDDLE, ages < _OLD], [0, 1, 2, 3, 4], 5)
+    young = ages < _MIDDLE
+    return np.select([ages == 0, ages < _ADULT, young & women, young, ages < _OLD], [0, 1, 2, 3, 4], 5)
 
 
-def _lengths_of_stay(
-    chapters: Ints, ages: Ints, women: npt.NDArray[np.bool_], rng: np.random.Generator
-) -> Ints:
+def _lengths_of_stay(chapters: Ints, ages: Ints, women: Flags, rng: np.random.Generator) -> Ints:
     """Whole days, 0 for a discharge on the day of admission; few stay very long."""
     logs = _facts(_CHAPTERS, "spread")[chapters] * rng.standard_normal(len(ages))
     logs += _facts(_CHAPTERS, "log_days")[chapters]
@@ -376,13 +361,6 @@ def _charges(chapters: Ints, days: Ints, rng: np.random.Generator) -> Ints:
     return (usual * np.exp(0.6 * rng.standard_normal(len(days)))).astype(np.int64)
 
 
-def _diagnoses(chapters: Ints, rng: np.random.Generator) -> pl.Series:
-    """A code of the chapter by Zipf's law."""
-    codes, shares = _catalogue()
-    nth = _draw(shares, chapters, rng)
-    return codes.gather(chapters * shares.shape[1] + nth)
-
-
 @cache
 def _catalogue() -> tuple[pl.Series, Floats]:
     """The codes of all chapters, each filled up to the same length, and their cumulated shares."""
@@ -393,8 +371,7 @@ def _catalogue() -> tuple[pl.Series, Floats]:
     for row, chapter in enumerate(_CHAPTERS):
         tenths = rng.permutation(np.arange(10 * chapter.first, 10 * (chapter.last + 1)))
         others = [f"{tenth // 10:03d}.{tenth % 10}" for tenth in tenths.tolist()]
-        fresh = [code for code in others if code not in chapter.leads]
-        own = [*chapter.leads, *fresh][: chapter.n_codes]
+        own = list(dict.fromkeys([*chapter.leads, *others]))[: chapter.n_codes]
         codes += own + [""] * (width - len(own))
         shares[row, : len(own)] = 1 / np.arange(1.0, len(own) + 1)
     return pl.Series(codes, dtype=pl.String), _cumulate(shares)
@@ -407,15 +384,7 @@ def _coded(codes: dict[int, str]) -> str:
 _SCHEMA: Final = Schema(
     columns=(
         Column("oshpd_id", Kind.NOMINAL, Role.KEY, label="hospital: code of its county, then its number"),
-        Column(
-            "age_yrs",
-            Kind.CONTINUOUS,
-            Role.KEY,
-            integer=True,
-            lower=0,
-            upper=85,
-            label="age, 85 and above as 85",
-        ),
+        Column("age_yrs", Kind.CONTINUOUS, Role.KEY, integer=True, lower=0, upper=85, label="age in years"),
         Column("sex", Kind.NOMINAL, Role.KEY, label=f"sex: {_coded(SEXES)}"),
         Column("ethncty", Kind.NOMINAL, Role.KEY, label=f"ethnicity: {_coded(ETHNICITIES)}"),
         Column("race", Kind.NOMINAL, Role.KEY, label=f"race: {_coded(RACES)}"),

@@ -224,8 +224,8 @@ def census(path: Place) -> Table:
 
     References
     ----------
-    .. [brand2002] R. Brand, J. Domingo-Ferrer, J. M. Mateo-Sanz (2002). Reference data sets to test and compare
-       SDC methods for protection of numerical microdata. CASC project.
+    .. [brand2002] R. Brand, J. Domingo-Ferrer, J. M. Mateo-Sanz (2002). Reference data sets to test and
+       compare SDC methods for protection of numerical microdata. CASC project.
     """
     return _read(path, _CENSUS)
 
@@ -254,7 +254,7 @@ def tarragona(path: Place) -> Table:
 
 
 def eia(path: Place) -> Table:
-    """Read the set "EIA" of the literature: revenues and sales of US electric utilities, 4,092 months of 1996.
+    """Read the set "EIA" of the literature: 4,092 monthly accounts of US electric utilities, 1996.
 
     The literature takes the number of the utility and the ten revenues and sales as continuous keys; so does
     this schema. The name of the utility is an identifier. The totals are the sums of their parts in most
@@ -281,10 +281,10 @@ def eia(path: Place) -> Table:
 def adult(path: Place) -> Table:
     """Read the set "Adult", an extract of the US census of 1994, in one of its two forms.
 
-    In the form that ARX ships there are 30,162 records without missing values and nine columns: eight keys and
-    the sensitive income; hierarchies for all nine lie beside the file. In UCI's form there are 32,561 records
-    and fifteen columns, with a sampling weight; its ``?`` (not known) is left as a category of its own, as the
-    literature does.
+    In the form that ARX ships there are 30,162 records without missing values and nine columns: eight keys
+    and the sensitive income; hierarchies for all nine lie beside the file. In UCI's form there are 32,561
+    records and fifteen columns, with a sampling weight; its ``?`` (not known) is left as a category of its
+    own, as the literature does.
 
     Parameters
     ----------
@@ -304,8 +304,8 @@ def adult(path: Place) -> Table:
 
     References
     ----------
-    .. [kohavi1996] R. Kohavi (1996). Scaling up the accuracy of naive-Bayes classifiers: a decision-tree hybrid.
-       Proceedings of KDD-96, 202–207.
+    .. [kohavi1996] R. Kohavi (1996). Scaling up the accuracy of naive-Bayes classifiers: a decision-tree
+       hybrid. Proceedings of KDD-96, 202–207.
     """
     return _read(path, _ADULT_ARX, _ADULT_UCI)
 
@@ -318,8 +318,8 @@ def _read(path: Place, *layouts: _Layout) -> Table:
             return Table(_numbers(_texts(Path(path), layout), layout), layout.schema)
     names = layouts[0].schema.names
     raise ReadError(
-        f"the header of the data set `{layouts[0].title}` must be its {len(names)} columns from `{names[0]}` to "
-        f"`{names[-1]}`, separated by `{layouts[0].separator}`; that of {path} is not",
+        f"the header of the data set `{layouts[0].title}` must be its {len(names)} columns from `{names[0]}` "
+        f"to `{names[-1]}`, separated by `{layouts[0].separator}`; that of {path} is not",
         hint=layouts[0].source,
     )
 
@@ -348,15 +348,15 @@ def _texts(path: Path, layout: _Layout) -> pl.DataFrame:
 
 
 def _numbers(texts: pl.DataFrame, layout: _Layout) -> pl.DataFrame:
-    """Turn the columns of whole numbers into such, or say how many values are not."""
+    """Turn the columns of whole numbers into such, or say how many values are not; none may be missing."""
     whole = [column.name for column in layout.schema.columns if column.integer or column.name in _NUMBERED]
     frame = texts.with_columns(pl.col(whole).str.strip_chars().cast(pl.Int64, strict=False))
-    for name in whole:
+    for name in frame.columns:
         wrong = frame[name].null_count()
         if wrong:
             raise ReadError(
-                f"column `{name}` of the data set `{layout.title}` must hold whole numbers, "
-                f"got: {wrong} values that are not",
+                f"column `{name}` of the data set `{layout.title}` must hold "
+                f"{'whole numbers' if name in whole else 'texts'}, got: {wrong} values that are not",
                 hint=layout.source,
             )
     return frame

@@ -135,14 +135,14 @@ def rand(*, per: Per = "year") -> Table:
     lies beside them (``randhie/src/randhie.csv``, 45 columns) has, and it is this one that is read. No pair
     of person and year occurs in it twice.
 
-    **What is left out.** Logarithms and other functions of columns that are here (`lfam`, `lnum`, `lpi`, `logc`,
-    `fmde`, `linc`, `lnmeddol`, `binexp`, `fchild`, and `xghindx`, which is `ghindx` with imputed values): a
-    function of a protected column, released beside it, would undo the protection. The flags `hlthg`, `hlthf`,
-    `hlthp` became one column `health`.
+    **What is left out.** Logarithms and other functions of columns that are here (`lfam`, `lnum`, `lpi`,
+    `logc`, `fmde`, `linc`, `lnmeddol`, `binexp`, `fchild`, and `xghindx`, which is `ghindx` with imputed
+    values): a function of a protected column, released beside it, would undo the protection. The flags
+    `hlthg`, `hlthf`, `hlthp` became one column `health`.
 
     **Per person.** What describes the person is taken from the first of their years (only `xage`, `child` and
-    `num` ever change); visits, admissions, expenses and time are summed; `inpmis` is 1 if it ever was; `years`
-    counts the years.
+    `num` ever change); visits, admissions, expenses and time are summed; `inpmis` is 1 if it ever was;
+    `years` counts the years.
 
     **Missing.** `educdec` (4 records), `mdeoff` and `pioff` (5), and `ghindx` (5,223, of 1,486 persons).
 
@@ -190,8 +190,8 @@ def _per_person(years: pl.DataFrame) -> pl.DataFrame:
 
 
 _OCCUPATIONS: Final = (
-    "1 student; 2 farming, semi-skilled or unskilled; 3 white-collar; 4 teacher, social worker, nurse, artist, "
-    "technician or skilled; 5 managerial or business; 6 professional with advanced degree"
+    "1 student; 2 farming, semi-skilled or unskilled; 3 white-collar; 4 teacher, social worker, nurse, "
+    "artist, technician or skilled; 5 managerial or business; 6 professional with advanced degree"
 )
 _FAIR: Final = Schema(
     (

@@ -64,6 +64,7 @@ def nearest_distance(
         raise ValueError("points and others must be finite or missing")
     if points.shape[1] == 1:
         return _nearest_on_line(points[:, 0], others[:, 0])
+    points, others = np.ascontiguousarray(points), np.ascontiguousarray(others)  # one layout, one compilation
     # Equal rows are asked once; among the others they would only make the tree's leaves deep.
     asked, back = _distinct(points)
     distances = _nearest_of_distinct(asked, _distinct(others)[0], norm=norm, tick=tick)

@@ -1,1 +1,1 @@
-"""Protect: one file per family. A class with a ``name`` in a file here is a method; nothing else to do."""
+"""Protect: one file per family. A class with a ``name`` here is a method; nothing else to do."""

@@ -100,7 +100,7 @@ class Mdav(Method):
             return Release.of(table, source_rows=rows)
         if self.k > len(table):
             raise ParameterError(
-                f"`k` of mdav must be at most the number of records it is given, {len(table)}, got: `{self.k}`",
+                f"`k` of mdav must be at most the number of records, {len(table)}, got: `{self.k}`",
                 hint="choose a smaller k, or fewer strata",
             )
         values = table.matrix(table.chosen)

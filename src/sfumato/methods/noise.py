@@ -9,7 +9,7 @@ import numpy as np
 
 from sfumato import kernels
 from sfumato.core.method import Block, BlockMethod
-from sfumato.core.params import param
+from sfumato.core.params import listed, param
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Table
@@ -171,10 +171,11 @@ class HohneNoise(BlockMethod):
         """Refuse to mix columns across records that lack values."""
         reason = super().refuses(table)
         if reason is None and self.restore == "covariances":
-            lacking = [name for name in table.chosen if table.missing(name).any()]
+            lacking = listed(name for name in table.chosen if table.missing(name).any())
             if lacking:
-                names = ", ".join(f"`{name}`" for name in lacking)
-                return f"{self.name} must be given complete columns to restore covariances, got: missing values in {names}"
+                return (
+                    f"{self.name} must have complete columns to restore covariances, got: holes in {lacking}"
+                )
         return reason
 
     def _noisy(self, block: Block, run: Run) -> Floats:
@@ -193,12 +194,13 @@ class HohneNoise(BlockMethod):
         """Multiply, then restore the moments."""
         _, wanted, _, got = summaries
         centred = self._noisy(block, run) - got.means()
-        return self._restored(centred, wanted, got) + wanted.means()
+        restored: Floats = self._restored(centred, wanted, got) + wanted.means()
+        return restored
 
     def _restored(self, centred: Floats, wanted: Any, got: Any) -> Floats:
         if self.restore == "variances":
             target, have = wanted.variances(), got.variances()
-            factor = np.sqrt(np.divide(target, have, out=np.zeros_like(target), where=have > 0))
+            factor: Floats = np.sqrt(np.divide(target, have, out=np.zeros_like(target), where=have > 0))
             return centred * factor
         roots = kernels.moments
         mixed: Floats = (

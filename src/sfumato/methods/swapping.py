@@ -40,8 +40,8 @@ class RankSwapping(ColumnMethod):
     **Guarantees.** The multiset of values is unchanged; no value moves by more than :math:`w` ranks.
 
     **Risk to know.** The bound on the move is itself information: an intruder who knows :math:`p` can
-    discard every record outside the window in each column and intersect what is left (Nin, Herranz, Torra 2008). Do not
-    publish :math:`p`.
+    discard every record outside the window in each column and intersect what is left (Nin, Herranz and
+    Torra 2008). Do not publish :math:`p`.
 
     **Ties, missing, weights.** Ties are ordered by record and swapped like other values, so columns with
     few distinct values change little. Missing values stay where they are and take no rank. Weights stay

@@ -1,1 +1,1 @@
-"""How useful: one file per family. A class with a ``name`` in a file here is a measure; nothing else to do."""
+"""How useful: one file per family. A class with a ``name`` here is a measure; nothing else to do."""

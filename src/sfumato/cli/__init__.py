@@ -1,0 +1,114 @@
+"""Door one: the command line. One file per verb; a file here without a leading underscore is a verb."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import pkgutil
+import sys
+import traceback
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import click
+
+from sfumato.errors import SfumatoError
+from sfumato.version import __version__
+
+INTERNAL_ERROR = 70
+INTERRUPTED = 130
+
+
+class _Verbs(click.Group):
+    """Finds verbs by looking in this folder, and loads one only when it is called.
+
+    The list of verbs reads each file's docstring without running the file, so ``--help`` costs no imports.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return sorted(name.replace("_", "-") for name in _verbs())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        name = cmd_name.replace("-", "_")
+        if name not in _verbs():
+            return None
+        command: click.Command = importlib.import_module(f"sfumato.cli.{name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0] if args else ""
+        if name and self.get_command(ctx, name) is None and not name.startswith("-"):
+            from sfumato.errors import UnknownNameError
+
+            error = UnknownNameError.of("command", name, self.list_commands(ctx))
+            ctx.fail(f"{error.message}\n\nhint: {error.hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [(name, _verbs()[name.replace("-", "_")]) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+@cache
+def _verbs() -> dict[str, str]:
+    """Every verb with the first line of its file's docstring."""
+    found = {}
+    for info in pkgutil.iter_modules(__path__):
+        if not info.name.startswith("_"):
+            source = files(__name__).joinpath(f"{info.name}.py").read_text(encoding="utf-8")
+            found[info.name] = (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
+    return found
+
+
+@click.command(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="sfumato")
+def cli() -> None:
+    """Turn microdata about people into data that can be released.
+
+    Start with `sfumato inspect FILE`; see `sfumato methods` and `sfumato measures` for what there is.
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; every way it can end has its exit code."""
+    sys.exit(_exit_code(arguments))
+
+
+def _exit_code(arguments: list[str] | None) -> int:
+    try:
+        result: Any = cli.main(args=arguments, prog_name="sfumato", standalone_mode=False)
+    except SfumatoError as error:
+        click.echo(f"error: {error}", err=True)
+        return error.exit_code
+    except click.ClickException as error:
+        if isinstance(error, click.UsageError) and error.ctx is not None:
+            click.echo(error.ctx.get_usage() + "\n", err=True)
+        click.echo(f"error: {error.format_message()}", err=True)
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("\nstopped; nothing was left half-written", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our output went away, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:  # noqa: BLE001  — the last line of defence: no cell may reach the screen
+        _report_internal(error)
+        return INTERNAL_ERROR
+    return result if isinstance(result, int) else 0
+
+
+def _report_internal(error: Exception) -> None:
+    """Say where it happened and not what it said: the text of a foreign error may quote cells."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{os.path.basename(where.filename)}, line {where.lineno}"  # noqa: PTH119
+    click.echo(f"error: something went wrong inside sfumato ({type(error).__name__} in {place})", err=True)
+    click.echo(
+        "\nhint: please report it; SFUMATO_DEBUG=1 shows the traceback, which may quote your data", err=True
+    )
+    if os.environ.get("SFUMATO_DEBUG"):
+        traceback.print_exception(error)

@@ -1,0 +1,123 @@
+"""Options that verbs share, and options made from declared parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from sfumato.core.params import Param, Parameters
+from sfumato.data.evidence import Scenario
+from sfumato.data.schema import Schema
+from sfumato.errors import ParameterError, UnknownNameError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+SOURCE = "a file, or a built-in data set such as builtin:rand?per=person"
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Write the result as JSON to stdout.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors.")
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(0),
+    help="Fix all chance, for experiments only: who knows it can undo noise.",
+)
+plan_option = click.option(
+    "--plan",
+    "plan_path",
+    type=click.Path(path_type=Path),
+    help="Take the columns' kinds and roles from this plan.",
+)
+columns_option = click.option(
+    "-c",
+    "--columns",
+    multiple=True,
+    help="Columns, comma-separated; @key, @continuous … for all of a role or kind.",
+)
+overwrite_option = click.option(
+    "--overwrite", is_flag=True, help="Replace the output if it is there (never an original)."
+)
+
+
+def split(values: Sequence[str]) -> tuple[str, ...]:
+    """Take comma-separated and repeated options alike."""
+    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+
+
+def schema_and_scenario(plan_path: Path | None) -> tuple[Schema | None, Scenario | None]:
+    """Schema and first scenario of a plan, when one is named."""
+    if plan_path is None:
+        return None, None
+    from sfumato.compare.plan import Plan
+
+    plan = Plan.read(plan_path)
+    return plan.schema, plan.scenarios[0]
+
+
+def option_of(declared: Param) -> click.Option:
+    """Make the command-line option of a parameter: its type, bounds and default stand in the declaration."""
+    help_text = declared.help + f" [{declared.symbol}]" * bool(declared.symbol)
+    words: dict[str, Any] = {"required": False, "help": help_text, "show_default": True}
+    flag = f"--{declared.name.replace('_', '-')}"
+    if declared.per_column:
+        return click.Option(
+            [flag, declared.name], multiple=True, default=(str(declared.default),),
+            metavar="VALUE|COLUMN=VALUE", **words,
+        )  # fmt: skip
+    if declared.choices:
+        return click.Option(
+            [flag, declared.name], type=click.Choice(declared.choices), default=declared.default, **words
+        )
+    if declared.type is bool:
+        pair = f"{flag}/--no-{declared.name.replace('_', '-')}"
+        return click.Option([pair, declared.name], default=declared.default, **words)
+    # Bounds are checked by the parameter itself, so that every door gives the same message.
+    kinds = {int: click.INT, float: click.FLOAT}
+    metavar = {int: "INTEGER", float: "NUMBER"}.get(declared.type, "TEXT")
+    return click.Option(
+        [flag, declared.name],
+        type=kinds.get(declared.type, click.STRING),
+        default=declared.default,
+        metavar=metavar + f" ({declared.domain})",
+        **words,
+    )
+
+
+def parameters_from(cls: type[Parameters], options: dict[str, Any]) -> dict[str, Any]:
+    """Pick the declared parameters out of a command's options."""
+    said = {}
+    for declared in cls.parameters():
+        value = options[declared.name]
+        if declared.per_column:
+            value = _by_column(declared, value, cls.name)
+        if value is not None:
+            said[declared.name] = value
+    return said
+
+
+def _by_column(declared: Param, values: Sequence[str], owner: str) -> Any:
+    table: dict[str, Any] = {}
+    for value in values:
+        column, sign, text = value.rpartition("=")
+        table[column if sign else "default"] = _number_or_text(declared, text, owner)
+    return table if set(table) != {"default"} else table["default"]
+
+
+def _number_or_text(declared: Param, text: str, owner: str) -> Any:
+    if declared.type not in {int, float}:
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ParameterError(
+            f"`{declared.name}` of {owner} must be {declared.domain}, got: `{text}`"
+        ) from None
+
+
+def require_columns(schema: Schema, names: Sequence[str]) -> None:
+    """Stop at the first column that is not there, suggesting near names."""
+    for name in names:
+        if not name.startswith("@") and name not in schema:
+            raise UnknownNameError.of("column", name, schema.names)

@@ -1,0 +1,75 @@
+"""What `risk` and `utility` share: read, score, show."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, Literal
+
+from sfumato.cli._options import require_columns, schema_and_scenario, split
+from sfumato.cli._screen import emit_json, emit_table, running, say
+from sfumato.core import registry
+from sfumato.core.measure import Measure, Score
+from sfumato.data.evidence import Scenario
+from sfumato.errors import ParameterError, RequirementError
+
+
+def score(
+    aspect: Literal["risk", "utility"], original: str, protected: str | None, options: dict[str, Any]
+) -> None:
+    """Score a release by all measures of an aspect, or by those asked for."""
+    from sfumato.compare.requirement import Requirement, parse_measure
+    from sfumato.front import assess, beside, read
+
+    requirements = [Requirement.parse(text) for text in options["require"]]
+    measures = [parse_measure(text) for text in options["measure"]]
+    for measure in (*measures, *(requirement.measure for requirement in requirements)):
+        if measure.aspect != aspect:
+            raise ParameterError(f"{measure.name} must be a measure of {aspect}, got: {measure.aspect}")
+    if not measures and not requirements:
+        measures = [cls() for cls in registry.measures().values() if cls.aspect == aspect]
+    schema, scenario = schema_and_scenario(options["plan_path"])
+    table = read(original, schema=schema)
+    known = split(options["columns"])
+    require_columns(table.schema, known)
+    if known:
+        scenario = Scenario(columns=known)
+    release = (
+        None
+        if protected is None
+        else beside(
+            table,
+            read(protected, schema=None).frame if protected.startswith("builtin:") else Path(protected),
+            aligned=options["aligned"],
+        )
+    )
+    every = [*measures, *(requirement.measure for requirement in requirements)]
+    with running(quiet=options["quiet"], seed=options["seed"]) as run:
+        scores = assess(table, release, every, scenario=scenario, run=run)
+    _show(measures or every, scores, options)
+    unmet = [r for r in requirements if not r.met_by(scores[r.measure.name])]
+    for requirement in requirements:
+        say(requirement.verdict(scores[requirement.measure.name]), quiet=options["quiet"])
+    if unmet:
+        raise RequirementError(f"{len(unmet)} of {len(requirements)} requirements are not met")
+
+
+def _show(measures: list[Measure], scores: dict[str, Score], options: dict[str, Any]) -> None:
+    if options["as_json"]:
+        emit_json(
+            {name: value.to_dict(private=options.get("per_record", False)) for name, value in scores.items()}
+        )
+        return
+    rows = []
+    for measure in measures:
+        found = scores[measure.name]
+        value = "—" if math.isnan(found.value) else f"{found.value:.4f}"
+        details = found.reason or ", ".join(
+            f"{key.replace('_', ' ')} {_short(v)}" for key, v in found.details.items()
+        )
+        rows.append([measure.name, value, found.status.value, f"{measure.better} is better", details])
+    emit_table(["measure", "value", "status", "direction", "details"], rows, right=[1])
+
+
+def _short(value: float | str) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,122 @@
+"""What the user sees: data on stdout; words, tables for people and progress bars on stderr."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import click
+
+from sfumato.core.run import Progress, Run
+
+
+def say(text: str, *, quiet: bool = False) -> None:
+    """Say something to the person, not to the pipe."""
+    if not quiet:
+        click.echo(text, err=True)
+
+
+def emit_json(value: Any) -> None:
+    """Write data for a machine to stdout."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def emit_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> None:
+    """Write a table to stdout; in plain text when stdout is not a screen."""
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 200, highlight=False)
+    table = RichTable(box=None, pad_edge=False, header_style="bold")
+    for position, header in enumerate(headers):
+        table.add_column(header, justify="right" if position in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console.print(table)
+
+
+@contextmanager
+def running(*, quiet: bool, seed: int | None = None, **more: Any) -> Iterator[Run]:
+    """Give a run that draws its progress and stops on Ctrl-C at the next safe place."""
+    stop = _Stopper()
+    chance: dict[str, Any] = {} if seed is None else {"seed": seed}
+    if quiet or not sys.stderr.isatty():
+        with stop:
+            yield Run(stopped=stop, report=_Milestones(quiet=quiet), **chance, **more)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+               TextColumn("{task.fields[note]}"))  # fmt: skip
+    with stop, Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        yield Run(stopped=stop, report=_Drawn(bars), **chance, **more)
+
+
+class _Drawn:
+    """Draws a bar for each task."""
+
+    def __init__(self, bars: Any) -> None:
+        self.bars = bars
+        self.tasks: dict[str, Any] = {}
+        _announce_compilation(lambda: self(Progress("compiling once (kept for later runs)", 0, 0)))
+
+    def __call__(self, event: Progress) -> None:
+        total = event.total or None
+        if event.task not in self.tasks:
+            self.tasks[event.task] = self.bars.add_task(event.task, total=total, note=event.note)
+        self.bars.update(self.tasks[event.task], completed=event.done, total=total, note=event.note)
+
+
+class _Milestones:
+    """Tells a log file what a bar would show: a line when a task begins and when something is noted."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.quiet = quiet
+        self.seen: set[str] = set()
+        _announce_compilation(lambda: self(Progress("compiling once (kept for later runs)", 0, 0)))
+
+    def __call__(self, event: Progress) -> None:
+        if event.task not in self.seen:
+            self.seen.add(event.task)
+            say(f"… {event.task}", quiet=self.quiet)
+
+
+def _announce_compilation(tell: Any) -> None:
+    from sfumato import kernels
+
+    kernels.on_compile(tell)
+
+
+class _Stopper:
+    """Turns Ctrl-C into a question the run asks: the first is polite, the second is at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.before: Any = None
+
+    def __call__(self) -> bool:
+        return self.asked
+
+    def _ask(self, _signal: int, _frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        say("\nstopping at the next safe place; press Ctrl-C again to stop at once")
+
+    def __enter__(self) -> None:
+        try:
+            self.before = signal.signal(signal.SIGINT, self._ask)
+        except ValueError:  # not in the main thread, as in tests: nobody can press Ctrl-C there
+            self.before = None
+
+    def __exit__(self, *_: object) -> None:
+        if self.before is not None:
+            signal.signal(signal.SIGINT, self.before)

@@ -1,0 +1,40 @@
+"""Check a plan without running it: every fault in it at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sfumato.cli._options import json_option, quiet_option
+from sfumato.cli._screen import emit_json, say
+from sfumato.errors import PlanError
+
+
+@click.command("check", help=__doc__)
+@click.argument("plan_path", metavar="PLAN", type=click.Path(path_type=Path))
+@click.option("--no-data", is_flag=True, help="Do not read the data; check the plan alone.")
+@json_option
+@quiet_option
+def command(plan_path: Path, *, no_data: bool, as_json: bool, quiet: bool) -> None:
+    """Check a plan."""
+    from sfumato.compare.execute import load, load_resources
+    from sfumato.compare.plan import Plan
+    from sfumato.data.checks import violations
+
+    plan = Plan.read(plan_path)
+    blockers = plan.blockers()
+    broken = []
+    if not no_data:
+        table = load(plan)
+        load_resources(plan)
+        broken = [f"{v.records} records break the promise that {v.promise}" for v in violations(table)]
+    warnings = [*plan.warnings(), *broken]
+    if as_json:
+        emit_json({"warnings": warnings, "blockers": blockers, "steps": plan.recipe.to_list()})
+    for warning in warnings:
+        say(f"warning: {warning}", quiet=quiet)
+    if blockers:
+        raise PlanError.gather("the plan", blockers, hint="nothing can be released until these are decided")
+    count = len(plan.recipe.steps)
+    say(f"{plan_path} is sound: {count} step{'s' * (count != 1)}, ready to run", quiet=quiet)

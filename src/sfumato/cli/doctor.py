@@ -1,0 +1,64 @@
+"""Say whether this installation works, and what it is made of."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from importlib.metadata import PackageNotFoundError, version
+
+import click
+
+from sfumato.cli._options import json_option
+from sfumato.cli._screen import emit_json, emit_table
+from sfumato.errors import MissingDependencyError
+from sfumato.version import __version__
+
+#: Optional packages, the extra each comes with, and what for.
+_EXTRAS = {
+    "statsmodels": ("data", "the data sets rand and fair"),
+    "pandas": ("frames", "pandas tables"),
+    "pyarrow": ("frames", "Arrow tables"),
+}
+
+
+@click.command("doctor", help=__doc__)
+@json_option
+def command(*, as_json: bool) -> None:
+    """Check the installation."""
+    from sfumato.compare.execute import environment
+    from sfumato.core import registry
+
+    rows = [["sfumato", __version__, "ok"], *([name, found, "ok"] for name, found in environment().items())]
+    rows += [[package, *_optional(package, *facts)] for package, facts in _EXTRAS.items()]
+    rows.append(["methods", str(len(registry.methods())), "ok"])
+    rows.append(["measures", str(len(registry.measures())), "ok"])
+    rows.append(["kernels", *_kernels()])
+    rows.append(["cores", str(os.cpu_count()), "ok"])
+    if as_json:
+        emit_json({what: {"found": found, "state": state} for what, found, state in rows})
+    else:
+        emit_table(["what", "found", "state"], rows)
+    if any(state.startswith("broken") for _, _, state in rows):
+        raise MissingDependencyError("the installation must work, got: a broken part", hint="see the table")
+
+
+def _optional(package: str, extra: str, purpose: str) -> tuple[str, str]:
+    try:
+        return version(package), "ok"
+    except PackageNotFoundError:
+        return "—", f"not installed; for {purpose}: pip install 'sfumato[{extra}]'"
+
+
+def _kernels() -> tuple[str, str]:
+    """Compile and run the smallest kernel: the part of an installation most likely to be broken."""
+    import numpy as np
+
+    try:
+        groups = importlib.import_module("sfumato.kernels.groups")
+        right = groups.mdav(np.array([[0.0], [1.0], [10.0], [11.0]]), 2).tolist() in (
+            [0, 0, 1, 1],
+            [1, 1, 0, 0],
+        )
+    except ImportError as error:
+        return "—", f"broken: {error.name}"
+    return "numba", "ok" if right else "broken: a wrong answer"

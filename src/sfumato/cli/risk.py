@@ -1,0 +1,31 @@
+"""Measure what an intruder could learn from a release."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from sfumato.cli._options import SOURCE, columns_option, json_option, plan_option, quiet_option, seed_option
+from sfumato.cli._score import score
+
+
+@click.command("risk", help=__doc__, epilog=f"ORIGINAL is {SOURCE}. Columns are those the intruder knows.")
+@click.argument("original")
+@click.argument("protected", required=False)
+@click.option(
+    "-m", "--measure", multiple=True, help="A measure, such as rank-linkage (default: all of risk)."
+)
+@click.option(
+    "--require", multiple=True, help="A requirement, such as 'rank-linkage >= 0.45'; exit code 1 if unmet."
+)
+@click.option("--aligned", is_flag=True, help="Records of both files stand in the same order.")
+@click.option("--per-record", is_flag=True, help="With --json: each record's own risk too. Keep it private.")
+@columns_option
+@plan_option
+@seed_option
+@json_option
+@quiet_option
+def command(original: str, protected: str | None, **options: Any) -> None:
+    """Score the risk of a release."""
+    score("risk", original, protected, options)

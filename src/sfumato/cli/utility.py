@@ -1,0 +1,27 @@
+"""Measure what survived of the original's use in a release."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from sfumato.cli._options import SOURCE, json_option, plan_option, quiet_option, seed_option
+from sfumato.cli._score import score
+
+
+@click.command("utility", help=__doc__, epilog=f"ORIGINAL is {SOURCE}.")
+@click.argument("original")
+@click.argument("protected")
+@click.option(
+    "-m", "--measure", multiple=True, help="A measure, such as earth-movers-distance (default: all)."
+)
+@click.option("--require", multiple=True, help="A requirement, such as 'earth-movers-distance <= 0.2'.")
+@click.option("--aligned", is_flag=True, help="Records of both files stand in the same order.")
+@plan_option
+@seed_option
+@json_option
+@quiet_option
+def command(original: str, protected: str, **options: Any) -> None:
+    """Score the utility of a release."""
+    score("utility", original, protected, {**options, "columns": ()})

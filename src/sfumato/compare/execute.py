@@ -1,0 +1,185 @@
+"""Carry out a plan: read, protect, judge, and only then write."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from sfumato.compare.plan import Plan, Source, fingerprint
+from sfumato.compare.recipe import reordered
+from sfumato.compare.requirement import Requirement
+from sfumato.compare.trial import assess
+from sfumato.core.measure import Score
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.checks import Violation, violations
+from sfumato.data.hierarchy import Hierarchy
+from sfumato.data.table import Table
+from sfumato.errors import PlanError, ReadError
+from sfumato.io import read_table, write, write_text
+from sfumato.version import __version__
+
+#: Packages whose version may change a number.
+_NUMBER_MAKERS = ("numpy", "polars", "numba", "scipy", "pot")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One requirement in one scenario, and the score it is judged by."""
+
+    requirement: Requirement
+    scenario: str
+    score: Score
+
+    @property
+    def met(self) -> bool:
+        """Whether the score meets the requirement."""
+        return self.requirement.met_by(self.score)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say it for machines."""
+        return {
+            "requirement": str(self.requirement),
+            "scenario": self.scenario,
+            "met": self.met,
+            "verdict": self.requirement.verdict(self.score),
+            "score": self.score.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a plan: the release as it would be written, and the judgement on it."""
+
+    plan: Plan
+    original: Table
+    release: Release
+    judgements: tuple[Judgement, ...]
+    broken: tuple[Violation, ...]
+
+    @property
+    def met(self) -> bool:
+        """Whether every requirement is met in every scenario."""
+        return all(judgement.met for judgement in self.judgements)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say it for machines: nothing per record, no seed."""
+        return {
+            "sfumato": __version__,
+            "records": len(self.release.table),
+            "columns": list(self.release.table.names),
+            "steps": [step.to_dict() for step in self.release.provenance],
+            "met": self.met,
+            "requirements": [judgement.to_dict() for judgement in self.judgements],
+            "broken_promises": [vars(violation) for violation in self.broken],
+        }
+
+
+def load(plan: Plan) -> Table:
+    """Read the plan's data as its schema says."""
+    if plan.data is None:
+        raise PlanError("the plan must name its data", hint='write [data] with path = "…"')
+    return _read_source(plan.data, plan, schema=plan.schema)
+
+
+def load_resources(plan: Plan) -> dict[str, Any]:
+    """Read the other files the plan uses."""
+    return {
+        name: Hierarchy.read(source.check(plan.folder))
+        if source.holds == "hierarchy"
+        else _read_source(source, plan)
+        for name, source in plan.resources.items()
+    }
+
+
+def _read_source(source: Source, plan: Plan, *, schema: Any = None) -> Table:
+    if source.path.startswith("builtin:"):
+        from sfumato import datasets
+
+        table = datasets.from_uri(source.path)
+        return table if schema is None else Table(table.frame, schema)
+    return read_table(source.check(plan.folder), schema=schema)
+
+
+def carry_out(plan: Plan, run: Run) -> Outcome:
+    """Protect as the plan says and judge the result; nothing is written."""
+    blockers = plan.blockers()
+    if blockers:
+        raise PlanError.gather("the plan", blockers, hint="correct the columns in the plan")
+    table, resources = load(plan), load_resources(plan)
+    run = replace(run, resources=resources)
+    release = plan.recipe.apply(table, run)
+    kept = [name for name in release.table.names if name not in plan.output.drop]
+    release = replace(release, tables=Release.of(release.table.select(kept)).tables)
+    judgements = _judge(plan, table, release, resources, run)
+    if plan.output.shuffle:
+        order = run.at(table.digest).rng("shuffle").permutation(len(release.table))
+        release = reordered(release, order)
+    return Outcome(plan, table, release, judgements, violations(release.table))
+
+
+def _judge(
+    plan: Plan, table: Table, release: Release, resources: Mapping[str, Any], run: Run
+) -> tuple[Judgement, ...]:
+    judgements = []
+    for scenario in plan.scenarios:
+        for requirement in plan.requirements:
+            scores = assess(
+                table, release, [requirement.measure], run, scenario=scenario, resources=resources
+            )
+            judgements.append(Judgement(requirement, scenario.name, scores[requirement.measure.name]))
+    return tuple(judgements)
+
+
+def originals(plan: Plan) -> list[Path]:
+    """The files that must never be overwritten: the data, the resources."""
+    sources = [*([plan.data] if plan.data else []), *plan.resources.values()]
+    return [plan.folder / source.path for source in sources if not source.path.startswith("builtin:")]
+
+
+def write_release(outcome: Outcome, run: Run, *, overwrite: bool = False, seeded: bool = False) -> list[Path]:
+    """Write the release and the private half of its audit trail; return what was written."""
+    plan = outcome.plan
+    if not plan.output.path:
+        raise PlanError("the plan must say where the release goes", hint='write [output] with path = "…"')
+    place = plan.folder / plan.output.path
+    private = place.with_suffix(".private.json")
+    write(outcome.release.table, place, originals=originals(plan), overwrite=overwrite)
+    trail = {
+        **outcome.to_dict(),
+        "seed": f"{run.seed:032x}",
+        "seed_given": seeded,
+        "plan": plan.to_dict(),
+        "inputs": {path.name: fingerprint(path) for path in originals(plan)},
+        "output": {"name": place.name, "sha256": fingerprint(place)},
+        "environment": environment(),
+    }
+    write_text(private, json.dumps(trail, indent=2), overwrite=overwrite, private=True)
+    return [place, private]
+
+
+def environment() -> dict[str, str]:
+    """Say the versions of everything that may change a number."""
+    found = {"python": platform.python_version(), "machine": platform.machine()}
+    for package in _NUMBER_MAKERS:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def seed_of(trail: Path) -> int:
+    """Read the seed out of a private audit trail, to run its plan again."""
+    try:
+        return int(json.loads(trail.read_text(encoding="utf-8"))["seed"], 16)
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ReadError(
+            f"`{trail}` must be the private audit trail of an earlier run, got: another file",
+            hint="it is written beside the release as NAME.private.json",
+        ) from None

@@ -1,0 +1,208 @@
+"""The front door's four verbs: read, protect, assess, compare — for scripts and notebooks.
+
+They take what people have in hand (a path, a pandas, polars or Arrow table, or a ``Table``) and give back
+the same sort of table they were given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sfumato.compare import study as studies
+from sfumato.compare.level import Target
+from sfumato.compare.recipe import Recipe, Step
+from sfumato.compare.requirement import parse_measure
+from sfumato.compare.trial import assess as score_all
+from sfumato.core import registry
+from sfumato.core.measure import Measure, Score
+from sfumato.core.method import Method
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.evidence import Scenario
+from sfumato.data.guess import guess_schema
+from sfumato.data.schema import Schema
+from sfumato.data.table import Table
+from sfumato.errors import ParameterError
+
+if TYPE_CHECKING:
+    from sfumato.compare.study import Study
+
+
+def read(source: str | Path, *, schema: Schema | None = None) -> Table:
+    """Read a file, or a built-in data set such as ``builtin:rand?per=person``.
+
+    Without a schema the kinds and roles of the columns are guessed; look at ``table.schema``.
+    """
+    if str(source).startswith("builtin:"):
+        from sfumato import datasets
+
+        return datasets.from_uri(str(source))
+    from sfumato.io import read_table
+
+    return read_table(Path(source), schema=schema)
+
+
+def as_table(data: Any, *, schema: Schema | None = None) -> tuple[Table, Any]:
+    """Make a ``Table`` of whatever came in, and a way back to its type."""
+    from sfumato.io import frames
+
+    if isinstance(data, Table):
+        return (data if schema is None else Table(data.frame, schema)), None
+    if isinstance(data, str | Path):
+        return read(data, schema=schema), None
+    frame, native = frames.to_polars(data)
+    from sfumato.io import conform
+
+    return conform(frame, schema or guess_schema(frame)), lambda out: frames.back(out, native)
+
+
+def make_run(seed: int | None, run: Run | None = None) -> Run:
+    """Make the run of a call: chance from the operating system unless a seed is given."""
+    if run is not None:
+        return run
+    return Run() if seed is None else Run(seed=seed)
+
+
+def protect(
+    data: Any,
+    what: Method | Step | Recipe | str,
+    *,
+    columns: Sequence[str] = (),
+    within: Sequence[str] = (),
+    schema: Schema | None = None,
+    seed: int | None = None,
+    run: Run | None = None,
+) -> Release:
+    """Protect a table by a method, a step or a whole recipe.
+
+    ``release.data`` is the protected table in the type that came in. ``seed`` is for experiments: who
+    knows it can undo the noise.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from sfumato.methods.microaggregation import Mdav
+    >>> incomes = pl.DataFrame({"income": [10.0, 60.0, 20.0, 50.0, 30.0, 40.0]})
+    >>> protect(incomes, Mdav(k=3), columns=["income"]).data["income"].to_list()
+    [20.0, 50.0, 20.0, 50.0, 20.0, 50.0]
+    """
+    table, native = as_table(data, schema=schema)
+    if isinstance(what, str):
+        what = registry.method(what)()
+    if isinstance(what, Method):
+        what = Step(what, tuple(columns), tuple(within))
+    elif columns or within:
+        raise ParameterError("`columns` and `within` must be given with a method, got: a step or recipe")
+    recipe = Recipe((what,)) if isinstance(what, Step) else what
+    return replace(recipe.apply(table, make_run(seed, run)), native=native)
+
+
+def assess(
+    original: Any,
+    release: Any = None,
+    measures: Sequence[Measure | str] = (),
+    *,
+    schema: Schema | None = None,
+    scenario: Scenario | None = None,
+    resources: Mapping[str, Any] | None = None,
+    aligned: bool = False,
+    seed: int | None = None,
+    run: Run | None = None,
+) -> dict[str, Score]:
+    """Score a release by several measures (all that apply when none are named).
+
+    ``release`` is what ``protect`` gave, or a protected table from elsewhere; then ``aligned=True`` says
+    that its records stand in the order of the original.
+    """
+    table, _ = as_table(original, schema=schema)
+    if release is not None and not isinstance(release, Release):
+        release = beside(table, release, aligned=aligned)
+    chosen = [parse_measure(m) if isinstance(m, str) else m for m in measures]
+    if not chosen:
+        chosen = [cls() for cls in registry.measures().values()]
+    return score_all(table, release, chosen, make_run(seed, run), scenario=scenario, resources=resources)
+
+
+def beside(original: Table, protected: Any, *, aligned: bool) -> Release:
+    """Make a release of a protected table that came from elsewhere, read as the original's schema says."""
+    from sfumato.io import conform, frames
+    from sfumato.io import read as read_frame
+
+    if isinstance(protected, Table):
+        table = protected
+    else:
+        if isinstance(protected, str | Path):
+            frame = read_frame(Path(protected))
+        else:
+            frame, _ = frames.to_polars(protected)
+        known = [name for name in frame.columns if name in original.schema]
+        if not known:
+            raise ParameterError(
+                "the protected table must share columns with the original, got: no common column"
+            )
+        table = conform(frame.select(known), original.schema.select(known))
+    if not aligned:
+        return Release.of(table)
+    if len(table) != len(original):
+        raise ParameterError(
+            f"an aligned release must have the original's {len(original)} records, got: {len(table)}"
+        )
+    return replace(Release.unchanged(original), tables=Release.of(table).tables)
+
+
+def compare(
+    data: Any,
+    methods: Sequence[Method | Step | str] = (),
+    *,
+    hold: Measure | str = "rank-linkage",
+    level: float | None = None,
+    rank_by: Measure | str = "earth-movers-distance",
+    columns: Sequence[str] = (),
+    tolerance: float = 0.01,
+    repeats: int = 5,
+    points: int = 0,
+    schema: Schema | None = None,
+    scenario: Scenario | None = None,
+    resources: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    run: Run | None = None,
+) -> Study:
+    """Bring methods to the same level of one measure and rank them by another.
+
+    Without ``level`` the first method sets it with its parameters as they are; without ``methods`` all
+    that have a drive parameter and can take the columns are compared.
+    """
+    table, _ = as_table(data, schema=schema)
+    run = make_run(seed, run)
+    held = parse_measure(hold) if isinstance(hold, str) else hold
+    ranked = parse_measure(rank_by) if isinstance(rank_by, str) else rank_by
+    steps = _steps(methods, columns, table.schema)
+    scenario = _scenario(scenario, columns)
+    options: dict[str, Any] = {"scenario": scenario, "resources": resources}
+    if level is None:
+        level = studies.level_of(steps[0], table, held, run, **options)
+    return studies.compare(
+        table, steps, run, target=Target(held, level, tolerance), ranked_by=ranked, repeats=repeats,
+        points=points, **options,
+    )  # fmt: skip
+
+
+def _steps(methods: Sequence[Method | Step | str], columns: Sequence[str], schema: Schema) -> list[Step]:
+    if methods:
+        made = [registry.method(m)() if isinstance(m, str) else m for m in methods]
+        return [m if isinstance(m, Step) else Step(m, tuple(columns)) for m in made]
+    able = [Step(cls(), tuple(columns)) for cls in registry.methods().values() if cls.drive()]
+    able = [step for step in able if not list(step.faults(schema))]
+    if not able:
+        raise ParameterError("at least one method must be able to take the columns, got: none")
+    return able
+
+
+def _scenario(scenario: Scenario | None, columns: Sequence[str]) -> Scenario:
+    """An intruder who is not described knows the columns that are protected."""
+    if scenario is not None:
+        return scenario
+    return Scenario(columns=tuple(name for name in columns if not name.startswith("@")))

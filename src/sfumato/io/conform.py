@@ -1,0 +1,126 @@
+"""Brings a frame into the form its schema declares, or says everything in which it does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from sfumato.data.generalised import WILDCARD, Nodes, looks_generalised, parse_intervals, parse_nodes
+from sfumato.data.schema import Column, Kind, Schema
+from sfumato.data.table import Table
+from sfumato.errors import DataError, PlanError
+from sfumato.io import textual
+
+_TEXT = frozenset({pl.String, pl.Categorical, pl.Enum})
+
+
+@dataclass
+class _Result:
+    """The columns as they come out, with what was found on the way."""
+
+    frame: pl.DataFrame
+    nodes: dict[str, Nodes] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+
+    def put(self, series: pl.Series, name: str) -> None:
+        self.frame = self.frame.with_columns(series.alias(name))
+
+
+def conform(frame: pl.DataFrame, schema: Schema, *, generalised: Collection[str] = ()) -> Table:
+    """Make a table of a frame that fits a schema.
+
+    Text declared continuous becomes numbers, with its missing codes as missing values; text declared a date
+    becomes dates; the text forms of intervals and sets become generalised values. ``generalised`` names the
+    columns of text that are known to hold such forms, where it could be doubted.
+    All faults are gathered into one `PlanError`.
+    """
+    result = _Result(frame)
+    for column in schema.columns:
+        if column.name in frame.columns:
+            _conform_column(column, result, generalised=column.name in generalised)
+    faults = schema.faults_with(result.frame) + result.faults
+    if faults:
+        raise PlanError.gather("the schema", faults, hint="`sfumato inspect FILE` writes a fitting one")
+    return Table(result.frame, schema, nodes=result.nodes)
+
+
+def as_text(schema: Schema) -> frozenset[str]:
+    """The columns whose values a reader must keep as they are written: dates, and words with an order."""
+    ordered = {
+        column.name
+        for column in schema.columns
+        if column.order and all(isinstance(value, str) for value in column.order)
+    }
+    return frozenset(ordered | set(schema.with_kind(Kind.DATE)))
+
+
+def _conform_column(column: Column, result: _Result, *, generalised: bool) -> None:
+    series = result.frame[column.name]
+    if column.kind is Kind.DATE and series.dtype.is_integer():
+        series = series.cast(pl.String)  # 20261115
+    if series.dtype not in _TEXT:
+        return
+    plain = _without_codes(series.cast(pl.String), column)
+    form = looks_generalised(plain) if series.dtype == pl.String or generalised else None
+    if form is not None or generalised:
+        # Nothing but wildcards, or no form at all: the kind of the column says which it would be.
+        ordered = column.kind in {Kind.CONTINUOUS, Kind.DATE}
+        unclear = form is None or (plain.drop_nulls() == WILDCARD).all()
+        _put_generalised(plain, ("interval" if ordered else "node") if unclear else str(form), result)
+    elif column.kind is Kind.CONTINUOUS:
+        _put_numbers(plain, result)
+    elif column.kind is Kind.DATE:
+        _put_dates(plain, result)
+
+
+def _without_codes(texts: pl.Series, column: Column) -> pl.Series:
+    """Make the textual missing codes missing; those that are numbers stay, for the schema to tell."""
+    codes = [code for code in column.missing if isinstance(code, str)]
+    if column.kind is Kind.DATE:
+        codes = [str(code) for code in column.missing]
+    if not codes:
+        return texts
+    return texts.set(texts.str.strip_chars().is_in(codes), None)
+
+
+def _put_generalised(texts: pl.Series, form: str, result: _Result) -> None:
+    try:
+        if form == "interval":
+            result.put(parse_intervals(texts.set(texts == "", None)), texts.name)
+        else:
+            series, result.nodes[texts.name] = parse_nodes(texts)
+            result.put(series, texts.name)
+    except DataError as error:
+        result.faults.append(error.message)
+
+
+def _put_numbers(texts: pl.Series, result: _Result) -> None:
+    for decimal in (".", ","):
+        read = textual.numbers(texts, decimal=decimal)
+        if read is not None:
+            result.put(read, texts.name)
+            return
+    stripped = texts.str.strip_chars()
+    wrong = stripped.cast(pl.Float64, strict=False).is_null() & stripped.is_not_null() & (stripped != "")
+    result.faults.append(
+        f"column `{texts.name}` is declared continuous, got: {int(wrong.sum())} values that are not numbers; "
+        "declare its missing codes, or another kind"
+    )
+
+
+def _put_dates(texts: pl.Series, result: _Result) -> None:
+    readings = textual.dates(texts)
+    if len(readings) == 1:
+        result.put(readings[0], texts.name)
+    elif readings:
+        result.faults.append(
+            f"column `{texts.name}` is declared a date, got: dates that read both as day, month and as month, "
+            "day; write them as 2026-11-15"
+        )
+    else:
+        result.faults.append(
+            f"column `{texts.name}` is declared a date, got: values that are none, or of different forms; "
+            "write them as 2026-11-15, and declare its missing codes"
+        )

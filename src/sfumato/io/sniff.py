@@ -1,0 +1,133 @@
+"""Finds out how a delimited text is written, from its first part: encoding, quotes, delimiter, header."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from dataclasses import dataclass
+from itertools import islice
+
+from sfumato.errors import ParameterError, ReadError
+
+#: How much of a file is looked at.
+HEAD = 1 << 20
+
+DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_FIELD_START = r"(?:^|[,;|\t])"
+_RECORDS = 200
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a delimited text is written; ``quote`` is None when quotes are letters like any other."""
+
+    delimiter: str
+    quote: str | None
+    names: tuple[str, ...]
+
+
+def encoding_of(head: bytes, *, name: str) -> str:
+    """Find the encoding from a byte-order mark, or from what the bytes can be: UTF-8, else Windows-1252."""
+    for mark, encoding in _MARKS.items():  # the longer marks of UTF-32 begin like those of UTF-16
+        if head.startswith(mark):
+            return encoding
+    if b"\0" in head:
+        raise ReadError(
+            f"`{name}` must be a text file, got: one with zero bytes",
+            hint="is it an Excel file or another binary format? if it is UTF-16, say encoding='utf-16-le'",
+        )
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)  # a character cut at the end is no fault
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+def known_encoding(encoding: str) -> str:
+    """Give the usual name of an encoding, or refuse one that does not exist."""
+    try:
+        return codecs.lookup(encoding).name
+    except LookupError:
+        raise ParameterError(
+            f"`encoding` must be one that Python knows, got: `{encoding}`", hint="utf-8, cp1252, latin-1, utf-16"
+        ) from None
+
+
+def dialect_of(head: str, *, name: str, delimiter: str | None = None) -> Dialect:
+    """Find the quotes, the delimiter and the names of the columns."""
+    if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
+        raise ParameterError(
+            f"`delimiter` must be one ASCII character and no quote, got: `{delimiter!r}`",
+            hint=f"usual are {', '.join(repr(known) for known in DELIMITERS)}",
+        )
+    quote = _quote_of(head)
+    chosen = delimiter or _delimiter_of(head, quote)
+    header = next((record for record in _records(head, chosen, quote) if record), [])
+    if not header:
+        raise ReadError(
+            f"`{name}` must begin with a header line, got: an empty file",
+            hint="the first line holds the names of the columns",
+        )
+    _require_names(header, name)
+    return Dialect(delimiter=chosen, quote=quote, names=tuple(header))
+
+
+def _records(text: str, delimiter: str, quote: str | None) -> list[list[str]]:
+    quoting = csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quotechar=quote, quoting=quoting)
+    try:
+        return [record for record in islice(reader, _RECORDS) if record]
+    except csv.Error:  # a field longer than a field can be: the quotes do not pair under this delimiter
+        return [next(csv.reader([text.lstrip().partition("\n")[0]], delimiter=delimiter), [])]
+
+
+def _quote_of(head: str) -> str | None:
+    if '"' in head:
+        return '"' if re.search(_FIELD_START + '"', head, re.MULTILINE) else None
+    opening = len(re.findall(_FIELD_START + "'", head, re.MULTILINE))
+    whole = len(re.findall(_FIELD_START + r"'[^'\n]*'(?=[,;|\t\r\n]|$)", head, re.MULTILINE))
+    return "'" if whole == opening > 1 else '"'
+
+
+def _delimiter_of(head: str, quote: str | None) -> str:
+    """Choose the delimiter that cuts the header into many fields and the lines into as many."""
+    scores = {}
+    for delimiter in DELIMITERS:
+        header, *others = [len(record) for record in _records(head, delimiter, quote)] or [0]
+        agree = sum(count == header for count in others) / len(others) if others else 1.0
+        scores[delimiter] = (header * agree, header) if header > 1 else (0.0, 0)
+    best = max(scores, key=scores.__getitem__)
+    return best if scores[best] > (0.0, 0) else ","
+
+
+def _require_names(header: list[str], name: str) -> None:
+    # A file may have no header, and then these are cells: the message names positions only.
+    empty = [place for place, column in enumerate(header, start=1) if not column.strip()]
+    if empty:
+        raise ReadError(
+            f"every column of `{name}` must have a name, got: none at {_places(empty)}",
+            hint="a nameless first column is often row numbers: write it with row.names=FALSE or index=False",
+        )
+    first: dict[str, int] = {}
+    for place, column in enumerate(header, start=1):
+        if column in first:
+            raise ReadError(
+                f"the columns of `{name}` must have distinct names, "
+                f"got: the same at positions {first[column]} and {place}",
+                hint="does the file begin with a header line?",
+            )
+        first[column] = place
+
+
+def _places(places: list[int]) -> str:
+    shown = ", ".join(str(place) for place in places[:10])
+    return f"position{'s' if len(places) > 1 else ''} {shown}{' and others' if len(places) > 10 else ''}"  # noqa: PLR2004

@@ -1,0 +1,137 @@
+"""Reads numbers, truth values and dates out of columns of text, all or nothing.
+
+Each function returns None unless every value that is not missing reads: a column is never half converted.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+#: A number with more digits than this is a name for something, not a quantity.
+MOST_DIGITS = 18
+
+_SAMPLE = 1_000
+_TRUTH = ({"true": True, "false": False}, {"True": True, "False": False}, {"TRUE": True, "FALSE": False})
+_LEADING_ZERO = r"^\s*-?0\d"
+_MANY_DIGITS = rf"^\s*-?\d{{{MOST_DIGITS + 1},}}\s*$"
+_DECIMAL_COMMA = r"^\s*-?\d+(,\d+)?([eE][+-]?\d+)?\s*$"
+_THOUSANDS = r"^\s*-?\d{1,3}(,\d{3})*\s*$"
+_ISO_DATE, _ISO_TIME = "%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%.f"
+_DATES = (_ISO_DATE, "%Y%m%d", "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y")
+
+
+def typed(frame: pl.DataFrame, *, decimal: str | None, commas: str, text: frozenset[str]) -> pl.DataFrame:
+    """Turn the columns of text that hold numbers or truth values into such.
+
+    Without ``decimal`` it is the point; or the comma, where columns read so and none of the file reads with a
+    point. ``commas`` says how readily: "no", "unless thousands" (1,234 may be either) or "yes".
+    """
+    new = {
+        name: frame[name] if name in text else _typed(frame[name], decimal or ".") for name in frame.columns
+    }
+    if decimal is None and commas != "no" and not any(series.dtype == pl.Float64 for series in new.values()):
+        for name, series in new.items():
+            if series.dtype == pl.String and name not in text and _has_commas(series, commas):
+                new[name] = _typed(series, ",")
+    return pl.DataFrame(new)
+
+
+def _typed(series: pl.Series, decimal: str) -> pl.Series:
+    # One word among the first values settles that a column is text, so that few columns are tried in full.
+    sample = _some(series)
+    if sample.is_empty():
+        return series
+    if truth_values(sample) is not None:
+        read = truth_values(series)
+        return series if read is None else read
+    first = numbers(sample, decimal=decimal)
+    if first is None or is_code(sample, first):
+        return series
+    read = numbers(series, decimal=decimal, whole=first.dtype == pl.Int64)
+    return series if read is None or is_code(series, read) else read
+
+
+def _some(series: pl.Series) -> pl.Series:
+    """The first values that are there."""
+    for part in (series.head(_SAMPLE), series):
+        present = part.filter(part.is_not_null() & (part != ""))
+        if len(present):
+            return present.head(_SAMPLE)
+    return series.clear()
+
+
+def _has_commas(series: pl.Series, commas: str) -> bool:
+    sample = _some(series)
+    if not sample.str.contains(_DECIMAL_COMMA).all() or not sample.str.contains(",", literal=True).any():
+        return False
+    return commas == "yes" or not sample.str.contains(_THOUSANDS).all()
+
+
+def is_code(series: pl.Series, read: pl.Series) -> bool:
+    """Whether digits are a code that a number would spoil: a leading zero, a plus sign, or very many digits.
+
+    ``read`` are the same values as numbers.
+    """
+    if series.str.starts_with("+").any():
+        return True
+    if series.str.contains(_LEADING_ZERO).any():
+        return True
+    limit = 10**MOST_DIGITS
+    if (read >= limit).any() or (read <= -limit).any():
+        return bool(series.str.contains(_MANY_DIGITS).any())
+    return False
+
+
+def numbers(series: pl.Series, *, decimal: str = ".", whole: bool = True) -> pl.Series | None:
+    """Read whole numbers as Int64 (if ``whole``), or else numbers as Float64; empty text is missing."""
+    if decimal == ",":
+        if series.str.contains(".", literal=True).any():
+            return None
+        series = series.str.replace(",", ".", literal=True)
+    dtypes = (pl.Int64, pl.Float64) if whole else (pl.Float64,)
+    read = _cast(series, dtypes)
+    return _cast(series.str.strip_chars(), dtypes) if read is None else read
+
+
+def _cast(texts: pl.Series, dtypes: tuple[type[pl.DataType], ...]) -> pl.Series | None:
+    empty: int | None = None
+    for dtype in dtypes:
+        read = texts.cast(dtype, strict=False)
+        lost = read.null_count() - texts.null_count()
+        if lost and empty is None:
+            empty = int((texts == "").sum())
+        if lost == (empty or 0):
+            return read
+    return None
+
+
+def truth_values(series: pl.Series) -> pl.Series | None:
+    """Read true and false in one of their usual spellings; empty text is missing."""
+    for words in _TRUTH:
+        read = series.replace_strict(words, default=None, return_dtype=pl.Boolean)
+        if read.null_count() == series.null_count() + int((series == "").sum()):
+            return read
+    return None
+
+
+def dates(series: pl.Series) -> tuple[pl.Series, ...]:
+    """Read dates, or dates with times, in all the ways that read every value and do not agree."""
+    series = series.str.strip_chars()
+    series = series.set(series == "", None)
+    times = series.str.replace(" ", "T", literal=True).str.to_datetime(_ISO_TIME, strict=False)
+    if len(series) > series.null_count() == times.null_count():
+        return (times,)
+    readings: list[pl.Series] = []
+    for form in _DATES:
+        read = _read_dates(series, form)
+        if read is not None and not any(read.equals(other) for other in readings):
+            readings.append(read)
+    return tuple(readings)
+
+
+def _read_dates(series: pl.Series, form: str) -> pl.Series | None:
+    for part in (series.head(_SAMPLE), series):
+        read = part.str.to_date(form, strict=False)
+        if read.null_count() != part.null_count():
+            return None
+    return read

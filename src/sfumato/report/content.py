@@ -1,0 +1,260 @@
+"""What a report tells, as plain data: the JSON twin that the page shows and its charts are drawn from."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import tomli_w
+
+from sfumato.compare.frontier import Point, mark_front
+from sfumato.compare.study import Outcome, Spread, Study
+from sfumato.core.measure import Measure
+from sfumato.core.method import Described
+from sfumato.core.references import cite, references
+from sfumato.data.schema import STRUCTURAL_ROLES, Role
+from sfumato.data.table import Table
+from sfumato.report.correlations import correlations
+from sfumato.report.distributions import distributions
+from sfumato.report.words import direction, plain, remark, verdict
+from sfumato.version import __version__
+
+#: Okabe and Ito's colours, which colour-blind readers can tell apart; grey is kept for the original.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#B8A800")
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
+DASHES: tuple[list[int], ...] = ([], [6, 3], [2, 2], [8, 3, 2, 3])
+#: Places at which the lines of a public map are drawn again, so that they do not tell the parameters tried.
+_CURVE_POINTS = 15
+
+
+def twin(study: Study, *, public: bool, generated: str = "") -> dict[str, Any]:
+    """Say a study as plain data.
+
+    The public form leaves out every parameter that was found or tried and coarsens what is shown of the
+    data; neither form holds a seed or anything of a single record. ``generated`` is a date or any other
+    word on the making; there is no clock in here, so the same study gives the same report.
+    """
+    labels = _labels(study.outcomes)
+    keys = [f"m{place}" for place in range(len(study.outcomes))]
+    releases = {
+        key: outcome.example.table
+        for key, outcome in zip(keys, study.outcomes, strict=True)
+        if outcome.example is not None and len(outcome.example.tables) == 1
+    }
+    protected = _protected(study)
+    ordered = (*protected, *(name for name in _about_people(study.original) if name not in protected))
+    return {
+        "form": "public" if public else "internal",
+        "sfumato": __version__,
+        "generated": generated,
+        "records": len(study.original),
+        "columns": [_column(study.original, name, protected) for name in study.original.names],
+        "held": {**_measure(study.target.measure), "level": study.target.value, "slack": study.target.slack},
+        "ranked_by": _measure(study.ranked_by),
+        "tolerance": study.target.tolerance,
+        "repeats": study.repeats,
+        "scenario": study.scenario.to_dict(),
+        "verdict": verdict(study, dict(enumerate(labels)), public=public),
+        "outcomes": [
+            _outcome(study, place, labels, key=keys[place], public=public) for place in range(len(keys))
+        ],
+        "map": _map(study, keys, public=public),
+        "distributions": distributions(study.original, releases, protected, public=public),
+        "correlations": correlations(study.original, releases, ordered, public=public),
+        "recipes": [_recipe(outcome, public=public) for outcome in study.outcomes],
+        "glossary": _glossary(study),
+        "references": _references(study),
+    }
+
+
+def _labels(outcomes: Sequence[Outcome]) -> list[str]:
+    """The titles of the methods, numbered where one method is compared more than once."""
+    titles = [outcome.step.method.title or outcome.step.method.name for outcome in outcomes]
+    total, seen = Counter(titles), Counter[str]()
+    labels = []
+    for title in titles:
+        seen[title] += 1
+        labels.append(f"{title} ({seen[title]})" if total[title] > 1 else title)
+    return labels
+
+
+def _protected(study: Study) -> tuple[str, ...]:
+    """The columns some method protects, in the table's order; identifiers are never shown."""
+    schema = study.original.schema
+    named = {name for outcome in study.outcomes for name in outcome.step.resolve(schema)}
+    return tuple(c.name for c in schema.columns if c.name in named and c.role is not Role.IDENTIFIER)
+
+
+def _about_people(table: Table) -> tuple[str, ...]:
+    return tuple(column.name for column in table.schema.columns if column.role not in STRUCTURAL_ROLES)
+
+
+def _column(table: Table, name: str, protected: Sequence[str]) -> dict[str, Any]:
+    column = table.schema[name]
+    return {
+        "name": name,
+        "label": column.label,
+        "kind": column.kind.value,
+        "role": column.role.value if column.role else None,
+        "protected": name in protected,
+    }
+
+
+def _measure(measure: Measure) -> dict[str, Any]:
+    return {
+        "measure": measure.name,
+        "title": measure.title or measure.name,
+        "aspect": measure.aspect,
+        "better": measure.better,
+        "direction": direction(measure),
+        "parameters": measure.to_dict(),
+    }
+
+
+def _outcome(study: Study, place: int, labels: Sequence[str], *, key: str, public: bool) -> dict[str, Any]:
+    outcome = study.outcomes[place]
+    following = labels[place + 1] if place + 1 < len(labels) else ""
+    drive = outcome.step.method.drive()
+    said: dict[str, Any] = {
+        "key": key,
+        "label": labels[place],
+        "method": outcome.step.method.name,
+        "color": PALETTE[place % len(PALETTE)],
+        "shape": SHAPES[place % len(SHAPES)],
+        "dash": DASHES[place // len(PALETTE) % len(DASHES)],
+        "columns": list(outcome.step.resolve(study.original.schema)),
+        "rank": outcome.rank,
+        "reached": outcome.level.reached.value,
+        "level": _number(outcome.level.score),
+        "held": _spread(outcome.held),
+        "ranked": _spread(outcome.ranked),
+        "tied_with_next": outcome.tied_with_next,
+        "approximate": outcome.approximate,
+        "remark": remark(outcome, following, level=study.target.value),
+    }
+    if public:
+        return said
+    return {
+        **said,
+        "parameter": outcome.level.parameter,
+        "unit": drive.unit if drive else "",
+        "value": _number(outcome.level.value),
+        "parameters": outcome.step.method.to_dict(),
+        "tried": [[_number(value), _number(score)] for value, score in outcome.level.tried.items()],
+    }
+
+
+def _spread(spread: Spread | None) -> dict[str, Any] | None:
+    if spread is None:
+        return None
+    low, high = spread.interval
+    return {
+        "mean": _number(spread.mean),
+        "deviation": _number(spread.deviation),
+        "interval": [_number(low), _number(high)],
+        "runs": spread.runs,
+    }
+
+
+def _number(value: float) -> float | None:
+    """A number JSON can hold."""
+    return float(value) if math.isfinite(value) else None
+
+
+def _map(study: Study, keys: Sequence[str], *, public: bool) -> list[dict[str, Any]]:
+    """The points of the risk–utility map, by line and in the order in which the line runs."""
+    owners = {
+        outcome.step.method.name: key
+        for key, outcome in reversed(list(zip(keys, study.outcomes, strict=True)))
+    }
+    finite = [p for p in study.points if math.isfinite(p.risk) and math.isfinite(p.utility)]
+    lines = [line for line in _lines(finite) if line[0].method in owners]
+    if public:
+        both = (study.target.measure, study.ranked_by)
+        risk, utility = both if both[0].aspect == "risk" else both[::-1]
+        numbered = [(number, point) for number, line in enumerate(lines) for point in _curve(line)]
+        marked = mark_front([point for _, point in numbered], risk, utility)
+        numbered = [(number, point) for (number, _), point in zip(numbered, marked, strict=True)]
+    else:
+        numbered = [(number, point) for number, line in enumerate(lines) for point in line]
+    return [
+        {
+            "key": owners[point.method],
+            "line": number,
+            "risk": point.risk,
+            "utility": point.utility,
+            "front": point.on_front,
+            **({} if public else {"parameter": point.parameter, "value": point.value}),
+        }
+        for number, point in numbered
+    ]
+
+
+def _lines(points: Iterable[Point]) -> list[list[Point]]:
+    """Cut the points into lines: a method's values run upwards, and start anew when it is compared twice."""
+    lines: list[list[Point]] = []
+    for point in points:
+        last = lines[-1][-1] if lines else None
+        if last is None or last.method != point.method or point.value <= last.value:
+            lines.append([])
+        lines[-1].append(point)
+    return lines
+
+
+def _curve(line: Sequence[Point]) -> list[Point]:
+    """The same line through other points, evenly spaced in risk: it no longer tells which values were tried."""
+    risks, where = np.unique([point.risk for point in line], return_inverse=True)
+    utilities = np.bincount(where, weights=[point.utility for point in line]) / np.bincount(where)
+    even = np.linspace(risks[0], risks[-1], _CURVE_POINTS if len(risks) > 1 else 1)
+    return [
+        replace(line[0], parameter="", value=math.nan, risk=float(risk), utility=float(utility))
+        for risk, utility in zip(even, np.interp(even, risks, utilities), strict=True)
+    ]
+
+
+def _recipe(outcome: Outcome, *, public: bool) -> str:
+    """The step as a plan says it, without its parameters in the public form."""
+    said = outcome.step.to_dict()
+    if not public:
+        return tomli_w.dumps({"steps": [said]}).strip()
+    withheld = said.pop("parameters", None)
+    text = tomli_w.dumps({"steps": [said]}).strip()
+    return f"{text}\n# parameters: withheld" if withheld else text
+
+
+def _glossary(study: Study) -> list[dict[str, Any]]:
+    measures = {m.name: m for m in (study.target.measure, study.ranked_by)}
+    methods = {outcome.step.method.name: outcome.step.method for outcome in study.outcomes}
+    return [
+        *(_entry(m, f"{m.aspect}; {direction(m)}{_bounds(m)}") for m in measures.values()),
+        *(_entry(m, "method") for m in methods.values()),
+    ]
+
+
+def _entry(described: Described, what: str) -> dict[str, Any]:
+    return {
+        "name": described.name,
+        "title": described.title or described.name,
+        "what": what,
+        "summary": plain(described.summary()),
+        "references": list(described.references),
+    }
+
+
+def _bounds(measure: Measure) -> str:
+    low, high = measure.bounds
+    if math.isinf(low) and math.isinf(high):
+        return ""
+    if math.isinf(high):
+        return f"; from {low:g} upwards"
+    return f"; at most {high:g}" if math.isinf(low) else f"; from {low:g} to {high:g}"
+
+
+def _references(study: Study) -> Mapping[str, str]:
+    used = [study.target.measure, study.ranked_by, *(outcome.step.method for outcome in study.outcomes)]
+    keys = dict.fromkeys(key for described in used for key in described.references)
+    return {key: cite(key) if key in references() else key for key in keys}

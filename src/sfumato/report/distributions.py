@@ -1,0 +1,237 @@
+"""Before and after: how each protected column is distributed in the original and in the releases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sfumato.data.schema import Kind
+from sfumato.data.table import Floats, Ints, Table
+from sfumato.errors import DataError
+from sfumato.report.values import MOST_BARS, Rules, counts_of, is_measured, numbers_of, order_of
+
+OTHERS = "(all others)"
+_DAY = 86_400_000.0
+_MOST_BINS = 40
+#: How far, in spans of the original, a release may stretch the axis.
+_STRETCH = 0.5
+
+
+def distributions(
+    original: Table, releases: Mapping[str, Table], columns: Sequence[str], *, public: bool
+) -> list[dict[str, Any]]:
+    """Summarise the columns of the original and of the releases (by key), ready to be drawn."""
+    rules = Rules.of(public=public)
+    return [_distribution(original, releases, name, rules) for name in columns]
+
+
+def _distribution(
+    original: Table, releases: Mapping[str, Table], name: str, rules: Rules
+) -> dict[str, Any]:
+    column = original.schema[name]
+    said: dict[str, Any] = {"column": name, "label": column.label, "kind": column.kind.value, "drawn": ""}
+    tables = {"original": original, **{k: t for k, t in releases.items() if name in t.schema}}
+    said["missing"] = {
+        key: rules.share(int(table.missing(name).sum()), len(table)) for key, table in tables.items()
+    }
+    try:
+        found = _measured(tables, name, rules) if is_measured(original, name) else _counted(tables, name, rules)
+    except DataError:
+        found = {"note": "A release has values of another kind here, which cannot be drawn on one axis."}
+    return {**said, **found}
+
+
+# Numbers and dates -------------------------------------------------------------------------------------
+
+
+def _measured(tables: Mapping[str, Table], name: str, rules: Rules) -> dict[str, Any]:
+    original = tables["original"]
+    columns = {key: numbers_of(table, name, like=original) for key, table in tables.items()}
+    columns = {key: np.sort(values[~np.isnan(values)]) for key, values in columns.items()}
+    values = columns["original"]
+    if not len(values):
+        return {"note": "The original has no values here."}
+    if values[0] == values[-1]:
+        return {"note": "The original has the same value in every record."}
+    date = original.schema[name].kind is Kind.DATE
+    edges, step, whole = _edges(columns, rules, unit=_DAY if date else 1.0)
+    counts = np.stack([_count(sorted_values, edges) for sorted_values in columns.values()])
+    groups = _groups(counts, rules)
+    if len(groups) < 2:  # noqa: PLR2004  — one bar is no distribution
+        return {"note": _too_few(rules)}
+    kept = edges[[start - 1 for start, _ in groups[1:]]]
+    shares = _shares(counts, groups, rules)
+    return {
+        "drawn": "histogram",
+        "axis": "date" if date else "number",
+        "whole": whole,
+        "edges": [_plain(edge) for edge in kept],
+        "step": step,
+        "shares": dict(zip(columns, shares, strict=True)),
+        "quantiles": _quantiles(columns, rules, step=step),
+    }
+
+
+def _edges(columns: Mapping[str, Floats], rules: Rules, *, unit: float) -> tuple[Floats, float, bool]:
+    """Round numbers between the tails of the original; the first and the last bin are open.
+
+    An edge lies strictly inside, so that none can be the smallest or the largest value.
+    """
+    values = columns["original"]
+    low, high = _limits(columns, rules)
+    bins = min(_MOST_BINS, max(8, math.ceil(2 * len(values) ** (1 / 3))))
+    step = _round_step((high - low) / unit / bins) * unit
+    whole = unit == 1.0 and bool((values == np.rint(values)).all())
+    if whole:
+        step = max(step, 1.0)
+    shift = 0.5 if whole and step == np.rint(step) else 0.0  # whole numbers: the edge between two of them
+    first, last = math.floor(low / step), math.ceil(high / step)
+    edges = np.arange(first, last + 2) * step - shift
+    inside = edges[(edges > low) & (edges < high)]
+    return np.array([float(f"{edge:.12g}") for edge in inside]), step, bool(shift)
+
+
+def _limits(columns: Mapping[str, Floats], rules: Rules) -> tuple[float, float]:
+    ends = {
+        key: np.quantile(values, [rules.tail, 1 - rules.tail])
+        for key, values in columns.items()
+        if len(values)
+    }
+    low, high = ends["original"]
+    if rules.coarse:
+        return float(low), float(high)
+    if low == high:
+        low, high = columns["original"][0], columns["original"][-1]
+    reach = _STRETCH * (high - low)
+    lowest = max(low - reach, min(end[0] for end in ends.values()))
+    highest = min(high + reach, max(end[1] for end in ends.values()))
+    return float(min(low, lowest)), float(max(high, highest))
+
+
+def _round_step(raw: float) -> float:
+    """The next of 1, 2, 5, 10, 20 … that is not smaller."""
+    if raw <= 0:
+        return 1.0
+    magnitude = 10.0 ** math.floor(math.log10(raw))
+    return next(factor * magnitude for factor in (1, 2, 5, 10) if factor * magnitude >= raw * (1 - 1e-9))
+
+
+def _count(sorted_values: Floats, edges: Floats) -> Ints:
+    """How many values lie below the first edge, between each two, and from the last one on."""
+    places = np.searchsorted(sorted_values, edges, side="left")
+    return np.diff(np.concatenate([[0], places, [len(sorted_values)]])).astype(np.int64)
+
+
+def _groups(counts: Ints, rules: Rules) -> list[tuple[int, int]]:
+    """Merge neighbouring bins (columns of ``counts``; its first row is the original) until all may be shown."""
+    if not rules.coarse:
+        return [(place, place + 1) for place in range(counts.shape[1])]
+    found: list[tuple[int, int]] = []
+    start, end = 0, counts.shape[1]
+    for stop in range(1, end + 1):
+        if _enough(counts[:, start:stop], rules):
+            found.append((start, stop))
+            start = stop
+    while start < end and found:  # what is left over joins the bins before it
+        start, _ = found.pop()
+        if _enough(counts[:, start:], rules):
+            found.append((start, end))
+            break
+    return found
+
+
+def _enough(counts: Ints, rules: Rules) -> bool:
+    totals = counts.sum(axis=1)
+    return bool(totals[0] >= rules.floor) and rules.allow(totals)
+
+
+def _shares(counts: Ints, groups: Sequence[tuple[int, int]], rules: Rules) -> list[list[float]]:
+    merged = np.stack([counts[:, start:stop].sum(axis=1) for start, stop in groups], axis=1)
+    rounded = rules.rounded(merged)
+    totals = np.maximum(rounded.sum(axis=1, keepdims=True), 1)
+    return np.round(rounded / totals, 4).tolist()  # type: ignore[no-any-return]
+
+
+def _quantiles(columns: Mapping[str, Floats], rules: Rules, *, step: float) -> dict[str, Any] | None:
+    """Quantiles of each table that is large enough; in the coarse form the mean of the values around each."""
+    large = {key: values for key, values in columns.items() if len(values) >= rules.records}
+    if "original" not in large:
+        return None
+    levels = np.arange(1, rules.quantiles + 1) / (rules.quantiles + 1)
+    unit = 10.0 ** math.floor(math.log10(step / 10))  # finer than this no eye can see
+    found = {}
+    for key, values in large.items():
+        if rules.coarse:
+            places = np.rint(levels * len(values)).astype(np.int64) - rules.floor // 2
+            exact = np.array([values[place : place + rules.floor].mean() for place in places])
+        else:
+            exact = np.quantile(values, levels)
+        found[key] = [_plain(value) for value in np.rint(exact / unit) * unit]
+    return {"levels": [_plain(level) for level in levels], "values": found}
+
+
+def _plain(value: float) -> float:
+    """Without the dust of binary fractions."""
+    return float(f"{value:.10g}")
+
+
+# Values one by one -------------------------------------------------------------------------------------
+
+
+def _counted(tables: Mapping[str, Table], name: str, rules: Rules) -> dict[str, Any]:
+    by_table = {key: counts_of(table, name) for key, table in tables.items()}
+    values = sorted(set().union(*by_table.values()))
+    if not by_table["original"]:
+        return {"note": "The original has no values here."}
+    counts = np.array([[by_table[key].get(value, 0) for value in values] for key in tables], dtype=np.int64)
+    shown, others = _shown(counts, rules)
+    if not shown or (len(shown) == 1 and not others):
+        same = len(values) == 1 and not rules.coarse
+        return {"note": "The original has the same value in every record." if same else _too_few(rules)}
+    ordered = sorted(shown, key=_sort_key(tables["original"], name, values, counts))
+    rows = counts[:, ordered]
+    if others:
+        rows = np.concatenate([rows, counts[:, others].sum(axis=1, keepdims=True)], axis=1)
+    present = [len(table) - int(table.missing(name).sum()) for table in tables.values()]
+    rounded = rules.rounded(rows) / np.maximum(np.array(present), 1)[:, None]
+    return {
+        "drawn": "bars",
+        "categories": [values[place] for place in ordered] + ([OTHERS] if others else []),
+        "shares": dict(zip(tables, np.minimum(np.round(rounded, 4), 1).tolist(), strict=True)),
+    }
+
+
+def _shown(counts: Ints, rules: Rules) -> tuple[list[int], list[int]]:
+    """The values to show, most frequent first, and those to put together as others."""
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    frequent = np.argsort(-shares.max(axis=0), kind="stable")
+    shown = [int(place) for place in frequent[:MOST_BARS] if rules.allow(counts[:, place])]
+    others = sorted(set(range(counts.shape[1])) - set(shown))
+    while shown and not rules.allow(counts[:, others].sum(axis=1)):  # a few others could be told apart
+        others.append(shown.pop())
+    return shown, others
+
+
+def _sort_key(original: Table, name: str, values: Sequence[str], counts: Ints) -> Any:
+    """Sort ordinal values by their order, nominal ones by how frequent they are in the original."""
+    if original.schema[name].kind is not Kind.ORDINAL:
+        return lambda place: (-counts[0, place], values[place])
+    places = {value: place for place, value in enumerate(order_of(original, name))}
+    return lambda place: (places.get(values[place], len(places)), values[place])
+
+
+def _too_few(rules: Rules) -> str:
+    if not rules.coarse:
+        return "There are too few records to draw a distribution."
+    return (
+        f"Withheld: nothing can be drawn here without showing groups of fewer than {rules.floor} records "
+        "or the ends of the distribution."
+    )
+
+
+def drawn(entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The summaries that can be drawn, with their places."""
+    return ((place, entry) for place, entry in enumerate(entries) if entry["drawn"])

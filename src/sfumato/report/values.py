@@ -1,0 +1,144 @@
+"""What a report may look at: columns as numbers or texts, and the rules of what it may show of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sfumato.data.generalised import canonical_text, is_interval, midpoint, to_text
+from sfumato.data.schema import Kind
+from sfumato.data.table import Floats, Ints, Table
+
+#: An ordinal column of numbers with more values than this is drawn as numbers, not value by value.
+MOST_BARS = 20
+
+_MILLISECONDS = {"ms": 1.0, "us": 1e-3, "ns": 1e-6}
+_DAY = 86_400_000.0
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How coarse a picture must be.
+
+    ``floor`` is the smallest number of records that may stand behind a number that is shown, ``base`` what
+    counts are rounded to, ``tail`` the share of records on each side that no axis tells apart, ``quantiles``
+    how many of them are drawn and ``records`` how many records that takes; correlations have ``decimals``.
+    """
+
+    floor: int
+    base: int
+    tail: float
+    quantiles: int
+    records: int
+    decimals: int
+
+    @classmethod
+    def of(cls, *, public: bool) -> Rules:
+        """The rules of the public or of the internal form."""
+        return PUBLIC if public else INTERNAL
+
+    @property
+    def coarse(self) -> bool:
+        """Whether single records must be hidden."""
+        return self.floor > 1
+
+    def allow(self, counts: npt.NDArray[np.integer]) -> bool:
+        """Whether each of these counts is none at all, or enough to hide in."""
+        return bool(((counts == 0) | (counts >= self.floor)).all())
+
+    def share(self, count: int, total: int) -> float | None:
+        """A count as a share, rounded; None when so few may not be shown."""
+        if not self.allow(np.array([count])):
+            return None
+        return round(self.rounded(np.array([count]))[0] / total, 4) if total else 0.0
+
+    def rounded(self, counts: npt.NDArray[np.integer]) -> Ints:
+        """Counts rounded to the base, so that two reports cannot be subtracted from each other."""
+        return (np.rint(counts / self.base) * self.base).astype(np.int64)
+
+
+#: Nothing about anyone: groups of ten, counts rounded to fives, no tails, no quantiles of small tables.
+PUBLIC = Rules(floor=10, base=5, tail=0.01, quantiles=19, records=200, decimals=2)
+#: Everything but single records.
+INTERNAL = Rules(floor=1, base=1, tail=0.005, quantiles=99, records=2, decimals=3)
+
+
+def is_measured(table: Table, name: str) -> bool:
+    """Whether a column is drawn on an axis of numbers or dates (and not value by value)."""
+    kind, series = table.schema[name].kind, table.frame[name]
+    if kind is Kind.ORDINAL and series.dtype.is_numeric():
+        return series.n_unique() > MOST_BARS
+    return kind in {Kind.CONTINUOUS, Kind.DATE}
+
+
+def numbers_of(table: Table, name: str, *, like: Table) -> Floats:
+    """A column as numbers, NaN where missing: dates in milliseconds since 1970, intervals as their middle.
+
+    The texts of an ordinal column count by their place in the order of the table ``like``, so that two
+    tables are on one axis.
+    """
+    series, kind = table.frame[name], table.schema[name].kind
+    if is_interval(series.dtype):
+        return _physical(midpoint(series))
+    if kind is Kind.ORDINAL and not series.dtype.is_numeric():
+        return _places(table, name, like=like)
+    if kind is Kind.ORDINAL:
+        numbers = series.cast(pl.Float64).to_numpy().copy()
+        numbers[table.missing(name)] = np.nan
+        return numbers
+    if kind is Kind.DATE:
+        return table.numbers(name) * _unit(series.dtype)
+    return table.numbers(name)
+
+
+def _physical(series: pl.Series) -> Floats:
+    unit = _unit(series.dtype) if series.dtype.is_temporal() else 1.0
+    numbers = series.to_physical().cast(pl.Float64).fill_null(np.nan).to_numpy() * unit
+    return np.where(np.isfinite(numbers), numbers, np.nan)
+
+
+def _unit(dtype: pl.DataType) -> float:
+    """Milliseconds in one tick of a date or time (a date in a text is a day)."""
+    return _MILLISECONDS[dtype.time_unit or "us"] if isinstance(dtype, pl.Datetime) else _DAY
+
+
+def _places(table: Table, name: str, *, like: Table) -> Floats:
+    places = {text: float(place) for place, text in enumerate(order_of(like, name))}
+    texts = _texts(table, name)
+    found = texts.replace_strict(places, default=None, return_dtype=pl.Float64) if places else texts
+    return found.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+
+
+def order_of(table: Table, name: str) -> list[str]:
+    """The values of an ordinal column as texts, in their declared or natural order."""
+    if is_interval(table.frame[name].dtype):
+        return []
+    return [str(text) for text in canonical_text(table.codes(name).categories).to_list()]
+
+
+def counts_of(table: Table, name: str) -> Mapping[str, int]:
+    """How many records have each value, as texts; for sets, how many have each member."""
+    texts = _texts(table, name)
+    if isinstance(texts.dtype, pl.List):
+        texts = texts.list.unique().explode()
+    counted = texts.drop_nulls().value_counts()
+    return Counter(dict(zip(counted.to_series(0).to_list(), counted["count"].to_list(), strict=True)))
+
+
+def _texts(table: Table, name: str) -> pl.Series:
+    """A column as texts, null where it is missing."""
+    series = table.frame[name]
+    if isinstance(series.dtype, pl.List):
+        return series.cast(pl.List(pl.String))
+    if is_interval(series.dtype):
+        return to_text(series)
+    if series.dtype in {pl.Enum, pl.Categorical}:
+        series = series.cast(pl.String)
+    texts = canonical_text(series).alias("text")
+    present = pl.Series("present", ~table.missing(name))
+    return pl.select(pl.when(present).then(texts)).to_series()

@@ -1,0 +1,126 @@
+"""What a report says in words: numbers as people read them, the verdict, and what a measure means."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from sfumato.compare.level import Reached
+from sfumato.compare.study import Outcome, Spread, Study
+from sfumato.core.measure import Measure
+
+_DIGITS = 4
+_ROLE = re.compile(r":\w+:`([^`]*)`")
+
+
+def figure(value: float | None, *, decimals: int | None = None) -> str:
+    """A number with four digits (or with these decimals), as it stands in a table."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    size = math.floor(math.log10(abs(value))) if value else 0
+    if decimals is None:
+        decimals = min(max(_DIGITS - 1 - size, 0), 8)
+    text = f"{value:,.{decimals}f}" if -5 <= size <= 8 else f"{value:.3g}"  # noqa: PLR2004
+    return text.replace("-", "−")
+
+
+def decimals_for(spreads: Sequence[Spread]) -> int:
+    """Decimals that tell these means apart, the same for all, so that a column of them lines up."""
+    sizes = [math.floor(math.log10(abs(spread.mean))) for spread in spreads if spread.mean]
+    return min(max(_DIGITS - 1 - max(sizes, default=0), 0), 8)
+
+
+def plain(text: str) -> str:
+    """A docstring's line without its markup."""
+    return _ROLE.sub(r"\1", text).replace("``", "").replace("`", "")
+
+
+def direction(measure: Measure) -> str:
+    """Which values of a measure are the better ones, in words."""
+    word = "safer" if measure.aspect == "risk" else "more useful"
+    return f"{'lower' if measure.better == 'low' else 'higher'} is {word}"
+
+
+def remark(outcome: Outcome, following: str, *, level: float) -> str:
+    """What must be known to read an outcome's row; ``following`` is the label of the next in rank."""
+    parts = []
+    if outcome.level.reached is Reached.UNREACHABLE:
+        parts.append(f"cannot be brought to {level:g}; nearest: {figure(outcome.level.score)}")
+    if outcome.level.reached is Reached.NEAREST:
+        parts.append(f"the nearest to {level:g} that its parameter allows")
+    if outcome.tied_with_next:
+        parts.append(f"tied with {following}")
+    if outcome.approximate:
+        parts.append("estimated from samples")
+    return "; ".join(parts)
+
+
+def verdict(study: Study, labels: Mapping[int, str], *, public: bool) -> list[str]:
+    """Say who wins, by how much, whether that can be chance, who was left behind, and what is estimated.
+
+    ``labels`` name the outcomes by their place. The parameters that were found are said in the internal
+    form only.
+    """
+    target, ranked_by = study.target, study.ranked_by
+    named = [(labels[place], outcome) for place, outcome in enumerate(study.outcomes)]
+    placed = [(label, outcome) for label, outcome in named if outcome.rank is not None]
+    said = []
+    if placed:
+        label, winner = placed[0]
+        mean = figure(winner.ranked.mean if winner.ranked else None)
+        said.append(
+            f"At {target.measure.title} {target.value:g}, {label} ranks first, with {ranked_by.title} {mean} "
+            f"({direction(ranked_by)})."
+        )
+        said.append(_lead(winner, placed[1:], ranked_by, alone=len(named) == 1))
+    else:
+        said.append(f"None of the methods compared can be brought to {target.measure.title} {target.value:g}.")
+    said += [_left_behind(label, o, study, public=public) for label, o in named if o.rank is None]
+    estimated = [label for label, outcome in named if outcome.approximate]
+    if estimated:
+        whose = "All numbers" if len(estimated) == len(placed) else f"The numbers of {_listed(estimated)}"
+        said.append(f"{whose} are estimates from samples (≈), not exact.")
+    return said
+
+
+def _lead(
+    winner: Outcome, others: Sequence[tuple[str, Outcome]], measure: Measure, *, alone: bool
+) -> str:
+    if not others or others[0][1].ranked is None or winner.ranked is None:
+        return "It is the only method compared." if alone else "No other method reaches the level."
+    label, second = others[0][0], others[0][1].ranked
+    if winner.tied_with_next:
+        return (
+            f"Its lead over the next, {label} ({figure(second.mean)}), is within what chance explains: "
+            "take the two as tied, or compare them over more runs."
+        )
+    more = "lower" if measure.better == "low" else "higher"
+    share = _percent(winner.ranked.mean, second.mean)
+    much = f"{share} {more}" if share else more
+    return f"That is {much} than the next, {label} ({figure(second.mean)})" + _certainty(winner.ranked, second)
+
+
+def _certainty(first: Spread, second: Spread) -> str:
+    if first.deviation or second.deviation:
+        return ", and more than chance explains (Welch's test, 95 %)."
+    return "."
+
+
+def _percent(first: float, second: float) -> str:
+    """By how many per cent of the second the first differs, where that means something."""
+    if first < 0 or second <= 0:
+        return ""
+    share = abs(first - second) / second * 100
+    return f"{share:.0f} %" if share >= 1 else f"{share:.1g} %"
+
+
+def _left_behind(label: str, outcome: Outcome, study: Study, *, public: bool) -> str:
+    if not public:
+        return f"{label} is not ranked: {outcome.level.sentence(study.target)}."
+    level, nearest = f"{study.target.value:g}", figure(outcome.level.score)
+    return f"{label} is not ranked: {level} is unreachable for it, the nearest it comes is {nearest}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

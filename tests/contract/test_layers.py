@@ -1,0 +1,94 @@
+"""Imports point one way, and the doors open lightly."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sfumato
+
+ROOT = Path(sfumato.__file__).parent
+
+#: From the ground up: a room may import from rooms on lower floors and from its own.
+FLOORS = [
+    {"errors", "version"},
+    {"kernels"},
+    {"data"},
+    {"engines"},
+    {"core"},
+    {"io", "datasets"},
+    {"methods", "risk", "utility"},
+    {"compare"},
+    {"report", "reproduce"},
+    {"front", "testing"},
+    {"cli", "web"},
+]
+FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+
+
+def imports_of(path: Path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield from (
+                [node.module] if node.module != "sfumato" else [f"sfumato.{a.name}" for a in node.names]
+            )
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_point_one_way(path):
+    room = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    assert room in FLOOR, f"the room {room} has no floor"
+    for name in imports_of(path):
+        if name.startswith("sfumato.") and name.split(".")[1] != room:
+            other = name.split(".")[1]
+            assert FLOOR[other] < FLOOR[room], f"{path.name} in {room} imports {name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_only_kernels_import_numba(path):
+    if path.relative_to(ROOT).parts[0] != "kernels":
+        assert not [name for name in imports_of(path) if name.split(".")[0] == "numba"]
+
+
+def test_no_room_without_a_name():
+    assert not {"utils", "helpers", "misc", "common"} & {path.stem for path in MODULES}
+
+
+@pytest.mark.parametrize(
+    ("code", "heavy"),
+    [
+        ("import sfumato", {"numba", "sklearn", "polars", "scipy", "ot", "pandas"}),
+        (
+            "import sfumato; sfumato.Schema, sfumato.protect",
+            {"numba", "sklearn", "ot", "scipy", "pandas", "statsmodels"},
+        ),
+        (
+            "from sfumato.core import registry; registry.methods(); registry.measures()",
+            {"numba", "sklearn", "ot"},
+        ),
+        (
+            "import sys; sys.argv = ['sfumato', '--help']\n"
+            "import contextlib, io\n"
+            "from sfumato.cli import main\n"
+            "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()): main()",
+            {"numba", "sklearn", "polars", "scipy", "ot", "rich"},
+        ),
+    ],
+)
+def test_light_imports(code, heavy):
+    """What is not needed is not loaded: numba alone costs more than a second."""
+    probe = f"{code}\nimport sys\nprint(sorted({heavy!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().splitlines()[-1] == "[]"
+
+
+def test_every_public_name_is_there():
+    for name in sfumato.__all__:
+        assert getattr(sfumato, name) is not None

@@ -1,0 +1,37 @@
+"""Every method the registry finds keeps the contract: tested because it exists."""
+
+import contextlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sfumato.compare.recipe import Recipe, Step
+from sfumato.core import registry
+from sfumato.core.run import Run
+from sfumato.errors import SfumatoError
+from sfumato.testing import METHOD_CHECKS, instances, table_of
+
+METHODS = registry.methods()
+
+
+@pytest.mark.parametrize("check", METHOD_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("name", METHODS)
+def test_contract(name, check):
+    check(METHODS[name])
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_any_setting_in_the_domain_gives_a_release_or_a_clear_error(name):
+    """The declared domain is a promise: with warnings as errors, a bound that is too wide fails here."""
+    tables = [table_of(kind, 30, missing=0.1) for kind in sorted(METHODS[name].kinds)]
+
+    @given(method=instances(METHODS[name]), table=st.sampled_from(tables))
+    @settings(max_examples=25, deadline=None)
+    def holds(method, table):
+        recipe = Recipe((Step(method, ("a", "b")),))
+        assert Recipe.from_list(recipe.to_list()) == recipe
+        with contextlib.suppress(SfumatoError):
+            assert recipe.apply(table, Run(seed=1)).table.names == table.names
+
+    holds()

@@ -1,0 +1,224 @@
+"""Laws of generalised values: text is the identity there and back, and geometry agrees with brute force."""
+
+import csv
+import io
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sfumato.data.generalised import (
+    Nodes,
+    covers,
+    exact_intervals,
+    intervals,
+    looks_generalised,
+    midpoint,
+    parse_intervals,
+    parse_nodes,
+    to_text,
+    width,
+)
+
+modest = settings(deadline=None, max_examples=40)
+
+awkward = st.text(alphabet="[]{}|;\\* ,\"'\na1-.", max_size=6)
+any_text = st.one_of(awkward, st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=6))
+
+ENDS = {
+    pl.Int64: st.integers(-(2**63), 2**63 - 1),
+    pl.Float64: st.floats(allow_nan=False),
+    pl.Date: st.dates(),
+    pl.Datetime("us"): st.datetimes(),
+}
+dtypes = pytest.mark.parametrize("dtype", list(ENDS), ids=str)
+
+
+@st.composite
+def interval_columns(draw, dtype):
+    """Intervals with exact values, unbounded ends and missing values among them."""
+    one_end = st.one_of(st.none(), ENDS[dtype])
+    pairs = st.one_of(st.tuples(one_end, one_end), ENDS[dtype].map(lambda end: (end, end)), st.none())
+    rows = draw(st.lists(pairs, min_size=1, max_size=12))
+    ordered = [row if row is None or None in row else tuple(sorted(row)) for row in rows]
+    lo, hi = (
+        pl.Series([None if row is None else row[side] for row in ordered], dtype=dtype) for side in (0, 1)
+    )
+    return intervals(lo, hi, missing=[row is None for row in rows], name="x")
+
+
+@st.composite
+def node_columns(draw):
+    """Sets of values, exact values, wildcards and missing values."""
+    leaves = draw(st.lists(any_text, min_size=1, max_size=8, unique=True))
+    groups = draw(st.lists(st.sets(st.sampled_from(leaves), min_size=1), min_size=1, max_size=6))
+    nodes = Nodes.of({f"node {i}": sorted(group) for i, group in enumerate(groups)}, leaves=leaves)
+    records = draw(st.lists(st.sampled_from([*nodes.labels, None]), min_size=1, max_size=12))
+    return pl.Series("x", records, dtype=nodes.dtype), nodes
+
+
+def member_sets(column, nodes):
+    return [None if code < 0 else frozenset(nodes.members_of(code)) for code in nodes.codes(column)]
+
+
+@dtypes
+@given(data=st.data())
+@modest
+def test_interval_text_is_the_identity_there_and_back(dtype, data):
+    column = data.draw(interval_columns(dtype))
+    text = to_text(column)
+    assert text.dtype == pl.String
+    assert parse_intervals(text, dtype).to_list() == column.to_list()
+    assert to_text(parse_intervals(text, dtype)).to_list() == text.to_list()
+
+
+@dtypes
+@given(data=st.data())
+@modest
+def test_intervals_are_recognised(dtype, data):
+    column = data.draw(interval_columns(dtype))
+    text = to_text(column).drop_nulls()
+    generalised = text.filter(text.str.starts_with("[") | (text == "*"))
+    if len(generalised) and (text != "*").any():
+        assert looks_generalised(text) == "interval"
+    elif len(generalised) == 0:
+        assert looks_generalised(text) is None
+
+
+@given(node_columns())
+@modest
+def test_node_text_is_the_identity_there_and_back(drawn):
+    column, nodes = drawn
+    text = to_text(column, nodes)
+    read, table = parse_nodes(text, nodes.leaves)
+    assert member_sets(read, table) == member_sets(column, nodes)
+    # A label that was read is its own text form, so from here on it is the very same column.
+    assert to_text(read, table).to_list() == read.cast(pl.String).to_list() == text.to_list()
+    again, same_table = parse_nodes(to_text(read, table), nodes.leaves)
+    assert again.to_list() == read.to_list()
+    assert same_table == table
+
+
+@given(node_columns())
+@modest
+def test_without_the_leaves_only_the_wildcard_is_narrower(drawn):
+    column, nodes = drawn
+    text = to_text(column, nodes)
+    read, table = parse_nodes(text)
+    for form, now, before in zip(text, member_sets(read, table), member_sets(column, nodes), strict=True):
+        assert now == before or (form == "*" and now <= before)
+
+
+@given(node_columns())
+@modest
+def test_node_text_survives_a_csv_file(drawn):
+    column, nodes = drawn
+    text = to_text(column, nodes)
+    file = io.StringIO(newline="")
+    csv.writer(file).writerows(["x", "" if form is None else form] for form in text)
+    rows = csv.reader(io.StringIO(file.getvalue(), newline=""))
+    # An empty cell is a missing value: no value, not even the empty one, has an empty text form.
+    assert [cell or None for _, cell in rows] == text.to_list()
+
+
+@given(st.lists(st.one_of(st.none(), any_text), min_size=1, max_size=12))
+@modest
+def test_any_exact_text_stays_exact(values):
+    original = pl.Series("x", values, dtype=pl.String)
+    text = to_text(original)
+    read, table = parse_nodes(text)
+    assert [None if group is None else [*group] for group in member_sets(read, table)] == [
+        None if value is None else [value] for value in values
+    ]
+    assert covers(read, original, nodes=table).all()
+    assert looks_generalised(text) != "node"
+
+
+@given(node_columns())
+@modest
+def test_sets_are_recognised(drawn):
+    column, nodes = drawn
+    text = to_text(column, nodes)
+    if any(form is not None and form.startswith("{") and form.endswith("}") for form in text):
+        assert looks_generalised(text) == "node"
+
+
+@given(st.lists(st.text(alphabet="abc ;|.-1[(", max_size=5), max_size=10))
+@modest
+def test_text_without_closing_brackets_and_stars_is_ordinary(values):
+    assert looks_generalised(pl.Series(values, dtype=pl.String)) is None
+
+
+@dtypes
+@given(data=st.data())
+@modest
+def test_intervals_cover_as_brute_force_says(dtype, data):
+    column = data.draw(interval_columns(dtype))
+    values = [data.draw(st.one_of(st.none(), ENDS[dtype])) for _ in column]
+    lowest, highest = (-np.inf, np.inf) if dtype == pl.Float64 else (None, None)
+
+    def covered(interval, value):
+        if interval is None:
+            return value is None
+        lo, hi = interval["lo"], interval["hi"]
+        if value is None:
+            return (lo, hi) == (lowest, highest)
+        return (lo is None or lo <= value) and (hi is None or value <= hi)
+
+    expected = [covered(interval, value) for interval, value in zip(column.to_list(), values, strict=True)]
+    assert covers(column, pl.Series(values, dtype=dtype)).tolist() == expected
+
+
+@given(node_columns(), st.data())
+@modest
+def test_nodes_cover_and_span_as_brute_force_says(drawn, data):
+    column, nodes = drawn
+    known = st.sampled_from([*nodes.leaves, None, "no such leaf"])
+    values = [data.draw(known) for _ in column]
+    sets = member_sets(column, nodes)
+    expected = [
+        value is None if group is None else label == "*" or value in group
+        for label, group, value in zip(column, sets, values, strict=True)
+    ]
+    assert covers(column, pl.Series(values, dtype=pl.String), nodes=nodes).tolist() == expected
+    n = len(nodes.leaves)
+    spans = [
+        np.nan if group is None else 1.0 if label == "*" else (len(group) - 1) / max(n - 1, 1)
+        for label, group in zip(column, sets, strict=True)
+    ]
+    np.testing.assert_allclose(width(column, nodes=nodes), spans)
+
+
+@dtypes
+@given(data=st.data())
+@modest
+def test_the_middle_lies_within_and_the_width_within_one(dtype, data):
+    column = data.draw(interval_columns(dtype))
+    middles = midpoint(column)
+    assert middles.filter(column.is_null()).null_count() == column.null_count()
+    # Whole numbers beyond 2⁵³ have no exact middle in Float64, so all are compared there.
+    frame = pl.DataFrame([column.struct.field("lo"), column.struct.field("hi"), middles.alias("middle")])
+    frame = frame.with_columns(pl.all().to_physical().cast(pl.Float64)).drop_nulls()
+    assert (
+        frame.select((pl.col("middle") >= pl.col("lo")) & (pl.col("middle") <= pl.col("hi")))
+        .to_series()
+        .all()
+    )
+    shares = width(column)
+    assert np.isnan(shares).tolist() == column.is_null().to_list()
+    known = shares[column.is_not_null().to_numpy()]
+    assert ((known >= 0) & (known <= 1)).all()
+
+
+@given(
+    st.lists(st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False)), min_size=1, max_size=12)
+)
+@modest
+def test_exact_values_span_nothing_and_are_their_own_middle(values):
+    original = pl.Series("x", values, dtype=pl.Float64)
+    column = exact_intervals(original)
+    assert midpoint(column).to_list() == original.to_list()
+    assert (width(column, domain=(-1.0, 1.0))[original.is_not_null().to_numpy()] == 0).all()
+    assert covers(column, original).all()
