@@ -1,6 +1,5 @@
 """Hierarchies: small tables with the answer worked out by hand, and ARX's own files."""
 
-import os
 import pickle
 from datetime import date, datetime
 from pathlib import Path
@@ -320,7 +319,7 @@ def test_a_hierarchy_is_written_as_arx_has_it(tmp_path, work):
     work.write(path)
     assert path.read_text().splitlines()[:2] == ["Private;Business;*", "Self-emp;Business;*"]
     assert Hierarchy.read(path, name="work") == work
-    assert os.listdir(tmp_path) == ["out.csv"]
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path, work):
@@ -329,7 +328,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path, work):
     (tmp_path / "folder").mkdir()
     with pytest.raises(WriteError, match="folder"):
         work.write(tmp_path / "folder")
-    assert os.listdir(tmp_path) == ["folder"]
+    assert list(tmp_path.iterdir()) == [tmp_path / "folder"]
 
 
 # Builders

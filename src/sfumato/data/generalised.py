@@ -243,7 +243,7 @@ def intervals(lo: Values, hi: Values, *, missing: Values | None = None, name: st
 
     ``missing`` marks the records whose value is missing; without it none is.
     """
-    given = pl.DataFrame({"lo": pl.Series(lo), "hi": pl.Series(hi)})
+    given = pl.DataFrame({"lo": pl.Series(lo, strict=False), "hi": pl.Series(hi, strict=False)})
     kinds = {_end_dtype(dtype) for dtype in given.dtypes if dtype != pl.Null} or {pl.Float64}
     kinds = {pl.Float64} if kinds == {pl.Int64, pl.Float64} else kinds
     dtype = next(iter(kinds))

@@ -369,9 +369,8 @@ class Hierarchy:
             )
         leaves = _distinct(values)
         kept = {str(n): [leaf[:n] + mark * (len(leaf) - n) for leaf in leaves] for n in lengths}
-        return cls.from_levels(
-            pl.DataFrame({"leaf": leaves, **kept, "root": [WILDCARD] * len(leaves)}), name=name
-        )
+        table = pl.DataFrame({"leaf": leaves, **kept, "root": [WILDCARD] * len(leaves)})
+        return cls.from_levels(table, name=_named(name, values))
 
     @classmethod
     def from_tree(cls, tree: Mapping[str, Any], *, name: str = "") -> Hierarchy:
@@ -420,7 +419,7 @@ def _named(name: str, values: Values) -> str:
 
 def _distinct(values: Values) -> pl.Series:
     """The distinct values in their own order, as text."""
-    series = values if isinstance(values, pl.Series) else pl.Series(values)
+    series = values if isinstance(values, pl.Series) else pl.Series(values, strict=False)
     return canonical_text(series.unique().sort()).drop_nulls()
 
 

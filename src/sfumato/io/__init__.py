@@ -1,7 +1,8 @@
 """In and out: files of several formats, and the frames of other packages.
 
-`read` gives what a file holds, `conform` brings it into the form a schema declares, `read_table` does both and
-proposes a schema where none is given. `write` and its like never leave half a file and never touch an original.
+`read` gives what a file holds, `conform` brings it into the form a schema declares, `read_table` does both
+and proposes a schema where none is given. `write` and its like never leave half a file behind and never touch
+an original.
 """
 
 from __future__ import annotations

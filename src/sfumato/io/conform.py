@@ -116,8 +116,8 @@ def _put_dates(texts: pl.Series, result: _Result) -> None:
         result.put(readings[0], texts.name)
     elif readings:
         result.faults.append(
-            f"column `{texts.name}` is declared a date, got: dates that read both as day, month and as month, "
-            "day; write them as 2026-11-15"
+            f"column `{texts.name}` is declared a date, got: dates that may be day or month first; "
+            "write them as 2026-11-15"
         )
     else:
         result.faults.append(

@@ -68,7 +68,7 @@ def read(path: Path, options: Options) -> pl.DataFrame:
 
 
 def write(frame: pl.DataFrame, file: BinaryIO, suffix: str) -> None:
-    """Write a delimited text: commas, or tabs for a TSV file; a missing value is nothing, empty text is ``""``."""
+    """Write a delimited text, with tabs in a TSV file; a missing value is nothing, empty text is ``""``."""
     try:
         frame.write_csv(file, separator="\t" if suffix in _TABBED else ",")
     except pl.exceptions.PolarsError:
@@ -182,8 +182,8 @@ def _whole(frame: pl.DataFrame, text: Text) -> pl.DataFrame:
 def _within(frame: pl.DataFrame, dialect: Dialect) -> int:
     """The number of delimiters that are part of a value or a name."""
     texts = frame.select(pl.col(pl.String).str.count_matches(dialect.delimiter, literal=True).sum())
-    counts = texts.row(0) if texts.width else ()
-    return sum(counts) + sum(name.count(dialect.delimiter) for name in dialect.names)
+    in_values = sum(int(count) for count in texts.row(0)) if texts.width else 0
+    return in_values + sum(name.count(dialect.delimiter) for name in dialect.names)
 
 
 def _diagnosed(text: Text) -> ReadError:

@@ -1,7 +1,7 @@
 """Which formats there are, by the suffix of the file's name.
 
-A format is a module of this room with two functions, ``read(path, options)`` and ``write(frame, file, suffix)``,
-named once below; it is imported when a file of that format is first met.
+A format is a module of this room with two functions, ``read(path, options)`` and
+``write(frame, file, suffix)``, named once below; it is imported when a file of that format is first met.
 """
 
 from __future__ import annotations

@@ -18,7 +18,9 @@ from sfumato.errors import DataError, MissingDependencyError
 
 Package = Literal["polars", "polars-lazy", "pandas", "pyarrow", "numpy", "dict"]
 
-_ACCEPTED = "a frame of polars or pandas, a table of pyarrow, a structured array of numpy or a dict of columns"
+_ACCEPTED = (
+    "a frame of polars or pandas, a table of pyarrow, a structured array of numpy or a dict of columns"
+)
 
 
 @dataclass(frozen=True)
@@ -253,7 +255,7 @@ def _as_before(series: pl.Series, column: Any, dtype: Any) -> Any:
 
     if column.dtype == dtype:
         return column
-    if dtype == object:
+    if dtype == "object":
         return pd.Series(series.to_list(), dtype=object)
     try:
         restored = column.astype(dtype)

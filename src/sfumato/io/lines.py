@@ -1,7 +1,7 @@
 """Looks at the bytes of a delimited text, to find lines with too few or too many fields.
 
-Polars fills a line that is too short with missing values and says nothing. One fast count finds out whether there
-is such a line; only when there is one, or when the reader gave up, are the lines taken apart to name it.
+Polars fills a line that is too short with missing values and says nothing. One fast count finds out whether
+there is such a line; only if there is one, or if the reader gave up, are the lines taken apart to name it.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def records_of(layout: Layout) -> Iterator[Records]:
 def _blank(layout: Layout, part: Records) -> npt.NDArray[np.bool_]:
     lengths = part.ends - part.starts
     first = layout.content[np.minimum(part.starts, len(layout.content) - 1)]
-    return (lengths == 0) | ((lengths == 1) & (first == _RETURN))
+    return np.asarray((lengths == 0) | ((lengths == 1) & (first == _RETURN)), dtype=bool)
 
 
 def _chunks(content: Bytes) -> Iterator[tuple[int, Bytes]]:

@@ -58,7 +58,8 @@ def known_encoding(encoding: str) -> str:
         return codecs.lookup(encoding).name
     except LookupError:
         raise ParameterError(
-            f"`encoding` must be one that Python knows, got: `{encoding}`", hint="utf-8, cp1252, latin-1, utf-16"
+            f"`encoding` must be one that Python knows, got: `{encoding}`",
+            hint="utf-8, cp1252, latin-1, utf-16",
         ) from None
 
 
@@ -82,8 +83,11 @@ def dialect_of(head: str, *, name: str, delimiter: str | None = None) -> Dialect
 
 
 def _records(text: str, delimiter: str, quote: str | None) -> list[list[str]]:
-    quoting = csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quotechar=quote, quoting=quoting)
+    file = io.StringIO(text, newline="")
+    if quote is None:
+        reader = csv.reader(file, delimiter=delimiter, quotechar=None, quoting=csv.QUOTE_NONE)
+    else:
+        reader = csv.reader(file, delimiter=delimiter, quotechar=quote)
     try:
         return [record for record in islice(reader, _RECORDS) if record]
     except csv.Error:  # a field longer than a field can be: the quotes do not pair under this delimiter

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from sfumato.version import __version__
 #: Okabe and Ito's colours, which colour-blind readers can tell apart; grey is kept for the original.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#B8A800")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
-DASHES: tuple[list[int], ...] = ([], [6, 3], [2, 2], [8, 3, 2, 3])
+DASHES: tuple[list[int], ...] = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 #: Places at which the lines of a public map are drawn again, so that they do not tell the parameters tried.
 _CURVE_POINTS = 15
 
@@ -57,7 +57,7 @@ def twin(study: Study, *, public: bool, generated: str = "") -> dict[str, Any]:
         "ranked_by": _measure(study.ranked_by),
         "tolerance": study.target.tolerance,
         "repeats": study.repeats,
-        "scenario": study.scenario.to_dict(),
+        "scenario": {**asdict(study.scenario), "columns": list(study.scenario.columns)},
         "verdict": verdict(study, dict(enumerate(labels)), public=public),
         "outcomes": [
             _outcome(study, place, labels, key=keys[place], public=public) for place in range(len(keys))
@@ -206,7 +206,7 @@ def _lines(points: Iterable[Point]) -> list[list[Point]]:
 
 
 def _curve(line: Sequence[Point]) -> list[Point]:
-    """The same line through other points, evenly spaced in risk: it no longer tells which values were tried."""
+    """The same line through other points, evenly spaced in risk: it no longer tells what was tried."""
     risks, where = np.unique([point.risk for point in line], return_inverse=True)
     utilities = np.bincount(where, weights=[point.utility for point in line]) / np.bincount(where)
     even = np.linspace(risks[0], risks[-1], _CURVE_POINTS if len(risks) > 1 else 1)

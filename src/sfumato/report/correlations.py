@@ -42,7 +42,9 @@ def correlations(
         "left_out": len(ordered) - len(names),
         "original": _plain(before),
         "releases": {key: _plain(matrix) for key, matrix in after.items()},
-        "differences": {key: _plain(np.round(matrix - before, rules.decimals)) for key, matrix in after.items()},
+        "differences": {
+            key: _plain(np.round(matrix - before, rules.decimals)) for key, matrix in after.items()
+        },
     }
 
 

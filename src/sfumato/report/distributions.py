@@ -28,9 +28,7 @@ def distributions(
     return [_distribution(original, releases, name, rules) for name in columns]
 
 
-def _distribution(
-    original: Table, releases: Mapping[str, Table], name: str, rules: Rules
-) -> dict[str, Any]:
+def _distribution(original: Table, releases: Mapping[str, Table], name: str, rules: Rules) -> dict[str, Any]:
     column = original.schema[name]
     said: dict[str, Any] = {"column": name, "label": column.label, "kind": column.kind.value, "drawn": ""}
     tables = {"original": original, **{k: t for k, t in releases.items() if name in t.schema}}
@@ -38,7 +36,9 @@ def _distribution(
         key: rules.share(int(table.missing(name).sum()), len(table)) for key, table in tables.items()
     }
     try:
-        found = _measured(tables, name, rules) if is_measured(original, name) else _counted(tables, name, rules)
+        found = (
+            _measured(tables, name, rules) if is_measured(original, name) else _counted(tables, name, rules)
+        )
     except DataError:
         found = {"note": "A release has values of another kind here, which cannot be drawn on one axis."}
     return {**said, **found}
@@ -126,7 +126,7 @@ def _count(sorted_values: Floats, edges: Floats) -> Ints:
 
 
 def _groups(counts: Ints, rules: Rules) -> list[tuple[int, int]]:
-    """Merge neighbouring bins (columns of ``counts``; its first row is the original) until all may be shown."""
+    """Merge neighbouring bins until all may be shown; the first row of ``counts`` is the original."""
     if not rules.coarse:
         return [(place, place + 1) for place in range(counts.shape[1])]
     found: list[tuple[int, int]] = []

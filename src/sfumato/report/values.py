@@ -104,7 +104,7 @@ def _physical(series: pl.Series) -> Floats:
 
 def _unit(dtype: pl.DataType) -> float:
     """Milliseconds in one tick of a date or time (a date in a text is a day)."""
-    return _MILLISECONDS[dtype.time_unit or "us"] if isinstance(dtype, pl.Datetime) else _DAY
+    return _MILLISECONDS[dtype.time_unit] if isinstance(dtype, pl.Datetime) else _DAY
 
 
 def _places(table: Table, name: str, *, like: Table) -> Floats:

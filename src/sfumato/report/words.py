@@ -25,9 +25,9 @@ def figure(value: float | None, *, decimals: int | None = None) -> str:
     return text.replace("-", "−")
 
 
-def decimals_for(spreads: Sequence[Spread]) -> int:
-    """Decimals that tell these means apart, the same for all, so that a column of them lines up."""
-    sizes = [math.floor(math.log10(abs(spread.mean))) for spread in spreads if spread.mean]
+def shared_decimals(values: Sequence[float]) -> int:
+    """Decimals that give the largest of these four digits, so that a column of them lines up."""
+    sizes = [math.floor(math.log10(abs(value))) for value in values if value]
     return min(max(_DIGITS - 1 - max(sizes, default=0), 0), 8)
 
 
@@ -75,7 +75,9 @@ def verdict(study: Study, labels: Mapping[int, str], *, public: bool) -> list[st
         )
         said.append(_lead(winner, placed[1:], ranked_by, alone=len(named) == 1))
     else:
-        said.append(f"None of the methods compared can be brought to {target.measure.title} {target.value:g}.")
+        said.append(
+            f"None of the methods compared can be brought to {target.measure.title} {target.value:g}."
+        )
     said += [_left_behind(label, o, study, public=public) for label, o in named if o.rank is None]
     estimated = [label for label, outcome in named if outcome.approximate]
     if estimated:
@@ -84,9 +86,7 @@ def verdict(study: Study, labels: Mapping[int, str], *, public: bool) -> list[st
     return said
 
 
-def _lead(
-    winner: Outcome, others: Sequence[tuple[str, Outcome]], measure: Measure, *, alone: bool
-) -> str:
+def _lead(winner: Outcome, others: Sequence[tuple[str, Outcome]], measure: Measure, *, alone: bool) -> str:
     if not others or others[0][1].ranked is None or winner.ranked is None:
         return "It is the only method compared." if alone else "No other method reaches the level."
     label, second = others[0][0], others[0][1].ranked
@@ -98,7 +98,9 @@ def _lead(
     more = "lower" if measure.better == "low" else "higher"
     share = _percent(winner.ranked.mean, second.mean)
     much = f"{share} {more}" if share else more
-    return f"That is {much} than the next, {label} ({figure(second.mean)})" + _certainty(winner.ranked, second)
+    return f"That is {much} than the next, {label} ({figure(second.mean)})" + _certainty(
+        winner.ranked, second
+    )
 
 
 def _certainty(first: Spread, second: Spread) -> str:

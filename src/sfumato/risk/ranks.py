@@ -60,6 +60,11 @@ def nearest_ranks(
     return distances, names
 
 
+def _looked_at(evidence: Evidence, names: tuple[str, ...]) -> dict[str, int]:
+    """How many of the columns the intruder knows were ranked: one that has no order says nothing here."""
+    return {"columns": len(names), "columns_left_out": len(evidence.known_columns) - len(names)}
+
+
 class RankLinkage(Measure):
     r"""Mean log rank distance from each record to the nearest released one.
 
@@ -112,7 +117,7 @@ class RankLinkage(Measure):
             value=float(logs.mean()),
             by_record=by_record,
             details={
-                "columns": len(names),
+                **_looked_at(evidence, names),
                 "records": int(linked.sum()),
                 "zero_distances": int((distances[linked] == 0).sum()),
                 "floored": int((distances[linked] < self.floor).sum()),
@@ -167,7 +172,7 @@ class PermutationDistance(Measure):
             by_record=by_record,
             by_column=_true_pairs(evidence, names),
             details={
-                "columns": len(names),
+                **_looked_at(evidence, names),
                 "records": int(linked.sum()),
                 "zero_distances": int((distances[linked] == 0).sum()),
                 "median_ranks": float(np.median(distances[linked])),

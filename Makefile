@@ -1,0 +1,51 @@
+# Everything a newcomer needs: `make demo` and `make test`. Plain python3 with venv and pip suffices.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help demo test check format bench docs clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/'
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || $(MAKE) --no-print-directory system
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@touch $@
+
+# Debian ships python3 without venv; the package that has it needs root.
+.PHONY: system
+system:
+	@echo "python3 has no venv here: installing Debian's python3-venv"
+	@$$(test "$$(id -u)" = 0 || echo sudo) apt-get update -qq
+	@$$(test "$$(id -u)" = 0 || echo sudo) apt-get install -y -qq python3-venv
+
+demo: $(STAMP)  ## compare four methods at equal disclosure risk on built-in data, and write a report
+	@mkdir -p demo
+	$(BIN)/sfumato compare 'builtin:rand?per=person' $(DEMO_OPTIONS) --report demo/report.html --overwrite
+
+check: $(STAMP)  ## format, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: check  ## everything CI runs: check, all tests, docs
+	$(BIN)/python -m pytest -n 2
+	@$(MAKE) --no-print-directory docs
+
+format: $(STAMP)  ## format and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(STAMP)  ## speed, as ratios against a peer in one run
+	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+docs: $(STAMP)  ## build the documentation; a warning is an error
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
+	@echo "docs: docs/_build/html/index.html"
+
+clean:  ## remove what was built
+	rm -rf $(VENV) demo docs/_build docs/reference/generated build dist .pytest_cache .mypy_cache .ruff_cache

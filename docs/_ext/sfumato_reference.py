@@ -1,0 +1,378 @@
+"""Writes the reference pages from what the package says of itself, before every build.
+
+One page per method and per measure in the registry, the command line from its own ``--help``, the errors
+from ``errors.py`` and the front door from its signatures. Nothing is listed here by hand: a file dropped
+into ``src/sfumato/methods`` has its page at the next build. The pages go to ``reference/generated``, which
+is not under version control.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import click
+
+import sfumato
+from sfumato import errors, front
+from sfumato.core import registry
+from sfumato.core.measure import Measure
+from sfumato.core.method import Described, Method, shape_of
+from sfumato.core.references import cite
+
+FOLDER = "reference/generated"
+SHAPES = ("column", "block", "table")
+#: Columns a line of help may take, so that a page does not depend on who builds it.
+WIDTH = 100
+_SECTION = re.compile(r"^(?P<title>\w[\w ]*)\n-{3,}$", re.MULTILINE)
+_SEE_ALSO = re.compile(r"^(?P<name>\w+) : (?P<text>.+)$", re.MULTILINE)
+
+
+def pages() -> dict[str, str]:
+    """Every generated page, by its path below the folder."""
+    methods, measures = registry.methods(), registry.measures()
+    return {
+        "methods.rst": methods_page(methods.values()),
+        "measures.rst": measures_page(measures.values()),
+        **{f"methods/{name}.rst": method_page(cls) for name, cls in methods.items()},
+        **{f"measures/{name}.rst": measure_page(cls) for name, cls in measures.items()},
+        "command-line.rst": command_line_page(),
+        "errors.rst": errors_page(),
+        "python.rst": python_page(),
+    }
+
+
+# ------------------------------------------------------------------------------------ methods and measures
+
+
+def method_page(cls: type[Method]) -> str:
+    """Describe one method in full."""
+    facts = [
+        ("Name", literal(cls.name)),
+        ("Family", cls.family()),
+        ("Kinds of column", words(cls.kinds)),
+        ("Shape", shape_of(cls)),
+        ("Drive", drive_of(cls)),
+        ("Uses chance", "yes" if cls.stochastic else "no"),
+        ("Cost", cls.cost),
+        ("Class", literal(f"{cls.__module__}.{cls.__name__}")),
+    ]
+    return described_page(cls, facts, extra=[*section("On the command line"), *block(method_command(cls))])
+
+
+def measure_page(cls: type[Measure]) -> str:
+    """Describe one measure in full."""
+    facts = [
+        ("Name", literal(cls.name)),
+        ("Aspect", cls.aspect),
+        ("Better", cls.better),
+        ("Bounds", bounds_of(cls)),
+        ("Kinds of column", words(cls.kinds)),
+        ("Cost", cls.cost),
+        ("Class", literal(f"{cls.__module__}.{cls.__name__}")),
+    ]
+    return described_page(cls, facts)
+
+
+def described_page(cls: type[Described], facts: Sequence[tuple[str, str]], extra: Sequence[str] = ()) -> str:
+    """Put together what methods and measures have in common: facts, docstring, parameters, literature."""
+    lines = [*title(cls.title or cls.name), *(f":{name}: {value}" for name, value in facts), ""]
+    lines += [docstring(cls), "", *section("Parameters")]
+    rows = [
+        [literal(p.name), escape(p.symbol), escape(p.domain), literal(p.default), escape(p.unit), meaning(p)]
+        for p in cls.parameters()
+    ]
+    if rows:
+        lines += table(["name", "symbol", "domain", "default", "unit", "meaning"], rows)
+    else:
+        lines += ["None.", ""]
+    lines += extra
+    lines += [*section("References"), *(f"- {escape(cite(key))}" for key in cls.references), ""]
+    return "\n".join(lines)
+
+
+def meaning(declared) -> str:
+    """Say what a parameter does, and what a level search does with it."""
+    said = escape(declared.help)
+    if declared.drive and declared.tune:
+        low, high = (number(end) for end in declared.tune)
+        said += f" *Drive*: searched from {low} to {high}{', on a log scale' * declared.log}."
+    return said
+
+
+def drive_of(cls: type[Method]) -> str:
+    """Name the parameter that a level search moves."""
+    drive = cls.drive()
+    return literal(drive.name) if drive else "—"
+
+
+def bounds_of(cls: type[Measure]) -> str:
+    """Say between what a score lies."""
+    return " to ".join(number(end) for end in cls.bounds)
+
+
+def method_command(cls: type[Method]) -> str:
+    """Show one call, with every parameter at its default."""
+    options = [
+        f"--{p.name.replace('_', '-')} {p.default}" for p in cls.parameters() if p.default not in {None, ""}
+    ]
+    return " ".join(["$ sfumato protect", cls.name, "people.csv", *options, "--out protected.csv"])
+
+
+def methods_page(methods: Iterable[type[Method]]) -> str:
+    """List the methods, and which shape each is written in."""
+    methods = list(methods)
+    rows = [
+        [page_link(cls), cls.family(), words(cls.kinds), drive_of(cls), cls.cost, escape(cls.summary())]
+        for cls in methods
+    ]
+    ticks = [
+        [page_link(cls), *("✓" if shape_of(cls) == shape else "" for shape in SHAPES)] for cls in methods
+    ]
+    return "\n".join(
+        [
+            *title("Methods"),
+            "What turns an original into a protected table. ``sfumato methods`` prints the same list.",
+            "",
+            *table(["method", "family", "kinds of column", "drive", "cost", "what it does"], rows),
+            *section("Methods and shapes"),
+            "A *column* method treats each column alone, a *block* method runs of records after rounds of",
+            "summaries, a *table* method needs the whole table; see :doc:`/developing/architecture`.",
+            "",
+            *table(["method", *SHAPES], ticks),
+            *hidden_toctree(f"methods/{cls.name}" for cls in methods),
+        ]
+    )
+
+
+def measures_page(measures: Iterable[type[Measure]]) -> str:
+    """List the measures."""
+    measures = list(measures)
+    rows = [
+        [page_link(cls), cls.aspect, f"{cls.better} is better", bounds_of(cls), words(cls.kinds), said]
+        for cls in measures
+        for said in [escape(cls.summary())]
+    ]
+    return "\n".join(
+        [
+            *title("Measures"),
+            "What gives a release a score. ``sfumato measures`` prints the same list.",
+            "",
+            *table(["measure", "aspect", "direction", "bounds", "kinds of column", "what it says"], rows),
+            *hidden_toctree(f"measures/{cls.name}" for cls in measures),
+        ]
+    )
+
+
+# ----------------------------------------------------------------------------------------------- the doors
+
+
+def command_line_page() -> str:
+    """Show the help of every verb, and of one method under ``protect``."""
+    lines = [*title("Command line"), "Data go to stdout; words, progress and errors go to stderr.", ""]
+    for name, text in verbs():
+        lines += [*section(name), *block(text)]
+    return "\n".join(lines)
+
+
+def verbs() -> Iterator[tuple[str, str]]:
+    """Yield every command with its help, as the command line itself finds them."""
+    from sfumato.cli import cli
+
+    settings = {**cli.context_settings, "terminal_width": WIDTH, "max_content_width": WIDTH}
+    root = click.Context(cli, info_name="sfumato", **settings)
+    yield "sfumato", cli.get_help(root)
+    for name in cli.list_commands(root):
+        command = cli.get_command(root, name)
+        here = click.Context(command, parent=root, info_name=name)
+        yield f"sfumato {name}", command.get_help(here)
+        if isinstance(command, click.Group):
+            example = command.list_commands(here)[-1]
+            inner = command.get_command(here, example)
+            yield (
+                f"sfumato {name} {example}",
+                inner.get_help(click.Context(inner, parent=here, info_name=example)),
+            )
+
+
+def errors_page() -> str:
+    """Show the tree of errors, and each with its exit code."""
+    tree = (inspect.getdoc(errors) or "").partition("::\n")
+    found = [
+        cls for cls in vars(errors).values() if inspect.isclass(cls) and issubclass(cls, errors.SfumatoError)
+    ]
+    rows = [[literal(cls.__name__), str(cls.exit_code), escape(first_line(cls))] for cls in found]
+    return "\n".join(
+        [
+            *title("Errors and exit codes"),
+            "Everything raised on purpose stands in ``sfumato.errors`` and descends from ``SfumatoError``.",
+            "",
+            "::",
+            tree[2],
+            "",
+            *section("Exit codes"),
+            *table(["code", "meaning"], exit_codes(found)),
+            *section("Every error"),
+            *table(["error", "exit code", "when"], rows),
+        ]
+    )
+
+
+def exit_codes(found: Iterable[type[errors.SfumatoError]]) -> list[list[str]]:
+    """Say what each exit code means, from the errors that have it."""
+    from sfumato.cli import INTERNAL_ERROR, INTERRUPTED
+
+    meanings: dict[int, list[str]] = {0: ["done"], 2: ["the command line was not understood"]}
+    for cls in found:
+        if cls is not errors.SfumatoError:
+            meanings.setdefault(cls.exit_code, []).append(literal(cls.__name__))
+    meanings.setdefault(INTERNAL_ERROR, []).append("something went wrong inside sfumato: please report it")
+    meanings.setdefault(INTERRUPTED, []).append("stopped with Ctrl-C; nothing is left half-written")
+    return [[str(code), "; ".join(said)] for code, said in sorted(meanings.items())]
+
+
+def python_page() -> str:
+    """Show the front door: its verbs in full, its nouns in a line."""
+    lines = [
+        *title("Python"),
+        "Everything a script needs is in ``sfumato`` itself; each name is loaded on first use.",
+        "",
+    ]
+    for name, item in vars(front).items():
+        if name in sfumato.__all__ and inspect.isfunction(item):
+            lines += [*section(f"sfumato.{name}"), *code(signature(name, item)), docstring(item), ""]
+    nouns = [item for item in (getattr(sfumato, name) for name in sfumato.__all__) if inspect.isclass(item)]
+    rows = [
+        [literal(f"sfumato.{item.__name__}"), literal(item.__module__), escape(first_line(item))]
+        for item in nouns
+    ]
+    return "\n".join([*lines, *section("Classes"), *table(["name", "lives in", "what it is"], rows)])
+
+
+def signature(name: str, function) -> str:
+    """Write a signature as its author would: one parameter per line when it is long."""
+    found = inspect.signature(function)
+    given = [_unquoted(str(parameter)) for parameter in found.parameters.values()]
+    keywords = [p.kind is p.KEYWORD_ONLY for p in found.parameters.values()]
+    if any(keywords):
+        given.insert(keywords.index(True), "*")
+    back = f" -> {found.return_annotation}"
+    short = f"def {name}({', '.join(given)}){back}"
+    if len(short) <= WIDTH:
+        return short
+    return "\n".join([f"def {name}(", *(f"    {each}," for each in given), f"){back}"])
+
+
+def _unquoted(parameter: str) -> str:
+    """Take the quotes off an annotation, which is text until someone asks."""
+    return re.sub(r"^(\w+): '([^']*)'", r"\1: \2", parameter)
+
+
+# ---------------------------------------------------------------------------------------- reStructuredText
+
+
+def docstring(item) -> str:
+    """Take a docstring as it is, its underlined sections made rubrics and its "See Also" a list of links."""
+    text = inspect.getdoc(item) or ""
+    head, *rest = _SECTION.split(text)
+    parts = [head]
+    for name, body in zip(rest[::2], rest[1::2], strict=True):
+        parts += [f".. rubric:: {name}\n", _SEE_ALSO.sub(_see_also, body) if name == "See Also" else body]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _see_also(entry: re.Match[str]) -> str:
+    known = {cls.__name__: cls for cls in (*registry.methods().values(), *registry.measures().values())}
+    cls = known.get(entry["name"])
+    return f"- {page_link(cls) if cls else literal(entry['name'])}: {entry['text']}"
+
+
+def page_link(cls: type[Described]) -> str:
+    """Link to the page of a method or measure."""
+    room = "measures" if issubclass(cls, Measure) else "methods"
+    return f":doc:`{cls.name} </{FOLDER}/{room}/{cls.name}>`"
+
+
+def first_line(item) -> str:
+    """Take the first line of a docstring."""
+    return (inspect.getdoc(item) or "").partition("\n")[0]
+
+
+def escape(text: object) -> str:
+    """Keep plain words plain; single and double backticks are literals, as in our docstrings."""
+    parts = re.split(r"(`+[^`]+`+)", str(text))
+    return "".join(
+        literal(part.strip("`")) if part.startswith("`") else re.sub(r"([\\*_|])", r"\\\1", part)
+        for part in parts
+    )
+
+
+def literal(text: object) -> str:
+    """Set a word as code."""
+    return f"``{text}``"
+
+
+def words(kinds: Iterable[str]) -> str:
+    """List kinds of column."""
+    return ", ".join(sorted(kinds))
+
+
+def number(value: float) -> str:
+    """Write a bound."""
+    return {float("inf"): "∞", float("-inf"): "−∞"}.get(value, f"{value:g}")
+
+
+def title(text: str) -> list[str]:
+    """Head a page."""
+    return [text, "=" * len(text), ""]
+
+
+def section(text: str) -> list[str]:
+    """Head a section."""
+    return [text, "-" * len(text), ""]
+
+
+def block(text: str) -> list[str]:
+    """Set text as it stands."""
+    return [".. code-block:: text", "", *(f"   {line}".rstrip() for line in text.splitlines()), ""]
+
+
+def code(text: str) -> list[str]:
+    """Set text as Python."""
+    return [".. code-block:: python", "", *(f"   {line}".rstrip() for line in text.splitlines()), ""]
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Set a table."""
+    lines = [".. list-table::", "   :header-rows: 1", ""]
+    for row in (headers, *rows):
+        lines += [f"   {'*' if i == 0 else ' '} - {cell}".rstrip() for i, cell in enumerate(row)]
+    return [*lines, ""]
+
+
+def hidden_toctree(entries: Iterable[str]) -> list[str]:
+    """Put pages below this one in the table of contents."""
+    return [".. toctree::", "   :hidden:", "", *(f"   {entry}" for entry in entries), ""]
+
+
+# -------------------------------------------------------------------------------------------------- Sphinx
+
+
+def write(folder: Path) -> None:
+    """Write the pages that changed, and take away those whose method is gone."""
+    made = pages()
+    for path in folder.rglob("*.rst"):
+        if path.relative_to(folder).as_posix() not in made:
+            path.unlink()
+    for name, text in made.items():
+        place = folder / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if not place.exists() or place.read_text(encoding="utf-8") != text:
+            place.write_text(text, encoding="utf-8")
+
+
+def setup(app):
+    app.connect("builder-inited", lambda app: write(Path(app.srcdir) / FOLDER))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

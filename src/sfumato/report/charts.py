@@ -1,0 +1,257 @@
+"""Charts as Vega-Lite specifications: pure functions from the report's data to plain dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sfumato.report.column_charts import bars, correlation, histogram, quantiles
+from sfumato.report.distributions import drawn
+from sfumato.report.marks import (
+    GREY,
+    INK,
+    MUTED,
+    PAPER,
+    TEXT_SIZE,
+    Row,
+    Spec,
+    arrow,
+    by_method,
+    chart,
+    dashed,
+    inline,
+    scale,
+    tip,
+)
+from sfumato.report.words import figure
+
+
+def charts(twin: Mapping[str, Any]) -> dict[str, Spec]:
+    """Every chart of a report, by the name of its place on the page."""
+    outcomes = twin["outcomes"]
+    found: dict[str, Spec] = {}
+    if any(outcome["ranked"] for outcome in outcomes):
+        found["ranking"] = ranking(twin)
+    if twin["map"] or "ranking" in found:
+        found["map"] = risk_utility_map(twin)
+    for place, entry in drawn(twin["distributions"]):
+        if entry["drawn"] == "bars":
+            found[f"shape-{place}"] = bars(entry, outcomes)
+        else:
+            found[f"shape-{place}"] = histogram(entry, outcomes)
+            if entry["quantiles"]:
+                found[f"quantiles-{place}"] = quantiles(entry, outcomes)
+    if twin["correlations"]:
+        for part in ("original", "release", "difference"):
+            found[f"correlation-{part}"] = correlation(twin["correlations"], part, first=_first(twin))
+    return found
+
+
+def _first(twin: Mapping[str, Any]) -> str | None:
+    """The method whose release is shown first: the best that has one."""
+    return next((o["key"] for o in twin["outcomes"] if o["key"] in twin["correlations"]["releases"]), None)
+
+
+def ranking(twin: Mapping[str, Any]) -> Spec:
+    """The methods at the level: the mean of the ranking measure with its interval."""
+    measure = twin["ranked_by"]
+    placed = [outcome for outcome in twin["outcomes"] if outcome["ranked"]]
+    rows = [
+        {
+            "label": o["label"], "mean": o["ranked"]["mean"], "low": o["ranked"]["interval"][0],
+            "high": o["ranked"]["interval"][1], "said": figure(o["ranked"]["mean"]),
+        }
+        for o in placed
+    ]  # fmt: skip
+    values = [row[part] for row in rows for part in ("low", "mean", "high")]
+    axis = {"tickCount": 6}
+    x = {
+        "field": "mean", "type": "quantitative", "scale": scale(values, nice=False, padding=24), "axis": axis,
+        "title": f"{arrow(measure)} {measure['title']}: {measure['direction']}",
+    }  # fmt: skip
+    y = {
+        "field": "label", "type": "nominal", "sort": [row["label"] for row in rows], "title": None,
+        "axis": {"labelColor": INK, "labelFontSize": 12, "labelLimit": 240, "domain": False, "ticks": False},
+    }  # fmt: skip
+    color = by_method(placed)
+    listed = ", ".join(f"{row['label']} {row['said']}" for row in rows)
+    interval = {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}, "color": color}
+    tooltip = [tip("label", "Method"), tip("said", measure["title"])]
+    return chart(
+        f"{measure['title']} of each method at the level, best first: {listed}.",
+        data=inline(rows),
+        height={"step": 30},
+        layer=[
+            {"mark": {"type": "rule", "strokeWidth": 2.5, "opacity": 0.55}, "encoding": interval},
+            {
+                "mark": {"type": "point", "filled": True, "size": 130, "opacity": 1},
+                "encoding": {
+                    "y": y, "x": x, "color": color, "tooltip": tooltip,
+                    "shape": by_method(placed, channel="shape"),
+                },
+            },
+        ],
+    )  # fmt: skip
+
+
+def risk_utility_map(twin: Mapping[str, Any]) -> Spec:
+    """Every method over its parameter, the level, the front, and the methods at the level."""
+    held, ranked_by = twin["held"], twin["ranked_by"]
+    risk, utility = (held, ranked_by) if held["aspect"] == "risk" else (ranked_by, held)
+    labels = {outcome["key"]: outcome["label"] for outcome in twin["outcomes"]}
+    points = [{**p, "label": labels[p["key"]], "order": i} for i, p in enumerate(twin["map"])]
+    reached = [_at_level(o, held["aspect"]) for o in twin["outcomes"] if o["ranked"]]
+    seen = {row["label"] for row in (*points, *reached)}
+    methods = [outcome for outcome in twin["outcomes"] if outcome["label"] in seen]
+    axes = {
+        "x": _map_axis("risk", risk, points, reached, upright=False),
+        "y": _map_axis("utility", utility, points, reached, upright=True),
+    }
+    context = _Map(axes, methods, risk, utility)
+    axis = "x" if held["aspect"] == "risk" else "y"
+    layers = [_band(held, axis), _level_rule(held, axis)]
+    if points:
+        layers += context.lines(points, internal=twin["form"] == "internal")
+    if reached:
+        layers += context.outcomes(reached)
+    layers.append(_better_corner(risk, utility))
+    return chart(
+        f"Risk–utility map of {len(methods)} methods: {utility['title']} against {risk['title']}, with a "
+        f"line at the level {held['level']:g}. {' '.join(twin['verdict'][:2])}",
+        height=440,
+        layer=layers,
+    )
+
+
+def _at_level(outcome: Mapping[str, Any], held_aspect: str) -> Row:
+    risk, utility = outcome["held"], outcome["ranked"]
+    if held_aspect != "risk":
+        risk, utility = utility, risk
+    row: Row = {"label": outcome["label"], "rank": outcome["rank"]}
+    for name, spread in (("risk", risk), ("utility", utility)):
+        low, high = spread["interval"]
+        row |= {name: spread["mean"], f"{name}_low": low, f"{name}_high": high}
+        row[f"{name}_said"] = figure(spread["mean"]) + (
+            f" ± {figure((high - low) / 2)}" if high > low else ""
+        )
+    return row
+
+
+def _map_axis(
+    field: str, measure: Mapping[str, Any], points: Sequence[Row], reached: Sequence[Row], *, upright: bool
+) -> Spec:
+    values = [p[field] for p in points] + [o[field + end] for o in reached for end in ("_low", "_high")]
+    fitted = scale([*values, *([measure["level"]] if "level" in measure else [])], padding=14)
+    aspect = "Risk" if measure["aspect"] == "risk" else "Utility"
+    said = f"{aspect}: {measure['title']}{' (log scale)' if fitted.get('type') == 'log' else ''}"
+    axis: Spec = {"tickCount": 7}
+    if upright:  # a title beside the axis would be turned, and its arrow with it
+        axis |= {"titleAngle": 0, "titleAlign": "left", "titleAnchor": "end", "titleX": -34, "titleY": -16}
+    return {
+        "field": field, "type": "quantitative", "scale": fitted, "axis": axis,
+        "title": f"{arrow(measure, upright=upright)} {said}; {measure['direction']}",
+    }  # fmt: skip
+
+
+def _band(held: Mapping[str, Any], axis: str) -> Spec:
+    row = {"low": held["level"] - held["slack"], "high": held["level"] + held["slack"]}
+    ends = {axis: {"field": "low", "type": "quantitative"}, f"{axis}2": {"field": "high"}}
+    return {"data": inline([row]), "mark": {"type": "rect", "color": GREY, "opacity": 0.14}, "encoding": ends}
+
+
+def _level_rule(held: Mapping[str, Any], axis: str) -> Spec:
+    place = {axis: {"field": "level", "type": "quantitative"}}
+    text = {"type": "text", "color": MUTED, "fontSize": TEXT_SIZE, "align": "left", "baseline": "top"}
+    side = {"y": {"value": 2}} if axis == "x" else {"x": {"value": 4}}
+    return {
+        "data": inline([{"level": held["level"], "said": f"level {held['level']:g}"}]),
+        "layer": [
+            {"mark": {"type": "rule", "color": MUTED, "strokeDash": [5, 4]}, "encoding": place},
+            {
+                "mark": {**text, "dx": 6 if axis == "x" else 0, "dy": 0 if axis == "x" else 5},
+                "encoding": {**place, **side, "text": {"field": "said", "type": "nominal"}},
+            },
+        ],
+    }
+
+
+def _better_corner(risk: Mapping[str, Any], utility: Mapping[str, Any]) -> Spec:
+    left, low = risk["better"] == "low", utility["better"] == "low"
+    arrow = {(True, True): "↙", (True, False): "↖", (False, True): "↘", (False, False): "↗"}[left, low]
+    return {
+        "data": inline([{}]),
+        "mark": {
+            "type": "text", "text": f"{arrow} better" if left else f"better {arrow}", "color": MUTED,
+            "fontStyle": "italic", "fontSize": 12, "align": "left" if left else "right",
+            "baseline": "bottom" if low else "top", "dx": 6 if left else -6, "dy": -6 if low else 6,
+        },
+        "encoding": {
+            "x": {"value": 0 if left else "width"}, "y": {"value": "height" if low else 0},
+        },
+    }  # fmt: skip
+
+
+class _Map:
+    """The layers of the map, on common axes."""
+
+    def __init__(self, axes: Spec, methods: Sequence[Mapping[str, Any]], risk: Any, utility: Any) -> None:
+        self.axes, self.methods, self.risk, self.utility = axes, methods, risk, utility
+        legend = {"orient": "bottom", "columns": 4, "title": None, "offset": 14}
+        self.color = by_method(methods, legend=legend)
+        self.shape = by_method(methods, channel="shape", legend=legend)
+
+    def lines(self, points: Sequence[Row], *, internal: bool) -> list[Spec]:
+        """A line per method through its parameter's values, and the front beneath."""
+        rows = [{**p, "risk_said": figure(p["risk"]), "utility_said": figure(p["utility"])} for p in points]
+        tips = [tip("label", "Method"), tip("risk_said", self.risk["title"])]
+        tips += [tip("utility_said", self.utility["title"])]
+        if internal:
+            rows = [{**row, "at": f"{row['parameter']} = {figure(row['value'])}"} for row in rows]
+            tips.insert(1, tip("at", "Parameter"))
+        rows = [{**row, "on": "yes" if row["front"] else "no"} for row in rows]
+        front = sorted((row for row in rows if row["front"]), key=lambda row: row["risk"])
+        wide = {"type": "line", "strokeWidth": 11, "opacity": 0.16, "color": INK, "strokeCap": "round"}
+        by_line = {"detail": {"field": "line", "type": "nominal"}, "order": {"field": "order"}}
+        faint = {"condition": {"test": "datum.front", "value": 1}, "value": 0.45}
+        sizes = {"condition": {"test": "datum.front", "value": 60}, "value": 26}
+        return [
+            {"data": inline(front), "mark": {**wide, "strokeJoin": "round"}, "encoding": self.axes},
+            {
+                "data": inline(rows),
+                "mark": {"type": "line", "strokeWidth": 1.5, "opacity": 0.75},
+                "encoding": {**self.axes, "color": self.color, **dashed(self.methods), **by_line},
+            },
+            {
+                "data": inline(rows),
+                "mark": {"type": "point", "filled": True},
+                "encoding": {
+                    **self.axes, "color": self.color, "shape": self.shape, "size": sizes, "opacity": faint,
+                    "tooltip": [*tips, tip("on", "On the front")],
+                },
+            },
+        ]  # fmt: skip
+
+    def outcomes(self, reached: Sequence[Row]) -> list[Spec]:
+        """The methods at the level, with the intervals of both measures."""
+        bars = []
+        for axis, field in (("x", "risk"), ("y", "utility")):
+            ends = {
+                axis: {**self.axes[axis], "field": f"{field}_low"},
+                f"{axis}2": {"field": f"{field}_high"},
+            }
+            encoding = {**self.axes, **ends, "color": self.color}
+            bars.append({"mark": {"type": "rule", "strokeWidth": 2}, "encoding": encoding})
+        mark = {
+            "type": "point",
+            "filled": True,
+            "opacity": 1,
+            "stroke": PAPER,
+            "strokeWidth": 1.5,
+            "size": 230,
+        }
+        tips = [
+            tip("label", "Method at the level"), tip("rank", "Rank"),
+            tip("risk_said", self.risk["title"]), tip("utility_said", self.utility["title"]),
+        ]  # fmt: skip
+        encoding = {**self.axes, "color": self.color, "shape": self.shape, "tooltip": tips}
+        return [{"data": inline(reached), "layer": [*bars, {"mark": mark, "encoding": encoding}]}]

@@ -1,0 +1,136 @@
+"""The report as one HTML file that needs no network, beside its JSON twin."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from sfumato.compare.study import Study
+from sfumato.errors import ParameterError, WriteError
+from sfumato.io import atomic
+from sfumato.report.charts import charts
+from sfumato.report.content import twin
+from sfumato.report.words import figure, shared_decimals
+
+#: In the order in which they must be loaded.
+_SCRIPTS = ("vega.min.js", "vega-lite.min.js", "vega-embed.min.js", "report.js")
+_SOURCE_MAP = re.compile(r"\n//# sourceMappingURL=\S*\s*$")
+
+
+def render(study: Study, *, public: bool, generated: str = "") -> str:
+    """Write a study's report as HTML: everything it shows is in its JSON twin, which it holds."""
+    return _page(twin(study, public=public, generated=generated))
+
+
+def write_report(
+    study: Study, path: Path, *, public: bool, overwrite: bool = False, generated: str = ""
+) -> tuple[Path, Path]:
+    """Write the report to ``path`` and its JSON twin beside it; returns both places."""
+    beside = path.with_suffix(".json")
+    if beside == path:
+        raise ParameterError(f"`{path}` must not end in .json, which its twin does", hint="call it .html")
+    if not overwrite:
+        for place in (path, beside):
+            if place.exists():
+                raise WriteError(
+                    f"`{place}` must not exist yet, got: a file that does",
+                    hint="choose another name, or allow it to be overwritten",
+                )
+    told = twin(study, public=public, generated=generated)
+    atomic.write_text(path, _page(told), overwrite=overwrite)
+    atomic.write_text(beside, _json(told, indent=1) + "\n", overwrite=overwrite)
+    return path, beside
+
+
+def _page(told: Mapping[str, Any]) -> str:
+    specs = charts(told)
+    scripts = [_script(name) for name in _SCRIPTS]
+    template = _environment().get_template("report.html.j2")
+    return template.render(
+        told=told,
+        specs=specs,
+        rows=_rows(told),
+        scripts=[Markup(text) for text in scripts],  # noqa: S704  — our own files, which hold no user text
+        policy=_policy(scripts),
+        twin_json=_in_html(told),
+        specs_json=_in_html(specs),
+    )
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("sfumato.report", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["figure"] = figure
+    return environment
+
+
+@cache
+def _script(name: str) -> str:
+    text = files("sfumato.report").joinpath("static", name).read_text(encoding="utf-8")
+    return _SOURCE_MAP.sub("", text)  # a browser's tools would look for a file that is not there
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    """Forbid every connection, and every script but our own, whatever a column may be called."""
+    hashes = " ".join(f"'sha256-{_hash(text)}'" for text in scripts)
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _json(said: Any, *, indent: int | None = None) -> str:
+    separators = (",", ": ") if indent else (",", ":")
+    return json.dumps(said, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
+
+
+def _in_html(said: Any) -> Markup:
+    """JSON that cannot end the element it stands in, nor open a comment."""
+    text = _json(said)
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)  # noqa: S704  — nothing is left in it that HTML would read
+
+
+def _rows(told: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The ranking as texts, each column with the same decimals so that it lines up."""
+    outcomes = told["outcomes"]
+    decimals = {
+        part: shared_decimals([o[part]["mean"] for o in outcomes if o[part]]) for part in ("held", "ranked")
+    }
+    return [
+        {
+            **outcome,
+            **{f"{part}_said": _mean_and_doubt(outcome[part], decimals[part]) for part in decimals},
+            "runs": outcome["held"]["runs"] if outcome["held"] else None,
+        }
+        for outcome in outcomes
+    ]
+
+
+def _mean_and_doubt(spread: Mapping[str, Any] | None, decimals: int) -> tuple[str, str]:
+    if spread is None:
+        return "–", ""
+    low, high = spread["interval"]
+    doubt = f"± {figure((high - low) / 2, decimals=decimals)}" if high > low else ""
+    return figure(spread["mean"], decimals=decimals), doubt
