@@ -58,7 +58,8 @@ def schema_and_scenario(plan_path: Path | None) -> tuple[Schema | None, Scenario
 
 def option_of(declared: Param) -> click.Option:
     """Make the command-line option of a parameter: its type, bounds and default stand in the declaration."""
-    help_text = declared.help + f" [{declared.symbol}]" * bool(declared.symbol)
+    symbol = f"{declared.symbol}: " if declared.symbol else ""
+    help_text = f"{declared.help} [{symbol}{declared.domain}]"
     words: dict[str, Any] = {"required": False, "help": help_text, "show_default": True}
     flag = f"--{declared.name.replace('_', '-')}"
     if declared.per_column:
@@ -80,7 +81,7 @@ def option_of(declared: Param) -> click.Option:
         [flag, declared.name],
         type=kinds.get(declared.type, click.STRING),
         default=declared.default,
-        metavar=metavar + f" ({declared.domain})",
+        metavar=metavar,
         **words,
     )
 

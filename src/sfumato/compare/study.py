@@ -246,7 +246,7 @@ def _in_order(outcomes: Sequence[Outcome], measure: Measure) -> tuple[Outcome, .
     reached = sorted((o for o in outcomes if o.ranked), key=lambda o: sign * o.ranked.mean)  # type: ignore[union-attr]
     placed = [
         replace(outcome, rank=place, tied_with_next=_tied(outcome, following))
-        for place, (outcome, following) in enumerate(zip(reached, [*reached[1:], None], strict=True), start=1)
+        for place, (outcome, following) in enumerate(zip(reached, [*reached[1:], None], strict=False), start=1)
     ]
     return (*placed, *(outcome for outcome in outcomes if not outcome.ranked))
 

@@ -58,7 +58,8 @@ ROLES: tuple[tuple[Role | None, float, str], ...] = (
         Role.IDENTIFIER,
         0.9,
         """
-        id *_id userid caseid recordid companyid firmid *utilityid ssn nin nhs* passport* *name nachname vorname nom prenom apellido*
+        id *_id userid caseid recordid companyid firmid *utilityid ssn nin nhs* passport*
+        *name nachname vorname nom prenom apellido*
         email e_mail mail phone* tel telef* mobile fax address adress* street strasse
         iban account* card_n* credit_card url ip ip_address licen*_n* plate nif dni cpf bsn mrn
         uuid guid personnummer index unnamed* rowid row_n* record_n* case_n*

@@ -18,7 +18,7 @@ from sfumato.data.guess import guess_schema
 from sfumato.data.schema import Schema
 from sfumato.data.table import Table
 from sfumato.errors import ReadError, WriteError
-from sfumato.io.atomic import replacing, write_bytes, write_text
+from sfumato.io.atomic import check_writable, replacing, write_bytes, write_text
 from sfumato.io.conform import as_text, conform
 from sfumato.io.formats import FORMATS, Options, format_of
 from sfumato.io.frames import Native, back, to_polars
@@ -27,6 +27,7 @@ __all__ = [
     "FORMATS",
     "Native",
     "back",
+    "check_writable",
     "conform",
     "read",
     "read_table",

@@ -9,16 +9,37 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from sfumato.errors import WriteError
 
 
+def check_writable(
+    path: str | Path, *, originals: Sequence[str | Path] = (), overwrite: bool = False
+) -> None:
+    """Raise now what writing would raise later: a long run should not end in front of a locked door."""
+    asked = Path(path)
+    place = Path(os.path.realpath(asked))
+    temporary = place.with_name(f".sfumato-{secrets.token_hex(8)}.tmp")
+    try:
+        _require_free(asked, place, originals, overwrite=overwrite)
+        _open_new(temporary, asked).close()
+    except OSError as error:
+        raise _cannot_write(asked, error) from None
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
 @contextmanager
 def replacing(
-    path: str | Path, *, originals: Sequence[str | Path] = (), overwrite: bool = False
+    path: str | Path,
+    *,
+    originals: Sequence[str | Path] = (),
+    overwrite: bool = False,
+    private: bool = False,
 ) -> Iterator[BinaryIO]:
     """Open a file that takes its name when the block ends well, and vanishes when it does not.
 
@@ -30,6 +51,8 @@ def replacing(
         Files that must not be written, under whatever name they are met.
     overwrite
         Whether a file that is there already may be replaced.
+    private
+        Whether only its owner may read it.
     """
     asked = Path(path)
     place = Path(os.path.realpath(asked))
@@ -37,16 +60,20 @@ def replacing(
     try:
         _require_free(asked, place, originals, overwrite=overwrite)
         with _open_new(temporary, asked) as file:
+            if private:
+                os.fchmod(file.fileno(), 0o600)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        _keep_mode(temporary, place)
+        if not private:
+            _keep_mode(temporary, place)
         _require_free(asked, place, originals, overwrite=overwrite)  # it may have come to be meanwhile
         temporary.replace(place)
     except OSError as error:
         raise _cannot_write(asked, error) from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
 
 
 def write_bytes(
@@ -58,10 +85,16 @@ def write_bytes(
 
 
 def write_text(
-    path: str | Path, text: str, *, originals: Sequence[str | Path] = (), overwrite: bool = False
+    path: str | Path,
+    text: str,
+    *,
+    originals: Sequence[str | Path] = (),
+    overwrite: bool = False,
+    private: bool = False,
 ) -> None:
     """Write a whole text file at once, in UTF-8 (see `replacing`)."""
-    write_bytes(path, text.encode(), originals=originals, overwrite=overwrite)
+    with replacing(path, originals=originals, overwrite=overwrite, private=private) as file:
+        file.write(text.encode())
 
 
 def _require_free(asked: Path, place: Path, originals: Sequence[str | Path], *, overwrite: bool) -> None:

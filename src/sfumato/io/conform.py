@@ -13,8 +13,6 @@ from sfumato.data.table import Table
 from sfumato.errors import DataError, PlanError
 from sfumato.io import textual
 
-_TEXT = frozenset({pl.String, pl.Categorical, pl.Enum})
-
 
 @dataclass
 class _Result:
@@ -60,19 +58,21 @@ def _conform_column(column: Column, result: _Result, *, generalised: bool) -> No
     series = result.frame[column.name]
     if column.kind is Kind.DATE and series.dtype.is_integer():
         series = series.cast(pl.String)  # 20261115
-    if series.dtype not in _TEXT:
+    if not isinstance(series.dtype, pl.String | pl.Categorical | pl.Enum):
         return
     plain = _without_codes(series.cast(pl.String), column)
     form = looks_generalised(plain) if series.dtype == pl.String or generalised else None
     if form is not None or generalised:
         # Nothing but wildcards, or no form at all: the kind of the column says which it would be.
         ordered = column.kind in {Kind.CONTINUOUS, Kind.DATE}
-        unclear = form is None or (plain.drop_nulls() == WILDCARD).all()
+        unclear = form is None or ordered or (plain.drop_nulls() == WILDCARD).all()
         _put_generalised(plain, ("interval" if ordered else "node") if unclear else str(form), result)
     elif column.kind is Kind.CONTINUOUS:
         _put_numbers(plain, result)
     elif column.kind is Kind.DATE:
         _put_dates(plain, result)
+    elif column.kind is Kind.SET:
+        result.put(plain, column.name)
 
 
 def _without_codes(texts: pl.Series, column: Column) -> pl.Series:
@@ -93,6 +93,7 @@ def _put_generalised(texts: pl.Series, form: str, result: _Result) -> None:
             series, result.nodes[texts.name] = parse_nodes(texts)
             result.put(series, texts.name)
     except DataError as error:
+        result.put(texts, texts.name)
         result.faults.append(error.message)
 
 
@@ -102,6 +103,7 @@ def _put_numbers(texts: pl.Series, result: _Result) -> None:
         if read is not None:
             result.put(read, texts.name)
             return
+    result.put(texts, texts.name)
     stripped = texts.str.strip_chars()
     wrong = stripped.cast(pl.Float64, strict=False).is_null() & stripped.is_not_null() & (stripped != "")
     result.faults.append(
@@ -112,6 +114,7 @@ def _put_numbers(texts: pl.Series, result: _Result) -> None:
 
 def _put_dates(texts: pl.Series, result: _Result) -> None:
     readings = textual.dates(texts)
+    result.put(texts, texts.name)
     if len(readings) == 1:
         result.put(readings[0], texts.name)
     elif readings:

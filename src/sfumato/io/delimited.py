@@ -194,7 +194,7 @@ def _diagnosed(text: Text) -> ReadError:
     layout, width = text.layout, len(text.dialect.names)
     stray, unclosed = lines.stray_quote(layout), lines.unclosed(layout)
     uneven = lines.uneven(layout, fields=width)
-    if uneven is not None and (unclosed is None or stray is None or uneven.line < stray):
+    if uneven is not None and (unclosed is None or uneven.line < min(unclosed, stray or unclosed)):
         return _uneven(text, uneven)
     if stray is not None:
         return ReadError(

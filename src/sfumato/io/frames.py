@@ -257,12 +257,12 @@ def _as_before(series: pl.Series, column: Any, dtype: Any) -> Any:
         return column
     if dtype == "object":
         return pd.Series(series.to_list(), dtype=object)
+    if isinstance(dtype, pd.CategoricalDtype) and not column.dropna().isin(dtype.categories).all():
+        return column  # a value that is no category of before would silently become missing
     try:
-        restored = column.astype(dtype)
+        return column.astype(dtype)
     except (TypeError, ValueError):  # whole numbers with gaps
         return column
-    # A value that is no category would silently become missing.
-    return restored if int(restored.isna().sum()) == series.null_count() else column
 
 
 def _missing(error: ModuleNotFoundError) -> MissingDependencyError:

@@ -21,9 +21,10 @@ from sfumato.report.marks import (
     dashed,
     inline,
     scale,
+    ticks,
     tip,
 )
-from sfumato.report.words import figure
+from sfumato.report.words import figure, setting
 
 
 def charts(twin: Mapping[str, Any]) -> dict[str, Spec]:
@@ -64,9 +65,9 @@ def ranking(twin: Mapping[str, Any]) -> Spec:
         for o in placed
     ]  # fmt: skip
     values = [row[part] for row in rows for part in ("low", "mean", "high")]
-    axis = {"tickCount": 6}
+    fitted = scale(values, nice=False, padding=24)
     x = {
-        "field": "mean", "type": "quantitative", "scale": scale(values, nice=False, padding=24), "axis": axis,
+        "field": "mean", "type": "quantitative", "scale": fitted, "axis": ticks(fitted, values),
         "title": f"{arrow(measure)} {measure['title']}: {measure['direction']}",
     }  # fmt: skip
     y = {
@@ -80,7 +81,7 @@ def ranking(twin: Mapping[str, Any]) -> Spec:
     return chart(
         f"{measure['title']} of each method at the level, best first: {listed}.",
         data=inline(rows),
-        height={"step": 30},
+        height=30 * len(rows),
         layer=[
             {"mark": {"type": "rule", "strokeWidth": 2.5, "opacity": 0.55}, "encoding": interval},
             {
@@ -144,7 +145,7 @@ def _map_axis(
     fitted = scale([*values, *([measure["level"]] if "level" in measure else [])], padding=14)
     aspect = "Risk" if measure["aspect"] == "risk" else "Utility"
     said = f"{aspect}: {measure['title']}{' (log scale)' if fitted.get('type') == 'log' else ''}"
-    axis: Spec = {"tickCount": 7}
+    axis: Spec = ticks(fitted, values)
     if upright:  # a title beside the axis would be turned, and its arrow with it
         axis |= {"titleAngle": 0, "titleAlign": "left", "titleAnchor": "end", "titleX": -34, "titleY": -16}
     return {
@@ -206,7 +207,7 @@ class _Map:
         tips = [tip("label", "Method"), tip("risk_said", self.risk["title"])]
         tips += [tip("utility_said", self.utility["title"])]
         if internal:
-            rows = [{**row, "at": f"{row['parameter']} = {figure(row['value'])}"} for row in rows]
+            rows = [{**row, "at": f"{row['parameter']} = {setting(row['value'])}"} for row in rows]
             tips.insert(1, tip("at", "Parameter"))
         rows = [{**row, "on": "yes" if row["front"] else "no"} for row in rows]
         front = sorted((row for row in rows if row["front"]), key=lambda row: row["risk"])
@@ -218,7 +219,7 @@ class _Map:
             {"data": inline(front), "mark": {**wide, "strokeJoin": "round"}, "encoding": self.axes},
             {
                 "data": inline(rows),
-                "mark": {"type": "line", "strokeWidth": 1.5, "opacity": 0.75},
+                "mark": {"type": "line", "strokeWidth": 1.5, "opacity": 0.85},
                 "encoding": {**self.axes, "color": self.color, **dashed(self.methods), **by_line},
             },
             {

@@ -30,7 +30,7 @@ def _title(entry: Mapping[str, Any]) -> str:
 
 def histogram(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
     """Steps over common bins: the original as a grey area, each release as a line."""
-    edges, step, date = entry["edges"], entry["step"], entry["axis"] == "date"
+    edges, step = entry["edges"], entry["step"]
     places = [edges[0] - step, *edges, edges[-1] + step]  # the open bins are drawn one step wide
     widths = [(right - left) / step for left, right in pairwise(places)]
     rows, named = [], _named(outcomes, entry["shares"])
@@ -40,9 +40,8 @@ def histogram(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -
             {**series, "x": place, "y": round(height, 6)}
             for place, height in zip(places, [*heights, heights[-1]], strict=True)
         ]
-    x: Spec = {"field": "x", "type": "temporal" if date else "quantitative", "title": None}
-    x |= {"scale": {"zero": False, "nice": False}, "axis": {"grid": False, "tickCount": 6}}
-    y = {"field": "y", "type": "quantitative", "axis": None, "scale": {"zero": True, "nice": False}}
+    x = _value_axis(entry, "x")
+    y = {"field": "y", "type": "quantitative", "axis": None, "scale": {"zero": True}}
     both = {"x": x, "y": y}
     tips = [tip("bin", _title(entry)), *(tip(s["key"], s["label"]) for s in named)]
     return chart(
@@ -58,7 +57,7 @@ def histogram(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -
             },
             {
                 "transform": _picked(original=False),
-                "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 1.75, "clip": True},
+                "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 1.75},
                 "encoding": {**both, "color": by_method(outcomes), **dashed(outcomes)},
             },
             {
@@ -68,6 +67,15 @@ def histogram(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -
             },
         ],
     )
+
+
+def _value_axis(entry: Mapping[str, Any], field: str) -> Spec:
+    """The axis of a column's own values."""
+    date = entry["axis"] == "date"
+    scale = {"nice": False} if date else {"nice": False, "zero": False}
+    axis = {"grid": False, "tickCount": 6}
+    kind = "temporal" if date else "quantitative"
+    return {"field": field, "type": kind, "title": None, "scale": scale, "axis": axis}
 
 
 def _bins(entry: Mapping[str, Any], places: Sequence[float], named: Sequence[Row]) -> list[Row]:
@@ -103,9 +111,7 @@ def quantiles(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -
         for series in named
         for level, value in zip(found["levels"], found["values"][series["key"]], strict=True)
     ]
-    date = entry["axis"] == "date"
-    x: Spec = {"field": "value", "type": "temporal" if date else "quantitative", "title": None}
-    x |= {"scale": {"zero": False, "nice": False}, "axis": {"grid": False, "tickCount": 6}}
+    x = _value_axis(entry, "value")
     y = {
         "field": "level", "type": "quantitative", "title": None, "scale": {"domain": [0, 1]},
         "axis": {"format": "%", "values": [0, 0.25, 0.5, 0.75, 1]},
@@ -145,10 +151,11 @@ def bars(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spe
     x = {"field": "share", "type": "quantitative", "title": None, "axis": {"format": "%", "tickCount": 5}}
     tips = [tip("label", "Table"), tip("value", _title(entry)), tip("said", "Share of records")]
     both = {"x": x, "y": y, "tooltip": tips}
+    beside = {"field": "label", "type": "nominal", "sort": [outcome["label"] for outcome in outcomes]}
     marked = {"color": by_method(outcomes), "shape": by_method(outcomes, channel="shape")}
     return chart(
         f"Shares of the values of {_title(entry)} in the original and in the releases.",
-        height={"step": 20},
+        height=len(categories) * max(18, 8 * len(outcomes)),
         params=[{"name": "shown", "value": None}],
         data=inline(rows),
         layer=[
@@ -160,7 +167,7 @@ def bars(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spe
             {
                 "transform": _picked(original=False),
                 "mark": {"type": "point", "filled": True, "size": 55, "opacity": 0.9},
-                "encoding": {**both, **marked},
+                "encoding": {**both, **marked, "y": {**y, "bandPosition": 0}, "yOffset": beside},
             },
         ],
     )
@@ -185,7 +192,8 @@ def correlation(found: Mapping[str, Any], part: str, *, first: str | None) -> Sp
         for column, cell in zip(names, cells, strict=True)
     ]
     reach = 1.0 if part != "difference" else _reach(matrices)
-    cell = max(20, min(44, 330 // len(names)))
+    numbered = len(names) <= _NUMBERS_UP_TO
+    cell = max(24 if numbered else 12, min(44, 250 // len(names)))
     axis = {"ticks": False, "domain": False, "labelLimit": 110, "labelPadding": 6, "title": None}
     encoding = {
         "x": {"field": "column", "type": "nominal", "sort": names, "axis": {**axis, "labelAngle": -40}},
@@ -193,7 +201,7 @@ def correlation(found: Mapping[str, Any], part: str, *, first: str | None) -> Sp
         "tooltip": [tip("row", "Column"), tip("column", "with"), tip("said", _PARTS[part])],
     }
     layers = [_blanks(encoding), _cells(encoding, reach)]
-    if len(names) <= _NUMBERS_UP_TO:
+    if numbered:
         layers.append(_numbers(encoding, reach, size=10 if cell > _SMALL_CELL else 8.5))
     return chart(
         f"Correlations of {len(names)} columns, {_PARTS[part].lower()}, as a heat map.",
@@ -216,7 +224,12 @@ def _cells(encoding: Spec, reach: float) -> Spec:
         "title": None, "orient": "bottom", "gradientLength": 120, "gradientThickness": 8, "tickCount": 3,
         "labelFontSize": 10,
     }  # fmt: skip
-    scale = {"domain": [-reach, 0, reach], "range": ["#b3560a", "#f6f5f2", "#1f6aa8"], "clamp": True}
+    scale = {
+        "domain": [-reach, 0, reach],
+        "range": ["#b3560a", "#f6f5f2", "#1f6aa8"],
+        "clamp": True,
+        "interpolate": "lab",
+    }
     color = {"field": "r", "type": "quantitative", "scale": scale, "legend": legend}
     return {
         "transform": [{"filter": "isValid(datum.r)"}],

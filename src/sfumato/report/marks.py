@@ -6,6 +6,7 @@ lines are CSS variables with a fallback, so that a chart follows the page into t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ SHOWN = "!isValid(shown) || datum.key == 'original' || datum.key == shown"
 
 _FONT = "system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
 _LOG_FROM = 50.0
+_MOST_DECADES = 6
 TEXT_SIZE = 11
 
 CONFIG: Spec = {
@@ -78,3 +80,13 @@ def scale(values: Iterable[float | None], *, nice: bool = True, padding: int = 0
     log = bool(known) and min(known) > 0 and max(known) / min(known) >= _LOG_FROM
     more: Spec = {"padding": padding} if padding else {}
     return {"type": "log", "nice": False, **more} if log else {"zero": False, "nice": nice, **more}
+
+
+def ticks(fitted: Spec, values: Iterable[float | None]) -> Spec:
+    """Where an axis has ticks: 1, 2 and 5 of each decade on a short logarithmic scale, else 1 only."""
+    if fitted.get("type") != "log":
+        return {"tickCount": 7}
+    known = [value for value in values if value is not None]
+    decades = range(math.floor(math.log10(min(known))) - 1, math.ceil(math.log10(max(known))) + 2)
+    factors = (1, 2, 5) if len(decades) <= _MOST_DECADES else (1,)
+    return {"values": [float(f"{factor}e{decade}") for decade in decades for factor in factors]}

@@ -20,7 +20,7 @@ from sfumato.errors import ParameterError, WriteError
 from sfumato.io import atomic
 from sfumato.report.charts import charts
 from sfumato.report.content import twin
-from sfumato.report.words import figure, shared_decimals
+from sfumato.report.words import figure, setting, shared_decimals
 
 #: In the order in which they must be loaded.
 _SCRIPTS = ("vega.min.js", "vega-lite.min.js", "vega-embed.min.js", "report.js")
@@ -56,7 +56,7 @@ def _page(told: Mapping[str, Any]) -> str:
     specs = charts(told)
     scripts = [_script(name) for name in _SCRIPTS]
     template = _environment().get_template("report.html.j2")
-    return template.render(
+    page = template.render(
         told=told,
         specs=specs,
         rows=_rows(told),
@@ -65,6 +65,7 @@ def _page(told: Mapping[str, Any]) -> str:
         twin_json=_in_html(told),
         specs_json=_in_html(specs),
     )
+    return page.strip() + "\n"
 
 
 @cache
@@ -76,7 +77,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["figure"] = figure
+    environment.filters |= {"figure": figure, "setting": setting}
     return environment
 
 

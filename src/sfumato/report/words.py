@@ -25,6 +25,11 @@ def figure(value: float | None, *, decimals: int | None = None) -> str:
     return text.replace("-", "−")
 
 
+def setting(value: float | None) -> str:
+    """A parameter's value: whole numbers as they are, others with four digits."""
+    return figure(value, decimals=0) if value is not None and float(value).is_integer() else figure(value)
+
+
 def shared_decimals(values: Sequence[float]) -> int:
     """Decimals that give the largest of these four digits, so that a column of them lines up."""
     sizes = [math.floor(math.log10(abs(value))) for value in values if value]
@@ -51,8 +56,6 @@ def remark(outcome: Outcome, following: str, *, level: float) -> str:
         parts.append(f"the nearest to {level:g} that its parameter allows")
     if outcome.tied_with_next:
         parts.append(f"tied with {following}")
-    if outcome.approximate:
-        parts.append("estimated from samples")
     return "; ".join(parts)
 
 

@@ -1,0 +1,290 @@
+"""Reaching a level, with toy methods whose answer is known."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sfumato.compare.frontier import Point, frontier, mark_front
+from sfumato.compare.level import Reached, Target, reach
+from sfumato.compare.recipe import Step
+from sfumato.compare.study import Spread, compare, level_of, require_reached
+from sfumato.core.measure import Measure, Score
+from sfumato.core.method import ColumnMethod
+from sfumato.core.params import param
+from sfumato.core.run import Run
+from sfumato.data.schema import Column, Kind, Schema
+from sfumato.data.table import Table
+from sfumato.errors import Cancelled, ParameterError, PlanError, RefusedError, UnreachableError
+
+
+class _Shift(ColumnMethod):
+    """Add a known number."""
+
+    name = "toy-shift"
+    title = "Shift"
+    kinds = frozenset({Kind.CONTINUOUS})
+    stochastic = False
+
+    by: float = param(1.0, "How much.", ge=0, le=100, tune=(0, 100), drive=True)
+
+    def shift(self, rng):
+        return self.by
+
+    def protect_column(self, column, rng):
+        return column.values + self.shift(rng)
+
+
+class _LogShift(_Shift):
+    name = "toy-log-shift"
+    by: float = param(1.0, "How much.", gt=0, le=1e4, tune=(1e-3, 1e4), log=True, drive=True)
+
+
+class _WholeShift(_Shift):
+    name = "toy-whole-shift"
+    by: int = param(1, "How much.", ge=0, le=100, tune=(0, 100), drive=True)
+
+    def shift(self, rng):
+        return 2 * self.by
+
+
+class _NoisyShift(_Shift):
+    name = "toy-noisy-shift"
+    stochastic = True
+
+    def shift(self, rng):
+        return self.by + rng.normal(0, 3)
+
+
+class _Hump(_Shift):
+    """Rises to 50 and falls again: both ends give 0."""
+
+    name = "toy-hump"
+
+    def shift(self, rng):
+        return 50 - abs(self.by - 50)
+
+
+class _Staircase(_Shift):
+    name = "toy-staircase"
+
+    def shift(self, rng):
+        return 0 if self.by < 30 else 80
+
+
+class _Moved(Measure):
+    """Mean change of the values."""
+
+    name = "toy-moved"
+    title = "Moved"
+    aspect = "risk"
+    better = "high"
+    kinds = frozenset({Kind.CONTINUOUS})
+
+    def measure(self, evidence, run):
+        gap = evidence.protected.numbers("x") - evidence.original.numbers("x")
+        return Score(float(gap.mean()))
+
+
+class _Lost(_Moved):
+    name = "toy-lost"
+    title = "Lost"
+    aspect = "utility"
+    better = "low"
+
+
+TABLE = Table(pl.DataFrame({"x": np.arange(20.0)}), Schema((Column("x", Kind.CONTINUOUS),)))
+
+
+def search(method, level, tolerance=0.01, **more):
+    return reach(Step(method), TABLE, Target(_Moved(), level, tolerance), Run(seed=1), **more)
+
+
+@pytest.mark.parametrize("level", [0.4, 33.3, 99.0])
+def test_a_real_parameter_is_found_within_tolerance(level):
+    found = search(_Shift(), level)
+    assert found.reached is Reached.WITHIN
+    assert found.value == pytest.approx(level, rel=0.01)
+    assert found.score == pytest.approx(found.value)
+    assert len(found.tried) < 15
+
+
+@pytest.mark.parametrize("level", [0.02, 1.7, 5000.0])
+def test_a_logarithmic_axis(level):
+    found = search(_LogShift(), level)
+    assert found.reached is Reached.WITHIN
+    assert found.value == pytest.approx(level, rel=0.01)
+
+
+def test_a_whole_number_is_the_nearest_there_is():
+    assert search(_WholeShift(), 42).value == 21
+    odd = search(_WholeShift(), 41)  # 2·20 and 2·21 are equally near: the smaller, and it says so
+    assert odd.reached is Reached.NEAREST
+    assert odd.value == 20
+    assert isinstance(odd.value, int)
+    assert "nearest" in odd.sentence(Target(_Moved(), 41))
+
+
+def test_a_level_that_cannot_be_reached_says_what_is_best():
+    target = Target(_Moved(), 150.0)
+    found = reach(Step(_Shift()), TABLE, target, Run(seed=1))
+    assert found.reached is Reached.UNREACHABLE
+    assert found.value == 100
+    assert found.sentence(target) == "150 is unreachable: the best is by = 100 gives toy-moved 100"
+
+
+def test_a_hump_is_found_between_ends_that_give_nothing():
+    found = search(_Hump(), 30.0)
+    assert found.reached is Reached.WITHIN
+    assert 50 - abs(found.value - 50) == pytest.approx(30, rel=0.01)
+
+
+def test_a_jump_over_the_level_is_the_nearest_side():
+    found = search(_Staircase(), 50.0)
+    assert found.reached is Reached.NEAREST
+    assert found.score == 80
+    assert len(found.tried) < 60
+
+
+def test_noise_is_averaged_and_common_to_all_points():
+    found = search(_NoisyShift(), 40.0, repeats=5)
+    assert found.reached is Reached.WITHIN
+    assert found.score == pytest.approx(40, rel=0.01)
+    assert abs(found.value - 40) < 4 * 3 / np.sqrt(5)
+    again = search(_NoisyShift(), 40.0, repeats=5)
+    assert again == found
+
+
+def test_the_same_seed_gives_the_same_level():
+    assert search(_NoisyShift(), 20.0).tried == search(_NoisyShift(), 20.0).tried
+
+
+def test_a_target_outside_the_bounds_of_its_measure_is_refused():
+    class Bounded(_Moved):
+        name = "toy-bounded"
+        bounds = (0.0, 1.0)
+
+    with pytest.raises(ParameterError, match="from 0 to 1, got: `2`"):
+        Target(Bounded(), 2)
+    with pytest.raises(ParameterError, match="must be a number"):
+        Target(_Moved(), float("nan"))
+    with pytest.raises(ParameterError, match="tolerance"):
+        Target(_Moved(), 1, 0)
+
+
+def test_zero_is_a_level():
+    assert search(_Shift(), 0.0).value == 0
+
+
+def test_a_refused_measure_is_an_error_not_a_number():
+    class Never(_Moved):
+        name = "toy-never"
+
+        def refuses(self, evidence):
+            return "toy-never must be given nothing, got: something"
+
+    with pytest.raises(RefusedError, match="toy-never"):
+        reach(Step(_Shift()), TABLE, Target(Never(), 1), Run(seed=1))
+
+
+def test_a_search_can_be_stopped():
+    calls = []
+
+    def stopped():
+        calls.append(1)
+        return len(calls) > 4
+
+    with pytest.raises(Cancelled):
+        reach(Step(_Shift()), TABLE, Target(_Moved(), 33.3), Run(seed=1, stopped=stopped))
+
+
+# ------------------------------------------------------------------------------------------------- study
+
+
+def study(steps, level=30.0, **more):
+    return compare(TABLE, steps, Run(seed=1), target=Target(_Moved(), level), ranked_by=_Lost(), **more)
+
+
+def test_methods_are_ranked_at_the_level_and_the_unreachable_stand_last():
+    class Short(_Shift):
+        name = "toy-short"
+        by: float = param(1.0, "How much.", ge=0, le=10, tune=(0, 10), drive=True)
+
+    found = study([Step(Short()), Step(_Shift()), Step(_Hump())], repeats=2)
+    assert [outcome.rank for outcome in found.outcomes] == [1, 2, None]
+    assert found.outcomes[-1].step.method.name == "toy-short"
+    assert [o.step.method.name for o in found.unreached] == ["toy-short"]
+    for outcome in found.outcomes[:2]:
+        assert outcome.held.mean == pytest.approx(30, rel=0.01)
+    require_reached(found)
+
+
+def test_scores_come_from_fresh_runs():
+    """The replicates that were searched on are not those that are scored."""
+    found = study([Step(_NoisyShift())], repeats=3)
+    outcome = found.outcomes[0]
+    assert outcome.held.runs == 3
+    assert outcome.held.mean != outcome.level.score
+    assert outcome.held.deviation > 0
+
+
+def test_nothing_reached_is_an_error_that_says_the_best():
+    with pytest.raises(UnreachableError, match="got: none") as caught:
+        require_reached(study([Step(_Shift())], level=500.0))
+    assert "by = 100" in caught.value.hint
+
+
+def test_a_comparison_needs_a_risk_and_a_utility():
+    with pytest.raises(ParameterError, match="two measures of risk"):
+        compare(TABLE, [Step(_Shift())], Run(seed=1), target=Target(_Moved(), 1), ranked_by=_Moved())
+    with pytest.raises(PlanError, match="at least one method"):
+        study([])
+
+
+def test_equal_utility_works_as_well():
+    found = compare(TABLE, [Step(_Shift())], Run(seed=1), target=Target(_Lost(), 12.0), ranked_by=_Moved())
+    assert found.winner.level.value == pytest.approx(12, rel=0.01)
+
+
+def test_level_of_a_step_as_it_is():
+    assert level_of(Step(_Shift(by=7)), TABLE, _Moved(), Run(seed=1)) == 7
+
+
+def test_spread_is_students_interval_and_welchs_test():
+    from scipy.stats import t, ttest_ind
+
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        a, b = rng.normal(0, 1, 5), rng.normal(rng.uniform(0, 2), 2, 7)
+        first, second = Spread.of(a), Spread.of(b)
+        low, high = t.interval(0.95, 4, a.mean(), a.std(ddof=1) / np.sqrt(5))
+        assert first.interval == pytest.approx((low, high))
+        assert first.differs_from(second) == (ttest_ind(a, b, equal_var=False).pvalue < 0.05)
+    assert Spread.of([1.0]).interval == (1.0, 1.0)
+    assert Spread.of([1.0]).differs_from(Spread.of([1.1]))
+    assert not Spread.of([1.0]).differs_from(Spread.of([1.0]))
+
+
+# ---------------------------------------------------------------------------------------------- frontier
+
+
+def test_the_map_covers_the_range():
+    points = frontier([Step(_Shift())], TABLE, _Moved(), _Lost(), Run(seed=1), points=5)
+    assert [point.value for point in points] == [0, 25, 50, 75, 100]
+    assert [point.risk for point in points] == [0, 25, 50, 75, 100]
+    assert all(point.on_front for point in points)  # more safety for more loss, everywhere
+
+
+def test_front_is_brute_force():
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        pairs = rng.integers(0, 6, (15, 2))
+        points = [Point("m", "M", "p", float(i), float(r), float(u)) for i, (r, u) in enumerate(pairs)]
+        marked = mark_front(points, _Moved(), _Lost())  # risk: high is better; utility: low is better
+        for point in marked:
+            beaten = any(
+                q.risk >= point.risk
+                and q.utility <= point.utility
+                and (q.risk, q.utility) != (point.risk, point.utility)
+                for q in points
+            )
+            assert point.on_front == (not beaten)
