@@ -13,11 +13,14 @@ _log = logging.getLogger(__name__)
 
 #: Commands the translator lacks, and what says the same.
 _SAME = {"dots": "ldots", "lVert": "|", "rVert": "|"}
+#: In braces, and not alone in them, an accented letter keeps the index that follows at its side.
+_ACCENT = re.compile(r"\\(bar|hat|tilde|vec|dot)\s*(\{[^{}]*\}|[A-Za-z])")
 
 
 def to_mathml(formula: str, *, block: bool) -> str:
     """Translate one LaTeX formula."""
     code = re.sub(r"\\([A-Za-z]+)", lambda command: "\\" + _SAME.get(command[1], command[1]), formula)
+    code = _ACCENT.sub(r"{{}\g<0>}", code)
     if block and r"\\" in code:
         code = rf"\begin{{aligned}}{code}\end{{aligned}}"
     return latex2mathml.tex2mathml(code, as_block=block)

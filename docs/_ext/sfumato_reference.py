@@ -50,35 +50,34 @@ def pages() -> dict[str, str]:
 def method_page(cls: type[Method]) -> str:
     """Describe one method in full."""
     facts = [
-        ("Name", literal(cls.name)),
-        ("Family", cls.family()),
-        ("Kinds of column", words(cls.kinds)),
-        ("Shape", shape_of(cls)),
-        ("Drive", drive_of(cls)),
-        ("Uses chance", "yes" if cls.stochastic else "no"),
-        ("Cost", cls.cost),
-        ("Class", literal(f"{cls.__module__}.{cls.__name__}")),
+        ("name", literal(cls.name)),
+        ("family", cls.family()),
+        ("kinds of column", words(cls.kinds)),
+        ("shape", shape_of(cls)),
+        ("drive", drive_of(cls)),
+        ("uses chance", "yes" if cls.stochastic else "no"),
+        ("cost", cls.cost),
     ]
-    return described_page(cls, facts, extra=[*section("On the command line"), *block(method_command(cls))])
+    return described_page(cls, facts, usage=block(method_command(cls)))
 
 
 def measure_page(cls: type[Measure]) -> str:
     """Describe one measure in full."""
     facts = [
-        ("Name", literal(cls.name)),
-        ("Aspect", cls.aspect),
-        ("Better", cls.better),
-        ("Bounds", bounds_of(cls)),
-        ("Kinds of column", words(cls.kinds)),
-        ("Cost", cls.cost),
-        ("Class", literal(f"{cls.__module__}.{cls.__name__}")),
+        ("name", literal(cls.name)),
+        ("aspect", cls.aspect),
+        ("direction", f"{cls.better} is better"),
+        ("bounds", bounds_of(cls)),
+        ("kinds of column", words(cls.kinds)),
+        ("cost", cls.cost),
     ]
     return described_page(cls, facts)
 
 
-def described_page(cls: type[Described], facts: Sequence[tuple[str, str]], extra: Sequence[str] = ()) -> str:
+def described_page(cls: type[Described], facts: Sequence[tuple[str, str]], usage: Sequence[str] = ()) -> str:
     """Put together what methods and measures have in common: facts, docstring, parameters, literature."""
-    lines = [*title(cls.title or cls.name), *(f":{name}: {value}" for name, value in facts), ""]
+    names, values = zip(*facts, strict=True)
+    lines = [*title(cls.title or cls.name), *table(names, [values])]
     lines += [docstring(cls), "", *section("Parameters")]
     rows = [
         [literal(p.name), escape(p.symbol), escape(p.domain), literal(p.default), escape(p.unit), meaning(p)]
@@ -88,7 +87,7 @@ def described_page(cls: type[Described], facts: Sequence[tuple[str, str]], extra
         lines += table(["name", "symbol", "domain", "default", "unit", "meaning"], rows)
     else:
         lines += ["None.", ""]
-    lines += extra
+    lines += [*section("In use"), *code(f"from {cls.__module__} import {cls.__name__}\n\n{cls()!r}"), *usage]
     lines += [*section("References"), *(f"- {escape(cite(key))}" for key in cls.references), ""]
     return "\n".join(lines)
 
@@ -118,7 +117,7 @@ def method_command(cls: type[Method]) -> str:
     options = [
         f"--{p.name.replace('_', '-')} {p.default}" for p in cls.parameters() if p.default not in {None, ""}
     ]
-    return " ".join(["$ sfumato protect", cls.name, "people.csv", *options, "--out protected.csv"])
+    return " \\\n    ".join([f"$ sfumato protect {cls.name} people.csv", *options, "--out protected.csv"])
 
 
 def methods_page(methods: Iterable[type[Method]]) -> str:
@@ -346,7 +345,7 @@ def code(text: str) -> list[str]:
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Set a table."""
-    lines = [".. list-table::", "   :header-rows: 1", ""]
+    lines = [".. list-table::", "   :header-rows: 1", "   :align: left", ""]
     for row in (headers, *rows):
         lines += [f"   {'*' if i == 0 else ' '} - {cell}".rstrip() for i, cell in enumerate(row)]
     return [*lines, ""]

@@ -24,6 +24,7 @@ FLOORS = [
     {"report", "reproduce"},
     {"front", "testing"},
     {"cli", "web"},
+    {"__main__"},
 ]
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 

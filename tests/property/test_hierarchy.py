@@ -27,7 +27,7 @@ def hierarchies(draw):
     levels = [leaves]
     for _ in range(draw(st.integers(0, 3))):
         labels = draw(st.lists(label_texts, min_size=1, max_size=4, unique=True))
-        parent = {label: draw(st.sampled_from(labels)) for label in sorted(set(levels[-1]))}
+        parent = {label: draw(st.sampled_from(labels)) for label in sorted(set(levels[-1]))} | {"*": "*"}
         levels.append([parent[label] for label in levels[-1]])
     table = {str(i): level for i, level in enumerate([*levels, ["*"] * len(leaves)])}
     return Hierarchy.from_levels(pl.DataFrame(table, schema=dict.fromkeys(table, pl.String)), name="random")

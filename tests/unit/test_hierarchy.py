@@ -221,6 +221,11 @@ def test_all_faults_are_gathered_and_none_shows_a_value():
             use()
 
 
+def test_nothing_is_above_the_wildcard():
+    levels = pl.DataFrame({"0": ["a", "b"], "1": ["*", "*"], "2": ["X", "X"], "3": ["*", "*"]})
+    assert Hierarchy("x", levels).check() == ["1 label above `*`, which nothing can be above"]
+
+
 def test_a_sound_hierarchy_has_no_faults(work):
     assert work.check(pl.Series(["Never", None])) == []
     work.require(pl.Series(["Never"]))
@@ -320,6 +325,12 @@ def test_a_hierarchy_is_written_as_arx_has_it(tmp_path, work):
     assert path.read_text().splitlines()[:2] == ["Private;Business;*", "Self-emp;Business;*"]
     assert Hierarchy.read(path, name="work") == work
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_line_ends_within_values_survive(tmp_path):
+    odd = Hierarchy.from_levels(pl.DataFrame({"0": ["\r", "\n", "a;b", 'c"d', ""]}))
+    odd.write(tmp_path / "out.csv")
+    assert Hierarchy.read(tmp_path / "out.csv", name="") == odd
 
 
 def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path, work):

@@ -101,6 +101,8 @@ def test_quotes(tmp_path):
     assert frame.columns == ["a", 'b "c"']
     assert frame.rows() == [('x, "y"\r\nz', 1)]
     assert read(tmp_path, "a,b\n'x,y','1'\n'z','2'\n").rows() == [("x,y", 1), ("z", 2)]
+    assert read(tmp_path, "'a','b'\n'x','1'\n").to_dict(as_series=False) == {"a": ["x"], "b": [1]}
+    assert read(tmp_path, "a,b\n'x','1'\n").rows() == [("'x'", "'1'")]  # they may belong to the values
     assert read(tmp_path, 'size,n\n5" pipe,1\n6" pipe,2\n').rows() == [('5" pipe', 1), ('6" pipe', 2)]
 
 

@@ -99,8 +99,8 @@ def test_a_damaged_parquet_file(tmp_path, damage):
 
 
 def test_what_text_cannot_hold_is_refused(tmp_path):
-    frame = pl.DataFrame({"ok": [1], "list": [[SECRET]], "bytes": [b"x"]})
-    with pytest.raises(WriteError, match=r"got others in \['list', 'bytes'\]") as caught:
+    frame = pl.DataFrame({"ok": [1], "list": [[SECRET]], "bytes": [b"x"], "span": [dt.timedelta(1)]})
+    with pytest.raises(WriteError, match=r"got others in \['list', 'bytes', 'span'\]") as caught:
         io.write(frame, tmp_path / "data.csv")
     assert SECRET not in str(caught.value)
     assert list(tmp_path.iterdir()) == []

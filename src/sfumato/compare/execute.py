@@ -20,8 +20,8 @@ from sfumato.core.run import Run
 from sfumato.data.checks import Violation, violations
 from sfumato.data.hierarchy import Hierarchy
 from sfumato.data.table import Table
-from sfumato.errors import PlanError, ReadError
-from sfumato.io import read_table, write, write_text
+from sfumato.errors import PlanError, ReadError, RequirementError
+from sfumato.io import check_writable, read_table, write, write_text
 from sfumato.version import __version__
 
 #: Packages whose version may change a number.
@@ -149,6 +149,10 @@ def write_release(outcome: Outcome, run: Run, *, overwrite: bool = False, seeded
         raise PlanError("the plan must say where the release goes", hint='write [output] with path = "…"')
     place = plan.folder / plan.output.path
     private = place.with_suffix(".private.json")
+    if not outcome.met:
+        unmet = sum(not judgement.met for judgement in outcome.judgements)
+        raise RequirementError(f"a release must meet its requirements to be written, got: {unmet} not met")
+    check_writable(private, originals=originals(plan), overwrite=overwrite)  # a release without it is lost
     write(outcome.release.table, place, originals=originals(plan), overwrite=overwrite)
     trail = {
         **outcome.to_dict(),
@@ -159,7 +163,8 @@ def write_release(outcome: Outcome, run: Run, *, overwrite: bool = False, seeded
         "output": {"name": place.name, "sha256": fingerprint(place)},
         "environment": environment(),
     }
-    write_text(private, json.dumps(trail, indent=2), overwrite=overwrite, private=True)
+    text = json.dumps(trail, indent=2, allow_nan=False)
+    write_text(private, text, originals=originals(plan), overwrite=overwrite, private=True)
     return [place, private]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
@@ -13,6 +13,7 @@ import tomli_w
 
 from sfumato.compare.recipe import Recipe
 from sfumato.compare.requirement import Requirement
+from sfumato.core.params import Resource
 from sfumato.data.evidence import Scenario
 from sfumato.data.schema import Role, Schema
 from sfumato.errors import PlanError, ReadError, SfumatoError, UnknownNameError
@@ -46,7 +47,7 @@ class Source:
         place = folder / self.path
         if not place.is_file():
             raise ReadError(f"`{self.path}` must be a file, got: none there", hint=f"looked in {folder}")
-        if self.sha256 and fingerprint(place) != self.sha256:
+        if self.sha256 and fingerprint(place) != self.sha256.lower():
             raise ReadError(
                 f"`{self.path}` must be the file the plan was written for, got: other contents",
                 hint="correct its `sha256` in the plan if the change is meant",
@@ -82,11 +83,15 @@ class Plan:
     output: Output = field(default_factory=Output)
     folder: Path = field(default=Path(), compare=False)
 
+    def __post_init__(self) -> None:
+        if not self.scenarios:  # without an intruder no requirement would be looked at, and all be met
+            object.__setattr__(self, "scenarios", (Scenario(),))
+
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read a plan, gathering every fault in it."""
         try:
-            said = tomllib.loads(path.read_text(encoding="utf-8"))
+            said = tomllib.loads(path.read_text(encoding="utf-8-sig"))
         except FileNotFoundError:
             raise ReadError(
                 f"the plan `{path}` must be a file, got: none there",
@@ -119,6 +124,7 @@ class Plan:
             "requirements": tuple(read.each(Requirement.parse, said.get("requirements", ()))),
             "output": read(_record, Output, "output", said.get("output", {})) or Output(),
         }
+        faults += _scenario_faults(plan["scenarios"])
         if isinstance(plan["schema"], Schema):
             faults += _cross_faults(plan)
         if faults:
@@ -163,6 +169,8 @@ class Plan:
         undecided = [name for name in self.schema.undecided() if name in kept]
         named = [name for name in self.schema.with_role(Role.IDENTIFIER) if name in kept]
         blockers = []
+        if not kept:
+            blockers.append("at least one column must be released, got: none")
         if undecided:
             blockers.append(f"every released column must have a role, got none for: {_ticked(undecided)}")
         if named:
@@ -221,11 +229,13 @@ def _source(what: str, said: Mapping[str, Any]) -> Source:
 
 def _record(cls: type[T], what: str, said: Mapping[str, Any]) -> T:
     """Make a plain record of the plan, checking its words and their types."""
+    if not isinstance(said, Mapping):
+        raise PlanError(f"{what} must be a table, got: {type(said).__name__}")
     known = {item.name: item for item in fields(cls)}  # type: ignore[arg-type]
     faults = []
     for key, value in said.items():
         if key not in known:
-            faults.append(f"{what}: " + UnknownNameError.of("setting", key, known).message)
+            faults.append(f"{what}: " + _one_line(UnknownNameError.of("setting", key, known)))
             continue
         listed = key == "drop"
         expected: tuple[type, ...] = (list, tuple) if listed else (bool,) if key == "shuffle" else (str,)
@@ -245,10 +255,30 @@ def _plain(record: Any) -> dict[str, Any]:
     return {key: list(value) if isinstance(value, tuple) else value for key, value in said.items()}
 
 
+def _scenario_faults(scenarios: Sequence[Scenario]) -> list[str]:
+    names = [scenario.name for scenario in scenarios]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    return [f"each scenario must have a name of its own, got twice: {_ticked(twice)}"] if twice else []
+
+
+def _resource_faults(recipe: Recipe, resources: Mapping[str, Source]) -> Iterator[str]:
+    for number, step in enumerate(recipe.steps, start=1):
+        for declared in step.method.parameters():
+            value = getattr(step.method, declared.name)
+            if not isinstance(value, Resource):
+                continue
+            what = f"step {number}: `{declared.name}` of {step.method.name}"
+            if value not in resources:
+                yield f"{what} names a resource that is not declared: `{value}`"
+            elif declared.holds and resources[value].holds != declared.holds:
+                yield f"{what} must name a resource that holds a {declared.holds}, got: `{value}`"
+
+
 def _cross_faults(plan: Mapping[str, Any]) -> list[str]:
     """What the parts of a plan say that does not fit together."""
     schema: Schema = plan["schema"]
     faults: list[str] = plan["recipe"].faults(schema)
+    faults += _resource_faults(plan["recipe"], plan["resources"])
     for scenario in plan["scenarios"]:
         faults += [
             f"scenario `{scenario.name}` names a column that is not declared: `{name}`"

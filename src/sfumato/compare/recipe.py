@@ -39,6 +39,13 @@ class Step:
     within: tuple[str, ...] = ()
     together: str = ""
 
+    def __post_init__(self) -> None:
+        for key in ("columns", "within"):
+            said = getattr(self, key)
+            if isinstance(said, str):  # it would be taken letter by letter
+                raise PlanError(f"`{key}` of a step must be a list of names, got: the text `{said}`")
+            object.__setattr__(self, key, tuple(said))
+
     def resolve(self, schema: Schema) -> tuple[str, ...]:
         """The columns this step protects in a table of this schema."""
         if not self.columns:
@@ -66,6 +73,8 @@ class Step:
             yield f"{name} must be given {kinds} columns, got: {have}"
         others = (*self.within, *([self.together] if self.together else []))
         yield from (f"{name}: there is no column `{each}`" for each in others if each not in schema)
+        if len(set(self.within)) < len(self.within):
+            yield f"{name}: `within` must name each column once, got: {listed(self.within)}"
         both = sorted(set(columns) & set(others))
         if both:
             yield f"{name}: a column cannot be protected and group the records: {listed(both)}"
@@ -121,11 +130,11 @@ class Step:
     @classmethod
     def from_dict(cls, said: Mapping[str, Any]) -> Self:
         """Read the plan's table for a step."""
-        unknown = [key for key in said if key not in _STEP_WORDS]
-        if unknown:
-            raise UnknownNameError.of("setting of a step", unknown[0], _STEP_WORDS)
-        if "method" not in said:
-            raise PlanError("a step must name its `method`, got: none")
+        if not isinstance(said, Mapping):
+            raise PlanError(f"a step must be a table, got: {type(said).__name__}")
+        faults = list(_shape_faults(said))
+        if faults:
+            raise PlanError.gather("the step", faults)
         method = registry.method(said["method"]).from_dict(said.get("parameters", {}))
         return cls(
             method=method,
@@ -133,6 +142,25 @@ class Step:
             within=tuple(said.get("within", ())),
             together=said.get("together", ""),
         )
+
+
+def _shape_faults(said: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with the words of a step and the types of their values."""
+    for key in said:
+        if key not in _STEP_WORDS:
+            error = UnknownNameError.of("setting of a step", key, _STEP_WORDS)
+            yield f"{error.message} ({error.hint})"
+    if "method" not in said:
+        yield "a step must name its `method`, got: none"
+    for key in ("method", "together"):
+        if not isinstance(said.get(key, ""), str):
+            yield f"`{key}` must be a text, got: {type(said[key]).__name__}"
+    for key in ("columns", "within"):
+        names = said.get(key, ())
+        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+            yield f"`{key}` must be a list of names"
+    if not isinstance(said.get("parameters", {}), Mapping):
+        yield f"`parameters` must be a table, got: {type(said['parameters']).__name__}"
 
 
 def _named(word: str, schema: Schema, method: Method) -> tuple[str, ...]:
@@ -163,10 +191,12 @@ def _protect_within(step: Step, table: Table, run: Run) -> Release:
 
 def _strata(table: Table, within: Sequence[str]) -> Iterator[tuple[bytes, npt.NDArray[np.int64]]]:
     """Yield each combination of values as a label for its stream of chance, with its records."""
-    indexed = table.frame.select(within).with_row_index("__row")
-    for values, part in indexed.group_by(within, maintain_order=True):
-        label = hashlib.blake2b(json.dumps([str(value) for value in values]).encode(), digest_size=16)
-        yield label.digest(), part["__row"].to_numpy().astype(np.int64)
+    names = [f"by_{number}" for number in range(len(within))]  # no name of theirs can meet that of the rows
+    keys = table.frame.select(pl.col(column).alias(name) for column, name in zip(within, names, strict=True))
+    for values, part in keys.with_row_index("row").group_by(names, maintain_order=True):
+        said = json.dumps([None if value is None else str(value) for value in values])
+        label = hashlib.blake2b(said.encode(), digest_size=16)
+        yield label.digest(), part["row"].to_numpy().astype(np.int64)
 
 
 def _stitched(pieces: Sequence[tuple[npt.NDArray[np.int64], Release]], *, keep_order: bool) -> Release:
@@ -207,9 +237,9 @@ def _protect_together(step: Step, table: Table, run: Run) -> Release:
         raise PlanError(
             f"{step.method.name} must keep the records to treat them `together`, got: it does not"
         )
-    members = table.frame[step.together].rank("dense").fill_null(0).to_numpy().astype(np.int64)
-    alone = members == 0  # without a household number everyone is their own household
-    members[alone] = members.max(initial=0) + 1 + np.arange(int(alone.sum()))
+    members = table.codes(step.together).codes
+    alone = members < 0  # without a household number everyone is their own household
+    members[alone] = members.max(initial=-1) + 1 + np.arange(int(alone.sum()))
     _, first, household = np.unique(members, return_index=True, return_inverse=True)
     for name in (*table.chosen, *step.within):
         column = table.frame[name]
@@ -225,6 +255,7 @@ def _protect_together(step: Step, table: Table, run: Run) -> Release:
     for name in table.chosen:
         values = release.table.frame[name][pl.Series(household, dtype=pl.UInt32)]
         protected = protected.with_values(name, values, column=release.table.schema[name])
+    protected = replace(protected, nodes=release.table.nodes)
     classes = None if release.classes is None else release.classes[household]
     return Release.of(protected, source_rows=np.arange(len(table), dtype=np.int64), classes=classes)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping
@@ -25,9 +26,14 @@ _FORM = re.compile(
 
 def parse_measure(text: str) -> Measure:
     """Read a measure with its settings: ``earth-movers-distance`` or ``rank-linkage(floor=0.5)``."""
-    name, _, rest = text.strip().partition("(")
+    name, bracket, rest = text.strip().partition("(")
+    if bracket and (not rest.endswith(")") or ")" in rest[:-1]):
+        raise PlanError(
+            f"a measure must be written name or name(setting=value, …), got: `{text}`",
+            hint="write it like `rank-linkage(floor=0.5)`",
+        )
     cls = registry.measure(name.strip())
-    return cls.from_dict(parse_settings(rest.rstrip(") "), cls))
+    return cls.from_dict(parse_settings(rest[:-1], cls))
 
 
 def parse_settings(text: str, owner: Any) -> dict[str, Any]:
@@ -37,6 +43,8 @@ def parse_settings(text: str, owner: Any) -> dict[str, Any]:
         key, sign, value = (piece.strip() for piece in part.partition("="))
         if not sign or not value:
             raise PlanError(f"a setting of {owner.name} must be written name=value, got: `{part}`")
+        if key in settings:
+            raise PlanError(f"`{key}` of {owner.name} must be given once, got: several times")
         settings[key] = _read_value(value, owner.parameter(key).type)
     return settings
 
@@ -63,12 +71,12 @@ class Requirement:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read ``measure >= number``."""
-        form = _FORM.match(text)
+        form = _FORM.match(text) if isinstance(text, str) else None
         try:
-            level = float(form["level"]) if form else None
+            level = float(form["level"]) if form else math.nan
         except ValueError:
-            level = None
-        if form is None or level is None:
+            level = math.nan
+        if form is None or not math.isfinite(level):
             raise PlanError(
                 f"a requirement must be a measure, a comparison and a number, got: `{text}`",
                 hint="write it like `rank-linkage >= 0.45`",
@@ -88,8 +96,16 @@ class Requirement:
             return f"not met: {self.measure.name} is {score.status}" + (
                 f" ({score.reason})" if score.reason else ""
             )
-        return f"not met: {self.measure.name} is {score.value:.6g}, must be {self.sign} {self.level:g}"
+        short = f"{score.value:.6g}"  # unless that would look as if the level were reached
+        value = repr(score.value) if _COMPARISONS[self.sign](float(short), self.level) else short
+        return f"not met: {self.measure.name} is {value}, must be {self.sign} {_exact(self.level)}"
 
     def __str__(self) -> str:
         said = ", ".join(f"{key}={value}" for key, value in self.measure.to_dict().items())
-        return f"{self.measure.name}{f'({said})' if said else ''} {self.sign} {self.level:g}"
+        return f"{self.measure.name}{f'({said})' if said else ''} {self.sign} {_exact(self.level)}"
+
+
+def _exact(number: float) -> str:
+    """Write a number as shortly as it can be read back: 0.45, 5, 0.0499999999."""
+    short = f"{number:g}"
+    return short if float(short) == number else repr(float(number))

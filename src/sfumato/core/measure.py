@@ -57,17 +57,22 @@ class Score:
     def to_dict(self, *, private: bool = False) -> dict[str, Any]:
         """Say the score for machines; what is known per record only in private."""
         said: dict[str, Any] = {
-            "value": self.value if math.isfinite(self.value) else None,
+            "value": _finite(self.value),
             "status": self.status.value,
-            "interval": list(self.interval) if self.interval else None,
-            "baseline": self.baseline,
-            "by_column": dict(self.by_column),
-            "details": dict(self.details),
+            "interval": [_finite(end) for end in self.interval] if self.interval else None,
+            "baseline": _finite(self.baseline),
+            "by_column": {name: _finite(value) for name, value in self.by_column.items()},
+            "details": {name: _finite(value) for name, value in self.details.items()},
             "reason": self.reason,
         }
         if private and self.by_record is not None:
-            said["by_record"] = [v if math.isfinite(v) else None for v in self.by_record.tolist()]
+            said["by_record"] = [_finite(value) for value in self.by_record.tolist()]
         return said
+
+
+def _finite(value: float | str | None) -> float | str | None:
+    """Say a number as JSON can: it has neither NaN nor infinity."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class Measure(Described):

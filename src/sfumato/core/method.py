@@ -15,7 +15,7 @@ from sfumato.core.params import Parameters
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind
-from sfumato.data.table import Codes, Floats, Table
+from sfumato.data.table import TEXTUAL, Codes, Floats, Table
 from sfumato.engines.memory import BLOCK_RECORDS
 from sfumato.errors import DataError, ParameterError, RefusedError
 
@@ -185,8 +185,10 @@ def put_back(table: Table, name: str, result: Values | pl.Series, *, codes: Code
     original, missing = table.frame[name], table.missing(name)
     if isinstance(result, pl.Series):
         fresh = result
-    elif codes is not None:
-        fresh = codes.decode(result.astype(np.int64))
+    elif table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        fresh = _decoded(original, result, table.codes(name) if codes is None else codes)
+    elif table.schema[name].kind is Kind.DATE and original.dtype in TEXTUAL:
+        fresh = _in_kind_of(original.clear().cast(pl.Date), result).cast(pl.String)
     else:
         fresh = _in_kind_of(original, result)
     if not missing.any():
@@ -198,11 +200,26 @@ def put_back(table: Table, name: str, result: Values | pl.Series, *, codes: Code
     return pl.select(pl.when(pl.Series(missing)).then(kept).otherwise(spread)).to_series().alias(name)
 
 
+def _decoded(original: pl.Series, values: Values, codes: Codes) -> pl.Series:
+    """Turn codes back into values, in the original's list of categories where it has one."""
+    wrong = int((~((values == np.rint(values)) & (values >= -1) & (values < len(codes.categories)))).sum())
+    if wrong:
+        raise DataError(
+            f"`{original.name}` must be given codes of its {len(codes.categories)} categories, "
+            f"got: {wrong} values that are none"
+        )
+    fresh = codes.decode(values.astype(np.int64))
+    listed = fresh.cast(original.dtype, strict=False)
+    return listed if listed.null_count() == fresh.null_count() else fresh
+
+
 def _in_kind_of(original: pl.Series, values: Values) -> pl.Series:
     """Give numbers the original's type where that loses nothing: whole numbers stay whole numbers."""
     dtype = original.dtype
     if dtype.is_temporal():
-        return pl.Series(np.rint(values).astype(np.int64)).cast(dtype)
+        # Nanoseconds since 1970 are whole numbers that a float cannot hold, so they must not become one.
+        instants = values if values.dtype.kind in "iu" else np.rint(values).astype(np.int64)
+        return pl.Series(instants).cast(dtype)
     series = pl.Series(values.astype(np.float64))
     if dtype.is_integer():
         whole = bool(np.all(values == np.rint(values)))

@@ -16,6 +16,8 @@ from functools import cache
 from numbers import Integral, Real
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast, dataclass_transform
 
+import numpy as np
+
 from sfumato.errors import ParameterError, PlanError, UnknownNameError
 
 T = TypeVar("T")
@@ -41,7 +43,8 @@ class PerColumn(Generic[T]):
 
     def to_plain(self) -> T | dict[str, T]:
         """Say it as a plan does: one value, or a table with ``default`` and the exceptions."""
-        return {"default": self.default, **dict(self.exceptions)} if self.exceptions else self.default
+        said = {} if self.default is None else {"default": self.default}
+        return {**said, **dict(self.exceptions)} if self.exceptions else self.default
 
 
 class Resource(str):
@@ -118,11 +121,15 @@ class Param:
         if not self.per_column:
             return self._scalar(value, owner)
         if isinstance(value, PerColumn):
+            if "default" in value.columns:  # a plan could not tell it from the value for all others
+                raise ParameterError(f"`{self.name}` cannot have an exception for a column named `default`")
             value = value.to_plain()
         if not isinstance(value, Mapping):
             return PerColumn(self._scalar(value, owner))
         by_column = {name: self._scalar(v, owner) for name, v in value.items()}
-        default = by_column.pop("default", self.default)
+        default = by_column.pop("default", None)
+        if default is None:
+            default = self.default.default if isinstance(self.default, PerColumn) else self.default
         return PerColumn(default, tuple(sorted(by_column.items())))
 
     def _scalar(self, value: object, owner: str) -> Any:
@@ -130,7 +137,7 @@ class Param:
         if cleaned is None or not self._within(cleaned):
             whose = f" of {owner}" if owner else ""
             raise ParameterError(
-                f"`{self.name}`{whose} must be {self.domain}, got: `{value}`", hint=self.hint
+                f"`{self.name}`{whose} must be {self.domain}, got: {_shown(value)}", hint=self.hint
             )
         return cleaned
 
@@ -160,11 +167,12 @@ class Param:
     def grid(self, count: int, *, low: float | None = None, high: float | None = None) -> list[float | int]:
         """Make up to ``count`` values spread over the range worth searching, lowest first."""
         bottom, top = self._range()
-        bottom, top = max(bottom, low or bottom), min(top, top if high is None else high)
-        start, end = self.position(bottom), self.position(max(top, bottom))
-        steps = max(count - 1, 1)
-        values = {self.at(start + i * (end - start) / steps) for i in range(count - 1)} | {self.at(end)}
-        return sorted(values)
+        bottom = bottom if low is None else min(max(bottom, low), top)
+        top = top if high is None else max(min(top, high), bottom)
+        start, end = self.position(bottom), self.position(top)
+        inside = {self.at(start + i * (end - start) / (count - 1)) for i in range(1, count - 1)}
+        ends = {bottom, top} if count > 1 else {top}
+        return sorted(inside | {round(end) if self.type is int else float(end) for end in ends})
 
     def _range(self) -> tuple[float, float]:
         if self.tune is None:
@@ -183,17 +191,33 @@ class Param:
 def _as_type(value: object, kind: type) -> Any:
     """Convert without loss, or return None: 50 is the float 50.0, 5.0 the integer 5, but 5.5 is neither."""
     if kind is bool:
-        return value if isinstance(value, bool) else None
+        return bool(value) if isinstance(value, bool | np.bool_) else None
     if kind in {str, Resource}:
         return kind(value) if isinstance(value, str) else None
-    if isinstance(value, bool) or not isinstance(value, Real):
+    return None if isinstance(value, bool) or not isinstance(value, Real) else _as_number(value, kind)
+
+
+def _as_number(value: Real, kind: type) -> float | int | None:
+    if kind is int and isinstance(value, Integral):
+        return int(value)
+    try:
+        number = float(value)
+    except OverflowError:
         return None
-    number = float(value)
     if not math.isfinite(number):
         return None
     if kind is int:
-        return int(cast("Any", value)) if isinstance(value, Integral) or number.is_integer() else None
+        return int(number) if number.is_integer() else None
     return number
+
+
+def _shown(value: object) -> str:
+    """Quote a value that was given for a parameter; of anything but a plain one only its type is said.
+
+    Somebody may have given a column of the data, whose cells must not stand in a message.
+    """
+    plain = value is None or isinstance(value, str | bool | Real)
+    return f"`{value}`" if plain else f"a `{type(value).__name__}`"
 
 
 def _plain(bound: float) -> str:
@@ -309,6 +333,8 @@ def _declared(cls: Any) -> tuple[Param, ...]:
         if facts is None:
             raise TypeError(f"{cls.__name__}.{item.name} must be declared with param(...)")
         kind, more = _read_annotation(hints[item.name])
+        if more.get("optional") and item.default is not None:  # a plan says nothing by leaving it out
+            raise TypeError(f"{cls.__name__}.{item.name} may be None, so None must be its default")
         found.append(Param(name=item.name, type=kind, default=item.default, **{**facts, **more}))
     return tuple(found)
 

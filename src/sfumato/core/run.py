@@ -54,8 +54,10 @@ class Run:
     place: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not 0 <= self.seed < 2**SEED_BITS:
+        whole: bool = isinstance(self.seed, int | np.integer) and not isinstance(self.seed, bool)
+        if not whole or not 0 <= self.seed < 2**SEED_BITS:
             raise ParameterError(f"`seed` must be a whole number from 0 to 2^{SEED_BITS} − 1, got another")
+        object.__setattr__(self, "seed", int(self.seed))
 
     def at(self, *labels: str | int | bytes) -> Run:
         """Enter a named place; streams drawn there differ from those of every other place."""
@@ -107,11 +109,11 @@ class Run:
             raise UnknownNameError.of("resource", str(name), self.resources) from None
 
 
-def _label(label: str | int | bytes) -> str:
+def _label(label: str | int | np.integer | bytes) -> str:
     """Say what sort a label is, so that the column "1" and the block 1 are different places."""
     if isinstance(label, bytes):
         return f"b:{label.hex()}"
-    return f"i:{label}" if isinstance(label, int) else f"s:{label}"
+    return f"i:{int(label)}" if isinstance(label, int | np.integer) else f"s:{label}"
 
 
 class Stopwatch:

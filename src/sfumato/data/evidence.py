@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
@@ -30,6 +30,7 @@ class Scenario:
     external: str = ""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))
         if not 0 < self.records <= 1:
             raise ParameterError(
                 f"`records` of scenario `{self.name}` must be a share above 0 and at most 1, "
@@ -45,12 +46,33 @@ class Scenario:
     @classmethod
     def from_dict(cls, said: Mapping[str, Any]) -> Self:
         """Read the plan's table."""
-        known = {item.name for item in fields(cls)}
-        faults = [UnknownNameError.of("setting", key, known).message for key in said if key not in known]
+        if not isinstance(said, Mapping):
+            raise PlanError(f"a scenario must be a table, got: {type(said).__name__}")
+        what = f"scenario `{said.get('name', 'default')}`"
+        faults = [f"{what}: {fault}" for fault in _scenario_faults(said)]
         if faults:
-            raise PlanError.gather(f"scenario `{said.get('name', 'default')}`", faults)
+            raise PlanError.gather(what, faults)
         facts: dict[str, Any] = {key: tuple(v) if key == "columns" else v for key, v in said.items()}
         return cls(**facts)
+
+
+def _scenario_faults(said: Mapping[str, Any]) -> Iterator[str]:
+    known = {item.name for item in fields(Scenario)}
+    for key, value in said.items():
+        if key not in known:
+            error = UnknownNameError.of("setting", key, known)
+            yield f"{error.message} ({error.hint})"
+        elif key == "columns":
+            if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+                yield "`columns` must be a list of names"
+        elif key == "records":
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                yield f"`records` must be a number, got: {type(value).__name__}"
+        elif key == "membership":
+            if not isinstance(value, bool):
+                yield f"`membership` must be true or false, got: {type(value).__name__}"
+        elif not isinstance(value, str):
+            yield f"`{key}` must be a text, got: {type(value).__name__}"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -136,6 +136,11 @@ def normalised(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", apart.lower()).strip("_")
 
 
+def generalised_form(texts: pl.Series) -> Literal["interval", "node"] | None:
+    """Which text forms of generalised values a column holds; quick where there are none."""
+    return looks_generalised(texts) if texts.str.contains(r"^[\[{*]").any() else None
+
+
 @cache
 def _pattern(stems: str) -> re.Pattern[str]:
     either = "|".join(stem.replace("*", "[a-z0-9]*") for stem in stems.split())
@@ -185,7 +190,7 @@ def _by_type(facts: Facts) -> KindSign | None:
 
 
 def _by_form(facts: Facts) -> KindSign | None:
-    form = looks_generalised(facts.sample) if facts.series.dtype == pl.String else None
+    form = generalised_form(facts.present) if facts.series.dtype == pl.String else None
     if form == "interval":
         temporal = facts.share(r"\d{4}-\d{2}-\d{2}") > 0
         return KindSign(Kind.DATE if temporal else Kind.CONTINUOUS, "intervals written as text", 0.9)
@@ -229,11 +234,16 @@ def _by_text(facts: Facts) -> KindSign | None:
         if odd is not None:
             return KindSign(Kind.NOMINAL, "digits that a number would spoil", 0.9, {"missing": odd})
     if facts.sample.str.contains(_ISO_DATE).any():
-        odd = _codes_beside(facts, lambda texts: texts.set(~texts.str.contains(_ISO_DATE), None).str.to_date(
-            "%Y-%m-%d", strict=False, exact=False))  # fmt: skip
+        odd = _codes_beside(facts, _dates)
         if odd is not None:
             return KindSign(Kind.DATE, "dates written year, month, day", 0.95, {"missing": odd})
     return None
+
+
+def _dates(texts: pl.Series) -> pl.Series:
+    days = texts.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("us"))
+    times = texts.str.replace(" ", "T", literal=True).str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", strict=False)
+    return days.zip_with(days.is_not_null(), times)
 
 
 def _otherwise(facts: Facts) -> KindSign:

@@ -181,12 +181,17 @@ class Hierarchy:
             faults.append(f"{_count(n_twice, 'value')} on more than one row")
         if (leaves == WILDCARD).any():
             faults.append(f"a value called `{WILDCARD}`, which is the wildcard's name")
+        n_narrowed = 0
         for level in range(self.height - 1):
-            steps = self.levels[:, level : level + 2].drop_nulls().unique().group_by(str(level)).len()
-            if n_split := steps.filter(pl.col("len") > 1).height:
+            steps = self.levels[:, level : level + 2].drop_nulls().unique()
+            if level:
+                n_narrowed += steps.filter(steps[:, 0] == WILDCARD, steps[:, 1] != WILDCARD).height
+            if n_split := steps[:, 0].value_counts().filter(pl.col("count") > 1).height:
                 faults.append(
                     f"{_count(n_split, 'label')} of level {level} with several parents at level {level + 1}"
                 )
+        if n_narrowed:
+            faults.append(f"{_count(n_narrowed, 'label')} above `{WILDCARD}`, which nothing can be above")
         if (n_roots := self.levels[:, -1].drop_nulls().n_unique()) > 1:
             faults.append(f"{n_roots} roots instead of one at level {self.height - 1}")
         return tuple(faults)
@@ -288,9 +293,12 @@ class Hierarchy:
         """Write the levels as ARX reads them: separated by ``;``, without a header, in UTF-8."""
         path = Path(path)
         unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        # The csv module quotes a carriage return only where it is part of the line end.
+        has_return = self.levels.select(pl.any_horizontal(pl.all().str.contains("\r").any())).item()
+        line_end = "\r\n" if has_return else "\n"
         try:
             with unfinished.open("x", encoding="utf-8", newline="") as file:
-                csv.writer(file, delimiter=";", lineterminator="\n").writerows(self.levels.iter_rows())
+                csv.writer(file, delimiter=";", lineterminator=line_end).writerows(self.levels.iter_rows())
             unfinished.replace(path)
         except OSError as error:
             raise WriteError(

@@ -30,7 +30,8 @@ class Rule:
     text: str
 
     def __post_init__(self) -> None:
-        _ = self.expression  # a rule that cannot be read is refused when it is made
+        if not isinstance(self.text, str) or not self.columns:  # what cannot be read is refused when made
+            raise self._unreadable()
 
     @cached_property
     def expression(self) -> pl.Expr:
@@ -38,10 +39,13 @@ class Rule:
         try:
             return pl.sql_expr(self.text)
         except (pl.exceptions.PolarsError, TypeError) as error:
-            raise PlanError(
-                f"a rule must be an SQL condition, got: `{self.text}`",
-                hint="write it like `total = part_a + part_b`; put odd column names in double quotes",
-            ) from error
+            raise self._unreadable() from error
+
+    def _unreadable(self) -> PlanError:
+        return PlanError(
+            f"a rule must be an SQL condition on columns, got: `{self.text}`",
+            hint="write it like `total = part_a + part_b`; put odd column names in double quotes",
+        )
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -56,4 +60,6 @@ class Rule:
             raise PlanError(f"rule `{self.text}` does not fit the types of its columns") from None
         if holds.dtype != pl.Boolean:
             raise PlanError(f"rule `{self.text}` must be true or false for a record, got: {holds.dtype}")
+        if len(holds) != frame.height:
+            raise PlanError(f"rule `{self.text}` must speak of one record, got: a total over all of them")
         return int((~holds).sum())

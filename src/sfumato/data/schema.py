@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
@@ -64,7 +65,16 @@ class Column:
     label: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
-        faults = list(self._faults())
+        # "key" for Role.KEY and a list for a tuple are what people write; all code may rely on the latter.
+        faults = list(_word_faults("kind", self.kind, Kind, required=True))
+        faults += list(_word_faults("role", self.role, Role, required=False))
+        faults += list(_type_faults({key: getattr(self, key) for key in ("order", "missing")}))
+        if not faults:
+            object.__setattr__(self, "kind", Kind(self.kind))
+            object.__setattr__(self, "role", None if self.role is None else Role(self.role))
+            object.__setattr__(self, "order", tuple(self.order))
+            object.__setattr__(self, "missing", tuple(self.missing))
+            faults = list(self._faults())
         if faults:
             raise PlanError.gather(f"column `{self.name}`", faults)
 
@@ -77,6 +87,11 @@ class Column:
             yield "`order` must list each value once"
         if (self.lower is not None or self.upper is not None) and self.kind is not Kind.CONTINUOUS:
             yield f"`lower` and `upper` are for continuous columns, got kind: `{self.kind}`"
+        yield from (
+            f"`{word}` must be a number, got: nan"
+            for word, bound in (("lower", self.lower), ("upper", self.upper))
+            if bound is not None and math.isnan(bound)
+        )
         if self.lower is not None and self.upper is not None and self.lower > self.upper:
             yield f"`lower` must be at most `upper`, got: {self.lower} and {self.upper}"
         if self.role is Role.WEIGHT and self.kind is not Kind.CONTINUOUS:
@@ -96,14 +111,19 @@ class Column:
     @classmethod
     def from_dict(cls, name: str, said: Mapping[str, Any]) -> Self:
         """Read the plan's table for this column, reporting all its faults together."""
+        if not isinstance(said, Mapping):
+            raise PlanError.gather(f"column `{name}`", [f"it must be a table, got: {type(said).__name__}"])
         known = {item.name for item in fields(cls)} - {"name"}
-        faults = [str(UnknownNameError.of("column fact", key, known)) for key in said if key not in known]
+        strange = [UnknownNameError.of("column fact", key, known) for key in said if key not in known]
+        faults = [f"{error.message} ({error.hint})" for error in strange]
         faults += list(_word_faults("kind", said.get("kind"), Kind, required=True))
         faults += list(_word_faults("role", said.get("role"), Role, required=False))
         faults += list(_type_faults(said))
         if faults:
             raise PlanError.gather(f"column `{name}`", faults)
-        facts: dict[str, Any] = {key: tuple(v) if key in {"order", "missing"} else v for key, v in said.items()}
+        facts: dict[str, Any] = {
+            key: tuple(v) if key in {"order", "missing"} else v for key, v in said.items()
+        }
         facts["kind"] = Kind(facts["kind"])
         facts["role"] = Role(facts["role"]) if facts.get("role") is not None else None
         return cls(name=name, **facts)
@@ -112,7 +132,7 @@ class Column:
 def _word_faults(what: str, word: object, words: type[StrEnum], *, required: bool) -> Iterator[str]:
     if word is None and not required:
         return
-    if word not in set(words):
+    if not isinstance(word, str) or word not in set(words):
         yield f"`{what}` must be one of {', '.join(words)}, got: `{word}`"
 
 
@@ -131,6 +151,8 @@ def _type_faults(said: Mapping[str, Any]) -> Iterator[str]:
         wrong = not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed)
         if value is not None and wrong:
             yield f"`{key}` must be {must}, got: `{type(value).__name__}`"
+        elif isinstance(value, list | tuple) and not all(isinstance(v, str | int | float) for v in value):
+            yield f"`{key}` must list texts and numbers, got: others among them"
 
 
 @dataclass(frozen=True)
@@ -142,6 +164,8 @@ class Schema:
     related: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
+        for key in ("columns", "rules", "related"):
+            object.__setattr__(self, key, tuple(getattr(self, key)))
         faults = list(self._faults())
         if faults:
             raise PlanError.gather("the schema", faults)
@@ -251,16 +275,19 @@ class Schema:
                 rules.append(Rule(text))
             except PlanError as error:
                 faults.append(error.message)
+        groups = said.get("related", ())
+        if not all(isinstance(g, list | tuple) and all(isinstance(n, str) for n in g) for g in groups):
+            faults.append("`related` must be a list of lists of column names")
         if faults:
             raise PlanError.gather("the schema", faults)
-        related = tuple(tuple(group) for group in said.get("related", ()))
+        related = tuple(tuple(group) for group in groups)
         return cls(columns=tuple(columns), rules=tuple(rules), related=related)
 
 
 def _dtype_faults(column: Column, dtype: pl.DataType) -> Iterator[str]:
     if isinstance(dtype, pl.Struct):  # a generalised value: any kind may have been made coarser
         return
-    textual = dtype in {pl.String, pl.Categorical, pl.Enum, pl.Null}
+    textual = dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null)  # not a set: an Enum has its own hash
     if column.kind is Kind.CONTINUOUS and not (dtype.is_numeric() or textual or dtype == pl.Boolean):
         yield f"column `{column.name}` is declared continuous, got: {dtype}"
     if column.kind is Kind.DATE and not (dtype.is_temporal() or textual):

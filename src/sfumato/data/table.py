@@ -19,6 +19,9 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
+#: The types of text. A tuple: a set would miss an Enum, whose hash is that of its own list of values.
+TEXTUAL = (pl.String, pl.Categorical, pl.Enum)
+
 #: Whole numbers above this are not exact in double precision.
 _LARGEST_EXACT = 2**53
 
@@ -79,9 +82,9 @@ class Table:
         flags = series.is_null()
         if series.dtype.is_float():
             flags |= series.is_nan().fill_null(value=True)
-        codes = _comparable(self.schema[name].missing, series.dtype)
+        codes = self.schema[name].missing
         if codes:
-            flags |= series.is_in(codes).fill_null(value=True)
+            flags |= _is_code(series, codes).fill_null(value=True)
         return flags.to_numpy()
 
     def numbers(self, name: str) -> Floats:
@@ -93,8 +96,9 @@ class Table:
             codes = self.codes(name).codes
             return np.where(codes < 0, np.nan, codes.astype(np.float64))
         if column.kind is Kind.DATE:
-            instants = _instants(self.frame[name], name)
-            return _with_nan(instants.to_physical().cast(pl.Float64), self.missing(name))
+            missing = self.missing(name)
+            instants = _instants(self.frame[name], missing, name)
+            return _with_nan(instants.to_physical().cast(pl.Float64), missing)
         raise DataError(f"column `{name}` must be of a kind with an order, got: {column.kind}")
 
     def _continuous(self, name: str) -> Floats:
@@ -104,9 +108,9 @@ class Table:
             raise DataError(
                 f"column `{name}` must hold numbers, got: intervals", hint="this step needs exact values"
             )
-        if series.dtype in {pl.String, pl.Categorical, pl.Enum}:
+        if series.dtype in TEXTUAL:
             values = series.cast(pl.String).str.strip_chars().cast(pl.Float64, strict=False)
-            wrong = int((values.is_null().to_numpy() & ~missing).sum())
+            wrong = int((values.fill_null(np.nan).is_nan().to_numpy() & ~missing).sum())
             if wrong:
                 raise DataError(
                     f"column `{name}` must hold numbers, got: {wrong} values that are not",
@@ -121,10 +125,9 @@ class Table:
     def codes(self, name: str) -> Codes:
         """A column as codes into its distinct values (in the declared or natural order), −1 where missing."""
         column, series = self.schema[name], self.frame[name]
-        if series.dtype in {pl.Categorical, pl.Enum}:
-            series = series.cast(pl.String)
         present = pl.Series(~self.missing(name))
         categories = _ordered(column, series.filter(present).unique(), name)
+        series = _as_plain(series)
         codes = np.full(len(series), -1, dtype=np.int64)
         if len(categories):
             places = pl.DataFrame({"value": categories}).with_row_index("code")
@@ -209,11 +212,11 @@ def _with_nan(values: pl.Series, missing: Flags) -> Floats:
     return numbers
 
 
-def _instants(series: pl.Series, name: str) -> pl.Series:
+def _instants(series: pl.Series, missing: Flags, name: str) -> pl.Series:
     if series.dtype.is_temporal():
         return series
-    parsed = series.cast(pl.String).str.to_date(strict=False)
-    wrong = int(parsed.null_count() - series.null_count())
+    parsed = series.cast(pl.String).str.strip_chars().str.to_date("%Y-%m-%d", strict=False)
+    wrong = int((parsed.is_null().to_numpy() & ~missing).sum())
     if wrong:
         raise DataError(
             f"column `{name}` must hold dates, got: {wrong} values that are not", hint="write 2026-11-15"
@@ -221,13 +224,21 @@ def _instants(series: pl.Series, name: str) -> pl.Series:
     return parsed
 
 
-def _comparable(codes: Sequence[object], dtype: pl.DataType) -> list[object]:
-    """Keep the missing codes that a column of this type can hold, in the column's own type."""
+def _is_code(series: pl.Series, codes: Sequence[object]) -> pl.Series:
+    """Which values are one of the codes that a column of this type can hold: −9, -9.0 and "-9" are one."""
+    dtype = series.dtype
+    if dtype.is_integer():
+        whole = [int(number) for number in map(_number, codes) if number is not None and number % 1 == 0]
+        return series.is_in(pl.Series(whole, dtype=dtype, strict=False).drop_nulls().implode())
     if dtype.is_numeric():
-        return [code for code in (_number(code) for code in codes) if code is not None]
-    if dtype in {pl.String, pl.Categorical, pl.Enum}:
-        return [str(code) for code in codes]
-    return []
+        numbers = pl.Series([_number(code) for code in codes], dtype=pl.Float64, strict=False)
+        return series.is_in(numbers.cast(dtype, strict=False).drop_nulls().implode())
+    if dtype in TEXTUAL or dtype.is_temporal():
+        texts = series.cast(pl.String).str.strip_chars().str.replace(r" 00:00:00(\.0+)?$", "")
+        wanted = {str(code).strip() for code in codes}
+        wanted |= {str(int(code)) for code in codes if isinstance(code, float) and code.is_integer()}
+        return texts.is_in(sorted(wanted))
+    return pl.repeat(value=False, n=len(series), eager=True)
 
 
 def _number(code: object) -> float | int | None:
@@ -239,17 +250,34 @@ def _number(code: object) -> float | int | None:
         return None
 
 
+def _as_plain(series: pl.Series) -> pl.Series:
+    """Make text of categories: their codes mean something only beside their own table."""
+    return series.cast(pl.String) if series.dtype in TEXTUAL else series
+
+
 def _ordered(column: Column, values: pl.Series, name: str) -> pl.Series:
     if not column.order:
-        return values.sort()
-    declared = pl.Series(column.order).cast(values.dtype if len(values) else pl.String, strict=False)
-    unknown = int((~values.is_in(declared.to_list())).sum())
+        return _as_plain(values.sort())  # an Enum is sorted as it lists its values, other text by alphabet
+    values = _as_plain(values)
+    declared = pl.Series(_alike(column.order)).cast(values.dtype, strict=False).drop_nulls()
+    repeated = len(declared) - declared.n_unique()
+    if repeated:
+        raise DataError(f"the declared order of `{name}` must list each value once, got: {repeated} again")
+    unknown = int((~values.is_in(declared.implode())).sum())
     if unknown:
         raise DataError(
             f"the values of `{name}` must all stand in its declared order, got: {unknown} distinct others",
             hint="complete `order`, or declare the code as missing",
         )
     return declared
+
+
+def _alike(order: Sequence[object]) -> list[object]:
+    """Make the values of one type: a list such as 1, 2, "10+" is meant as text."""
+    for kind in (str, float):
+        if any(isinstance(value, kind) for value in order):
+            return [kind(value) for value in order]  # type: ignore[arg-type]
+    return list(order)
 
 
 def _column_digest(name: str, series: pl.Series) -> bytes:
@@ -259,16 +287,22 @@ def _column_digest(name: str, series: pl.Series) -> bytes:
     if isinstance(series.dtype, pl.Struct):
         for part in series.struct.fields:
             state.update(_column_digest(part, series.struct.field(part)))
+    elif isinstance(series.dtype, pl.Array):
+        state.update(_column_digest("", series.arr.to_list()))
     elif isinstance(series.dtype, pl.List):
         state.update(series.list.len().fill_null(0).to_numpy().astype(np.int64).tobytes())
         state.update(_column_digest("", series.explode()))
     elif series.dtype.is_numeric() or series.dtype.is_temporal() or series.dtype == pl.Boolean:
-        physical = series.to_physical()
+        physical = series if series.dtype.is_decimal() else series.to_physical()
         number: type[pl.DataType] = pl.Float64 if physical.dtype.is_float() else pl.Int64
-        filled = physical.cast(number, strict=False).fill_null(0)
-        state.update(np.ascontiguousarray(filled.to_numpy()).tobytes())
+        narrow = physical.cast(number, strict=False)
+        if series.dtype.is_decimal() or narrow.null_count() > series.null_count():
+            state.update(_column_digest("", physical.cast(pl.String)))  # more than 64 bits can hold
+        else:
+            state.update(np.ascontiguousarray(narrow.fill_null(0).to_numpy()).tobytes())
     else:
-        text = series.cast(pl.String).fill_null("")
+        text = series.bin.encode("hex") if series.dtype == pl.Binary else series.cast(pl.String)
+        text = text.fill_null("")
         state.update(text.str.len_bytes().to_numpy().astype(np.int64).tobytes())
         state.update(str(text.str.join("").item() if len(text) else "").encode())
     return state.digest()

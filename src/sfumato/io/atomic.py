@@ -119,6 +119,11 @@ def _open_new(temporary: Path, asked: Path) -> BinaryIO:
     try:
         return temporary.open("xb")
     except FileNotFoundError:
+        if temporary.parent.is_dir():  # a folder that takes no files, such as /proc
+            raise WriteError(
+                f"`{asked}` must be a file that can be written, got: a folder that takes no files",
+                hint="choose a folder in which you may write",
+            ) from None
         raise WriteError(
             f"the folder of `{asked}` must exist, got: `{temporary.parent}`, which does not",
             hint=f"create it first: mkdir -p '{temporary.parent}'",

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from sfumato.data.generalised import WILDCARD, Nodes, looks_generalised, parse_intervals, parse_nodes
+from sfumato.data.generalised import WILDCARD, Nodes, parse_intervals, parse_nodes
+from sfumato.data.guess import generalised_form
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, PlanError
@@ -61,7 +62,7 @@ def _conform_column(column: Column, result: _Result, *, generalised: bool) -> No
     if not isinstance(series.dtype, pl.String | pl.Categorical | pl.Enum):
         return
     plain = _without_codes(series.cast(pl.String), column)
-    form = looks_generalised(plain) if series.dtype == pl.String or generalised else None
+    form = generalised_form(plain) if series.dtype == pl.String or generalised else None
     if form is not None or generalised:
         # Nothing but wildcards, or no form at all: the kind of the column says which it would be.
         ordered = column.kind in {Kind.CONTINUOUS, Kind.DATE}

@@ -80,7 +80,7 @@ def write(frame: pl.DataFrame, file: BinaryIO, suffix: str) -> None:
 
 
 def _writable(dtype: pl.DataType) -> bool:
-    return not (dtype.is_nested() or dtype in {pl.Binary, pl.Object, pl.Duration})
+    return not (dtype.is_nested() or isinstance(dtype, pl.Binary | pl.Object | pl.Duration))
 
 
 # Opening: which bytes, and how they are to be cut ---------------------------------------------------------

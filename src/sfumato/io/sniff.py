@@ -72,6 +72,8 @@ def dialect_of(head: str, *, name: str, delimiter: str | None = None) -> Dialect
         )
     quote = _quote_of(head)
     chosen = delimiter or _delimiter_of(head, quote)
+    if quote == '"' and _has_single_quotes(head, chosen):
+        quote = "'"
     header = next((record for record in _records(head, chosen, quote) if record), [])
     if not header:
         raise ReadError(
@@ -95,20 +97,37 @@ def _records(text: str, delimiter: str, quote: str | None) -> list[list[str]]:
 
 
 def _quote_of(head: str) -> str | None:
+    if '"' not in head or re.search(_FIELD_START + '"', head, re.MULTILINE):
+        return '"'
+    return None
+
+
+def _has_single_quotes(head: str, delimiter: str) -> bool:
+    """Whether single quotes enclose fields: they do in the header, or the lines are even only then."""
     if '"' in head:
-        return '"' if re.search(_FIELD_START + '"', head, re.MULTILINE) else None
-    opening = len(re.findall(_FIELD_START + "'", head, re.MULTILINE))
-    whole = len(re.findall(_FIELD_START + r"'[^'\n]*'(?=[,;|\t\r\n]|$)", head, re.MULTILINE))
-    return "'" if whole == opening > 1 else '"'
+        return False
+    cut = re.escape(delimiter)
+    opening = len(re.findall(rf"(?:^|{cut})'", head, re.MULTILINE))
+    whole = len(re.findall(rf"(?:^|{cut})'[^'\n]*'(?={cut}|[\r\n]|$)", head, re.MULTILINE))
+    if whole != opening or not whole:
+        return False
+    names, *_ = _records(head, delimiter, '"') or [[]]
+    in_header = any(len(name) > 1 and name.startswith("'") and name.endswith("'") for name in names)
+    return in_header or _agreement(head, delimiter, "'")[0] > _agreement(head, delimiter, '"')[0]
+
+
+def _agreement(head: str, delimiter: str, quote: str | None) -> tuple[float, int]:
+    """The share of lines that have as many fields as the header, and how many that is."""
+    header, *others = [len(record) for record in _records(head, delimiter, quote)] or [0]
+    return sum(count == header for count in others) / len(others) if others else 1.0, header
 
 
 def _delimiter_of(head: str, quote: str | None) -> str:
     """Choose the delimiter that cuts the header into many fields and the lines into as many."""
     scores = {}
     for delimiter in DELIMITERS:
-        header, *others = [len(record) for record in _records(head, delimiter, quote)] or [0]
-        agree = sum(count == header for count in others) / len(others) if others else 1.0
-        scores[delimiter] = (header * agree, header) if header > 1 else (0.0, 0)
+        share, fields = _agreement(head, delimiter, quote)
+        scores[delimiter] = (fields * share, fields) if fields > 1 else (0.0, 0)
     best = max(scores, key=scores.__getitem__)
     return best if scores[best] > (0.0, 0) else ","
 

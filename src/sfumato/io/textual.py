@@ -117,9 +117,11 @@ def dates(series: pl.Series) -> tuple[pl.Series, ...]:
     """Read dates, or dates with times, in all the ways that read every value and do not agree."""
     series = series.str.strip_chars()
     series = series.set(series == "", None)
-    times = series.str.replace(" ", "T", literal=True).str.to_datetime(_ISO_TIME, strict=False)
-    if len(series) > series.null_count() == times.null_count():
-        return (times,)
+    if series.str.contains(":", literal=True).any():
+        days = series.str.to_date(_ISO_DATE, strict=False).cast(pl.Datetime("us"))
+        times = series.str.replace(" ", "T", literal=True).str.to_datetime(_ISO_TIME, strict=False)
+        times = times.zip_with(times.is_not_null(), days)
+        return (times,) if times.null_count() == series.null_count() else ()
     readings: list[pl.Series] = []
     for form in _DATES:
         read = _read_dates(series, form)

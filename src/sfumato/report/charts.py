@@ -43,7 +43,7 @@ def charts(twin: Mapping[str, Any]) -> dict[str, Spec]:
             if entry["quantiles"]:
                 found[f"quantiles-{place}"] = quantiles(entry, outcomes)
     if twin["correlations"]:
-        for part in ("original", "release", "difference"):
+        for part in ("original", "release", "difference") if _first(twin) else ("original",):
             found[f"correlation-{part}"] = correlation(twin["correlations"], part, first=_first(twin))
     return found
 
@@ -197,9 +197,10 @@ class _Map:
 
     def __init__(self, axes: Spec, methods: Sequence[Mapping[str, Any]], risk: Any, utility: Any) -> None:
         self.axes, self.methods, self.risk, self.utility = axes, methods, risk, utility
-        legend = {"orient": "bottom", "columns": 4, "title": None, "offset": 14}
+        legend = {"orient": "bottom", "columns": 3, "title": None, "offset": 14}
         self.color = by_method(methods, legend=legend)
         self.shape = by_method(methods, channel="shape", legend=legend)
+        self.dashed = dashed(methods, legend=legend)
 
     def lines(self, points: Sequence[Row], *, internal: bool) -> list[Spec]:
         """A line per method through its parameter's values, and the front beneath."""
@@ -220,7 +221,7 @@ class _Map:
             {
                 "data": inline(rows),
                 "mark": {"type": "line", "strokeWidth": 1.5, "opacity": 0.85},
-                "encoding": {**self.axes, "color": self.color, **dashed(self.methods), **by_line},
+                "encoding": {**self.axes, "color": self.color, **self.dashed, **by_line},
             },
             {
                 "data": inline(rows),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -30,9 +31,7 @@ def _title(entry: Mapping[str, Any]) -> str:
 
 def histogram(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
     """Steps over common bins: the original as a grey area, each release as a line."""
-    edges, step = entry["edges"], entry["step"]
-    places = [edges[0] - step, *edges, edges[-1] + step]  # the open bins are drawn one step wide
-    widths = [(right - left) / step for left, right in pairwise(places)]
+    places, widths = _places(entry)
     rows, named = [], _named(outcomes, entry["shares"])
     for series in named:
         heights = [share / w for share, w in zip(entry["shares"][series["key"]], widths, strict=True)]
@@ -69,13 +68,28 @@ def histogram(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -
     )
 
 
+def _places(entry: Mapping[str, Any]) -> tuple[list[float], list[float]]:
+    """Where the bins are drawn, the open ones one step wide, and how many steps wide each is."""
+    edges, step = entry["edges"], entry["step"]
+    if entry["axis"] == "log":
+        places = [edges[0] / step, *edges, edges[-1] * step]
+        return places, [math.log(right / left, step) for left, right in pairwise(places)]
+    places = [edges[0] - step, *edges, edges[-1] + step]
+    return places, [(right - left) / step for left, right in pairwise(places)]
+
+
 def _value_axis(entry: Mapping[str, Any], field: str) -> Spec:
     """The axis of a column's own values."""
-    date = entry["axis"] == "date"
-    scale = {"nice": False} if date else {"nice": False, "zero": False}
-    axis = {"grid": False, "tickCount": 6}
-    kind = "temporal" if date else "quantitative"
-    return {"field": field, "type": kind, "title": None, "scale": scale, "axis": axis}
+    scales: dict[str, Spec] = {"number": {"zero": False}, "log": {"type": "log"}, "date": {}}
+    axis: Spec = {"grid": False, "tickCount": 6}
+    kind = "temporal" if entry["axis"] == "date" else "quantitative"
+    return {
+        "field": field,
+        "type": kind,
+        "title": None,
+        "scale": {**scales[entry["axis"]], "nice": False},
+        "axis": axis,
+    }
 
 
 def _bins(entry: Mapping[str, Any], places: Sequence[float], named: Sequence[Row]) -> list[Row]:
@@ -110,6 +124,7 @@ def quantiles(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -
         {**series, "value": value, "level": level, "said": f"{level:.0%}"}
         for series in named
         for level, value in zip(found["levels"], found["values"][series["key"]], strict=True)
+        if value > 0 or entry["axis"] != "log"
     ]
     x = _value_axis(entry, "value")
     y = {
@@ -139,35 +154,46 @@ def quantiles(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -
 def bars(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
     """A grey bar per value for the original, a mark per release."""
     categories = entry["categories"]
+    named = _named(outcomes, entry["shares"])
+    gap = min(8.0, 48 / len(named))
+    band = max(18.0, gap * len(named))
+    middle = 0.45 * band  # offsets count from the top of a bar, which is nine tenths of its band
     rows = [
-        {**series, "value": value, "share": share, "said": f"{share:.1%}"}
-        for series in _named(outcomes, entry["shares"])
+        {
+            **series,
+            "value": value,
+            "share": share,
+            "said": f"{share:.1%}",
+            "offset": middle + gap * (i - len(named) / 2),
+        }
+        for i, series in enumerate(named)  # the original is the first: the releases stand around the middle
         for value, share in zip(categories, entry["shares"][series["key"]], strict=True)
     ]
     y = {
         "field": "value", "type": "nominal", "sort": categories, "title": None,
+        "scale": {"paddingInner": 0.1, "paddingOuter": 0.05},
         "axis": {"labelLimit": 200, "ticks": False, "domain": False},
     }  # fmt: skip
     x = {"field": "share", "type": "quantitative", "title": None, "axis": {"format": "%", "tickCount": 5}}
     tips = [tip("label", "Table"), tip("value", _title(entry)), tip("said", "Share of records")]
     both = {"x": x, "y": y, "tooltip": tips}
-    beside = {"field": "label", "type": "nominal", "sort": [outcome["label"] for outcome in outcomes]}
+    beside = {"field": "offset", "type": "quantitative", "scale": None}
     marked = {"color": by_method(outcomes), "shape": by_method(outcomes, channel="shape")}
     return chart(
         f"Shares of the values of {_title(entry)} in the original and in the releases.",
-        height=len(categories) * max(18, 8 * len(outcomes)),
+        height=len(categories) * band,
         params=[{"name": "shown", "value": None}],
         data=inline(rows),
         layer=[
             {
                 "transform": _picked(original=True),
-                "mark": {"type": "bar", "color": GREY_FILL},
+                "mark": {"type": "bar", "color": GREY_FILL, "height": {"band": 0.85}},
                 "encoding": both,
             },
             {
                 "transform": _picked(original=False),
                 "mark": {"type": "point", "filled": True, "size": 55, "opacity": 0.9},
-                "encoding": {**both, **marked, "y": {**y, "bandPosition": 0}, "yOffset": beside},
+                "encoding": {**both, **marked, "yOffset": beside},
             },
         ],
     )
@@ -194,7 +220,7 @@ def correlation(found: Mapping[str, Any], part: str, *, first: str | None) -> Sp
     reach = 1.0 if part != "difference" else _reach(matrices)
     numbered = len(names) <= _NUMBERS_UP_TO
     cell = max(24 if numbered else 12, min(44, 250 // len(names)))
-    axis = {"ticks": False, "domain": False, "labelLimit": 110, "labelPadding": 6, "title": None}
+    axis = {"ticks": False, "domain": False, "labelLimit": 72, "labelPadding": 6, "title": None}
     encoding = {
         "x": {"field": "column", "type": "nominal", "sort": names, "axis": {**axis, "labelAngle": -40}},
         "y": {"field": "row", "type": "nominal", "sort": names, "axis": axis},

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,6 +19,11 @@ _DAY = 86_400_000.0
 _MOST_BINS = 40
 #: How far, in spans of the original, a release may stretch the axis.
 _STRETCH = 0.5
+#: An axis is logarithmic when the tails of the original lie this many times apart, and half of the records
+#: crowd in this share of what lies between.
+_LOG_FROM, _CROWDED = 100.0, 0.15
+#: The round numbers of a decade, from coarse to fine.
+_SERIES = ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8))
 
 
 def distributions(
@@ -56,42 +62,75 @@ def _measured(tables: Mapping[str, Table], name: str, rules: Rules) -> dict[str,
         return {"note": "The original has no values here."}
     if values[0] == values[-1]:
         return {"note": "The original has the same value in every record."}
-    date = original.schema[name].kind is Kind.DATE
-    edges, step, whole = _edges(columns, rules, unit=_DAY if date else 1.0)
-    counts = np.stack([_count(sorted_values, edges) for sorted_values in columns.values()])
+    axis = _axis(columns, rules, date=original.schema[name].kind is Kind.DATE)
+    counts = np.stack([_count(sorted_values, axis.edges) for sorted_values in columns.values()])
     groups = _groups(counts, rules)
     if len(groups) < 2:  # noqa: PLR2004  — one bar is no distribution
         return {"note": _too_few(rules)}
-    kept = edges[[start - 1 for start, _ in groups[1:]]]
+    kept = axis.edges[[start - 1 for start, _ in groups[1:]]]
     shares = _shares(counts, groups, rules)
     return {
         "drawn": "histogram",
-        "axis": "date" if date else "number",
-        "whole": whole,
+        "axis": axis.kind,
+        "whole": axis.whole,
         "edges": [_plain(edge) for edge in kept],
-        "step": step,
+        "step": axis.step,
         "shares": dict(zip(columns, shares, strict=True)),
-        "quantiles": _quantiles(columns, rules, step=step),
+        "quantiles": _quantiles(columns, rules, axis),
     }
 
 
-def _edges(columns: Mapping[str, Floats], rules: Rules, *, unit: float) -> tuple[Floats, float, bool]:
-    """Round numbers between the tails of the original; the first and the last bin are open.
+@dataclass(frozen=True)
+class _Axis:
+    """Where the bins are cut; the first and the last bin are open.
+
+    ``step`` is the usual distance of two edges (their ratio on a logarithmic axis). An edge of ``whole``
+    numbers lies between two of them.
+    """
+
+    kind: Literal["number", "log", "date"]
+    edges: Floats
+    step: float
+    whole: bool = False
+
+    def rounded(self, value: float) -> float:
+        """A value, no finer than an eye can see."""
+        if self.kind == "log":
+            return float(f"{value:.4g}")
+        unit = 10.0 ** math.floor(math.log10(self.step / 1000))
+        return _plain(round(value / unit) * unit)
+
+
+def _axis(columns: Mapping[str, Floats], rules: Rules, *, date: bool) -> _Axis:
+    """Cut at round numbers between the tails of the original, logarithmically when these are far apart.
 
     An edge lies strictly inside, so that none can be the smallest or the largest value.
     """
     values = columns["original"]
-    low, high = _limits(columns, rules)
     bins = min(_MOST_BINS, max(8, math.ceil(2 * len(values) ** (1 / 3))))
+    low, middle, high = (float(end) for end in np.quantile(values, [rules.tail, 0.5, 1 - rules.tail]))
+    if not date and low > 0 and high / low >= _LOG_FROM and middle - low < _CROWDED * (high - low):
+        edges, ratio = _log_edges(low, high, bins)
+        return _Axis("log", edges, ratio)
+    low, high = _limits(columns, rules)
+    unit = _DAY if date else 1.0
     step = _round_step((high - low) / unit / bins) * unit
-    whole = unit == 1.0 and bool((values == np.rint(values)).all())
+    whole = not date and bool((values == np.rint(values)).all())
     if whole:
         step = max(step, 1.0)
-    shift = 0.5 if whole and step == np.rint(step) else 0.0  # whole numbers: the edge between two of them
+    shift = 0.5 if whole else 0.0
     first, last = math.floor(low / step), math.ceil(high / step)
-    edges = np.arange(first, last + 2) * step - shift
-    inside = edges[(edges > low) & (edges < high)]
-    return np.array([float(f"{edge:.12g}") for edge in inside]), step, bool(shift)
+    edges = np.array([_plain(place * step - shift) for place in range(first, last + 2)])
+    return _Axis("date" if date else "number", edges[(edges > low) & (edges < high)], step, whole)
+
+
+def _log_edges(low: float, high: float, bins: int) -> tuple[Floats, float]:
+    """Round numbers with about the same ratio, and that ratio: 1, 2, 5, 10 or a finer or coarser series."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    wanted = bins / math.log10(high / low)
+    series = min(_SERIES, key=lambda factors: abs(len(factors) - wanted))
+    edges = np.array([float(f"{factor}e{decade}") for decade in decades for factor in series])
+    return edges[(edges > low) & (edges < high)], 10.0 ** (1 / len(series))
 
 
 def _limits(columns: Mapping[str, Floats], rules: Rules) -> tuple[float, float]:
@@ -155,13 +194,12 @@ def _shares(counts: Ints, groups: Sequence[tuple[int, int]], rules: Rules) -> li
     return np.round(rounded / totals, 4).tolist()  # type: ignore[no-any-return]
 
 
-def _quantiles(columns: Mapping[str, Floats], rules: Rules, *, step: float) -> dict[str, Any] | None:
+def _quantiles(columns: Mapping[str, Floats], rules: Rules, axis: _Axis) -> dict[str, Any] | None:
     """Quantiles of each table that is large enough; in the coarse form the mean of the values around each."""
     large = {key: values for key, values in columns.items() if len(values) >= rules.records}
     if "original" not in large:
         return None
     levels = np.arange(1, rules.quantiles + 1) / (rules.quantiles + 1)
-    unit = 10.0 ** math.floor(math.log10(step / 10))  # finer than this no eye can see
     found = {}
     for key, values in large.items():
         if rules.coarse:
@@ -169,7 +207,7 @@ def _quantiles(columns: Mapping[str, Floats], rules: Rules, *, step: float) -> d
             exact = np.array([values[place : place + rules.floor].mean() for place in places])
         else:
             exact = np.quantile(values, levels)
-        found[key] = [_plain(value) for value in np.rint(exact / unit) * unit]
+        found[key] = [axis.rounded(value) for value in exact.tolist()]
     return {"levels": [_plain(level) for level in levels], "values": found}
 
 

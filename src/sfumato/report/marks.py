@@ -56,11 +56,11 @@ def by_method(outcomes: Sequence[Mapping[str, Any]], *, channel: str = "color", 
     return {"field": "label", "type": "nominal", "scale": scale, "legend": None, **more}
 
 
-def dashed(outcomes: Sequence[Mapping[str, Any]]) -> Spec:
+def dashed(outcomes: Sequence[Mapping[str, Any]], **more: Any) -> Spec:
     """Dashes for the methods beyond the colours; nothing when there are enough colours."""
     if len({tuple(outcome["dash"]) for outcome in outcomes}) < 2:  # noqa: PLR2004
         return {}
-    return {"strokeDash": by_method(outcomes, channel="dash")}
+    return {"strokeDash": by_method(outcomes, channel="dash", **more)}
 
 
 def tip(field: str, title: str) -> Spec:

@@ -1,0 +1,439 @@
+"""Every verb as a user types it: what goes to stdout, what to stderr, and how it ends."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sfumato.cli import _exit_code, cli
+from sfumato.core import registry
+
+
+@pytest.fixture
+def run(capfd, monkeypatch, tmp_path):
+    """Run the command line in an empty folder; give exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def go(*arguments):
+        code = _exit_code([str(argument) for argument in arguments])
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return go
+
+
+@pytest.fixture
+def people(tmp_path):
+    """A small file of people, with a name, a weight and a hole."""
+    rng = np.random.default_rng(1)
+    n = 120
+    frame = pl.DataFrame(
+        {
+            "name": [f"Person {i}" for i in range(n)],
+            "age": rng.integers(18, 90, n),
+            "income": rng.lognormal(10, 1, n).round(2),
+            "wealth": [None, *rng.lognormal(11, 2, n - 1).round(2)],
+            "region": rng.choice(["north", "south"], n),
+        }
+    )
+    frame.write_csv(tmp_path / "people.csv")
+    return frame
+
+
+PLAN = """
+requirements = ["rank-linkage >= {level}"]
+
+[data]
+path = "people.csv"
+
+[columns.name]
+kind = "nominal"
+role = "identifier"
+[columns.age]
+kind = "continuous"
+role = "key"
+integer = true
+[columns.income]
+kind = "continuous"
+role = "key"
+[columns.wealth]
+kind = "continuous"
+role = "sensitive"
+[columns.region]
+kind = "nominal"
+role = "other"
+
+[[steps]]
+method = "rank-swapping"
+columns = ["age", "income"]
+parameters = {{ window = 20 }}
+
+[output]
+path = "release.csv"
+drop = ["name"]
+"""
+
+
+@pytest.fixture
+def plan(tmp_path, people):
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN.format(level=0.1))
+    return path
+
+
+# ------------------------------------------------------------------------------------------------ lists
+
+
+def test_help_lists_every_verb(run):
+    code, out, _ = run("--help")
+    assert code == 0
+    for verb in cli.list_commands(None):
+        assert re.search(rf"^  {verb} +\w", out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("verb", cli.list_commands(None))
+def test_every_verb_has_help(run, verb):
+    code, out, _ = run(verb, "--help")
+    assert code == 0
+    assert out.startswith(f"Usage: sfumato {verb}")
+
+
+@pytest.mark.parametrize(
+    ("verb", "known"), [("methods", registry.methods()), ("measures", registry.measures())]
+)
+def test_methods_and_measures(run, verb, known):
+    code, out, err = run(verb)
+    assert (code, err) == (0, "")
+    for name in known:
+        assert f"\n{name} " in out
+    code, out, _ = run(verb, "--json")
+    described = json.loads(out)
+    assert {each["name"] for each in described} == set(known)
+    for each in described:
+        assert {"name", "title", "family", "kinds", "parameters", "references"} <= set(each)
+    one = next(iter(known))
+    code, out, _ = run(verb, one)
+    assert code == 0
+    assert "Literature" in out
+    assert json.loads(run(verb, one, "--json")[1])["name"] == one
+
+
+def test_protect_help_lists_every_method_and_its_options(run):
+    out = run("protect", "--help")[1]
+    for name, method in registry.methods().items():
+        assert f"  {name} " in out
+        options = run("protect", name, "--help")[1]
+        for declared in method.parameters():
+            assert f"--{declared.name.replace('_', '-')}" in options
+
+
+def test_doctor(run):
+    code, out, _ = run("doctor", "--json")
+    assert code == 0
+    assert json.loads(out)["kernels"]["state"] == "ok"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(run, shell):
+    code, out, _ = run("completion", shell)
+    assert code == 0
+    assert "_SFUMATO_COMPLETE" in out
+
+
+# ---------------------------------------------------------------------------------------------- inspect
+
+
+def test_inspect_and_a_starter_plan_that_works(run, people, tmp_path):
+    code, out, err = run("inspect", "people.csv", "--plan", "plan.toml")
+    assert code == 0
+    assert "120 records, 5 columns" in err
+    for column in people.columns:
+        assert f"\n{column} " in out
+    said = tomllib.loads((tmp_path / "plan.toml").read_text())
+    assert said["columns"]["name"]["role"] == "identifier"
+    assert said["output"]["drop"] == ["name"]
+    described = json.loads(run("inspect", "people.csv", "--json")[1])
+    assert described["records"] == 120
+    assert all(column["role_reason"] for column in described["columns"])
+
+
+def test_inspect_shows_no_cell(run, people):
+    _, out, err = run("inspect", "people.csv")
+    assert "Person 7" not in out + err
+
+
+# ---------------------------------------------------------------------------------------------- protect
+
+
+def test_protect_writes_a_shuffled_file_without_row_numbers(run, people, tmp_path):
+    code, out, err = run(
+        "protect", "mdav", "people.csv", "-c", "age,income", "--k", 4, "--drop", "name", "-o", "out.csv"
+    )
+    assert (code, out) == (0, "")
+    assert "120 records written to out.csv" in err
+    after = pl.read_csv(tmp_path / "out.csv")
+    assert after.columns == ["age", "income", "wealth", "region"]
+    assert after.group_by("age", "income").len()["len"].min() >= 4
+    assert after["wealth"].to_list() != people["wealth"].to_list()
+    assert sorted(after["wealth"].drop_nulls()) == sorted(people["wealth"].drop_nulls())
+
+
+def test_protect_repeats_with_a_seed_and_not_without(run, people, tmp_path):
+    def once(name, *more):
+        assert (
+            run(
+                "protect",
+                "correlated-noise",
+                "people.csv",
+                "-c",
+                "income",
+                "--drop",
+                "name",
+                "-o",
+                name,
+                *more,
+            )[0]
+            == 0
+        )
+        return (tmp_path / name).read_bytes()
+
+    assert once("a.csv", "--seed", 1) == once("b.csv", "--seed", 1)
+    assert once("c.csv") != once("d.csv")
+
+
+def test_an_identifier_stops_a_release(run, people, tmp_path):
+    code, out, err = run("protect", "mdav", "people.csv", "-c", "age", "-o", "out.csv")
+    assert code == 2
+    assert "--drop name" in err
+    assert not (tmp_path / "out.csv").exists()
+
+
+# ----------------------------------------------------------------------------------------- risk, utility
+
+
+def test_risk_and_utility_in_json(run, people):
+    run(
+        "protect",
+        "rank-swapping",
+        "people.csv",
+        "-c",
+        "age,income",
+        "--drop",
+        "name",
+        "-o",
+        "out.csv",
+        "--seed",
+        1,
+    )
+    code, out, err = run("risk", "people.csv", "out.csv", "-c", "age,income", "--json")
+    assert code == 0
+    scores = json.loads(out)
+    assert scores["rank-linkage"]["status"] == "ok"
+    assert 0 < scores["permutation-distance"]["value"] < 1
+    assert "by_record" not in scores["rank-linkage"]
+    private = json.loads(
+        run("risk", "people.csv", "out.csv", "-c", "age,income", "--json", "--per-record")[1]
+    )
+    assert len(private["rank-linkage"]["by_record"]) == 120
+    code, out, _ = run("utility", "people.csv", "out.csv", "-m", "earth-movers-distance")
+    assert code == 0
+    assert "earth-movers-distance" in out
+
+
+def test_a_requirement_unmet_is_exit_code_1(run, people):
+    run("protect", "mdav", "people.csv", "-c", "age,income", "--drop", "name", "-o", "out.csv")
+    code, _, err = run("risk", "people.csv", "out.csv", "-c", "age,income", "--require", "rank-linkage >= 99")
+    assert code == 1
+    assert "not met: rank-linkage is" in err
+    assert run("risk", "people.csv", "out.csv", "-c", "age,income", "--require", "rank-linkage >= 0")[0] == 0
+
+
+def test_the_raw_file_alone_is_refused_with_a_reason(run, people):
+    code, out, _ = run("risk", "people.csv", "-c", "age", "--json")
+    assert code == 0
+    assert json.loads(out)["rank-linkage"]["status"] == "refused"
+
+
+# ---------------------------------------------------------------------------------------------- compare
+
+
+def test_compare_ranks_and_reports(run, people, tmp_path):
+    code, out, err = run(
+        "compare", "people.csv", "-c", "age,income", "-m", "mdav", "-m", "rank-swapping", "--repeats", 2,
+        "--points", 3, "--seed", 1, "--report", "report.html",
+    )  # fmt: skip
+    assert code == 0
+    assert re.search(r"^ +1 ", out, re.MULTILINE)
+    assert "held at" in err
+    html = (tmp_path / "report.html").read_text()
+    assert "Person 7" not in html
+    assert json.loads((tmp_path / "report.json").read_text())
+
+
+def test_compare_at_an_unreachable_level_is_exit_code_4(run, people):
+    code, _, err = run(
+        "compare", "people.csv", "-c", "age,income", "-m", "mdav", "--level", 50, "--repeats", 1
+    )
+    assert code == 4
+    assert "unreachable: the best is" in err
+
+
+# -------------------------------------------------------------------------------------------------- run
+
+
+def test_run_writes_the_release_and_its_private_trail(run, plan, people, tmp_path):
+    code, out, err = run("run", "plan.toml")
+    assert (code, out) == (0, "")
+    after = pl.read_csv(tmp_path / "release.csv")
+    assert after.columns == ["age", "income", "wealth", "region"]
+    assert sorted(after["income"]) == sorted(people["income"])
+    trail = json.loads((tmp_path / "release.private.json").read_text())
+    assert trail["seed"] not in err
+    assert (tmp_path / "release.private.json").stat().st_mode & 0o077 == 0
+    first = (tmp_path / "release.csv").read_bytes()
+    assert run("run", "plan.toml", "--replay", "release.private.json", "--overwrite")[0] == 0
+    assert (tmp_path / "release.csv").read_bytes() == first
+    assert run("run", "plan.toml", "--overwrite")[0] == 0
+    assert (tmp_path / "release.csv").read_bytes() != first
+
+
+def test_run_writes_nothing_when_a_requirement_is_not_met(run, people, tmp_path):
+    (tmp_path / "plan.toml").write_text(PLAN.format(level=99))
+    code, _, err = run("run", "plan.toml")
+    assert code == 1
+    assert "nothing was written" in err
+    assert not (tmp_path / "release.csv").exists()
+
+
+def test_check(run, plan):
+    code, out, err = run("check", "plan.toml")
+    assert (code, out) == (0, "")
+    assert "sound: 1 step" in err
+
+
+# --------------------------------------------------------------------------------------------- bad input
+
+
+def three_mistakes(text):
+    return (
+        text.replace('kind = "continuous"\nrole = "sensitive"', 'kind = "continous"\nrole = "sensitive"')
+        .replace("window = 20", "window = 2000")
+        .replace("rank-linkage >=", "rank-linkages >=")
+    )
+
+
+def test_a_plan_with_three_mistakes_names_all_three(run, people, tmp_path):
+    (tmp_path / "plan.toml").write_text(three_mistakes(PLAN.format(level=0.1)))
+    code, _, err = run("check", "plan.toml")
+    assert code == 2
+    assert "3 faults" in err
+    for word in ("`continous`", "above 0 and at most 100, got: `2000`", "did you mean `rank-linkage`"):
+        assert word in err
+
+
+BAD = {
+    "a missing file": (["protect", "mdav", "peeple.csv", "-o", "out.csv"], 3, "people.csv"),
+    "an unknown column": (["protect", "mdav", "people.csv", "-c", "incom", "-o", "out.csv"], 2, "`income`"),
+    "k above n": (
+        ["protect", "mdav", "people.csv", "-c", "age", "--drop", "name", "--k", "121", "-o", "out.csv"], 2, "at most",
+    ),
+    "negative noise": (
+        ["protect", "correlated-noise", "people.csv", "-c", "age", "--ratio", "-1", "-o", "out.csv"], 2, "above 0",
+    ),
+    "not a number": (["protect", "mdav", "people.csv", "--k", "five", "-o", "out.csv"], 2, "--k"),
+    "a text column": (["protect", "mdav", "people.csv", "-c", "region", "--drop", "name", "-o", "out.csv"], 2, "nominal"),
+    "an unknown method": (["protect", "mdaw", "people.csv", "-o", "out.csv"], 2, "`mdav`"),
+    "an unknown verb": (["protekt"], 2, "`protect`"),
+    "an unknown measure": (["risk", "people.csv", "people.csv", "-m", "rank-linkag"], 2, "`rank-linkage`"),
+    "a measure of the other aspect": (["risk", "people.csv", "people.csv", "-m", "earth-movers-distance"], 2, "utility"),
+    "a folder that is not there": (
+        ["protect", "mdav", "people.csv", "-c", "age", "--drop", "name", "-o", "no/out.csv"], 3, "folder",
+    ),
+    "the original as output": (
+        ["protect", "mdav", "people.csv", "-c", "age", "--drop", "name", "-o", "people.csv", "--overwrite"],
+        3, "original",
+    ),
+    "an unknown format": (["inspect", "people.docx"], 3, ".csv"),
+    "a missing plan": (["run", "plan.toml"], 3, "inspect"),
+    "an unknown data set": (["inspect", "builtin:randd"], 2, "rand"),
+    "a nonsense requirement": (["risk", "people.csv", "people.csv", "--require", "safe"], 2, "rank-linkage >= 0.45"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gives_one_sentence_a_hint_and_nothing_half_written(run, people, tmp_path, case):
+    arguments, expected, word = BAD[case]
+    (tmp_path / "people.docx").write_text("x")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    code, out, err = run(*arguments)
+    assert code == expected
+    assert out == ""
+    assert "error: " in err
+    assert word in err
+    assert "Traceback" not in err
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_ragged_file_names_the_line(run, tmp_path):
+    (tmp_path / "ragged.csv").write_text("a,b\n1,2\n3,4,Zanzibarquux\n5,6\n")
+    code, _, err = run("inspect", "ragged.csv")
+    assert code == 3
+    assert "line 3" in err
+    assert "Zanzibarquux" not in err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written(run, people, tmp_path):
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o500)
+    code, _, err = run("protect", "mdav", "people.csv", "-c", "age", "--drop", "name", "-o", "locked/out.csv")
+    assert code == 3
+    assert "may write" in err
+
+
+def test_an_internal_error_shows_no_cell(run, people, monkeypatch):
+    from sfumato.methods.microaggregation import Mdav
+
+    def broken(self, table, run):
+        raise KeyError(f"value {table.frame['income'][0]} is odd")
+
+    monkeypatch.setattr(Mdav, "protect", broken)
+    code, _, err = run("protect", "mdav", "people.csv", "-c", "age", "--drop", "name", "-o", "out.csv")
+    assert code == 70
+    assert "KeyError" in err
+    assert str(people["income"][0]) not in err
+
+
+def test_ctrl_c_stops_cleanly(tmp_path):
+    """A real process, a real signal in the middle of a search: exit code 130 and no file."""
+    command = [
+        sys.executable, "-m", "sfumato", "compare", "builtin:patients?n=20000", "-c", "age_yrs,los,charge",
+        "--repeats", "50", "--report", "report.html",
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    for line in process.stderr:
+        if "reaching the level" in line:
+            break
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_installed_command_answers():
+    done = subprocess.run(
+        [sys.executable, "-m", "sfumato", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("sfumato, version ")

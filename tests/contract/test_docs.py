@@ -1,0 +1,332 @@
+"""The documentation says what is so: its code runs, its output is right, and nothing that exists is left out.
+
+Conventions on the pages that are run (guides, README, add-a-method), one folder and namespace per page:
+
+* a ``python`` block is executed; a ``text`` block after it is what it prints;
+* a ``toml`` block is written to ``plan.toml``;
+* in a ``console`` block every ``$ sfumato …`` is run and must end with exit code 0, or with the one that a
+  following ``$ echo $?`` shows; other commands are not run.
+
+Of shown output, every line must be among the lines that came; ``…`` stands for anything, and spaces do not count.
+"""
+
+import contextlib
+import dataclasses
+import importlib
+import importlib.util
+import io
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+
+import sfumato
+import sfumato.methods
+from sfumato.cli import cli, main
+from sfumato.compare import plan as plans
+from sfumato.compare.recipe import Recipe, Step
+from sfumato.core import registry
+from sfumato.core.references import references
+from sfumato.core.run import Run
+from sfumato.data.evidence import Scenario
+from sfumato.data.schema import Column, Kind, Role
+from sfumato.errors import SfumatoError
+from sfumato.testing import METHOD_CHECKS, instances, table_of
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+ADD_A_METHOD = DOCS / "developing" / "add-a-method.md"
+METHOD_HEADS = ("When to use.", "Guarantees.", "Risk to know.", "Ties, missing, weights.", "Cost.")
+MEASURE_HEADS = ("How to read it.", "Doubt.", "Missing.", "Cost.")
+
+
+@pytest.fixture(scope="module")
+def reference():
+    """The extension that writes the reference pages."""
+    spec = importlib.util.spec_from_file_location("sfumato_reference", DOCS / "_ext" / "sfumato_reference.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# ------------------------------------------------------------------------------------------ running a page
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """The fenced blocks of a page: language and text."""
+    return re.findall(r"^```(\w+)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def run_page(parts):
+    """Run the blocks of a page in the present folder, as the conventions say."""
+    namespace, printed = {"__name__": "page"}, ""
+    for language, text in parts:
+        if language == "python":
+            printed = run_python(text, namespace)
+        elif language == "text":
+            assert_shown(text.splitlines(), printed)
+        elif language == "toml":
+            Path("plan.toml").write_text(text, encoding="utf-8")
+        elif language == "console":
+            run_console(text)
+
+
+def run_python(text, namespace):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(compile(text, "page", "exec"), namespace)
+        for name in [name for name in namespace if name.startswith("test_")]:
+            namespace.pop(name)()
+    return out.getvalue()
+
+
+def run_console(text):
+    commands = []
+    for line in text.replace("\\\n", "").splitlines():
+        if line.startswith("$ "):
+            commands.append((line[2:], []))
+        else:
+            commands[-1][1].append(line)
+    for (command, shown), (following, code) in zip(commands, [*commands[1:], ("", [])], strict=True):
+        words = shlex.split(command, comments=True)
+        if words[:1] == ["sfumato"]:
+            expected = int(code[0]) if following == "echo $?" else 0
+            assert_shown(shown, run_command(words[1:], expected))
+
+
+def run_command(arguments, expected):
+    out = io.StringIO()
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(out),
+        pytest.raises(SystemExit) as ended,
+    ):
+        main(arguments)
+    assert ended.value.code == expected, f"sfumato {shlex.join(arguments)}\n{out.getvalue()}"
+    return out.getvalue()
+
+
+def assert_shown(shown, came):
+    """Every line a page shows is among those that came."""
+    lines = [" ".join(line.split()) for line in came.splitlines()]
+    for line in (" ".join(line.split()) for line in shown):
+        pattern = ".*".join(re.escape(part) for part in re.split(r"\s*…\s*", line))
+        assert any(re.fullmatch(pattern, each) for each in lines), f"`{line}` is not in:\n{came}"
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted((DOCS / "guides").glob("*.md"))], ids=lambda page: page.stem
+)
+def test_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    parts = blocks(page)
+    assert any(language == "python" for language, _ in parts)
+    run_page(parts)
+
+
+# -------------------------------------------------------------------------------------- a method in one file
+
+
+@pytest.fixture
+def rounding(tmp_path, monkeypatch):
+    """The method of the guide, dropped into the methods' room for the time of a test."""
+    text = next(text for language, text in blocks(ADD_A_METHOD) if language == "python")
+    folder = tmp_path / "methods"
+    folder.mkdir()
+    (folder / "rounding.py").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(sfumato.methods, "__path__", [*sfumato.methods.__path__, str(folder)])
+    importlib.invalidate_caches()
+    registry.methods.cache_clear()
+    try:
+        yield registry.method("rounding")
+    finally:
+        sys.modules.pop("sfumato.methods.rounding", None)
+        vars(sfumato.methods).pop("rounding", None)
+        registry.methods.cache_clear()
+
+
+def test_one_file_is_enough(rounding, reference):
+    """The command line and the documentation find it by themselves."""
+    assert registry.methods()["rounding"] is rounding
+    for command in (["methods"], ["protect", "--help"]):
+        assert "rounding" in CliRunner().invoke(cli, command).output
+    assert "--base" in CliRunner().invoke(cli, ["protect", "rounding", "--help"]).output
+    pages = reference.pages()
+    assert "``base``" in pages["methods/rounding.rst"]
+    assert "methods/rounding" in pages["methods.rst"]
+    assert "rounding" in pages["command-line.rst"]
+    assert_has_heads(rounding, METHOD_HEADS)
+
+
+def test_the_one_file_keeps_the_contract(rounding):
+    for check in METHOD_CHECKS:
+        check(rounding)
+
+
+def test_the_one_file_keeps_its_bounds(rounding):
+    @given(method=instances(rounding))
+    @settings(max_examples=50, deadline=None)
+    def holds(method):
+        with contextlib.suppress(SfumatoError):
+            Recipe((Step(method, ("a", "b")),)).apply(table_of(Kind.CONTINUOUS, 30, missing=0.1), Run(seed=1))
+
+    holds()
+
+
+def test_the_rest_of_its_page_runs(rounding, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _, *rest = blocks(ADD_A_METHOD)
+    assert rest
+    run_page(rest)
+
+
+def test_the_one_file_is_gone_again(reference):
+    assert "rounding" not in registry.methods()
+    assert "methods/rounding.rst" not in reference.pages()
+
+
+# ------------------------------------------------------------------------------- what exists is documented
+
+
+def assert_has_heads(cls, heads):
+    found = re.findall(r"^ *\*\*([^*]+)\*\*", cls.__doc__, re.MULTILINE)
+    assert [head for head in found if head in heads] == list(heads), f"{cls.name} has the heads {found}"
+
+
+@pytest.mark.parametrize("name", registry.methods())
+def test_method_is_documented(name, reference):
+    cls = registry.method(name)
+    assert_has_heads(cls, METHOD_HEADS)
+    assert_is_described(cls, reference.pages()[f"methods/{name}.rst"])
+
+
+@pytest.mark.parametrize("name", registry.measures())
+def test_measure_is_documented(name, reference):
+    cls = registry.measure(name)
+    assert_has_heads(cls, MEASURE_HEADS)
+    assert_is_described(cls, reference.pages()[f"measures/{name}.rst"])
+
+
+def assert_is_described(cls, page):
+    assert cls.references, f"{cls.name} must name its literature"
+    assert set(cls.references) <= set(references())
+    assert cls.title in page
+    for declared in cls.parameters():
+        assert f"``{declared.name}``" in page
+        assert declared.help in page
+
+
+def test_every_verb_has_help_and_stands_in_the_reference(reference):
+    page = reference.pages()["command-line.rst"]
+    context = click.Context(cli, info_name="sfumato")
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        assert command.help, f"`sfumato {name}` must say what it does"
+        assert f"\nsfumato {name}\n" in page
+        for option in command.params:
+            if isinstance(option, click.Option):
+                assert option.help, f"{option.opts} of `sfumato {name}` must say what it does"
+                assert all(flag in page for flag in option.opts)
+
+
+def test_every_front_verb_stands_in_the_reference(reference):
+    page = reference.pages()["python.rst"]
+    for name in sfumato.__all__:
+        assert name.startswith("_") or f"sfumato.{name}" in page
+
+
+def test_plan_reference_has_every_key():
+    """Each table of the plan's page lists exactly the keys the code knows."""
+    page = (DOCS / "reference" / "plan-file.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE))
+    fields = {
+        "Parts": set(plans._PARTS),
+        "`[data]` and `[resources.NAME]`": {item.name for item in dataclasses.fields(plans.Source)},
+        "`[columns.NAME]`": {item.name for item in dataclasses.fields(Column)} - {"name"},
+        "`[[scenarios]]`": {item.name for item in dataclasses.fields(Scenario)},
+        "`[[steps]]`": {item.name for item in dataclasses.fields(Step)} | {"parameters"},
+        "`[output]`": {item.name for item in dataclasses.fields(plans.Output)},
+    }
+    for title, known in fields.items():
+        rows = re.findall(r"^\| (`[^|]+`) \|", sections[title], re.MULTILINE)
+        assert {key for row in rows for key in re.findall(r"`(\w+)`", row)} == known, title
+    for word in (*Kind, *Role):
+        assert f"`{word}`" in sections["`[columns.NAME]`"]
+
+
+def test_plan_reference_example_is_a_plan(tmp_path):
+    text = next(text for language, text in blocks(DOCS / "reference" / "plan-file.md") if language == "toml")
+    (tmp_path / "plan.toml").write_text(text, encoding="utf-8")
+    assert not plans.Plan.read(tmp_path / "plan.toml").blockers()
+
+
+# ------------------------------------------------------------------------------------------- housekeeping
+
+
+def texts():
+    """Every text file of the repository that a person wrote."""
+    skipped = {"demo", "build", "dist", "generated", "_build"}
+    for path in sorted(ROOT.rglob("*")):
+        inside = path.relative_to(ROOT).parts
+        if any(part in skipped or (part.startswith(".") and part != ".ci") for part in inside):
+            continue
+        if path.is_file() and path.suffix in {
+            "",
+            ".py",
+            ".md",
+            ".toml",
+            ".cff",
+            ".bib",
+            ".j2",
+            ".css",
+            ".txt",
+        }:
+            yield path
+
+
+def test_no_machine_is_named():
+    """No path of somebody's machine in the repository."""
+    absolute = re.compile(r"(?<![\w.~$}])/(work|home|root|Users|mnt)/\w")
+    for path in texts():
+        assert not absolute.search(path.read_text(encoding="utf-8")), path
+
+
+def test_one_word_per_idea():
+    """The words we do not use, in what users read; a key is called by its other name once, where it is defined."""
+    banned = re.compile(
+        r"\b(attackers?|adversar(y|ies)|anonymi[sz]ed|sanitised|sanitized|quasi-identifiers?)\b",
+        re.IGNORECASE,
+    )
+    found = {
+        (path.name, match[0].lower())
+        for path in texts()
+        if path.suffix in {".py", ".md", ".j2"}
+        and path.relative_to(ROOT).parts[0] in {"src", "docs", "README.md"}
+        for match in banned.finditer(path.read_text(encoding="utf-8"))
+    }
+    assert found <= {("risk-and-utility.md", "quasi-identifiers")}
+
+
+def test_version_is_told_alike():
+    version = sfumato.__version__
+    assert f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"Version {version}" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_links_between_files_lead_somewhere():
+    """Sphinx looks after the pages in docs; these stand outside."""
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        for target in re.findall(r"(?<!\!)\[[^\]]+\]\(([^)#]+)\)", text):
+            assert "://" in target or (ROOT / target).exists(), f"{name} links to {target}"
+
+
+def test_licence_is_whole():
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert "Apache License" in text
+    assert "END OF TERMS AND CONDITIONS" in text

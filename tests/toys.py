@@ -1,0 +1,285 @@
+"""Toy methods and tables whose answer can be worked out by hand: one per shape and sort of parameter.
+
+They stand outside the registry, so no door offers them.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from sfumato.core.method import BlockMethod, ColumnMethod, Method
+from sfumato.core.params import PerColumn, Resource, param
+from sfumato.core.release import Release
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Table
+
+CONTINUOUS = frozenset({Kind.CONTINUOUS})
+ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
+
+# ---------------------------------------------------------------------------------------- column methods
+
+
+class Mean(ColumnMethod):
+    """Replace every value by the mean of the column."""
+
+    name = "mean"
+    title = "Mean"
+    kinds = CONTINUOUS
+    stochastic = False
+
+    def protect_column(self, column, rng):
+        return np.full(len(column), column.values.mean())
+
+
+class Draw(ColumnMethod):
+    """Replace every value by a draw, so that a release shows its stream of chance."""
+
+    name = "draw"
+    title = "Draw"
+    kinds = CONTINUOUS
+
+    spread: float = param(1.0, "Largest draw.", gt=0, le=10, log=True, tune=(0.1, 10), drive=True)
+
+    def protect_column(self, column, rng):
+        return self.spread * rng.random(len(column))
+
+
+class Rounding(ColumnMethod):
+    """Round to a multiple of a base, which may differ by column."""
+
+    name = "rounding"
+    title = "Rounding"
+    kinds = CONTINUOUS
+    stochastic = False
+
+    base: PerColumn[float] = param(10.0, "Distance between two rounded values.", gt=0, le=1e6)
+
+    def protect_column(self, column, rng):
+        base = self.base[column.column.name]
+        return np.rint(column.values / base) * base
+
+
+class Turned(ColumnMethod):
+    """Turn the values of a column round: the first record gets the last value."""
+
+    name = "turned"
+    title = "Turned"
+    kinds = ORDERED
+    stochastic = False
+
+    def protect_column(self, column, rng):
+        return column.values[::-1]
+
+
+class Constant(ColumnMethod):
+    """Give every record the same number or code."""
+
+    name = "constant"
+    title = "Constant"
+    kinds = ORDERED
+    stochastic = False
+
+    number: float = param(0.0, "What every record gets.")
+
+    def protect_column(self, column, rng):
+        return np.full(len(column), self.number)
+
+
+class Short(ColumnMethod):
+    """Lose a record: a fault that must be noticed."""
+
+    name = "short"
+    title = "Short"
+    kinds = ORDERED
+    stochastic = False
+
+    def protect_column(self, column, rng):
+        return column.values[1:]
+
+
+# ----------------------------------------------------------------------------------------- block methods
+
+
+class Standardised(BlockMethod):
+    """Subtract the mean, then divide by the mean absolute deviation: two rounds, the second needs the first."""
+
+    name = "standardised"
+    title = "Standardised"
+    kinds = CONTINUOUS
+    stochastic = False
+    rounds = 2
+
+    def summarise(self, block, summaries, run):
+        values = block.values if not summaries else np.abs(block.values - summaries[0][0] / summaries[0][1])
+        return np.nansum(values, axis=0), (~np.isnan(values)).sum(axis=0)
+
+    def merge(self, first, second):
+        return first[0] + second[0], first[1] + second[1]
+
+    def protect_block(self, block, summaries, run):
+        means, deviations = (total / count for total, count in summaries)
+        return (block.values - means) / deviations
+
+
+class CentredNoise(BlockMethod):
+    """Add noise whose sum is nought: the last pass must draw what the first pass has summed."""
+
+    name = "centred-noise"
+    title = "Centred noise"
+    kinds = CONTINUOUS
+
+    def draws(self, block, run):
+        return np.stack([run.rng(name).random(len(block)) for name in block.names], axis=1)
+
+    def summarise(self, block, summaries, run):
+        return self.draws(block, run).sum(axis=0), len(block)
+
+    def merge(self, first, second):
+        return first[0] + second[0], first[1] + second[1]
+
+    def protect_block(self, block, summaries, run):
+        total, records = summaries[0]
+        return block.values + self.draws(block, run) - total / records
+
+
+class Flipped(BlockMethod):
+    """Turn the scale round: the lowest category becomes the highest."""
+
+    name = "flipped"
+    title = "Flipped"
+    kinds = frozenset({Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
+    stochastic = False
+
+    def summarise(self, block, summaries, run):
+        return np.nanmin(block.values, axis=0), np.nanmax(block.values, axis=0)
+
+    def merge(self, first, second):
+        return np.minimum(first[0], second[0]), np.maximum(first[1], second[1])
+
+    def protect_block(self, block, summaries, run):
+        low, high = summaries[0]
+        return low + high - block.values
+
+
+# ----------------------------------------------------------------------------------------- whole tables
+
+
+class Sampling(Method):
+    """Keep a sample of the records, in an order of its own."""
+
+    name = "sampling"
+    title = "Sampling"
+    kinds = frozenset(Kind)
+    changes_records = True
+
+    share: float = param(0.5, "Share of the records kept.", gt=0, le=1, tune=(0.1, 1), drive=True)
+
+    def protect(self, table, run):
+        order = run.rng("sample").permutation(len(table))
+        rows = order[: round(self.share * len(table))].astype(np.int64)
+        return Release.of(table.take(rows), source_rows=rows)
+
+
+class Pairs(Method):
+    """Show the mean of two neighbours in order, and vouch for the pairs as classes."""
+
+    name = "pairs"
+    title = "Pairs"
+    kinds = CONTINUOUS
+    stochastic = False
+
+    def protect(self, table, run):
+        protected = table
+        classes = np.empty(len(table), dtype=np.int64)
+        for name in table.chosen:
+            values = table.numbers(name)
+            classes[np.argsort(values, kind="stable")] = np.arange(len(table)) // 2
+            means = np.bincount(classes, values) / np.bincount(classes)
+            protected = protected.with_values(name, pl.Series(means[classes]))
+        return Release.of(protected, source_rows=np.arange(len(table)), classes=classes)
+
+
+class Shift(Method):
+    """Add the mean of a resource's column."""
+
+    name = "shift"
+    title = "Shift"
+    kinds = CONTINUOUS
+    stochastic = False
+
+    source: Resource = param(Resource("population"), "Where the mean is taken from.", holds="table")
+
+    def protect(self, table, run):
+        other = run.resource(self.source)
+        protected = table
+        for name in table.chosen:
+            protected = protected.with_values(name, pl.Series(table.numbers(name) + other.numbers(name).mean()))
+        return Release.of(protected, source_rows=np.arange(len(table)))
+
+
+class Synthetic(Method):
+    """Make three records that come from nobody."""
+
+    name = "synthetic"
+    title = "Synthetic"
+    kinds = frozenset(Kind)
+    changes_records = True
+
+    def protect(self, table, run):
+        return Release.of(table.take(np.zeros(min(3, len(table)), dtype=np.int64)))
+
+
+class Halves(Method):
+    """Give two tables, as the de-associative methods do."""
+
+    name = "halves"
+    title = "Halves"
+    kinds = frozenset(Kind)
+    stochastic = False
+
+    def protect(self, table, run):
+        first, *rest = table.names
+        return replace(
+            Release.unchanged(table), tables={"first": table.select([first]), "rest": table.select(rest)}
+        )
+
+
+# ------------------------------------------------------------------------------------------------ tables
+
+
+def numbers_table(records=12, *, seed=0, **more):
+    """A table of two keys, a stratum, a household number and an untouched column."""
+    rng = np.random.default_rng(seed)
+    frame = pl.DataFrame(
+        {
+            "income": rng.lognormal(3, 1, records).round(3),
+            "age": rng.integers(18, 90, records),
+            "region": rng.choice(["north", "south", "west"], records),
+            "house": rng.integers(0, max(records // 2, 1), records),
+            "note": np.arange(records),
+        }
+    )
+    schema = Schema(
+        (
+            Column("income", Kind.CONTINUOUS, Role.KEY),
+            Column("age", Kind.CONTINUOUS, Role.KEY),
+            Column("region", Kind.NOMINAL, Role.OTHER),
+            Column("house", Kind.NOMINAL, Role.HOUSEHOLD),
+            Column("note", Kind.NOMINAL, Role.OTHER),
+        ),
+        **more,
+    )
+    return Table(frame, schema)
+
+
+def table_of(columns, **kinds):
+    """A table of literal columns; a kind, or a kind and a role, may be given by name."""
+    frame = pl.DataFrame(columns)
+    described = []
+    for name in frame.columns:
+        kind, role = kinds.get(name, Kind.CONTINUOUS), Role.KEY
+        if isinstance(kind, tuple):
+            kind, role = kind
+        described.append(kind if isinstance(kind, Column) else Column(name, kind, role))
+    return Table(frame, Schema(tuple(described)))
