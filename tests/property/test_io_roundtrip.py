@@ -45,7 +45,7 @@ TEXT = st.text(
     ]
 )
 DAYS = st.dates(dt.date(1800, 1, 1), dt.date(2200, 12, 31))
-TIMES = st.datetimes(dt.datetime(1800, 1, 1), dt.datetime(2200, 12, 31))
+TIMES = st.builds(dt.datetime.combine, DAYS, st.times())
 COLUMNS = {
     "whole": (pl.Int64, st.integers(-(10**18) + 1, 10**18 - 1)),
     "number": (pl.Float64, st.floats(allow_nan=False)),
@@ -85,7 +85,7 @@ def through(frame, suffix, **told):
 def test_delimited(frame, suffix):
     # A word at the end keeps text of digits or truth values text, and a first record fixes the other types.
     anchor = {"whole": 1, "number": 0.5, "text": "word", "day": dt.date(2026, 11, 15), "flag": True}
-    anchor["time"] = dt.datetime(2026, 11, 15, 1, 2, 3, 4)
+    anchor["time"] = dt.datetime.combine(anchor["day"], dt.time(1, 2, 3, 4))
     last = pl.DataFrame({name: pl.Series([anchor[name]], dtype=frame.schema[name]) for name in frame.columns})
     frame = pl.concat([frame, last])
     dates = [name for name in ("day", "time") if name in frame.columns]
@@ -137,13 +137,9 @@ def interval_columns(draw):
 @CHECK
 @given(column=interval_columns())
 def test_intervals(column, suffix):
-    first = intervals(
-        [1 if column.dtype.fields[0].dtype.is_numeric() else dt.date(2026, 1, 1)], [None], name="x"
-    )
-    if column.dtype != first.dtype:
-        first = first.cast(column.dtype) if column.dtype.fields[0].dtype == pl.Float64 else first
-        column = column.cast(first.dtype)
-    column = pl.concat([first, column])
+    # An interval among them shows what the column is, were the others all exact.
+    end = pl.Series([1], dtype=pl.Int32).cast(column.dtype.fields[0].dtype)
+    column = pl.concat([intervals(end, [None], name="x"), column])
     kind = Kind.CONTINUOUS if column.dtype.fields[0].dtype.is_numeric() else Kind.DATE
     table = Table(pl.DataFrame({"x": column, "n": np.arange(len(column))}), _schema(kind))
     with tempfile.TemporaryDirectory() as folder:

@@ -9,7 +9,7 @@ import pytest
 
 from sfumato import io
 from sfumato.errors import WriteError
-from sfumato.io.atomic import replacing
+from sfumato.io.atomic import check_writable, replacing
 
 
 def names(folder):
@@ -116,7 +116,7 @@ def test_a_symlink_to_another_file_is_followed(tmp_path):
 
 
 def test_the_folder_must_exist(tmp_path):
-    with pytest.raises(WriteError, match="the folder of .* must exist") as caught:
+    with pytest.raises(WriteError, match=r"must exist, got: `.*`, which does not") as caught:
         io.write_text(tmp_path / "no" / "a.txt", "x")
     assert "mkdir -p" in caught.value.hint
     (tmp_path / "file").write_text("x")
@@ -144,3 +144,21 @@ def test_permissions_are_kept(tmp_path):
     path.chmod(0o640)
     io.write_text(path, "new", overwrite=True)
     assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_what_would_fail_is_said_before(tmp_path):
+    check_writable(tmp_path / "a.csv")
+    assert names(tmp_path) == []
+    (tmp_path / "a.csv").write_text("a")
+    with pytest.raises(WriteError, match="must not exist yet"):
+        check_writable(tmp_path / "a.csv")
+    with pytest.raises(WriteError, match="must not be an original"):
+        check_writable(tmp_path / "a.csv", originals=[tmp_path / "a.csv"], overwrite=True)
+    with pytest.raises(WriteError, match="must exist"):
+        check_writable(tmp_path / "no" / "a.csv")
+    assert names(tmp_path) == ["a.csv"]
+
+
+def test_a_private_file_is_for_its_owner(tmp_path):
+    io.write_text(tmp_path / "seed.toml", "x", private=True)
+    assert (tmp_path / "seed.toml").stat().st_mode & 0o777 == 0o600

@@ -36,10 +36,8 @@ def test_numbers_in_text():
 
 
 def test_text_that_is_no_number_is_counted_not_shown():
-    assert faults(["1", SECRET, "x"], Kind.CONTINUOUS) == (
-        "column `x` is declared continuous, got: 2 values that are not numbers; "
-        "declare its missing codes, or another kind",
-    )
+    (fault,) = faults(["1", SECRET, "x"], Kind.CONTINUOUS)
+    assert "column `x` is declared continuous, got: 2 values that are not numbers" in fault
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,8 @@ def test_values_that_no_longer_fit_are_not_lost():
     assert out["category"].tolist()[:2] == ["new", "v"]
     assert out["x"].tolist()[:2] == ["a", "b"]
     assert out["flag"].isna().sum() == 1
-    assert "t" not in out and out["added"].tolist() == [1, 2, 3]
+    assert "t" not in out
+    assert out["added"].tolist() == [1, 2, 3]
 
 
 def test_records_are_counted_by_place_not_by_label():

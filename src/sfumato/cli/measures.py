@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
+from sfumato.cli._describe import show
 from sfumato.cli._options import json_option
-from sfumato.cli._screen import emit_json, emit_table
 from sfumato.core import registry
+from sfumato.core.measure import Measure
 
 
 @click.command("measures", help=__doc__)
@@ -14,17 +15,10 @@ from sfumato.core import registry
 @json_option
 def command(name: str | None, *, as_json: bool) -> None:
     """List the measures, or one of them."""
-    chosen = [registry.measure(name)] if name else list(registry.measures().values())
-    if as_json:
-        described = [cls.describe() for cls in chosen]
-        emit_json(described[0] if name else described)
-    elif name:
-        from sfumato.cli._describe import show
+    chosen = [registry.measure(name)] if name else registry.measures().values()
+    headers = ["measure", "aspect", "direction", "kinds of column", "what it says"]
+    show(chosen, one=name is not None, as_json=as_json, headers=headers, row=_row)
 
-        show(chosen[0])
-    else:
-        rows = [
-            [cls.name, cls.aspect, f"{cls.better} is better", ", ".join(sorted(cls.kinds)), cls.summary()]
-            for cls in chosen
-        ]
-        emit_table(["measure", "aspect", "direction", "kinds of column", "what it says"], rows)
+
+def _row(cls: type[Measure]) -> list[str]:
+    return [cls.name, cls.aspect, f"{cls.better} is better", ", ".join(sorted(cls.kinds)), cls.summary()]

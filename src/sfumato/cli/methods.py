@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
+from sfumato.cli._describe import show
 from sfumato.cli._options import json_option
-from sfumato.cli._screen import emit_json, emit_table
 from sfumato.core import registry
+from sfumato.core.method import Method
 
 
 @click.command("methods", help=__doc__)
@@ -14,23 +15,16 @@ from sfumato.core import registry
 @json_option
 def command(name: str | None, *, as_json: bool) -> None:
     """List the methods, or one of them."""
-    chosen = [registry.method(name)] if name else list(registry.methods().values())
-    if as_json:
-        described = [cls.describe() for cls in chosen]
-        emit_json(described[0] if name else described)
-    elif name:
-        from sfumato.cli._describe import show
+    chosen = [registry.method(name)] if name else registry.methods().values()
+    headers = ["method", "family", "kinds of column", "drive", "what it does"]
+    show(chosen, one=name is not None, as_json=as_json, headers=headers, row=_row)
 
-        show(chosen[0])
-    else:
-        rows = [
-            [
-                cls.name,
-                cls.family(),
-                ", ".join(sorted(cls.kinds)),
-                cls.describe()["drive"] or "—",
-                cls.summary(),
-            ]
-            for cls in chosen
-        ]
-        emit_table(["method", "family", "kinds of column", "drive", "what it does"], rows)
+
+def _row(cls: type[Method]) -> list[str]:
+    return [
+        cls.name,
+        cls.family(),
+        ", ".join(sorted(cls.kinds)),
+        cls.describe()["drive"] or "—",
+        cls.summary(),
+    ]

@@ -197,7 +197,7 @@ class _Map:
 
     def __init__(self, axes: Spec, methods: Sequence[Mapping[str, Any]], risk: Any, utility: Any) -> None:
         self.axes, self.methods, self.risk, self.utility = axes, methods, risk, utility
-        legend = {"orient": "bottom", "columns": 3, "title": None, "offset": 14}
+        legend = {"orient": "bottom", "columns": min(len(methods), 4), "title": None, "offset": 14}
         self.color = by_method(methods, legend=legend)
         self.shape = by_method(methods, channel="shape", legend=legend)
         self.dashed = dashed(methods, legend=legend)

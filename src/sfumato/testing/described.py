@@ -1,0 +1,67 @@
+"""What methods and measures alike must say of themselves."""
+
+from __future__ import annotations
+
+import doctest
+import pickle
+import re
+import sys
+
+from sfumato.core.method import Described
+from sfumato.core.references import references
+from sfumato.errors import ParameterError
+from sfumato.testing.strategies import outside
+
+
+def check_describes_itself(cls: type[Described]) -> None:
+    """Name, title, kinds, one-line summary, and literature that exists."""
+    assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", cls.name), "the name must be kebab-case"
+    assert cls.title
+    assert cls.kinds
+    assert cls.summary().endswith("."), "the docstring must begin with a sentence on one line"
+    for key in cls.references:
+        assert key in references(), f"`{key}` must stand in references.bib"
+    for declared in cls.parameters():
+        assert declared.help.endswith("."), f"the help of `{declared.name}` must be a sentence"
+        assert declared.accepts(declared.default), f"the default of `{declared.name}` must be in its domain"
+    described = cls.describe()
+    assert described["name"] == cls.name
+
+
+def check_refuses_values_outside(cls: type[Described]) -> None:
+    """A value outside a parameter's domain is an error that names the parameter and the domain."""
+    for declared in cls.parameters():
+        for value in outside(declared):
+            message = _refusal(cls, declared.name, value)
+            assert f"`{declared.name}`" in message, f"{cls.name} accepts {declared.name}={value!r}"
+            assert declared.domain in message
+
+
+def _refusal(cls: type[Described], name: str, value: object) -> str:
+    try:
+        cls(**{name: value})
+    except ParameterError as error:
+        return error.message
+    return ""
+
+
+def check_round_trips(cls: type[Described]) -> None:
+    """An instance survives a plan, a pickle and a hash."""
+    made = cls()
+    assert cls.from_dict(made.to_dict()) == made
+    assert pickle.loads(pickle.dumps(made)) == made  # noqa: S301  — our own bytes
+    assert hash(made) == hash(cls())
+    for declared in cls.parameters():
+        if declared.tune:
+            for value in declared.grid(5):
+                assert declared.accepts(value), (
+                    f"the range worth searching of `{declared.name}` leaves its domain"
+                )
+
+
+def check_examples_run(cls: type[Described]) -> None:
+    """The examples in the docstring give what they say."""
+    finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner(verbose=False)
+    module = sys.modules[cls.__module__]
+    for test in finder.find(cls, cls.__name__, module=module, globs=dict(vars(module))):
+        assert runner.run(test).failed == 0, f"an example of {cls.name} does not give what it says"

@@ -1,0 +1,141 @@
+"""What every measure must do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sfumato.compare.recipe import reordered
+from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.schema import Kind
+from sfumato.data.table import Table
+from sfumato.errors import SfumatoError
+from sfumato.testing.described import (
+    check_describes_itself,
+    check_examples_run,
+    check_refuses_values_outside,
+    check_round_trips,
+)
+from sfumato.testing.secrecy import assert_silent, noises
+from sfumato.testing.tables import hard_tables, table_of
+
+
+def _evidence(table: Table, *, seed: int = 3) -> Evidence:
+    """A table beside a version of it in which each key column was permuted on its own."""
+    rng = np.random.default_rng(seed)
+    protected = table
+    for name in ("a", "b"):
+        protected = protected.with_values(
+            name, table.frame[name].sample(fraction=1.0, shuffle=True, seed=seed)
+        )
+        seed = int(rng.integers(1 << 30))
+    return replace(Release.unchanged(table), tables=Release.of(protected).tables).against(
+        table, scenario=Scenario(columns=("a", "b"))
+    )
+
+
+def _score(measure: Measure, evidence: Evidence) -> Score:
+    return measure.score(evidence, Run(seed=5))
+
+
+def check_declares_direction(cls: type[Measure]) -> None:
+    """Aspect, direction and bounds are declared."""
+    assert cls.aspect in {"risk", "utility"}
+    assert cls.better in {"low", "high"}
+    assert cls.bounds[0] < cls.bounds[1]
+
+
+def check_within_bounds(cls: type[Measure]) -> None:
+    """A score lies within the declared bounds, and a number that is none says so."""
+    for kind in Kind:
+        for _, table in [("usual", table_of(kind)), *hard_tables(kind)]:
+            try:
+                score = _score(cls(), _evidence(table))
+            except SfumatoError:
+                continue
+            if score.status in {Status.OK, Status.APPROXIMATE}:
+                assert cls.bounds[0] <= score.value <= cls.bounds[1]
+            else:
+                assert np.isnan(score.value)
+                assert score.reason
+
+
+def check_identity_is_extreme(cls: type[Measure]) -> None:
+    """The original itself is the riskiest and the most useful release."""
+    for kind in sorted(cls.kinds):
+        table = table_of(kind)
+        same = _score(cls(), Release.unchanged(table).against(table, scenario=Scenario(columns=("a", "b"))))
+        permuted = _score(cls(), _evidence(table))
+        worse = permuted if cls.aspect == "utility" else same
+        better = same if cls.aspect == "utility" else permuted
+        if Status.REFUSED not in {same.status, permuted.status}:
+            assert not cls().is_better(worse.value, better.value)
+
+
+def check_record_order_is_irrelevant(cls: type[Measure]) -> None:
+    """The order of the released records does not change a score: file order is not evidence."""
+    for kind in sorted(cls.kinds):
+        evidence = _evidence(table_of(kind, missing=0.1))
+        assert evidence.protected is not None
+        release = Release.of(evidence.protected, source_rows=evidence.source_rows)
+        shuffled = reordered(release, np.random.default_rng(8).permutation(len(evidence.protected)))
+        there = replace(evidence, protected=shuffled.table, source_rows=shuffled.source_rows)
+        np.testing.assert_allclose(_score(cls(), evidence).value, _score(cls(), there).value, rtol=1e-12)
+
+
+def check_scores_repeat(cls: type[Measure]) -> None:
+    """The same evidence and seed give the same score; so does another order of the columns."""
+    for kind in sorted(cls.kinds):
+        evidence = _evidence(table_of(kind))
+        assert evidence.protected is not None
+        turned = replace(
+            evidence,
+            original=evidence.original.select(reversed(evidence.original.names)),
+            protected=evidence.protected.select(reversed(evidence.protected.names)),
+        )
+        value = _score(cls(), evidence).value
+        np.testing.assert_array_equal(_score(cls(), evidence).value, value)
+        np.testing.assert_allclose(_score(cls(), turned).value, value, rtol=1e-12)
+
+
+def check_refuses_with_a_reason(cls: type[Measure]) -> None:
+    """Where it does not apply it says why, and gives no number."""
+    table = table_of(min(cls.kinds))
+    if cls.needs_release:
+        alone = _score(cls(), Evidence(original=table))
+        assert alone.status is Status.REFUSED
+        assert alone.reason
+    for kind in set(Kind) - cls.kinds:
+        nothing = table_of(kind).select(["a", "b"])
+        score = _score(cls(), _evidence(nothing))
+        assert score.status is Status.REFUSED
+        assert score.reason
+
+
+def check_measure_says_no_cell(cls: type[Measure]) -> None:
+    """No cell value in a message, a reason, a log or a traceback."""
+    for kind in sorted(cls.kinds):
+        for text in noises(lambda table: _score(cls(), _evidence(table)), kind):
+            assert_silent(text, cls.name)
+
+
+#: What every measure must do.
+MEASURE_CHECKS: tuple[Callable[[Any], None], ...] = (
+    check_describes_itself,
+    check_refuses_values_outside,
+    check_round_trips,
+    check_examples_run,
+    check_declares_direction,
+    check_within_bounds,
+    check_identity_is_extreme,
+    check_record_order_is_irrelevant,
+    check_scores_repeat,
+    check_refuses_with_a_reason,
+    check_measure_says_no_cell,
+)
