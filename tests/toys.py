@@ -14,6 +14,10 @@ from sfumato.core.release import Release
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 
+#: Numbers and words that stand nowhere else: found in a message, they are a leak.
+SECRET_NUMBER = 918273645.5
+SECRET_WORD = "Zanzibarquux"
+
 CONTINUOUS = frozenset({Kind.CONTINUOUS})
 ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
 
@@ -214,7 +218,9 @@ class Shift(Method):
         other = run.resource(self.source)
         protected = table
         for name in table.chosen:
-            protected = protected.with_values(name, pl.Series(table.numbers(name) + other.numbers(name).mean()))
+            protected = protected.with_values(
+                name, pl.Series(table.numbers(name) + other.numbers(name).mean())
+            )
         return Release.of(protected, source_rows=np.arange(len(table)))
 
 

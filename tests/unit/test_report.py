@@ -261,10 +261,12 @@ def test_one_method_alone_is_said_to_be_alone(table):
 
 
 def test_estimates_are_marked(table):
-    given = study(table, swapping(table, approximate=True), noise(table))
+    estimate = Spread(0.0123, 0.0004, 5, approximate=True)
+    given = study(table, swapping(table, ranked=estimate), noise(table), unreachable())
     page = Page(render(given, public=True))
-    assert "The numbers of Rank swapping are estimates from samples (≈), not exact." in page.words
-    assert "≈ 0.0501" in page.words
+    assert f"{given.ranked_by.title} is estimated from samples (≈), not exact." in page.words
+    assert "≈ 0.0123" in page.words
+    assert "≈ 0.0501" not in page.words
 
 
 def test_the_nearest_possible_is_said_to_be_that(table):

@@ -96,7 +96,9 @@ def test_seeds_come_from_the_system():
     assert max(seeds) > 2**100
 
 
-@pytest.mark.parametrize("seed", [-1, 2**SEED_BITS, 1.5, 1.0, "1", None, True, float("nan"), b"1", [1], np.float64(3)])
+@pytest.mark.parametrize(
+    "seed", [-1, 2**SEED_BITS, 1.5, 1.0, "1", None, True, float("nan"), b"1", [1], np.float64(3)]
+)
 def test_what_is_no_seed(seed):
     with pytest.raises(ParameterError) as caught:
         Run(seed=seed)
@@ -175,7 +177,12 @@ def test_tracking_is_lazy_and_stops_between_items():
 def test_cancelling():
     run = Run(seed=1, stopped=lambda: True)
     heard = []
-    for stop in (run.check, lambda: run.tell("x", 0, 1), lambda: run.ticker("x")(0, 1), lambda: next(run.track("x", "a", 1))):
+    for stop in (
+        run.check,
+        lambda: run.tell("x", 0, 1),
+        lambda: run.ticker("x")(0, 1),
+        lambda: next(run.track("x", "a", 1)),
+    ):
         with pytest.raises(Cancelled) as caught:
             stop()
         assert caught.value.exit_code == 130

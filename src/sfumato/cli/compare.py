@@ -108,6 +108,8 @@ def _show(study: Study, *, as_json: bool, quiet: bool) -> None:
     )
     rows = [_row(outcome) for outcome in study.outcomes]
     emit_table(["rank", "method", "parameter", held.name, ranked.name, "remark"], rows, right=[0])
+    if any(spread and spread.approximate for o in study.outcomes for spread in (o.held, o.ranked)):
+        say("≈ estimated from samples, so not exact", quiet=quiet)
     for outcome in study.unreached:
         say(f"{outcome.step.method.name}: {outcome.level.sentence(study.target)}", quiet=quiet)
 
@@ -120,8 +122,6 @@ def _row(outcome: Outcome) -> list[str]:
         remarks.append(str(outcome.level.reached))
     if outcome.tied_with_next:
         remarks.append("no better than the next, within chance")
-    if outcome.approximate:
-        remarks.append("approximate")
     return [
         "—" if outcome.rank is None else str(outcome.rank),
         outcome.step.method.name,
@@ -136,4 +136,5 @@ def _spread(spread: Spread | None) -> str:
     if spread is None:
         return "—"
     low, high = spread.interval
-    return f"{spread.mean:.4f}" + (f" ± {(high - low) / 2:.4f}" if high > low else "")
+    about = "≈ " if spread.approximate else ""
+    return f"{about}{spread.mean:.4f}" + (f" ± {(high - low) / 2:.4f}" if high > low else "")

@@ -26,17 +26,21 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Spread:
-    """The mean of repeated runs with its doubt; one run of a method without chance has none."""
+    """The mean of repeated runs with its doubt; one run without any chance has none.
+
+    ``approximate`` says that the measure itself was estimated in at least one of the runs.
+    """
 
     mean: float
     deviation: float
     runs: int
+    approximate: bool = False
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Spread:
+    def of(cls, values: Sequence[float], *, approximate: bool = False) -> Spread:
         """Summarise the values of repeated runs."""
         deviation = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-        return cls(float(np.mean(values)), deviation, len(values))
+        return cls(float(np.mean(values)), deviation, len(values), approximate)
 
     @property
     def error(self) -> float:
@@ -71,6 +75,7 @@ class Spread:
             "deviation": self.deviation,
             "interval": list(self.interval),
             "runs": self.runs,
+            "approximate": self.approximate,
         }
 
 
@@ -83,7 +88,6 @@ class Outcome:
     ranked: Spread | None = None  # the measure the ranking is by
     rank: int | None = None
     tied_with_next: bool = False
-    approximate: bool = False
     example: Release | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -103,7 +107,6 @@ class Outcome:
             "held": self.held.to_dict() if self.held else None,
             "ranked": self.ranked.to_dict() if self.ranked else None,
             "tied_with_next": self.tied_with_next,
-            "approximate": self.approximate,
             "tried": [[value, score] for value, score in self.level.tried.items()],
         }
 
@@ -222,22 +225,29 @@ def _scored(
     if level.reached is Reached.UNREACHABLE:
         return Outcome(level)
     quiet = replace(run, report=lambda _event: None)
-    turns = range(repeats, 2 * repeats) if level.step.method.stochastic else range(1)
     trials: list[Trial] = []
-    for turn in turns:
-        run.tell("scoring", len(trials), len(turns), level.step.method.title)
+    for turn in range(repeats, 2 * repeats):
+        run.tell("scoring", len(trials), repeats, level.step.method.title)
         trials.append(
             attempt(Recipe((level.step,)), table, [held, ranked_by], quiet, replicate=turn, **options)
         )
-    spreads = [Spread.of([usable(m, trial.scores[m.name]) for trial in trials]) for m in (held, ranked_by)]
-    statuses = {score.status for trial in trials for score in trial.scores.values()}
+        if not level.step.method.stochastic and not _estimated(trials, held, ranked_by):
+            break  # no chance in the method nor in the measures: every run gives the same
     return Outcome(
         level,
-        held=spreads[0],
-        ranked=spreads[1],
-        approximate=Status.APPROXIMATE in statuses,
+        held=_spread(trials, held),
+        ranked=_spread(trials, ranked_by),
         example=trials[0].release,
     )
+
+
+def _spread(trials: Sequence[Trial], measure: Measure) -> Spread:
+    values = [usable(measure, trial.scores[measure.name]) for trial in trials]
+    return Spread.of(values, approximate=_estimated(trials, measure))
+
+
+def _estimated(trials: Sequence[Trial], *measures: Measure) -> bool:
+    return any(trial.scores[m.name].status is Status.APPROXIMATE for trial in trials for m in measures)
 
 
 def _in_order(outcomes: Sequence[Outcome], measure: Measure) -> tuple[Outcome, ...]:
@@ -246,7 +256,9 @@ def _in_order(outcomes: Sequence[Outcome], measure: Measure) -> tuple[Outcome, .
     reached = sorted((o for o in outcomes if o.ranked), key=lambda o: sign * o.ranked.mean)  # type: ignore[union-attr]
     placed = [
         replace(outcome, rank=place, tied_with_next=_tied(outcome, following))
-        for place, (outcome, following) in enumerate(zip(reached, [*reached[1:], None], strict=False), start=1)
+        for place, (outcome, following) in enumerate(
+            zip(reached, [*reached[1:], None], strict=False), start=1
+        )
     ]
     return (*placed, *(outcome for outcome in outcomes if not outcome.ranked))
 

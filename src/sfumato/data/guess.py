@@ -272,12 +272,12 @@ def _codes_beside(facts: Facts, read: Callable[[pl.Series], pl.Series]) -> tuple
 
 
 def _missing_words(facts: Facts) -> tuple[str, ...]:
-    found = [word for word in words.MISSING_WORDS if (facts.present == word).any()]
+    known = [*words.MISSING_WORDS, *words.SHORT_MISSING_WORDS]
+    met = set(facts.present.filter(facts.present.is_in(known)).unique())
     # NA may be Namibia among countries of two letters, and − a grade among other signs.
     longest = int(facts.sample.str.len_chars().max() or 0)  # type: ignore[arg-type]
-    if longest > 3:  # noqa: PLR2004
-        found += [word for word in words.SHORT_MISSING_WORDS if (facts.present == word).any()]
-    return tuple(found)
+    allowed = known if longest > 3 else words.MISSING_WORDS  # noqa: PLR2004
+    return tuple(word for word in allowed if word in met)
 
 
 def _missing_numbers(facts: Facts) -> tuple[tuple[int, ...], str]:

@@ -22,8 +22,8 @@ Flags = npt.NDArray[np.bool_]
 #: The types of text. A tuple: a set would miss an Enum, whose hash is that of its own list of values.
 TEXTUAL = (pl.String, pl.Categorical, pl.Enum)
 
-#: Whole numbers above this are not exact in double precision.
-_LARGEST_EXACT = 2**53
+#: From here on a whole number in double precision may stand for its neighbour.
+_FIRST_INEXACT = 2**53
 
 
 @dataclass(frozen=True)
@@ -199,9 +199,9 @@ def _require_usable(series: pl.Series, numbers: Floats, name: str) -> None:
     if np.isinf(numbers).any():
         count = int(np.isinf(numbers).sum())
         raise DataError(f"column `{name}` must hold finite numbers, got: {count} infinite values")
-    if series.dtype.is_integer() and np.nanmax(np.abs(numbers), initial=0) > _LARGEST_EXACT:
+    if series.dtype.is_integer() and np.nanmax(np.abs(numbers), initial=0) >= _FIRST_INEXACT:
         raise DataError(
-            f"column `{name}` must hold whole numbers up to 2^53 to be treated as numbers, got: larger ones",
+            f"column `{name}` must hold whole numbers below 2^53 to be treated as numbers, got: larger ones",
             hint=f"an account number is an identifier or nominal: declare `{name}` so",
         )
 

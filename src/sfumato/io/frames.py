@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-import narwhals as nw
 import polars as pl
 
 from sfumato.data.generalised import Nodes, is_interval, to_text
@@ -91,6 +90,8 @@ def back(frame: pl.DataFrame, native: Native, *, nodes: Mapping[str, Nodes] | No
 
 
 def _package_of(data: object) -> Package:
+    import narwhals as nw
+
     if isinstance(data, pl.DataFrame):
         return "polars"
     if isinstance(data, pl.LazyFrame):

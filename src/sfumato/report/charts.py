@@ -74,7 +74,7 @@ def ranking(twin: Mapping[str, Any]) -> Spec:
         "field": "label", "type": "nominal", "sort": [row["label"] for row in rows], "title": None,
         "axis": {"labelColor": INK, "labelFontSize": 12, "labelLimit": 240, "domain": False, "ticks": False},
     }  # fmt: skip
-    color = by_method(placed)
+    color, shape = by_method(placed), by_method(placed, channel="shape")
     listed = ", ".join(f"{row['label']} {row['said']}" for row in rows)
     interval = {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}, "color": color}
     tooltip = [tip("label", "Method"), tip("said", measure["title"])]
@@ -86,10 +86,7 @@ def ranking(twin: Mapping[str, Any]) -> Spec:
             {"mark": {"type": "rule", "strokeWidth": 2.5, "opacity": 0.55}, "encoding": interval},
             {
                 "mark": {"type": "point", "filled": True, "size": 130, "opacity": 1},
-                "encoding": {
-                    "y": y, "x": x, "color": color, "tooltip": tooltip,
-                    "shape": by_method(placed, channel="shape"),
-                },
+                "encoding": {"y": y, "x": x, "color": color, "shape": shape, "tooltip": tooltip},
             },
         ],
     )  # fmt: skip

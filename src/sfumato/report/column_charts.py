@@ -154,21 +154,8 @@ def quantiles(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -
 def bars(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
     """A grey bar per value for the original, a mark per release."""
     categories = entry["categories"]
-    named = _named(outcomes, entry["shares"])
-    gap = min(8.0, 48 / len(named))
-    band = max(18.0, gap * len(named))
-    middle = 0.45 * band  # offsets count from the top of a bar, which is nine tenths of its band
-    rows = [
-        {
-            **series,
-            "value": value,
-            "share": share,
-            "said": f"{share:.1%}",
-            "offset": middle + gap * (i - len(named) / 2),
-        }
-        for i, series in enumerate(named)  # the original is the first: the releases stand around the middle
-        for value, share in zip(categories, entry["shares"][series["key"]], strict=True)
-    ]
+    gap = min(8.0, 48 / len(entry["shares"]))
+    band = max(18.0, gap * len(entry["shares"]))
     y = {
         "field": "value", "type": "nominal", "sort": categories, "title": None,
         "scale": {"paddingInner": 0.1, "paddingOuter": 0.05},
@@ -183,7 +170,7 @@ def bars(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spe
         f"Shares of the values of {_title(entry)} in the original and in the releases.",
         height=len(categories) * band,
         params=[{"name": "shown", "value": None}],
-        data=inline(rows),
+        data=inline(_bar_rows(entry, outcomes, gap=gap, band=band)),
         layer=[
             {
                 "transform": _picked(original=True),
@@ -197,6 +184,24 @@ def bars(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spe
             },
         ],
     )
+
+
+def _bar_rows(
+    entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]], *, gap: float, band: float
+) -> list[Row]:
+    named = _named(outcomes, entry["shares"])
+    middle = 0.45 * band  # offsets count from the top of a bar, which is nine tenths of its band
+    return [
+        {
+            **series,
+            "value": value,
+            "share": share,
+            "said": f"{share:.1%}",
+            "offset": middle + gap * (i - len(named) / 2),
+        }
+        for i, series in enumerate(named)  # the original is the first: the releases stand around the middle
+        for value, share in zip(entry["categories"], entry["shares"][series["key"]], strict=True)
+    ]
 
 
 # Correlations ------------------------------------------------------------------------------------------

@@ -133,7 +133,6 @@ def _outcome(study: Study, place: int, labels: Sequence[str], *, key: str, publi
         "held": _spread(outcome.held),
         "ranked": _spread(outcome.ranked),
         "tied_with_next": outcome.tied_with_next,
-        "approximate": outcome.approximate,
         "remark": remark(outcome, following, level=study.target.value),
     }
     if public:
@@ -157,6 +156,7 @@ def _spread(spread: Spread | None) -> dict[str, Any] | None:
         "deviation": _number(spread.deviation),
         "interval": [_number(low), _number(high)],
         "runs": spread.runs,
+        "approximate": spread.approximate,
     }
 
 

@@ -82,11 +82,14 @@ def verdict(study: Study, labels: Mapping[int, str], *, public: bool) -> list[st
             f"None of the methods compared can be brought to {target.measure.title} {target.value:g}."
         )
     said += [_left_behind(label, o, study, public=public) for label, o in named if o.rank is None]
-    estimated = [label for label, outcome in named if outcome.approximate]
-    if estimated:
-        whose = "All numbers" if len(estimated) == len(placed) else f"The numbers of {_listed(estimated)}"
-        said.append(f"{whose} are estimates from samples (≈), not exact.")
-    return said
+    return said + [
+        f"{measure.title} is estimated from samples (≈), not exact."
+        for measure, spreads in (
+            (target.measure, [outcome.held for outcome in study.outcomes]),
+            (ranked_by, [outcome.ranked for outcome in study.outcomes]),
+        )
+        if any(spread and spread.approximate for spread in spreads)
+    ]
 
 
 def _lead(winner: Outcome, others: Sequence[tuple[str, Outcome]], measure: Measure, *, alone: bool) -> str:
@@ -125,7 +128,3 @@ def _left_behind(label: str, outcome: Outcome, study: Study, *, public: bool) ->
         return f"{label} is not ranked: {outcome.level.sentence(study.target)}."
     level, nearest = f"{study.target.value:g}", figure(outcome.level.score)
     return f"{label} is not ranked: {level} is unreachable for it, the nearest it comes is {nearest}."
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

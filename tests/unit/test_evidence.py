@@ -1,0 +1,135 @@
+"""Evidence and scenarios: what the intruder knows of what was released."""
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato.core.release import Release
+from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Table
+from sfumato.errors import ParameterError, PlanError, UnknownNameError
+
+
+def table(**columns):
+    """One record; each column is given as its kind and role."""
+    return Table(
+        pl.DataFrame({name: [1.0] for name in columns}),
+        Schema(tuple(Column(name, kind, role) for name, (kind, role) in columns.items())),
+    )
+
+
+NUMBER = Kind.CONTINUOUS
+ORIGINAL = table(
+    name=(Kind.NOMINAL, Role.IDENTIFIER),
+    zip=(Kind.NOMINAL, Role.KEY),
+    age=(NUMBER, Role.KEY),
+    ill=(Kind.NOMINAL, Role.SENSITIVE),
+    pay=(NUMBER, None),
+    w=(NUMBER, Role.WEIGHT),
+    house=(Kind.NOMINAL, Role.HOUSEHOLD),
+    person=(Kind.NOMINAL, Role.UNIT),
+)
+NO_KEYS = table(b=(NUMBER, Role.OTHER), a=(NUMBER, None), w=(NUMBER, Role.WEIGHT), name=(Kind.NOMINAL, Role.IDENTIFIER))
+
+
+def test_an_intruder_knows_the_keys():
+    assert Evidence(original=ORIGINAL).known_columns == ("age", "zip")
+
+
+def test_without_keys_they_know_all_that_is_said_of_people():
+    """The conservative reading: not an identifier, a weight or a household number, but all the rest."""
+    assert Evidence(original=NO_KEYS).known_columns == ("a", "b")
+    assert Evidence(original=ORIGINAL).shared_columns == ("age", "ill", "pay", "zip")
+
+
+def test_a_scenario_says_what_they_know():
+    scenario = Scenario(columns=("pay", "age"))
+    assert Evidence(original=ORIGINAL, scenario=scenario).known_columns == ("age", "pay")
+    with pytest.raises(UnknownNameError) as caught:
+        _ = Evidence(original=ORIGINAL, scenario=Scenario(columns=("aeg",))).known_columns
+    assert "`age`" in caught.value.hint
+
+
+def test_what_was_not_released_cannot_be_used():
+    kept = ORIGINAL.select(["pay", "age", "ill"])
+    evidence = Release.of(kept).against(ORIGINAL, scenario=Scenario(columns=("zip", "age")))
+    assert evidence.known_columns == ("age",)
+    assert evidence.shared_columns == ("age", "ill", "pay")
+    nothing = Release.of(ORIGINAL.select(["pay"])).against(ORIGINAL)
+    assert nothing.known_columns == ()  # and not "everything, since no key is left"
+
+
+def test_kinds_must_agree_in_both_tables():
+    changed = ORIGINAL.with_values("age", pl.Series(["old"]), column=Column("age", Kind.ORDINAL, Role.KEY))
+    evidence = Release.of(changed).against(ORIGINAL)
+    assert evidence.of_kinds(("age", "pay"), frozenset({NUMBER})) == ("pay",)
+    assert Evidence(original=ORIGINAL).of_kinds(("age", "pay"), frozenset({NUMBER})) == ("age", "pay")
+
+
+def test_the_table_the_intruder_holds():
+    other = ORIGINAL.select(["age"])
+    assert Evidence(original=ORIGINAL).known_table is ORIGINAL
+    held = Evidence(original=ORIGINAL, scenario=Scenario(external="register"), resources={"register": other})
+    assert held.known_table is other
+    with pytest.raises(UnknownNameError, match="there is no resource `register`"):
+        _ = Evidence(original=ORIGINAL, scenario=Scenario(external="register")).known_table
+
+
+# ------------------------------------------------------------------------------------------------ scenario
+
+
+SCENARIOS = st.builds(
+    Scenario,
+    name=st.text(max_size=5),
+    columns=st.lists(st.text(max_size=3), max_size=3).map(tuple),
+    records=st.floats(0, 1, exclude_min=True),
+    membership=st.booleans(),
+    external=st.text(max_size=4),
+)
+
+
+@given(SCENARIOS)
+def test_a_scenario_says_itself(scenario):
+    assert Scenario.from_dict(scenario.to_dict()) == scenario
+
+
+def test_says_only_what_is_not_default():
+    assert Scenario().to_dict() == {"name": "default"}
+    assert Scenario(name="x", columns=("a",)).to_dict() == {"name": "x", "columns": ["a"]}
+
+
+def test_a_list_of_columns_is_as_good_as_a_tuple():
+    assert Scenario(columns=["a"]) == Scenario(columns=("a",))
+    assert hash(Scenario(columns=["a"]))
+
+
+@pytest.mark.parametrize("records", [0, -0.1, 1.1, float("nan"), float("inf")])
+def test_a_share_of_the_records(records):
+    with pytest.raises(ParameterError) as caught:
+        Scenario(name="x", records=records)
+    assert caught.value.message == (
+        f"`records` of scenario `x` must be a share above 0 and at most 1, got: `{records}`"
+    )
+
+
+def test_all_faults_come_together_and_name_the_scenario():
+    with pytest.raises(PlanError) as caught:
+        Scenario.from_dict({"name": "nosy", "colums": ["a"], "records": "half", "membership": "yes", "external": 3})
+    assert caught.value.faults == (
+        "scenario `nosy`: there is no setting `colums` (did you mean `columns`?)",
+        "scenario `nosy`: `records` must be a number, got: str",
+        "scenario `nosy`: `membership` must be true or false, got: str",
+        "scenario `nosy`: `external` must be a text, got: int",
+    )
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["x", 5, None, ["a"], {"columns": "age"}, {"columns": [1]}, {"columns": 3}, {"records": True}, {"records": []}, {"name": 3}, {"name": ["x"]}],
+)
+def test_wrong_types_are_faults_and_no_crash(said):
+    """A text for a list would be taken letter by letter: an intruder who knows `a`, `g`, `e`."""
+    with pytest.raises(PlanError):
+        Scenario.from_dict(said)
