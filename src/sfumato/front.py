@@ -205,4 +205,4 @@ def _scenario(scenario: Scenario | None, columns: Sequence[str]) -> Scenario:
     """An intruder who is not described knows the columns that are protected."""
     if scenario is not None:
         return scenario
-    return Scenario(columns=tuple(name for name in columns if not name.startswith("@")))
+    return Scenario(columns=tuple(columns))

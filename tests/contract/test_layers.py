@@ -75,10 +75,8 @@ def test_no_room_without_a_name():
             {"numba", "sklearn", "ot"},
         ),
         (
-            "import sys; sys.argv = ['sfumato', '--help']\n"
-            "import contextlib, io\n"
-            "from sfumato.cli import main\n"
-            "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()): main()",
+            "import contextlib, io; from sfumato.cli import main\n"
+            "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()): main(['--help'])",
             {"numba", "sklearn", "polars", "scipy", "ot", "rich"},
         ),
     ],
@@ -93,3 +91,10 @@ def test_light_imports(code, heavy):
 def test_every_public_name_is_there():
     for name in sfumato.__all__:
         assert getattr(sfumato, name) is not None
+
+
+def test_the_verbs_are_verbs_even_after_a_room_of_the_same_name_was_loaded():
+    code = "import sfumato, sfumato.compare.level; print(all(callable(getattr(sfumato, v)) for v in %r))"
+    verbs = ("read", "protect", "assess", "compare")
+    done = subprocess.run([sys.executable, "-c", code % (verbs,)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"

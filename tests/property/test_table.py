@@ -40,7 +40,9 @@ PAIRS = st.one_of(
         )
     )
 )
-CODES = st.lists(st.one_of(st.integers(-3, 3), st.floats(-3, 3), st.sampled_from([".", "-2", "1.0", "x"])), max_size=3)
+CODES = st.lists(
+    st.one_of(st.integers(-3, 3), st.floats(-3, 3), st.sampled_from([".", "-2", "1.0", "x"])), max_size=3
+)
 
 
 def table_of(series, kind=Kind.NOMINAL, **facts):
@@ -92,8 +94,10 @@ def test_codes_are_what_sorting_in_python_gives(series):
         assert (code == -1) == missing == (cell is None or cell == ("nan",))
         assert missing or codes.categories[int(code)] == cell
     again = codes.decode(codes.codes)
-    assert again.fill_nan(None).to_list() == series.fill_nan(None).to_list() if series.dtype.is_float() else (
-        again.to_list() == series.to_list()
+    assert (
+        again.fill_nan(None).to_list() == series.fill_nan(None).to_list()
+        if series.dtype.is_float()
+        else (again.to_list() == series.to_list())
     )
 
 

@@ -31,7 +31,9 @@ ORIGINAL = table(
     house=(Kind.NOMINAL, Role.HOUSEHOLD),
     person=(Kind.NOMINAL, Role.UNIT),
 )
-NO_KEYS = table(b=(NUMBER, Role.OTHER), a=(NUMBER, None), w=(NUMBER, Role.WEIGHT), name=(Kind.NOMINAL, Role.IDENTIFIER))
+NO_KEYS = table(
+    b=(NUMBER, Role.OTHER), a=(NUMBER, None), w=(NUMBER, Role.WEIGHT), name=(Kind.NOMINAL, Role.IDENTIFIER)
+)
 
 
 def test_an_intruder_knows_the_keys():
@@ -116,7 +118,9 @@ def test_a_share_of_the_records(records):
 
 def test_all_faults_come_together_and_name_the_scenario():
     with pytest.raises(PlanError) as caught:
-        Scenario.from_dict({"name": "nosy", "colums": ["a"], "records": "half", "membership": "yes", "external": 3})
+        Scenario.from_dict(
+            {"name": "nosy", "colums": ["a"], "records": "half", "membership": "yes", "external": 3}
+        )
     assert caught.value.faults == (
         "scenario `nosy`: there is no setting `colums` (did you mean `columns`?)",
         "scenario `nosy`: `records` must be a number, got: str",
@@ -127,7 +131,19 @@ def test_all_faults_come_together_and_name_the_scenario():
 
 @pytest.mark.parametrize(
     "said",
-    ["x", 5, None, ["a"], {"columns": "age"}, {"columns": [1]}, {"columns": 3}, {"records": True}, {"records": []}, {"name": 3}, {"name": ["x"]}],
+    [
+        "x",
+        5,
+        None,
+        ["a"],
+        {"columns": "age"},
+        {"columns": [1]},
+        {"columns": 3},
+        {"records": True},
+        {"records": []},
+        {"name": 3},
+        {"name": ["x"]},
+    ],
 )
 def test_wrong_types_are_faults_and_no_crash(said):
     """A text for a list would be taken letter by letter: an intruder who knows `a`, `g`, `e`."""

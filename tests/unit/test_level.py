@@ -117,11 +117,37 @@ def test_a_logarithmic_axis(level):
 
 def test_a_whole_number_is_the_nearest_there_is():
     assert search(_WholeShift(), 42).value == 21
-    odd = search(_WholeShift(), 41)  # 2·20 and 2·21 are equally near: the smaller, and it says so
+    odd = search(_WholeShift(), 41)  # 2·20 and 2·21 are equally near: the safer, and it says so
     assert odd.reached is Reached.NEAREST
-    assert odd.value == 20
+    assert odd.value == 21
     assert isinstance(odd.value, int)
     assert "nearest" in odd.sentence(Target(_Moved(), 41))
+
+
+def test_a_risk_is_never_rounded_to_the_unsafe_side():
+    """40.5 lies nearer to 40 than to 42, but 40 would be less safe than asked."""
+    assert search(_WholeShift(), 40.5).value == 21
+
+
+def test_a_utility_takes_the_nearest_side():
+    found = reach(Step(_WholeShift()), TABLE, Target(_Lost(), 40.9, 0.001), Run(seed=1))
+    assert found.value == 20
+
+
+class _Saturating(_Shift):
+    """Rises to 30 and stays there: 31 and 99 protect alike, but 99 would change the data more elsewhere."""
+
+    name = "toy-saturating"
+
+    def shift(self, rng):
+        return min(self.by, 30.0)
+
+
+@pytest.mark.parametrize("level", [30.0, 30.2])
+def test_where_the_measure_has_levelled_off_the_first_value_is_taken(level):
+    found = search(_Saturating(), level)
+    assert found.reached is Reached.WITHIN
+    assert 29 < found.value < 31
 
 
 def test_a_level_that_cannot_be_reached_says_what_is_best():
@@ -129,7 +155,12 @@ def test_a_level_that_cannot_be_reached_says_what_is_best():
     found = reach(Step(_Shift()), TABLE, target, Run(seed=1))
     assert found.reached is Reached.UNREACHABLE
     assert found.value == 100
-    assert found.sentence(target) == "150 is unreachable: the best is by = 100 gives toy-moved 100"
+    assert found.sentence(target) == "150 is unreachable: the nearest is by = 100 gives toy-moved 100"
+    low = Target(_Moved(), -5.0)
+    never = reach(Step(_Shift()), TABLE, low, Run(seed=1))
+    assert never.sentence(low).startswith(
+        "-5 is unreachable (it is always better than that): the nearest is by = 0"
+    )
 
 
 def test_a_hump_is_found_between_ends_that_give_nothing():
@@ -142,7 +173,7 @@ def test_a_jump_over_the_level_is_the_nearest_side():
     found = search(_Staircase(), 50.0)
     assert found.reached is Reached.NEAREST
     assert found.score == 80
-    assert len(found.tried) < 60
+    assert len(found.tried) < 30
 
 
 def test_noise_is_averaged_and_common_to_all_points():
@@ -172,7 +203,7 @@ def test_a_target_outside_the_bounds_of_its_measure_is_refused():
 
 
 def test_zero_is_a_level():
-    assert search(_Shift(), 0.0).value == 0
+    assert 0 <= search(_Shift(), 0.0).value <= 0.01
 
 
 def test_a_refused_measure_is_an_error_not_a_number():

@@ -14,13 +14,13 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toys import SECRET_NUMBER, SECRET_WORD, Draw, Mean, Rounding, Sampling, Shift
 
 from sfumato.compare.recipe import Recipe, Step
 from sfumato.core.params import Param, Parameters, PerColumn, Resource, listed, param
 from sfumato.errors import ParameterError, PlanError, SfumatoError, UnknownNameError
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.swapping import RankSwapping
+from toys import SECRET_NUMBER, SECRET_WORD, Draw, Mean, Rounding, Sampling, Shift
 
 
 class Full(Parameters):

@@ -150,6 +150,8 @@ def test_a_weaker_intruder_holds_fewer_records_and_columns():
     y = x + 0.1 * rng.normal(size=x.shape)
     half = RankLinkage().score(evidence(x, y, scenario=Scenario(records=0.5)), Run(seed=1))
     assert half.details["records"] == 100
+    assert len(half.by_record) == 200  # it follows the records of the original; NaN where not held
+    assert np.isnan(half.by_record).sum() == 100
     one = RankLinkage().score(evidence(x, y, scenario=Scenario(columns=("c1",))), Run(seed=1))
     expected = RankLinkage().score(evidence(x[:, 1:], y[:, 1:]), Run(seed=1))
     assert one.details["columns"] == 1

@@ -6,7 +6,6 @@ import traceback
 
 import polars as pl
 import pytest
-from toys import SECRET_NUMBER, SECRET_WORD
 
 from sfumato.data.checks import Violation, violations
 from sfumato.data.generalised import Nodes
@@ -14,6 +13,7 @@ from sfumato.data.rules import Rule
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import PlanError
+from toys import SECRET_NUMBER, SECRET_WORD
 
 FRAME = pl.DataFrame(
     {
@@ -49,7 +49,22 @@ def test_violations(text, broken, columns):
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "total >", "total = 1 b = 2", "total = 1, b = 2", "total = 1; b = 2", "*", "1 = 0", "TRUE", None, 5, ["total = 1"], "SELECT 1"]
+    "text",
+    [
+        "",
+        " ",
+        "total >",
+        "total = 1 b = 2",
+        "total = 1, b = 2",
+        "total = 1; b = 2",
+        "*",
+        "1 = 0",
+        "TRUE",
+        None,
+        5,
+        ["total = 1"],
+        "SELECT 1",
+    ],
 )
 def test_what_is_no_rule_is_refused_when_it_is_made(text):
     """Neither the second half of a rule nor a rule about nothing may be passed over in silence."""
@@ -67,7 +82,8 @@ def test_a_rule_is_about_one_record():
 
 
 @pytest.mark.parametrize(
-    "text", ["total < 'x'", "CAST(sex AS INT) < 3", "nowhere > 1", "sex + 1 > 2", "CAST(sex AS DATE) > '2020-01-01'"]
+    "text",
+    ["total < 'x'", "CAST(sex AS INT) < 3", "nowhere > 1", "sex + 1 > 2", "CAST(sex AS DATE) > '2020-01-01'"],
 )
 def test_a_rule_that_does_not_fit_quotes_no_cell(text):
     frame = FRAME.with_columns(sex=pl.lit(SECRET_WORD))
@@ -141,9 +157,13 @@ def test_generalised_values_break_no_promise():
 
 def test_generalised_words_break_no_rule():
     nodes = Nodes.of({"{a|b}": ("a", "b")}, leaves=("a", "b"))
-    made = table({"x": ["{a|b}", "*"]}, Column("x", Kind.NOMINAL), rules=["x IN ('a', 'b')"], nodes={"x": nodes})
+    made = table(
+        {"x": ["{a|b}", "*"]}, Column("x", Kind.NOMINAL), rules=["x IN ('a', 'b')"], nodes={"x": nodes}
+    )
     assert violations(made) == ()
-    assert violations(table({"x": ["c"]}, Column("x", Kind.NOMINAL), rules=["x IN ('a', 'b')"]))[0].records == 1
+    assert (
+        violations(table({"x": ["c"]}, Column("x", Kind.NOMINAL), rules=["x IN ('a', 'b')"]))[0].records == 1
+    )
 
 
 def test_promises_hold_no_cell():

@@ -7,11 +7,11 @@ from datetime import date, datetime
 import numpy as np
 import polars as pl
 import pytest
-from toys import SECRET_WORD
 
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, PlanError, UnknownNameError
+from toys import SECRET_WORD
 
 NAN = math.nan
 
@@ -24,16 +24,32 @@ def one(values, kind=Kind.CONTINUOUS, *, dtype=None, role=None, **facts):
 # ------------------------------------------------------------------------------------------------ missing
 
 
-@pytest.mark.parametrize("codes", [(-9,), (-9.0,), ("-9",), ("-9", "."), (-9, 99.5), (-9, "."), (".", -9.0, 10**30)])
+@pytest.mark.parametrize(
+    "codes", [(-9,), (-9.0,), ("-9",), ("-9", "."), (-9, 99.5), (-9, "."), (".", -9.0, 10**30)]
+)
 @pytest.mark.parametrize(
     "dtype",
-    [pl.Int8, pl.Int64, pl.Int128, pl.Float32, pl.Float64, pl.Decimal(10, 2), pl.String, pl.Categorical, pl.Enum(["1", "-9", "2"])],
+    [
+        pl.Int8,
+        pl.Int64,
+        pl.Int128,
+        pl.Float32,
+        pl.Float64,
+        pl.Decimal(10, 2),
+        pl.String,
+        pl.Categorical,
+        pl.Enum(["1", "-9", "2"]),
+    ],
     ids=str,
 )
 def test_a_code_is_missing_whatever_type_it_and_the_column_have(dtype, codes):
     """−9, -9.0 and "-9" are one code in whatever type the column was read."""
     texts = pl.Series(["1", "-9", None, "2"])
-    series = texts.cast(dtype) if dtype in (pl.String, pl.Categorical, pl.Enum) else texts.cast(pl.Float64).cast(dtype)
+    series = (
+        texts.cast(dtype)
+        if dtype in (pl.String, pl.Categorical, pl.Enum)
+        else texts.cast(pl.Float64).cast(dtype)
+    )
     table = one(series, missing=codes)
     assert table.missing("x").tolist() == [False, True, True, False]
     np.testing.assert_array_equal(table.numbers("x"), [1, NAN, NAN, 2])
@@ -57,7 +73,11 @@ def test_a_decimal_code_in_a_narrow_float():
 
 def test_large_whole_numbers_are_compared_exactly():
     big = 2**53
-    assert one([big, big + 1, big + 2], dtype=pl.Int64, missing=(big + 1,)).missing("x").tolist() == [False, True, False]
+    assert one([big, big + 1, big + 2], dtype=pl.Int64, missing=(big + 1,)).missing("x").tolist() == [
+        False,
+        True,
+        False,
+    ]
 
 
 def test_null_and_nan_are_missing_and_zero_is_not():
@@ -128,8 +148,16 @@ def test_numbers(values, dtype, expected):
         (["1", "1,5"], {}, "column `x` must hold numbers, got: 1 values that are not"),
         ([1.0, math.inf, -math.inf], {}, "column `x` must hold finite numbers, got: 2 infinite values"),
         (["1", "inf"], {}, "column `x` must hold finite numbers, got: 1 infinite values"),
-        ([2**53 + 1], {}, "column `x` must hold whole numbers below 2^53 to be treated as numbers, got: larger ones"),
-        ([-(2**60)], {}, "column `x` must hold whole numbers below 2^53 to be treated as numbers, got: larger ones"),
+        (
+            [2**53 + 1],
+            {},
+            "column `x` must hold whole numbers below 2^53 to be treated as numbers, got: larger ones",
+        ),
+        (
+            [-(2**60)],
+            {},
+            "column `x` must hold whole numbers below 2^53 to be treated as numbers, got: larger ones",
+        ),
     ],
 )
 def test_what_is_no_number_is_counted_not_quoted(values, facts, message):
@@ -163,7 +191,9 @@ def test_sets_have_no_order():
 def test_dates_are_days_or_microseconds():
     np.testing.assert_array_equal(one([date(1970, 1, 2), None], Kind.DATE).numbers("x"), [1, NAN])
     np.testing.assert_array_equal(one([datetime(1970, 1, 1, 0, 0, 1)], Kind.DATE).numbers("x"), [1e6])
-    np.testing.assert_array_equal(one(["1970-01-02", " 1970-01-03 ", None], Kind.DATE).numbers("x"), [1, 2, NAN])
+    np.testing.assert_array_equal(
+        one(["1970-01-02", " 1970-01-03 ", None], Kind.DATE).numbers("x"), [1, 2, NAN]
+    )
 
 
 @pytest.mark.parametrize(
@@ -180,7 +210,10 @@ def test_dates_are_days_or_microseconds():
 def test_what_is_no_date_is_counted_not_guessed(values, wrong):
     with pytest.raises(DataError) as caught:
         one(values, Kind.DATE).numbers("x")
-    assert str(caught.value) == f"column `x` must hold dates, got: {wrong} values that are not\n\nhint: write 2026-11-15"
+    assert (
+        str(caught.value)
+        == f"column `x` must hold dates, got: {wrong} values that are not\n\nhint: write 2026-11-15"
+    )
 
 
 def test_a_missing_code_among_text_dates_is_no_fault():
@@ -221,7 +254,11 @@ def test_an_enum_has_an_order_of_its_own():
     assert codes.codes.tolist() == [0, 2, 1]
     assert codes.categories.to_list() == ["low", "middle", "high"]
     assert one(series, Kind.ORDINAL, order=("high", "middle", "low")).codes("x").codes.tolist() == [2, 0, 1]
-    assert one(series.cast(pl.Categorical), Kind.NOMINAL).codes("x").categories.to_list() == ["high", "low", "middle"]
+    assert one(series.cast(pl.Categorical), Kind.NOMINAL).codes("x").categories.to_list() == [
+        "high",
+        "low",
+        "middle",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -248,10 +285,18 @@ def test_an_order_that_names_a_value_twice_in_the_type_of_the_column():
 
 
 def test_values_outside_the_declared_order_are_counted():
-    table = one(["low", SECRET_WORD, SECRET_WORD, "other", None, "."], Kind.ORDINAL, order=("low", "high"), missing=(".",))
+    table = one(
+        ["low", SECRET_WORD, SECRET_WORD, "other", None, "."],
+        Kind.ORDINAL,
+        order=("low", "high"),
+        missing=(".",),
+    )
     with pytest.raises(DataError) as caught:
         table.codes("x")
-    assert caught.value.message == "the values of `x` must all stand in its declared order, got: 2 distinct others"
+    assert (
+        caught.value.message
+        == "the values of `x` must all stand in its declared order, got: 2 distinct others"
+    )
     assert SECRET_WORD not in "".join(traceback.format_exception(caught.value))
     with pytest.raises(DataError, match="3 distinct others"):
         one([1, 2, 3], Kind.ORDINAL, order=("a", "b")).codes("x")
@@ -307,7 +352,10 @@ def digest(values, name="x", **more):
 
 def test_the_width_of_a_number_does_not_count():
     """A CSV gives Int64 where a Parquet file has Int8: the same data, hence the same noise."""
-    whole = {digest([1, None, 200], dtype=dtype) for dtype in (pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt64, pl.Int128)}
+    whole = {
+        digest([1, None, 200], dtype=dtype)
+        for dtype in (pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt64, pl.Int128)
+    }
     assert len(whole) == 1
     assert digest([1.5, None], dtype=pl.Float32) == digest([1.5, None], dtype=pl.Float64)
     words = ["b", None, "a"]
@@ -367,7 +415,15 @@ def test_a_hole_counts_at_every_place():
 
 
 def test_fingerprints_of_nothing():
-    for dtype in (pl.Int64, pl.String, pl.List(pl.Int64), pl.Struct({"lo": pl.Int64}), pl.Null, pl.Date, pl.Enum(["a"])):
+    for dtype in (
+        pl.Int64,
+        pl.String,
+        pl.List(pl.Int64),
+        pl.Struct({"lo": pl.Int64}),
+        pl.Null,
+        pl.Date,
+        pl.Enum(["a"]),
+    ):
         assert len(digest([], dtype=dtype)) == 32
     assert len(Table(pl.DataFrame(), Schema(())).digest) == 32
 
@@ -387,7 +443,10 @@ def test_repr_shows_no_cell():
 
 def test_faults_of_the_schema_come_together():
     with pytest.raises(PlanError) as caught:
-        Table(pl.DataFrame({"a": [SECRET_WORD], "b": [[1]]}), Schema((Column("b", Kind.DATE), Column("c", Kind.NOMINAL))))
+        Table(
+            pl.DataFrame({"a": [SECRET_WORD], "b": [[1]]}),
+            Schema((Column("b", Kind.DATE), Column("c", Kind.NOMINAL))),
+        )
     assert len(caught.value.faults) == 3
     assert SECRET_WORD not in str(caught.value)
 
@@ -408,7 +467,9 @@ def test_take_select_and_with_values_leave_the_original():
     table = one([1, 2, 3])
     assert table.take(np.array([2, 0, 2])).frame["x"].to_list() == [3, 1, 3]
     assert len(table.take(np.array([], dtype=np.int64))) == 0
-    changed = table.with_values("x", pl.Series("other name", ["a", "b", "c"]), column=Column("x", Kind.NOMINAL))
+    changed = table.with_values(
+        "x", pl.Series("other name", ["a", "b", "c"]), column=Column("x", Kind.NOMINAL)
+    )
     assert changed.frame.columns == ["x"]
     assert changed.schema["x"].kind is Kind.NOMINAL
     assert table.frame["x"].to_list() == [1, 2, 3]

@@ -47,9 +47,9 @@ def score(
     with running(quiet=options["quiet"], seed=options["seed"]) as run:
         scores = assess(table, release, every, scenario=scenario, run=run)
     _show(measures or every, scores, options)
-    unmet = [r for r in requirements if not r.met_by(scores[r.measure.name])]
+    unmet = [r for r in requirements if not r.met_by(scores[str(r.measure)])]
     for requirement in requirements:
-        say(requirement.verdict(scores[requirement.measure.name]), quiet=options["quiet"])
+        say(requirement.verdict(scores[str(requirement.measure)]), quiet=options["quiet"])
     if unmet:
         raise RequirementError(f"{len(unmet)} of {len(requirements)} requirements are not met")
 
@@ -62,12 +62,12 @@ def _show(measures: list[Measure], scores: dict[str, Score], options: dict[str, 
         return
     rows = []
     for measure in measures:
-        found = scores[measure.name]
+        found = scores[str(measure)]
         value = "—" if math.isnan(found.value) else f"{found.value:.4f}"
         details = found.reason or ", ".join(
             f"{key.replace('_', ' ')} {_short(v)}" for key, v in found.details.items()
         )
-        rows.append([measure.name, value, found.status.value, f"{measure.better} is better", details])
+        rows.append([str(measure), value, found.status.value, f"{measure.better} is better", details])
     emit_table(["measure", "value", "status", "direction", "details"], rows, right=[1])
 
 

@@ -35,7 +35,7 @@ def command(
         check_writable(plan.folder / plan.output.path, originals=originals(plan), overwrite=overwrite)
     for warning in plan.warnings():
         say(f"warning: {warning}", quiet=quiet)
-    fixed = seed_of(replay) if replay is not None else seed
+    fixed, given = seed_of(replay) if replay is not None else (seed, seed is not None)
     with running(quiet=quiet, seed=fixed) as run:
         outcome = carry_out(plan, run)
         for judgement in outcome.judgements:
@@ -49,6 +49,6 @@ def command(
             raise RequirementError(
                 f"{unmet} of {len(outcome.judgements)} requirements are not met, so nothing was written"
             )
-        written = write_release(outcome, run, overwrite=overwrite, seeded=seed is not None)
+        written = write_release(outcome, run, overwrite=overwrite, seeded=given)
     say("written: " + ", ".join(str(path) for path in written), quiet=quiet)
     say(f"keep {written[1].name} private: with its seed the noise can be undone", quiet=quiet)

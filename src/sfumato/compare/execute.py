@@ -132,7 +132,7 @@ def _judge(
             scores = assess(
                 table, release, [requirement.measure], run, scenario=scenario, resources=resources
             )
-            judgements.append(Judgement(requirement, scenario.name, scores[requirement.measure.name]))
+            judgements.append(Judgement(requirement, scenario.name, scores[str(requirement.measure)]))
     return tuple(judgements)
 
 
@@ -179,10 +179,11 @@ def environment() -> dict[str, str]:
     return found
 
 
-def seed_of(trail: Path) -> int:
-    """Read the seed out of a private audit trail, to run its plan again."""
+def seed_of(trail: Path) -> tuple[int, bool]:
+    """Read the seed out of a private audit trail, and whether someone had chosen it."""
     try:
-        return int(json.loads(trail.read_text(encoding="utf-8"))["seed"], 16)
+        said = json.loads(trail.read_text(encoding="utf-8"))
+        return int(said["seed"], 16), bool(said["seed_given"])
     except (OSError, ValueError, KeyError, TypeError):
         raise ReadError(
             f"`{trail}` must be the private audit trail of an earlier run, got: another file",

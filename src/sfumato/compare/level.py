@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
@@ -20,10 +20,12 @@ from sfumato.data.evidence import Scenario
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
 
-#: Points between the ends at which a level outside the ends' values is still looked for.
+#: Points over the range that are looked at before a bracket is narrowed.
 _SCAN_POINTS = 9
-#: Steps after which halving stops; thirty halvings tell a billionth of the range.
+#: Steps after which narrowing stops.
 _MOST_STEPS = 40
+#: How finely the drive is set, as a share of the range worth searching.
+_FINENESS = 1e-4
 
 
 class Reached(StrEnum):
@@ -78,7 +80,9 @@ class Level:
         """Say in words where the search ended."""
         at = f"{self.parameter} = {self.value:.4g} gives {target.measure.name} {self.score:.4g}"
         if self.reached is Reached.UNREACHABLE:
-            return f"{target.value:g} is unreachable: the best is {at}"
+            always = target.measure.is_better(self.score, target.value)
+            side = " (it is always better than that)" if always else ""
+            return f"{target.value:g} is unreachable{side}: the nearest is {at}"
         if self.reached is Reached.NEAREST:
             return f"{at}, the nearest to {target.value:g} that the parameter allows"
         return at
@@ -115,9 +119,20 @@ class _Probe:
         """How far, and on which side, the level is missed at a value."""
         return self(value) - self.target.value
 
-    def best(self) -> float:
-        """The value tried that comes nearest (the smallest such)."""
-        return min(sorted(self.tried), key=lambda value: abs(self.tried[value] - self.target.value))
+    def best(self, start: float) -> float:
+        """The value to take: the first that meets the level, coming from ``start``; else the nearest.
+
+        A risk that cannot be met exactly is taken on the safe side, when that side was seen.
+        """
+        target, measure = self.target, self.target.measure
+        met = [value for value, score in self.tried.items() if target.met_by(score)]
+        if met:
+            return min(met, key=lambda value: abs(value - start))
+        values = sorted(self.tried)
+        if measure.aspect == "risk":
+            safe = [value for value in values if measure.is_better(self.tried[value], target.value)]
+            values = safe or values
+        return min(values, key=lambda value: abs(self.tried[value] - target.value))
 
 
 def reach(
@@ -132,54 +147,67 @@ def reach(
 ) -> Level:
     """Find the value of the step's drive parameter at which the measure's mean is at the target.
 
-    The measure is taken to be monotone in tendency, not in each draw: the ends of the range worth
-    searching are tried first, then points between them, until two neighbours lie on both sides of the
-    target; then the interval between them is narrowed, with the same replicates at every point, until
-    the mean is within tolerance or the parameter cannot be set more finely.
+    The measure is taken to be monotone in tendency, not in each draw. From the end of the range that
+    misses the level by more, the values in between are looked at until the level is passed or met; then
+    the gap is narrowed, with the same replicates at every value, until the mean is within tolerance or the
+    parameter cannot be set more finely. Where the measure has levelled off, and many values give the level,
+    the first of them is taken: it changes the data least.
     """
     drive = step.method.drive()
     if drive is None:
         raise ParameterError(f"{step.method.name} must have a drive parameter to reach a level, got: none")
     options = {"scenario": scenario, "resources": resources}
     probe = _Probe(step, table, target, run, repeats=repeats, options=options)
-    bracket = _bracket(probe, drive, step.method.drive_range(table))
-    if bracket is not None:
-        _narrow(probe, drive, *bracket)
-    value = probe.best()
+    ends = step.method.drive_range(table)
+    values = drive.grid(_SCAN_POINTS, low=ends[0], high=ends[1])
+    if abs(probe.miss(values[-1])) > abs(probe.miss(values[0])):
+        values.reverse()
+    bracketed = _approach(probe, drive, values)
+    value = probe.best(start=values[0])
     score = probe(value)
     if target.met_by(score):
         reached = Reached.WITHIN
     else:
-        reached = Reached.UNREACHABLE if bracket is None else Reached.NEAREST
+        reached = Reached.NEAREST if bracketed else Reached.UNREACHABLE
     found = replace(step, method=step.method.with_drive(value))
     return Level(found, drive.name, value, score, reached, dict(sorted(probe.tried.items())))
 
 
-def _bracket(probe: _Probe, drive: Param, ends: tuple[float, float]) -> tuple[float, float] | None:
-    """Two values of the drive, one on each side of the target; None when no two were found."""
-    for count in (2, _SCAN_POINTS):
-        values = drive.grid(count, low=ends[0], high=ends[1])
-        for value in values:
-            if probe.target.met_by(probe(value)):
-                return None
-        for first, second in pairwise(values):
-            if probe.miss(first) * probe.miss(second) < 0:
-                return first, second
-    return None
+def _approach(probe: _Probe, drive: Param, values: Sequence[float]) -> bool:
+    """Walk towards the level until it is passed or met, and narrow the gap; False if it never is."""
+    if probe.target.met_by(probe(values[0])):
+        return True
+    if probe.miss(values[0]) * probe.miss(values[-1]) < 0:  # the ends tell enough: no need to scan
+        _narrow(probe, drive, values[0], values[-1])
+        return True
+    for before, after in pairwise(values):
+        passed = probe.miss(before) * probe.miss(after) < 0
+        if passed or probe.target.met_by(probe(after)):
+            _narrow(probe, drive, before, after)
+            return True
+    return False
 
 
 def _narrow(probe: _Probe, drive: Param, first: float, second: float) -> None:
-    """Narrow a bracket: by the straight line between its ends, by halving when that is slow."""
+    """Narrow a bracket: by the straight line between its ends, by halving when that is slow.
+
+    ``second`` lies beyond the level, or meets it without being beyond; then the first value that meets it
+    is looked for by halving.
+    """
+    low, high = (drive.position(end) for end in drive.tune or (first, second))
     for turn in range(_MOST_STEPS):
         left, right = drive.position(first), drive.position(second)
         below, above = probe.miss(first), probe.miss(second)
-        share = 0.5 if turn % 2 else min(max(below / (below - above), 0.05), 0.95)
+        beyond = below * above < 0
+        share = min(max(below / (below - above), 0.05), 0.95) if beyond and turn % 2 == 0 else 0.5
         value = drive.at(left + share * (right - left))
         if value in {first, second}:  # a whole number between neighbours: try the middle, then give up
             value = drive.at((left + right) / 2)
-        if value in {first, second} or abs(right - left) < 1e-9 * max(1.0, abs(left)):
+        if value in {first, second} or abs(right - left) < _FINENESS * abs(high - low):
             return
-        miss = probe.miss(value)
-        if probe.target.met_by(probe(value)):
+        if probe.target.met_by(probe(value)) and beyond:
             return
-        first, second = (value, second) if miss * below > 0 else (first, value)
+        if probe.target.met_by(probe(value)) or probe.miss(value) * below < 0:
+            second = value
+        else:
+            first = value

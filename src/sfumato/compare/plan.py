@@ -280,11 +280,10 @@ def _cross_faults(plan: Mapping[str, Any]) -> list[str]:
     faults: list[str] = plan["recipe"].faults(schema)
     faults += _resource_faults(plan["recipe"], plan["resources"])
     for scenario in plan["scenarios"]:
-        faults += [
-            f"scenario `{scenario.name}` names a column that is not declared: `{name}`"
-            for name in scenario.columns
-            if name not in schema
-        ]
+        try:
+            schema.resolve(scenario.columns)
+        except UnknownNameError as error:
+            faults.append(f"scenario `{scenario.name}`: {_one_line(error)}")
         if scenario.external and scenario.external not in plan["resources"]:
             faults.append(
                 f"scenario `{scenario.name}` names a resource that is not declared: `{scenario.external}`"

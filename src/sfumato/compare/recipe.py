@@ -17,7 +17,7 @@ from sfumato.core.method import Method
 from sfumato.core.params import PerColumn, listed
 from sfumato.core.release import Provenance, Release
 from sfumato.core.run import Run, Stopwatch
-from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Role, Schema
+from sfumato.data.schema import STRUCTURAL_ROLES, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, PlanError, SfumatoError, UnknownNameError
 
@@ -52,10 +52,14 @@ class Step:
             able = [c.name for c in schema.columns if c.kind in self.method.kinds]
             keys = [name for name in able if schema[name].role is Role.KEY]
             return tuple(keys or [name for name in able if schema[name].role not in STRUCTURAL_ROLES])
-        chosen: dict[str, None] = {}
-        for word in self.columns:
-            chosen.update(dict.fromkeys(_named(word, schema, self.method)))
-        return tuple(chosen)
+        named = set(
+            self.columns
+        )  # a column that is named must be of a fitting kind, one of a group may not be
+        return tuple(
+            name
+            for name in schema.resolve(self.columns)
+            if name in named or schema[name].kind in self.method.kinds
+        )
 
     def faults(self, schema: Schema) -> Iterator[str]:
         """What is wrong with this step for a table of this schema, found without running it."""
@@ -161,20 +165,6 @@ def _shape_faults(said: Mapping[str, Any]) -> Iterator[str]:
             yield f"`{key}` must be a list of names"
     if not isinstance(said.get("parameters", {}), Mapping):
         yield f"`parameters` must be a table, got: {type(said['parameters']).__name__}"
-
-
-def _named(word: str, schema: Schema, method: Method) -> tuple[str, ...]:
-    if not word.startswith("@"):
-        return (schema[word].name,)
-    words = {*Kind, *Role}
-    if word[1:] not in words:
-        raise UnknownNameError.of("group of columns", word, {f"@{each}" for each in words})
-    group = word[1:]
-    return tuple(
-        column.name
-        for column in schema.columns
-        if group in {column.role, column.kind} and column.kind in method.kinds
-    )
 
 
 def _protect_within(step: Step, table: Table, run: Run) -> Release:

@@ -91,14 +91,14 @@ class Requirement:
     def verdict(self, score: Score) -> str:
         """Say in one line whether it is met, and if not, why."""
         if self.met_by(score):
-            return f"met: {self.measure.name} is {score.value:.6g}"
+            return f"met: {self.measure} is {score.value:.6g}"
         if score.status is not Status.OK:
-            return f"not met: {self.measure.name} is {score.status}" + (
+            return f"not met: {self.measure} is {score.status}" + (
                 f" ({score.reason})" if score.reason else ""
             )
         short = f"{score.value:.6g}"  # unless that would look as if the level were reached
         value = repr(score.value) if _COMPARISONS[self.sign](float(short), self.level) else short
-        return f"not met: {self.measure.name} is {value}, must be {self.sign} {_exact(self.level)}"
+        return f"not met: {self.measure} is {value}, must be {self.sign} {_exact(self.level)}"
 
     def __str__(self) -> str:
         said = ", ".join(f"{key}={value}" for key, value in self.measure.to_dict().items())

@@ -61,10 +61,10 @@ def assess(
     scenario: Scenario | None = None,
     resources: Mapping[str, Any] | None = None,
 ) -> dict[str, Score]:
-    """Score a release (or the raw table itself) by several measures."""
+    """Score a release (or the raw table itself) by several measures, each under the name it is set by."""
     if release is None:
         evidence = Evidence(original=original, scenario=scenario or Scenario(), resources=resources or {})
     else:
         evidence = release.against(original, scenario=scenario, resources=resources)
     here = run.at(original.digest)
-    return {measure.name: measure.score(evidence, here.at("measure", measure.name)) for measure in measures}
+    return {str(measure): measure.score(evidence, here.at("measure", str(measure))) for measure in measures}

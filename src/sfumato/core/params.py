@@ -315,6 +315,16 @@ class Parameters:
             if value is not None
         }
 
+    def __str__(self) -> str:
+        """The name, with the settings that are not default: ``mdav``, ``mdav(k=3)``."""
+        default = {
+            declared.name: declared.clean(declared.default, owner="") for declared in self.parameters()
+        }
+        said = [
+            f"{key}={value}" for key, value in self.to_dict().items() if getattr(self, key) != default[key]
+        ]
+        return f"{self.name}({', '.join(said)})" if said else self.name
+
     def with_drive(self, value: float) -> Self:
         """Make the same with another value of the drive parameter."""
         drive = self.drive()

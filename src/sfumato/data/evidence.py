@@ -94,10 +94,8 @@ class Evidence:
     def known_columns(self) -> tuple[str, ...]:
         """The columns the intruder knows and the release still has, sorted by name."""
         schema = self.original.schema
-        for name in self.scenario.columns:
-            if name not in schema:
-                raise UnknownNameError.of("column", name, schema.names)
-        known = self.scenario.columns or schema.with_role(Role.KEY) or self._about_people()
+        named = schema.resolve(self.scenario.columns)
+        known = named or schema.with_role(Role.KEY) or self._about_people()
         return tuple(sorted(name for name in known if self._released(name)))
 
     @property

@@ -209,6 +209,20 @@ class Schema:
         """Names of the columns that are of one of these kinds."""
         return tuple(column.name for column in self.columns if column.kind in kinds)
 
+    def resolve(self, words: Iterable[str]) -> tuple[str, ...]:
+        """Names of columns, in which ``@key`` or ``@continuous`` stand for all of a role or kind."""
+        groups = {f"@{word}" for word in (*Kind, *Role)}
+        chosen: dict[str, None] = {}
+        for word in words:
+            if not word.startswith("@"):
+                chosen[self[word].name] = None
+            elif word in groups:
+                named = [c.name for c in self.columns if word[1:] in {c.role, c.kind}]
+                chosen.update(dict.fromkeys(named))
+            else:
+                raise UnknownNameError.of("group of columns", word, groups)
+        return tuple(chosen)
+
     def only_role(self, role: Role) -> str | None:
         """Name of the one column with a role such as weight, or None."""
         names = self.with_role(role)
@@ -289,11 +303,11 @@ def _dtype_faults(column: Column, dtype: pl.DataType) -> Iterator[str]:
         return
     textual = dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null)  # not a set: an Enum has its own hash
     if column.kind is Kind.CONTINUOUS and not (dtype.is_numeric() or textual or dtype == pl.Boolean):
-        yield f"column `{column.name}` is declared continuous, got: {dtype}"
+        yield f"column `{column.name}` is declared continuous, got: {dtype.base_type()}"
     if column.kind is Kind.DATE and not (dtype.is_temporal() or textual):
-        yield f"column `{column.name}` is declared a date, got: {dtype}"
+        yield f"column `{column.name}` is declared a date, got: {dtype.base_type()}"
     if column.kind is Kind.SET and not (isinstance(dtype, pl.List) or textual):
-        yield f"column `{column.name}` is declared set-valued, got: {dtype}"
+        yield f"column `{column.name}` is declared set-valued, got: {dtype.base_type()}"
 
 
 def _listed(names: Iterable[str]) -> str:

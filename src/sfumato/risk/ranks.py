@@ -47,14 +47,16 @@ def _intruder_rows(evidence: Evidence, run: Run) -> np.ndarray[tuple[int], np.dt
 def nearest_ranks(
     measure: Measure, evidence: Evidence, run: Run, *, norm: str
 ) -> tuple[Floats, tuple[str, ...]]:
-    """Rank distance from each record the intruder holds to the nearest of the release."""
+    """Rank distance from each record of the intruder's table to the nearest released one, NaN if not held."""
     assert evidence.protected is not None  # `refuses` saw to it
     names = measure.columns(evidence)
     known = evidence.known_table
     scale = len(known)
-    mine = rank_matrix(known, names, scale=scale)[_intruder_rows(evidence, run)]
+    held = _intruder_rows(evidence, run)
+    mine = rank_matrix(known, names, scale=scale)[held]
     theirs = rank_matrix(evidence.protected, names, scale=scale)
-    distances: Floats = kernels.neighbours.nearest_distance(
+    distances = np.full(scale, np.nan)
+    distances[held] = kernels.neighbours.nearest_distance(
         mine, theirs, norm=norm, tick=run.ticker(measure.title)
     )
     return distances, names
@@ -121,7 +123,7 @@ class RankLinkage(Measure):
                 "records": int(linked.sum()),
                 "zero_distances": int((distances[linked] == 0).sum()),
                 "floored": int((distances[linked] < self.floor).sum()),
-                "not_linkable": int((~linked).sum()),
+                "not_linkable": int(np.isinf(distances).sum()),
             },
         )
 
@@ -176,7 +178,7 @@ class PermutationDistance(Measure):
                 "records": int(linked.sum()),
                 "zero_distances": int((distances[linked] == 0).sum()),
                 "median_ranks": float(np.median(distances[linked])),
-                "not_linkable": int((~linked).sum()),
+                "not_linkable": int(np.isinf(distances).sum()),
             },
         )
 
