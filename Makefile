@@ -4,6 +4,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
+# Seven numbers an intruder might know of the 5,912 persons of the RAND health insurance experiment; the level is
+# what microaggregation in threes gives. Transport is solved on samples of 1,000, which takes seconds.
+DEMO_DATA := 'builtin:rand?per=person'
+DEMO_COLUMNS := xage,educdec,income,disea,mhi,ghindx,num
+DEMO_OPTIONS := -m 'mdav(k=3)' -m correlated-noise -m hohne-noise -m rank-swapping \
+	--rank-by 'earth-movers-distance(records=1000,draws=2)' --repeats 3 --points 7
+
 .PHONY: help demo test check format bench docs clean
 
 help:  ## list the targets
@@ -25,7 +32,10 @@ system:
 
 demo: $(STAMP)  ## compare four methods at equal disclosure risk on built-in data, and write a report
 	@mkdir -p demo
-	$(BIN)/sfumato compare 'builtin:rand?per=person' $(DEMO_OPTIONS) --report demo/report.html --overwrite
+	@echo "Four methods, as safe as each other, on the RAND health insurance data:"
+	@$(BIN)/sfumato compare $(DEMO_DATA) --columns $(DEMO_COLUMNS) $(DEMO_OPTIONS) \
+		--report demo/report.html --overwrite
+	@echo "Open demo/report.html in a browser to see the map, the distributions and the correlations."
 
 check: $(STAMP)  ## format, lint and types
 	$(BIN)/ruff format --check .

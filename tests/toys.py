@@ -156,7 +156,7 @@ class Flipped(BlockMethod):
     stochastic = False
 
     def summarise(self, block, summaries, run):
-        return np.nanmin(block.values, axis=0), np.nanmax(block.values, axis=0)
+        return np.fmin.reduce(block.values, initial=np.inf), np.fmax.reduce(block.values, initial=-np.inf)
 
     def merge(self, first, second):
         return np.minimum(first[0], second[0]), np.maximum(first[1], second[1])

@@ -9,18 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.data.generalised import (
-    Nodes,
-    covers,
-    exact_intervals,
-    intervals,
-    looks_generalised,
-    midpoint,
-    parse_intervals,
-    parse_nodes,
-    to_text,
-    width,
-)
+from sfumato.data.generalised import covers, exact_intervals, intervals, midpoint, width
+from sfumato.data.nodes import Nodes
+from sfumato.data.text_forms import looks_generalised, parse_intervals, parse_nodes, to_text
 
 modest = settings(deadline=None, max_examples=40)
 

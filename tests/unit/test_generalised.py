@@ -1,44 +1,26 @@
-"""Generalised values: small columns with the answer worked out by hand."""
+"""Interval columns and geometry: small columns with the answer worked out by hand."""
 
-import csv
 import io
-import pickle
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 
 import numpy as np
 import polars as pl
 import pytest
 
 from sfumato.data.generalised import (
-    Nodes,
-    canonical_text,
     covers,
     ends,
     exact_intervals,
     intervals,
     is_interval,
-    looks_generalised,
-    match_leaves,
     midpoint,
-    parse_intervals,
-    parse_nodes,
-    to_text,
     width,
     wildcard_intervals,
 )
+from sfumato.data.text_forms import parse_intervals, parse_nodes, to_text
 from sfumato.errors import DataError, ParameterError
 
 at = datetime.fromisoformat
-COUNTIES = ["Kern", "Fresno", "Kings", "Tulare"]
-
-
-@pytest.fixture
-def counties():
-    return Nodes.of(
-        {"Kern": ["Kern"], "north": ["Kings", "Fresno", "Kings"], "south": ["Kern", "Tulare"]},
-        leaves=COUNTIES,
-    )
-
 
 # Making intervals
 
@@ -128,274 +110,6 @@ def test_ends_must_be_of_one_kind(lo, hi):
 def test_ends_of_another_column_are_refused():
     with pytest.raises(DataError, match="must be an interval column"):
         ends(pl.Series("x", [1]))
-
-
-# Interval text
-
-
-@pytest.mark.parametrize(
-    ("text", "dtype", "lo", "hi"),
-    [
-        ("[20;29]", pl.Int64, 20, 29),
-        ("[-20;-3]", pl.Int64, -20, -3),
-        ("25", pl.Int64, 25, 25),
-        ("[;17]", pl.Int64, None, 17),
-        ("[65;]", pl.Int64, 65, None),
-        ("*", pl.Int64, None, None),
-        ("[-0.5;1e+300]", pl.Float64, -0.5, 1e300),
-        ("[20;29]", pl.Float64, 20.0, 29.0),
-        ("-7", pl.Float64, -7.0, -7.0),
-        ("[;0.1]", pl.Float64, -np.inf, 0.1),
-        ("*", pl.Float64, -np.inf, np.inf),
-        ("inf", pl.Float64, np.inf, np.inf),
-        ("[2020-02-28;2020-02-29]", pl.Date, date(2020, 2, 28), date(2020, 2, 29)),
-        ("[1999-12-31;]", pl.Date, date(1999, 12, 31), None),
-        (
-            "2020-01-01T05:06:07.000008",
-            pl.Datetime("us"),
-            at("2020-01-01T05:06:07.000008"),
-            at("2020-01-01T05:06:07.000008"),
-        ),
-    ],
-)
-def test_interval_text_reads_and_writes(text, dtype, lo, hi):
-    column = parse_intervals(pl.Series("x", [text, None]), dtype)
-    assert column.to_list() == [{"lo": lo, "hi": hi}, None]
-    assert column.dtype == pl.Struct({"lo": dtype, "hi": dtype})
-    assert to_text(column).to_list() == [text, None]
-
-
-def test_times_of_a_zone_are_written_in_utc():
-    dtype = pl.Datetime("ms", "Europe/Madrid")
-    column = exact_intervals(
-        pl.Series([datetime(2020, 7, 1, 10, tzinfo=UTC)])
-        .cast(pl.Datetime("ms", "UTC"))
-        .dt.convert_time_zone("Europe/Madrid")
-    )
-    assert to_text(column).to_list() == ["2020-07-01T10:00:00Z"]
-    assert parse_intervals(to_text(column), dtype).equals(column)
-
-
-@pytest.mark.parametrize(
-    ("texts", "dtype"),
-    [
-        (["1", "[2;3]"], pl.Int64),
-        (["1", "[2.5;3]"], pl.Float64),
-        (["*", "[2020-01-01;2020-01-05]"], pl.Date),
-        (["2020-01-01T00:00:00"], pl.Datetime("us")),
-        (["[ 2 ; 3 ]"], pl.Int64),
-    ],
-)
-def test_the_dtype_of_intervals_is_found_out(texts, dtype):
-    assert parse_intervals(pl.Series(texts)).dtype == pl.Struct({"lo": dtype, "hi": dtype})
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[7041;7040]",
-        "7041x",
-        "",
-        "[7041]",
-        "[7041;7042;7043]",
-        "[7041;7042[",
-        "99999999999999999999",
-        "7041.5",
-        "nan",
-    ],
-)
-def test_faulty_interval_text_is_counted_and_not_shown(text):
-    with pytest.raises(DataError, match="got 2 records") as caught:
-        parse_intervals(pl.Series("income", [text, "3", text, None]), pl.Int64)
-    assert "`income`" in str(caught.value)
-    assert "704" not in str(caught.value)
-
-
-def test_intervals_of_words_are_refused():
-    with pytest.raises(ParameterError, match="numbers, dates or times"):
-        parse_intervals(pl.Series(["a"]), pl.String)
-
-
-# Node tables and their text
-
-
-def test_a_node_table_lists_members_in_the_order_of_leaves(counties):
-    assert counties.labels.to_list() == ["Kern", "north", "south", "*"]
-    assert counties.starts.tolist() == [0, 1, 3, 5, 9]
-    assert counties.members.tolist() == [0, 1, 2, 0, 3, 0, 1, 2, 3]
-    assert counties.members_of(1).to_list() == ["Fresno", "Kings"]
-    assert counties.dtype == pl.Enum(["Kern", "north", "south", "*"])
-
-
-def test_node_tables_compare_and_pickle_and_keep_their_values_to_themselves(counties):
-    copy = pickle.loads(pickle.dumps(counties))
-    assert copy == counties
-    assert hash(copy) == hash(counties)
-    assert counties != Nodes.of({"Kern": ["Kern"]}, leaves=COUNTIES)
-    assert counties != "Kern"
-    assert "Kern" not in repr(counties)
-
-
-@pytest.mark.parametrize(
-    ("members", "leaves"),
-    [
-        ({"sentinel": []}, ["a"]),
-        ({"x": ["sentinel"]}, ["a"]),
-        ({"x": ["sentinel"]}, ["sentinel", "b", "sentinel"]),
-    ],
-)
-def test_faulty_node_tables_are_refused_without_their_values(members, leaves):
-    with pytest.raises(DataError) as caught:
-        Nodes.of(members, leaves=leaves)
-    assert "sentinel" not in str(caught.value)
-
-
-def test_a_node_is_written_as_its_members_or_as_its_label(counties):
-    column = pl.Series("county", ["south", "Kern", None, "*", "north"], dtype=counties.dtype)
-    assert to_text(column, counties).to_list() == ["{Kern|Tulare}", "Kern", None, "*", "{Fresno|Kings}"]
-    assert to_text(column).to_list() == ["south", "Kern", None, "*", "north"]
-
-
-def test_a_label_that_is_not_in_the_table_is_counted_and_not_shown(counties):
-    with pytest.raises(DataError, match="got 2 records") as caught:
-        to_text(pl.Series("county", ["sentinel", "sentinel", "Kern"]), counties)
-    assert "sentinel" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ("Kern", "Kern"),
-        ("*", r"\*"),
-        ("**", "**"),
-        ("", "\\"),
-        (" a ", " a "),
-        ("[1;2]", r"\[1;2]"),
-        ("[1;2", "[1;2"),
-        ("{a|b}", r"\{a|b}"),
-        ("{", "{"),
-        ("a|b;c", "a|b;c"),
-        ("\\", "\\\\"),
-        ("\\*", r"\\*"),
-        ("a\\b", "a\\b"),
-        ("{\n}", "\\{\n}"),
-    ],
-)
-def test_exact_text_is_escaped_only_where_it_would_misread(value, text):
-    assert to_text(pl.Series([value])).to_list() == [text]
-    column, nodes = parse_nodes(pl.Series([text]))
-    assert nodes.leaves.to_list() == [value]
-    assert column.to_list() == [text]
-    assert width(column, nodes=nodes).tolist() == [0.0]
-
-
-def test_awkward_values_survive_a_csv_file():
-    leaves = ["a|b", "c}", "{d", "\\", "", " e ", "*", "[1;2]", "f;g", 'h"', "i\nj", "ü"]
-    nodes = Nodes.of(
-        {"some": leaves[:6], "other": leaves[5:], **{f"only {i}": [leaf] for i, leaf in enumerate(leaves)}},
-        leaves=leaves,
-    )
-    column = pl.Series(nodes.labels.to_list(), dtype=nodes.dtype)
-    file = io.StringIO(newline="")
-    csv.writer(file).writerows([text] for text in to_text(column, nodes))
-    read = pl.Series([row[0] for row in csv.reader(io.StringIO(file.getvalue(), newline=""))])
-    again, table = parse_nodes(read, leaves)
-    assert [set(table.members_of(code)) for code in table.codes(again)] == [
-        set(nodes.members_of(code)) for code in nodes.codes(column)
-    ]
-
-
-def test_sets_are_read_in_the_order_of_the_leaves():
-    text = pl.Series("county", ["{Kings|Kern|Kings}", "Tulare", None, "*", "{Fresno}"])
-    column, nodes = parse_nodes(text, COUNTIES)
-    assert column.to_list() == ["{Kern|Kings}", "Tulare", None, "*", "Fresno"]
-    assert nodes.labels.to_list() == [*COUNTIES, "*", "{Kern|Kings}"]
-    assert nodes.sizes.tolist() == [1, 1, 1, 1, 4, 2]
-    assert parse_nodes(text)[1].leaves.to_list() == ["Fresno", "Kern", "Kings", "Tulare"]
-
-
-def test_a_column_of_wildcards_reads():
-    column, nodes = parse_nodes(pl.Series(["*", "*"]))
-    assert column.to_list() == ["*", "*"]
-    assert width(column, nodes=nodes).tolist() == [1.0, 1.0]
-    assert covers(column, pl.Series(["a", None]), nodes=nodes).tolist() == [True, True]
-
-
-@pytest.mark.parametrize(
-    "text", ["{sentinel|{b}", "{sentinel}}", "{sentinel\\}", "sentinel", "{Kern|sentinel}"]
-)
-def test_faulty_node_text_is_counted_and_not_shown(text):
-    with pytest.raises(DataError, match="got 2 records") as caught:
-        parse_nodes(pl.Series("county", [text, "Kern", text]), COUNTIES)
-    assert "`county`" in str(caught.value)
-    assert "sentinel" not in str(caught.value)
-
-
-# Exact values
-
-
-def test_equal_numbers_have_equal_text():
-    assert canonical_text(pl.Series([25, None])).to_list() == ["25", None]
-    assert canonical_text(pl.Series([25.0, -0.0, 0.5, 1e18, 1e300, float("nan")])).to_list() == [
-        "25",
-        "0",
-        "0.5",
-        "1000000000000000000",
-        "1e+300",
-        None,
-    ]
-    assert canonical_text(pl.Series([25.0, 0.1], dtype=pl.Float32)).to_list() == ["25", "0.1"]
-    assert canonical_text(pl.Series(["25.00"]).cast(pl.Decimal(10, 2))).to_list() == ["25"]
-    with pytest.raises(DataError, match="must be plain values"):
-        canonical_text(pl.Series("x", [[1]]))
-
-
-def test_numbers_match_leaves_by_value():
-    leaves = pl.Series(["25", "30.0", "007", "x", "8", "8.0", "9.0", "09"])
-    # 8 as it is written; 9 is two leaves, so it is none.
-    assert match_leaves(pl.Series([25, 30, 7, 8, 9, None]), leaves).tolist() == [0, 1, 2, 4, -2, -1]
-    assert match_leaves(pl.Series([25.0, 25.5, float("nan")]), leaves).tolist() == [0, -2, -1]
-    assert match_leaves(pl.Series(["25", "30", "8.0", None]), leaves).tolist() == [0, -2, 5, -1]
-    assert match_leaves(pl.Series(["x"], dtype=pl.Categorical), leaves).tolist() == [3]
-
-
-# Recognising
-
-
-@pytest.mark.parametrize(
-    ("texts", "expected"),
-    [
-        (["[20;29]", "25", "*"], "interval"),
-        (["[20;29]", "", None], "interval"),
-        (["25", "*"], "interval"),
-        (["[;17]", "[65;]"], "interval"),
-        (["[2020-01-01;2020-02-01]", "2020-01-05"], "interval"),
-        (["{Kern|Fresno}", "Kings", "*"], "node"),
-        (["{a|b}", r"\[1;2]"], "node"),
-        (["*", "*"], "node"),
-        (["25", "26"], None),
-        (["2020-01-01"], None),
-        (["Kern", "*"], None),
-        (["*", "**", "***"], None),
-        (["{name}", "{surname}"], None),
-        (["{a|b}", "{c"], "node"),
-        (["{a|b}", "{c}"], None),
-        (["{a|b}", "[x]"], None),
-        (["{a|{b}", "c"], None),
-        (["[20;29]", "Kern"], None),
-        (["[20;29]", "2020-01-01"], None),
-        (["[29;20]"], None),
-        (["[a;b]"], None),
-        (["[1,2]", "[3,4]"], None),
-        (["see [1;2] there"], None),
-        (["a; b | c \\ d"], None),
-        ([""], None),
-        ([], None),
-        ([None], None),
-    ],
-)
-def test_generalised_text_is_recognised_and_ordinary_text_is_not(texts, expected):
-    assert looks_generalised(pl.Series(texts, dtype=pl.String)) == expected
 
 
 # Geometry

@@ -9,9 +9,11 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from sfumato import io
-from sfumato.data.generalised import Nodes, intervals, to_text
+from sfumato.data.generalised import intervals
+from sfumato.data.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
+from sfumato.data.text_forms import to_text
 from sfumato.errors import ParameterError, ReadError, WriteError
 
 SECRET = "Xanthippe"

@@ -139,6 +139,16 @@ def test_missing_values_break_no_rule_be_they_null_nan_or_a_code():
     assert violations(made) == (Violation("`child < mother` holds", 1),)
 
 
+def test_odd_names_in_rules():
+    made = table(
+        {"*": [1.0, -9.0], "a b": [5.0, 5.0]},
+        Column("*", Kind.CONTINUOUS, missing=(-9,)),
+        Column("a b", Kind.CONTINUOUS),
+        rules=['"a b" < 5'],
+    )
+    assert violations(made) == (Violation('`"a b" < 5` holds', 2),)
+
+
 def test_a_rule_may_ask_for_a_value_to_be_there():
     made = table({"x": [1, -9, None]}, Column("x", Kind.CONTINUOUS, missing=(-9,)), rules=["x IS NOT NULL"])
     assert violations(made) == (Violation("`x IS NOT NULL` holds", 2),)

@@ -14,7 +14,7 @@ from sfumato.data.schema import SINGLE_ROLES, Column, Kind, Role, Schema
 from sfumato.errors import PlanError, UnknownNameError
 
 NAMES = st.one_of(
-    st.text(min_size=1, max_size=8),
+    st.text(min_size=1, max_size=8).filter(lambda name: not name.startswith("^")),
     st.sampled_from(
         [
             "a.b",
@@ -140,6 +140,7 @@ def test_a_word_that_is_none_is_refused(facts, words):
     ("column", "words"),
     [
         ({"name": ""}, "its name must not be empty"),
+        ({"name": "^x.*$"}, "its name must not begin with ^ and end with $"),
         ({"order": (1, 2)}, "`order` is for ordinal columns, got kind: `continuous`"),
         ({"kind": Kind.ORDINAL, "order": (1, 1)}, "`order` must list each value once"),
         ({"kind": Kind.NOMINAL, "lower": 0}, "`lower` and `upper` are for continuous columns"),
@@ -311,7 +312,7 @@ def test_faults_with_a_frame_come_together_and_quote_no_cell():
     assert "column `idd` of the data is not declared" in text
     assert "column `more` of the data is not declared" in text
     assert "column `age` is declared continuous, got: Date" in text
-    assert "column `pay` is declared continuous, got: List(Int64)" in text
+    assert "column `pay` is declared continuous, got: List" in text
     assert "Zanzibarquux" not in text
     assert all("\n" not in fault for fault in faults)
 

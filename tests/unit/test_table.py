@@ -463,6 +463,16 @@ def test_targets():
         table.aimed_at(["d"])
 
 
+@pytest.mark.parametrize("name", ["*", "^x", "x$", "a.b", "nul\x00"])
+def test_a_name_is_no_pattern(name):
+    """polars would read * as all columns, so that dropping the others would release them."""
+    frame = pl.DataFrame({"x": [1], name: [2]})
+    table = Table(frame, Schema(tuple(Column(each, Kind.CONTINUOUS) for each in frame.columns)))
+    chosen = table.select([name])
+    assert chosen.frame.columns == [name]
+    assert chosen.numbers(name).tolist() == [2.0]
+
+
 def test_take_select_and_with_values_leave_the_original():
     table = one([1, 2, 3])
     assert table.take(np.array([2, 0, 2])).frame["x"].to_list() == [3, 1, 3]

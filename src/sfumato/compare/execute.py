@@ -18,10 +18,10 @@ from sfumato.core.measure import Score
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.checks import Violation, violations
-from sfumato.data.hierarchy import Hierarchy
 from sfumato.data.table import Table
 from sfumato.errors import PlanError, ReadError, RequirementError
 from sfumato.io import check_writable, read_table, write, write_text
+from sfumato.io.hierarchies import read_hierarchy
 from sfumato.version import __version__
 
 #: Packages whose version may change a number.
@@ -90,7 +90,7 @@ def load(plan: Plan) -> Table:
 def load_resources(plan: Plan) -> dict[str, Any]:
     """Read the other files the plan uses."""
     return {
-        name: Hierarchy.read(source.check(plan.folder))
+        name: read_hierarchy(source.check(plan.folder))
         if source.holds == "hierarchy"
         else _read_source(source, plan)
         for name, source in plan.resources.items()

@@ -182,7 +182,7 @@ def _protect_within(step: Step, table: Table, run: Run) -> Release:
 def _strata(table: Table, within: Sequence[str]) -> Iterator[tuple[bytes, npt.NDArray[np.int64]]]:
     """Yield each combination of values as a label for its stream of chance, with its records."""
     names = [f"by_{number}" for number in range(len(within))]  # no name of theirs can meet that of the rows
-    keys = table.frame.select(pl.col(column).alias(name) for column, name in zip(within, names, strict=True))
+    keys = pl.DataFrame([table.frame[column].alias(name) for column, name in zip(within, names, strict=True)])
     for values, part in keys.with_row_index("row").group_by(names, maintain_order=True):
         said = json.dumps([None if value is None else str(value) for value in values])
         label = hashlib.blake2b(said.encode(), digest_size=16)

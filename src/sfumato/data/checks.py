@@ -42,7 +42,7 @@ def _without_missing(table: Table, names: Iterable[str]) -> pl.DataFrame:
     """Make every missing value null, be it NaN or a code such as −9, as rules want it."""
     lacking = {name: table.missing(name) for name in names}
     return table.frame.with_columns(
-        pl.when(pl.Series(~flags)).then(pl.col(name)).alias(name)
+        pl.when(pl.Series(~flags)).then(table.frame[name]).alias(name)
         for name, flags in lacking.items()
         if flags.any()
     )

@@ -19,8 +19,9 @@ import numpy as np
 import polars as pl
 
 from sfumato.data import words
-from sfumato.data.generalised import is_interval, looks_generalised
+from sfumato.data.generalised import is_interval
 from sfumato.data.schema import SINGLE_ROLES, Column, Kind, Role, Schema
+from sfumato.data.text_forms import looks_generalised
 
 UNDECIDED = "no sign either way: decide"
 

@@ -81,6 +81,8 @@ class Column:
     def _faults(self) -> Iterator[str]:
         if not self.name:
             yield "its name must not be empty"
+        if self.name.startswith("^") and self.name.endswith("$"):  # polars reads it as a pattern
+            yield "its name must not begin with ^ and end with $"
         if self.order and self.kind is not Kind.ORDINAL:
             yield f"`order` is for ordinal columns, got kind: `{self.kind}`"
         if len(set(self.order)) != len(self.order):

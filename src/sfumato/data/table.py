@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.data.generalised import Nodes
+from sfumato.data.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.errors import DataError, PlanError, UnknownNameError
 
@@ -173,7 +173,7 @@ class Table:
         kept = list(names)
         return replace(
             self,
-            frame=self.frame.select(kept),
+            frame=pl.DataFrame([self.frame[name] for name in kept]),  # `select` takes the name * for a pattern
             schema=self.schema.select(kept),
             nodes={name: nodes for name, nodes in self.nodes.items() if name in kept},
             targets=tuple(name for name in self.targets if name in kept),

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import polars as pl
 
-from sfumato.data.generalised import is_interval, to_text
+from sfumato.data.generalised import is_interval
 from sfumato.data.guess import guess_schema
 from sfumato.data.schema import Schema
 from sfumato.data.table import Table
+from sfumato.data.text_forms import to_text
 from sfumato.errors import ReadError, WriteError
 from sfumato.io.atomic import check_writable, replacing, write_bytes, write_text
 from sfumato.io.conform import as_text, conform

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from sfumato.data.generalised import WILDCARD, Nodes, parse_intervals, parse_nodes
 from sfumato.data.guess import generalised_form
+from sfumato.data.nodes import WILDCARD, Nodes
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
+from sfumato.data.text_forms import parse_intervals, parse_nodes
 from sfumato.errors import DataError, PlanError
 from sfumato.io import textual
 

@@ -1,0 +1,204 @@
+"""Node columns: labels that stand for sets of exact values, and how exact values are told from each other.
+
+A node column is an ``Enum`` of labels, with a `Nodes` table that says which leaf values a label covers. The
+label ``*`` is the wildcard and covers every leaf. Leaves are text, and an exact value of any type is found
+among them by its canonical text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from polars.datatypes import DataTypeClass
+
+from sfumato.errors import DataError
+
+WILDCARD = "*"
+MISSING, UNSEEN = -1, -2  # the codes of a null and of a value that is no leaf
+
+DType: TypeAlias = pl.DataType | DataTypeClass
+Values: TypeAlias = pl.Series | npt.NDArray[Any] | Sequence[Any]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+Codes: TypeAlias = npt.NDArray[np.int32]
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+_TIMES = "%Y-%m-%dT%H:%M:%S%.f"
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Which leaf values each label of a node column covers.
+
+    The members are one array of leaf indices cut by ``starts``: those of label ``i`` are
+    ``members[starts[i]:starts[i + 1]]``, in ascending order.
+    """
+
+    leaves: pl.Series
+    labels: pl.Series
+    starts: npt.NDArray[np.int64]
+    members: Codes
+
+    @classmethod
+    def of_pairs(cls, leaves: pl.Series, labels: pl.Series, codes: Codes, members: Codes) -> Nodes:
+        """Build the table from pairs (code of a label, index of a leaf); the wildcard needs none."""
+        wild = (labels == WILDCARD).to_numpy()
+        n_leaves = max(len(leaves), 1)
+        keys = codes.astype(np.int64) * n_leaves + members
+        every_leaf = np.flatnonzero(wild)[:, None] * n_leaves + np.arange(len(leaves))
+        keys = np.unique(np.concatenate([keys, every_leaf.ravel()]))
+        sizes = np.bincount(keys // n_leaves, minlength=len(labels))
+        n_empty = int(((sizes == 0) & ~wild).sum())
+        n_repeated = len(leaves) - leaves.n_unique() + len(labels) - labels.n_unique()
+        if n_empty or n_repeated:
+            raise DataError(
+                "the labels and leaves of a node table must be distinct and each label must cover a leaf, "
+                f"got {n_repeated} repeated and {n_empty} that cover none"
+            )
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return cls(leaves, labels, starts, (keys % n_leaves).astype(np.int32))
+
+    @classmethod
+    def of(cls, members: Mapping[str, Sequence[str]], *, leaves: Sequence[str]) -> Nodes:
+        """Build the table from the member values of each label; the wildcard is added."""
+        listed = {**members, WILDCARD: ()}
+        known = pl.Series("leaves", leaves, dtype=pl.String)
+        values = pl.Series([value for group in listed.values() for value in group], dtype=pl.String)
+        found = match_leaves(values, known)
+        if (found < 0).any():
+            raise DataError(f"the members of a label must be leaves, got {(found < 0).sum()} that are not")
+        codes = np.repeat(np.arange(len(listed), dtype=np.int32), [len(group) for group in listed.values()])
+        return cls.of_pairs(known, pl.Series("labels", list(listed), dtype=pl.String), codes, found)
+
+    @property
+    def dtype(self) -> pl.Enum:
+        """The dtype of a column of these labels."""
+        return pl.Enum(self.labels)
+
+    @cached_property
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """The number of leaves that each label covers."""
+        return np.diff(self.starts)
+
+    def members_of(self, code: int) -> pl.Series:
+        """The leaf values that the label with this code covers."""
+        return self.leaves.gather(self.members[self.starts[code] : self.starts[code + 1]])
+
+    def codes(self, column: pl.Series) -> Codes:
+        """The position of each record's label in the table, −1 where it is missing."""
+        codes = match_leaves(column.cast(pl.String), self.labels)
+        if (codes == UNSEEN).any():
+            raise DataError(
+                f"the labels of `{column.name}` must be in its node table, "
+                f"got {(codes == UNSEEN).sum()} records with others",
+                hint="give the table that was made together with the column",
+            )
+        return codes
+
+    def contains(self, codes: Codes, leaf_codes: Codes) -> Bools:
+        """Whether the label of each code covers the leaf of each leaf code."""
+        pairs = np.repeat(np.arange(len(self.labels)), self.sizes) * len(self.leaves) + self.members
+        wanted = codes.astype(np.int64) * len(self.leaves) + leaf_codes
+        return np.isin(wanted, pairs) & (codes >= 0) & (leaf_codes >= 0)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Nodes):
+            return NotImplemented
+        return (
+            self.leaves.to_list() == other.leaves.to_list()
+            and self.labels.to_list() == other.labels.to_list()
+            and np.array_equal(self.starts, other.starts)
+            and np.array_equal(self.members, other.members)
+        )
+
+    def __hash__(self) -> int:
+        return hash((len(self.leaves), len(self.labels), len(self.members)))
+
+    def __repr__(self) -> str:
+        # Counts only: leaves are values of the data, and a traceback may show this.
+        return f"Nodes({len(self.labels)} labels of {len(self.leaves)} leaves)"
+
+
+# Exact values: their text, and where they stand among the leaves ---------------------------------------
+
+
+def on_distinct(column: pl.Series, function: Callable[[pl.Series], pl.Series]) -> pl.Series:
+    """Apply ``function`` to the distinct values only; what is missing stays missing."""
+    distinct = column.drop_nulls().unique()
+    if len(distinct) == len(column):
+        return function(column).alias(column.name)
+    places = pl.Series(np.arange(len(distinct), dtype=np.uint32))
+    codes = column.replace_strict(distinct, places, default=None, return_dtype=pl.UInt32)
+    return function(distinct).gather(codes).alias(column.name)
+
+
+def canonical_text(column: pl.Series) -> pl.Series:
+    """Write exact values so that equal values have equal text (25 and 25.0: ``25``); NaN is missing."""
+    dtype = column.dtype
+    if dtype.is_nested() or dtype in {pl.Binary, pl.Object}:
+        raise DataError(f"the values of `{column.name}` must be plain values, got {dtype.base_type()}")
+    return on_distinct(column, _plain_text)
+
+
+def _plain_text(values: pl.Series) -> pl.Series:
+    if isinstance(values.dtype, pl.Decimal):
+        values = values.cast(pl.Float64)
+    if values.dtype.is_float():
+        values = values.fill_nan(None)
+        whole = ((values == values.floor()) & (values.abs() < 2.0**63)).fill_null(value=False)
+        return values.cast(pl.Int64, strict=False).cast(pl.String).zip_with(whole, values.cast(pl.String))
+    if isinstance(values.dtype, pl.Datetime):
+        if values.dtype.time_zone is None:
+            return values.dt.strftime(_TIMES)
+        return values.dt.convert_time_zone("UTC").dt.strftime(f"{_TIMES}Z")
+    return values.cast(pl.String)
+
+
+def parse_exact(texts: pl.Series, dtype: DType) -> pl.Series:
+    """Read exact values from their canonical text; what does not read is null."""
+    if dtype == pl.Date:
+        return texts.str.to_date("%Y-%m-%d", strict=False)
+    if isinstance(dtype, pl.Datetime):
+        zone, texts = dtype.time_zone, texts.str.strip_suffix("Z")
+        times = texts.str.to_datetime(_TIMES, time_unit=dtype.time_unit, strict=False)
+        return times if zone is None else times.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+    values = texts.cast(dtype, strict=False)
+    return values.fill_nan(None) if values.dtype.is_float() else values
+
+
+def match_leaves(values: pl.Series, leaves: pl.Series) -> Codes:
+    """Find each value among the ``leaves``: its index, −1 where it is missing, −2 where it is no leaf.
+
+    Numbers match by value: the leaf ``25``, ``25.0`` or ``025`` matches 25 and 25.0 (first as it is written,
+    then as a number, if only one leaf is that number).
+    """
+    if n_repeated := len(leaves) - leaves.n_unique():  # polars would show which
+        raise DataError(f"leaves must be distinct values, got {n_repeated} that repeat others")
+    kind = pl.Enum(leaves)
+    find: Callable[[pl.Series], pl.Series] = partial(_find_text, kind=kind)
+    if values.dtype.is_numeric():
+        whole, real = (leaves.cast(number, strict=False) for number in (pl.Int64, pl.Float64))
+        number = _plain_text(whole).zip_with(whole.is_not_null(), _plain_text(real))
+        places = pl.DataFrame({"number": number, "place": np.arange(len(leaves), dtype=np.int32)})
+        find = partial(_find_number, kind=kind, places=places.drop_nulls().unique("number", keep="none"))
+    missing = values.is_null() | values.is_nan() if values.dtype.is_float() else values.is_null()
+    found = (
+        on_distinct(values, find).fill_null(UNSEEN).zip_with(~missing, pl.Series([MISSING], dtype=pl.Int32))
+    )
+    return found.to_numpy()
+
+
+def _find_text(values: pl.Series, *, kind: pl.Enum) -> pl.Series:
+    return canonical_text(values).cast(kind, strict=False).to_physical().cast(pl.Int32)
+
+
+def _find_number(values: pl.Series, *, kind: pl.Enum, places: pl.DataFrame) -> pl.Series:
+    texts = _plain_text(values)
+    as_written = texts.cast(kind, strict=False).to_physical().cast(pl.Int32)
+    as_number = texts.replace_strict(places["number"], places["place"], default=None, return_dtype=pl.Int32)
+    return as_written.zip_with(as_written.is_not_null(), as_number)
