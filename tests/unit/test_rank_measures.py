@@ -14,7 +14,7 @@ from sfumato.core.measure import Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence, Scenario
-from sfumato.data.schema import Column, Kind, Schema
+from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.risk.ranks import PermutationDistance, RankLinkage
 
@@ -176,3 +176,30 @@ def test_the_order_of_records_does_not_help_the_intruder():
     for measure in (RankLinkage(), PermutationDistance()):
         straight = measure.score(evidence(x, x, aligned=False), Run(seed=1)).value
         assert measure.score(evidence(x, turned, aligned=False), Run(seed=1)).value == pytest.approx(straight)
+
+
+def test_persons_are_counted_not_records():
+    """Person a has three records, b one: R is the mean of two persons, a by the nearest of its three."""
+    rng = np.random.default_rng(8)
+    x, y = rng.normal(size=(4, 2)), rng.normal(size=(4, 2))
+    persons = pl.Series("person", ["a", "b", "a", "a"])
+    column = Column("person", Kind.NOMINAL, Role.UNIT)
+    known = table_of(x).with_values("person", persons, column=column)
+    released = table_of(y).with_values("person", persons, column=column)
+    distances = brute_nearest(x, y, "euclid")
+    nearest = [distances[[0, 2, 3]].min(), distances[1]]
+    score = RankLinkage().score(Evidence(known, released), Run(seed=1))
+    assert score.value == pytest.approx(np.log(np.maximum(nearest, 0.5)).mean() / 2)
+    assert score.details["records"] == 2
+    assert len(score.by_record) == 4
+    permuted = PermutationDistance().score(Evidence(known, released), Run(seed=1))
+    steps = brute_nearest(x, y, "max")
+    assert permuted.value == pytest.approx((steps[[0, 2, 3]].min() + steps[1]) / 2 / 3)
+
+
+def test_a_record_without_a_person_is_a_person_of_its_own():
+    x = np.arange(8.0).reshape(4, 2)
+    persons = pl.Series("person", ["a", None, None, "a"])
+    known = table_of(x).with_values("person", persons, column=Column("person", Kind.NOMINAL, Role.UNIT))
+    score = RankLinkage().score(Evidence(known, known), Run(seed=1))
+    assert score.details["records"] == 3

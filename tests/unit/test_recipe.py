@@ -30,7 +30,7 @@ from sfumato.compare.recipe import Recipe, Step, reordered
 from sfumato.core.params import PerColumn
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.generalised import Nodes
+from sfumato.data.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, PlanError, RefusedError, UnknownNameError
@@ -127,7 +127,12 @@ def test_all_faults_of_all_steps_come_before_anything_runs():
     recipe = Recipe.of(Draw(), Step(Mean(), ("nobody",)), Step(Mean(), ("age", "sex"), within=("age", "reg")))
     with pytest.raises(PlanError) as caught:
         recipe.apply(_table_for(SCHEMA), Run(seed=1))
-    assert [fault.partition(":")[0] for fault in caught.value.faults] == ["step 2", "step 3", "step 3", "step 3"]
+    assert [fault.partition(":")[0] for fault in caught.value.faults] == [
+        "step 2",
+        "step 3",
+        "step 3",
+        "step 3",
+    ]
 
 
 def test_a_text_is_not_a_list_of_letters():
@@ -170,7 +175,9 @@ def test_rounding_by_column_by_hand():
 
 def test_provenance_says_what_was_done():
     table = numbers_table()
-    recipe = Recipe.of(Step(Rounding(base={"age": 5}), ("@key",), within=("region",)), Step(Mean(), ("income",)))
+    recipe = Recipe.of(
+        Step(Rounding(base={"age": 5}), ("@key",), within=("region",)), Step(Mean(), ("income",))
+    )
     first, second = recipe.apply(table, Run(seed=77)).provenance
     assert first.to_dict() | {"seconds": 0} == {
         "method": "rounding", "parameters": {"base": {"default": 10.0, "age": 5.0}}, "columns": ["income", "age"],
@@ -226,7 +233,13 @@ def test_within_two_columns():
         t=(Kind.NOMINAL, Role.OTHER),
     )
     for within in (("s", "t"), ("t", "s")):
-        assert frame_of(Step(Mean(), ("x",), within=within), table)["x"].to_list() == [3.0, 2.0, 3.5, 3.5, 3.0]
+        assert frame_of(Step(Mean(), ("x",), within=within), table)["x"].to_list() == [
+            3.0,
+            2.0,
+            3.5,
+            3.5,
+            3.0,
+        ]
 
 
 @pytest.mark.parametrize("name", ["row", "__row", "by_0", "index", "code", "value", "len", "count", "*"])
@@ -249,7 +262,8 @@ def test_whole_numbers_in_one_stratum_and_halves_in_another():
 def test_classes_of_strata_do_not_meet():
     """Pairs 0, 1 of one stratum and 0 of the other are three classes, each within one stratum."""
     table = table_of(
-        {"x": [1.0, 2.0, 8.0, 9.0, 5.0, 6.0], "s": ["a", "b", "a", "a", "b", "a"]}, s=(Kind.NOMINAL, Role.OTHER)
+        {"x": [1.0, 2.0, 8.0, 9.0, 5.0, 6.0], "s": ["a", "b", "a", "a", "b", "a"]},
+        s=(Kind.NOMINAL, Role.OTHER),
     )
     release = protect(Step(Pairs(), ("x",), within=("s",)), table)
     classes = release.classes.tolist()
@@ -340,7 +354,14 @@ def test_a_household_with_a_hole_differs():
     with pytest.raises(DataError, match="1 records that differ"):
         protect(Step(Mean(), ("rent",), together="house"), households(rent=[None, 4.0, 10.0, 6.0, 4.0, 8.0]))
     same = households(rent=[None, 4.0, None, 6.0, 4.0, 8.0])
-    assert frame_of(Step(Mean(), ("rent",), together="house"), same)["rent"].to_list() == [None, 6, None, 6, 6, 6]
+    assert frame_of(Step(Mean(), ("rent",), together="house"), same)["rent"].to_list() == [
+        None,
+        6,
+        None,
+        6,
+        6,
+        6,
+    ]
 
 
 def test_a_household_must_lie_in_one_stratum():
@@ -389,8 +410,12 @@ def test_what_labels_cover_is_kept():
 def test_the_same_seed_and_data_give_the_same_release():
     table = numbers_table()
     recipe = Recipe.of(Step(Draw(), ("income",)), Step(CentredNoise(), ("age",), within=("region",)))
-    assert_frame_equal(recipe.apply(table, Run(seed=4)).table.frame, recipe.apply(table, Run(seed=4)).table.frame)
-    assert not recipe.apply(table, Run(seed=4)).table.frame.equals(recipe.apply(table, Run(seed=5)).table.frame)
+    assert_frame_equal(
+        recipe.apply(table, Run(seed=4)).table.frame, recipe.apply(table, Run(seed=4)).table.frame
+    )
+    assert not recipe.apply(table, Run(seed=4)).table.frame.equals(
+        recipe.apply(table, Run(seed=5)).table.frame
+    )
 
 
 def test_two_identical_steps_do_not_share_a_stream():
@@ -424,7 +449,10 @@ def test_other_data_have_other_chance(change):
         other = table.take(np.arange(len(table))[::-1])
     else:
         frame = table.frame.rename({"note": "remark"})
-        other = Table(frame, table.schema.select(["income", "age", "region", "house"]).replace(Column("remark", Kind.NOMINAL)))
+        other = Table(
+            frame,
+            table.schema.select(["income", "age", "region", "house"]).replace(Column("remark", Kind.NOMINAL)),
+        )
     first, second = (set(frame_of(Step(Draw(), ("income",)), each)["income"]) for each in (table, other))
     assert first.isdisjoint(second)
 
@@ -468,7 +496,10 @@ def test_after_synthetic_records_nobody_is_known():
 def test_a_later_step_drops_the_classes_of_an_earlier():
     table = numbers_table()
     assert protect(Step(Pairs(), ("age",)), table).classes is not None
-    assert Recipe.of(Step(Pairs(), ("age",)), Step(Mean(), ("income",))).apply(table, Run(seed=1)).classes is None
+    assert (
+        Recipe.of(Step(Pairs(), ("age",)), Step(Mean(), ("income",))).apply(table, Run(seed=1)).classes
+        is None
+    )
 
 
 def test_steps_see_what_the_step_before_made():
@@ -532,7 +563,9 @@ def test_refusals_of_the_method_itself_come_through():
 
 def test_a_recipe_says_itself():
     recipe = Recipe.of(
-        Step(RankSwapping(window=3), ("@key", "pay"), ("sex",), "house"), Mdav(k=3, scale="range"), Step(CorrelatedNoise(), ("pay",))
+        Step(RankSwapping(window=3), ("@key", "pay"), ("sex",), "house"),
+        Mdav(k=3, scale="range"),
+        Step(CorrelatedNoise(), ("pay",)),
     )
     assert Recipe.from_list(recipe.to_list()) == recipe
     assert recipe.to_list()[0] == {
@@ -546,7 +579,9 @@ def test_a_recipe_says_itself():
 def test_a_plan_says_every_parameter_so_that_defaults_may_change():
     assert Step(RankSwapping()).to_dict()["parameters"] == {"window": 5.0}
     assert "parameters" not in Step(Mean()).to_dict()
-    assert Step(Rounding(base=PerColumn(2.0, (("a", 1.0),)))).to_dict()["parameters"] == {"base": {"default": 2.0, "a": 1.0}}
+    assert Step(Rounding(base=PerColumn(2.0, (("a", 1.0),)))).to_dict()["parameters"] == {
+        "base": {"default": 2.0, "a": 1.0}
+    }
 
 
 def test_all_faults_of_a_list_of_steps_come_together():

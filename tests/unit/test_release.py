@@ -66,7 +66,11 @@ def protected(method, table, seed=1):
         (pl.Series([True, True, False]), Kind.NOMINAL, {}),
         (pl.Series([2**60 + 1, 2**60, 5]), Kind.NOMINAL, {}),
         (pl.Series([date(2020, 1, 3), date(1950, 1, 1), date(2020, 1, 2)]), Kind.DATE, {}),
-        (pl.Series([datetime(2020, 1, 3, 8, 1, 2, 3), datetime(2020, 1, 1), datetime(1900, 1, 2)]), Kind.DATE, {}),
+        (
+            pl.Series([datetime(2020, 1, 3, 8, 1, 2, 3), datetime(2020, 1, 1), datetime(1900, 1, 2)]),
+            Kind.DATE,
+            {},
+        ),
         (pl.Series([1700000000123456789, 5, 1700000000123456701]).cast(pl.Datetime("ns")), Kind.DATE, {}),
         (pl.Series([1, 2, 3]).cast(pl.Datetime("ms", "Europe/Berlin")), Kind.DATE, {}),
         (pl.Series(["2020-01-03", "1950-01-01", "2020-01-02"]), Kind.DATE, {}),
@@ -86,8 +90,18 @@ def test_a_method_that_only_moves_values_keeps_them_and_their_type(series, kind,
         ([1.0, None, 3.0, math.nan, 4.0], Kind.CONTINUOUS, {}, [4.0, None, 3.0, math.nan, 1.0]),
         ([1, -9, 3, None, 4], Kind.CONTINUOUS, {"missing": (-9,)}, [4, -9, 3, None, 1]),
         (["a", ".", "c", None], Kind.NOMINAL, {"missing": (".",)}, ["c", ".", "a", None]),
-        (["2020-01-01", ".", "2020-01-02"], Kind.DATE, {"missing": (".",)}, ["2020-01-02", ".", "2020-01-01"]),
-        ([date(2020, 1, 1), None, date(2020, 1, 2)], Kind.DATE, {}, [date(2020, 1, 2), None, date(2020, 1, 1)]),
+        (
+            ["2020-01-01", ".", "2020-01-02"],
+            Kind.DATE,
+            {"missing": (".",)},
+            ["2020-01-02", ".", "2020-01-01"],
+        ),
+        (
+            [date(2020, 1, 1), None, date(2020, 1, 2)],
+            Kind.DATE,
+            {},
+            [date(2020, 1, 2), None, date(2020, 1, 1)],
+        ),
         ([5, None], Kind.ORDINAL, {"order": (5, 6)}, [5, None]),
     ],
 )
@@ -243,10 +257,20 @@ def test_blocks_carry_their_weights(monkeypatch):
 @pytest.mark.parametrize(
     ("series", "kind", "facts", "expected"),
     [
-        (pl.Series(["low", "high", None, "mid"]), Kind.ORDINAL, {"order": ("low", "mid", "high")}, ["high", "low", None, "mid"]),
+        (
+            pl.Series(["low", "high", None, "mid"]),
+            Kind.ORDINAL,
+            {"order": ("low", "mid", "high")},
+            ["high", "low", None, "mid"],
+        ),
         (pl.Series([30, 10, None, 20]), Kind.ORDINAL, {}, [10, 30, None, 20]),
         (pl.Series(["b", "a", "."]), Kind.NOMINAL, {"missing": (".",)}, ["a", "b", "."]),
-        (pl.Series([date(2020, 1, 1), date(2020, 1, 3)]), Kind.DATE, {}, [date(2020, 1, 3), date(2020, 1, 1)]),
+        (
+            pl.Series([date(2020, 1, 1), date(2020, 1, 3)]),
+            Kind.DATE,
+            {},
+            [date(2020, 1, 3), date(2020, 1, 1)],
+        ),
         (pl.Series(["2020-01-01", "2020-01-03"]), Kind.DATE, {}, ["2020-01-03", "2020-01-01"]),
     ],
 )
@@ -294,7 +318,9 @@ TABLE = numbers_table(6)
 
 def test_composing_rows_by_hand():
     """The second step keeps rows 2, 0 of what the first kept as rows 5, 3, 1: the originals 1 and 5."""
-    first = Release.of(TABLE.take(np.array([5, 3, 1])), source_rows=np.array([5, 3, 1]), classes=np.zeros(3, dtype=np.int64))
+    first = Release.of(
+        TABLE.take(np.array([5, 3, 1])), source_rows=np.array([5, 3, 1]), classes=np.zeros(3, dtype=np.int64)
+    )
     second = Release.of(first.table.take(np.array([2, 0])), source_rows=np.array([2, 0]))
     both = first.then(second)
     assert both.source_rows.tolist() == [1, 5]

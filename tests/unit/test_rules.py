@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from sfumato.data.checks import Violation, violations
-from sfumato.data.generalised import Nodes
+from sfumato.data.nodes import Nodes
 from sfumato.data.rules import Rule
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table

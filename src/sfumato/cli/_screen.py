@@ -14,6 +14,8 @@ import click
 
 from sfumato.core.run import Progress, Run
 
+COMPILING = "compiling once, kept for later runs"
+
 
 def say(text: str, *, quiet: bool = False) -> None:
     """Say something to the person, not to the pipe."""
@@ -34,10 +36,15 @@ def emit_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: 
 
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 200, highlight=False)
     table = RichTable(box=None, pad_edge=False, header_style="bold")
-    for position, header in enumerate(headers):
-        table.add_column(header, justify="right" if position in right else "left", overflow="fold")
+    said = [i for i in range(len(headers)) if any(row[i] for row in rows) or not rows]
+    for i in said:
+        # On a narrow screen headers and the last column, which holds sentences, break; values do not.
+        room = max((len(row[i]) for row in rows), default=0) if i != said[-1] else None
+        table.add_column(
+            headers[i], justify="right" if i in right else "left", min_width=room, overflow="fold"
+        )
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(row[i]) for i in said))
     console.print(table)
 
 
@@ -54,8 +61,13 @@ def running(*, quiet: bool, seed: int | None = None, **more: Any) -> Iterator[Ru
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-               TextColumn("{task.fields[note]}"))  # fmt: skip
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=16),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
     with stop, Bars(*columns, console=Console(stderr=True), transient=True) as bars:
         yield Run(stopped=stop, report=_Drawn(bars), **chance, **more)
 
@@ -66,10 +78,12 @@ class _Drawn:
     def __init__(self, bars: Any) -> None:
         self.bars = bars
         self.tasks: dict[str, Any] = {}
-        _announce_compilation(lambda: self(Progress("compiling once (kept for later runs)", 0, 0)))
+        _announce_compilation(lambda: self(Progress(COMPILING, 0, 0)))
 
     def __call__(self, event: Progress) -> None:
         total = event.total or None
+        if event.task != COMPILING and COMPILING in self.tasks:  # whatever comes next, compiling is over
+            self.bars.remove_task(self.tasks.pop(COMPILING))
         if event.task not in self.tasks:
             self.tasks[event.task] = self.bars.add_task(event.task, total=total, note=event.note)
         self.bars.update(self.tasks[event.task], completed=event.done, total=total, note=event.note)
@@ -81,7 +95,7 @@ class _Milestones:
     def __init__(self, *, quiet: bool) -> None:
         self.quiet = quiet
         self.seen: set[str] = set()
-        _announce_compilation(lambda: self(Progress("compiling once (kept for later runs)", 0, 0)))
+        _announce_compilation(lambda: self(Progress(COMPILING, 0, 0)))
 
     def __call__(self, event: Progress) -> None:
         if event.task not in self.seen:

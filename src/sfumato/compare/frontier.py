@@ -49,7 +49,7 @@ def frontier(
     """Score every method over a grid of its drive, and mark the points no other beats on both axes."""
     options = {"scenario": scenario, "resources": resources}
     grid = [(step, value) for step in steps for value in _grid(step, table, points)]
-    quiet = replace(run, report=lambda _event: None)
+    quiet = run.silent()
     found = []
     for step, value in run.track("risk–utility map", grid, total=len(grid)):
         recipe = Recipe((replace(step, method=step.method.with_drive(value)),))

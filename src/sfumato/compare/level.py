@@ -105,7 +105,7 @@ class _Probe:
             self.run.tell("reaching the level", len(self.tried), 0, note)
             recipe = Recipe((replace(self.step, method=self.step.method.with_drive(value)),))
             measure = self.target.measure
-            quiet = replace(self.run, report=lambda _event: None)
+            quiet = self.run.silent()
             scores = [
                 attempt(recipe, self.table, [measure], quiet, replicate=replicate, **self.options).scores[
                     measure.name

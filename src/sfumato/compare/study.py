@@ -224,7 +224,7 @@ def _scored(
 ) -> Outcome:
     if level.reached is Reached.UNREACHABLE:
         return Outcome(level)
-    quiet = replace(run, report=lambda _event: None)
+    quiet = run.silent()
     trials: list[Trial] = []
     for turn in range(repeats, 2 * repeats):
         run.tell("scoring", len(trials), repeats, level.step.method.title)
@@ -281,8 +281,9 @@ def level_of(
 ) -> float:
     """The level a step reaches with its parameters as they are: "as safe as this"."""
     turns = range(repeats if step.method.stochastic else 1)
+    quiet = run.silent()
     trials = [
-        attempt(Recipe((step,)), table, [measure], run, replicate=r, scenario=scenario, resources=resources)
+        attempt(Recipe((step,)), table, [measure], quiet, replicate=r, scenario=scenario, resources=resources)
         for r in turns
     ]
     return float(np.mean([usable(measure, trial.scores[measure.name]) for trial in trials]))

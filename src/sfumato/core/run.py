@@ -63,6 +63,10 @@ class Run:
         """Enter a named place; streams drawn there differ from those of every other place."""
         return replace(self, place=(*self.place, *(_label(label) for label in labels)))
 
+    def silent(self) -> Run:
+        """The same run telling nobody, for parts of a work whose whole is told; it can still be stopped."""
+        return replace(self, report=quiet)
+
     def rng(self, *labels: str | int | bytes) -> np.random.Generator:
         """Give the stream of chance of a named place: the same names give the same numbers.
 

@@ -173,7 +173,9 @@ class Table:
         kept = list(names)
         return replace(
             self,
-            frame=pl.DataFrame([self.frame[name] for name in kept]),  # `select` takes the name * for a pattern
+            frame=pl.DataFrame(
+                [self.frame[name] for name in kept]
+            ),  # `select` takes the name * for a pattern
             schema=self.schema.select(kept),
             nodes={name: nodes for name, nodes in self.nodes.items() if name in kept},
             targets=tuple(name for name in self.targets if name in kept),

@@ -13,7 +13,7 @@ from sfumato.core.measure import Measure, Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
-from sfumato.data.schema import Kind
+from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Floats, Table
 
 ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
@@ -62,6 +62,24 @@ def nearest_ranks(
     return distances, names
 
 
+def per_person(known: Table, distances: Floats) -> Floats:
+    """The distances that count: one for each person the intruder holds a record of, the smallest.
+
+    Where several records are of one person (the unit), reaching any of them reaches the person.
+    """
+    unit = known.schema.only_role(Role.UNIT)
+    held = ~np.isnan(distances)
+    if unit is None:
+        return distances[held]
+    persons = known.codes(unit).codes.copy()
+    alone = persons < 0  # a record without a person's number is a person of its own
+    persons[alone] = persons.max(initial=-1) + 1 + np.arange(int(alone.sum()))
+    _, person = np.unique(persons[held], return_inverse=True)
+    nearest = np.full(person.max(initial=-1) + 1, np.inf)
+    np.minimum.at(nearest, person, distances[held])
+    return nearest
+
+
 def _looked_at(evidence: Evidence, names: tuple[str, ...]) -> dict[str, int]:
     """How many of the columns the intruder knows were ranked: one that has no order says nothing here."""
     return {"columns": len(names), "columns_left_out": len(evidence.known_columns) - len(names)}
@@ -91,6 +109,9 @@ class RankLinkage(Measure):
     all columns; a pair that shares no value is no link. A record that can be linked to none is left out
     and counted.
 
+    **Units.** Where a column tells whose record it is, persons are counted, each by the record nearest to
+    a released one.
+
     **Cost.** :math:`O(n \log n)` in few columns, up to :math:`O(n^2)` in many.
     """
 
@@ -108,24 +129,26 @@ class RankLinkage(Measure):
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Link each record to the nearest and average the logarithms."""
-        distances, names = nearest_ranks(self, evidence, run, norm="euclidean")
-        linked = np.isfinite(distances)
-        if not linked.any():
+        by_record, names = nearest_ranks(self, evidence, run, norm="euclidean")
+        distances = per_person(evidence.known_table, by_record)
+        linked = distances[np.isfinite(distances)]
+        if not len(linked):
             return Score.not_estimable("no record of the original shares a value with a released one")
-        logs = np.log(np.maximum(distances[linked], self.floor)) / len(names)
-        by_record = np.full(len(distances), np.nan)
-        by_record[linked] = logs
         return Score(
-            value=float(logs.mean()),
-            by_record=by_record,
+            value=float(self._logs(linked).mean()) / len(names),
+            by_record=self._logs(np.where(np.isinf(by_record), np.nan, by_record)) / len(names),
             details={
                 **_looked_at(evidence, names),
-                "records": int(linked.sum()),
-                "zero_distances": int((distances[linked] == 0).sum()),
-                "floored": int((distances[linked] < self.floor).sum()),
-                "not_linkable": int(np.isinf(distances).sum()),
+                "records": len(linked),
+                "zero_distances": int((linked == 0).sum()),
+                "floored": int((linked < self.floor).sum()),
+                "not_linkable": len(distances) - len(linked),
             },
         )
+
+    def _logs(self, distances: Floats) -> Floats:
+        logs: Floats = np.log(np.maximum(distances, self.floor))
+        return logs
 
 
 class PermutationDistance(Measure):
@@ -149,6 +172,9 @@ class PermutationDistance(Measure):
     **Missing.** A value missing on either side does not count; a pair that shares no value is no link,
     and a record that can be linked to none is left out and counted.
 
+    **Units.** Where a column tells whose record it is, persons are counted, each by the record nearest to
+    a released one.
+
     **Cost.** :math:`O(n \log n)` in few columns, up to :math:`O(n^2)` in many.
     """
 
@@ -163,22 +189,22 @@ class PermutationDistance(Measure):
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Link each record by the largest rank difference and average it."""
-        distances, names = nearest_ranks(self, evidence, run, norm="maximum")
-        linked = np.isfinite(distances)
-        if not linked.any():
+        by_record, names = nearest_ranks(self, evidence, run, norm="maximum")
+        distances = per_person(evidence.known_table, by_record)
+        linked = distances[np.isfinite(distances)]
+        if not len(linked):
             return Score.not_estimable("no record of the original shares a value with a released one")
         span = max(len(evidence.known_table) - 1, 1)
-        by_record = np.where(linked, distances / span, np.nan)
         return Score(
-            value=float(by_record[linked].mean()),
-            by_record=by_record,
+            value=float(linked.mean()) / span,
+            by_record=np.where(np.isinf(by_record), np.nan, by_record) / span,
             by_column=_true_pairs(evidence, names),
             details={
                 **_looked_at(evidence, names),
-                "records": int(linked.sum()),
-                "zero_distances": int((distances[linked] == 0).sum()),
-                "median_ranks": float(np.median(distances[linked])),
-                "not_linkable": int(np.isinf(distances).sum()),
+                "records": len(linked),
+                "zero_distances": int((linked == 0).sum()),
+                "median_ranks": float(np.median(linked)),
+                "not_linkable": len(distances) - len(linked),
             },
         )
 

@@ -1,0 +1,224 @@
+"""Requirements: read as people write them, met by nothing but a certain number, and said without loss."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato.compare.requirement import Requirement, parse_measure, parse_settings
+from sfumato.core import registry
+from sfumato.core.measure import Score, Status
+from sfumato.errors import ParameterError, PlanError, SfumatoError, UnknownNameError
+from sfumato.methods.microaggregation import Mdav
+from sfumato.risk.ranks import RankLinkage
+from sfumato.utility.transport import EarthMoversDistance
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+SIGNS = st.sampled_from(["<", "<=", ">", ">="])
+
+
+# ------------------------------------------------------------------------------------------------- reading
+
+
+@pytest.mark.parametrize(
+    ("text", "sign", "level"),
+    [
+        ("rank-linkage >= 0.45", ">=", 0.45),
+        ("rank-linkage>=0.45", ">=", 0.45),
+        ("  rank-linkage   <   5 ", "<", 5.0),
+        ("rank-linkage > -1.5e-3", ">", -0.0015),
+        ("rank-linkage <= +2", "<=", 2.0),
+        ("rank-linkage()>1", ">", 1.0),
+        ("rank-linkage <= .5", "<=", 0.5),
+        ("rank-linkage\t>=\n1", ">=", 1.0),
+    ],
+)
+def test_forms(text, sign, level):
+    assert Requirement.parse(text) == Requirement(RankLinkage(), sign, level)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rank-linkage(floor=2) >= 1", "rank-linkage( floor = 2 )>=1", "rank-linkage (floor=2.0) >= 1",
+        "rank-linkage(floor=2,) >= 1", "rank-linkage(floor=2e0) >= 1",
+    ],
+)  # fmt: skip
+def test_settings(text):
+    assert Requirement.parse(text).measure == RankLinkage(floor=2.0)
+
+
+def test_several_settings_of_declared_types():
+    made = Requirement.parse("earth-movers-distance(records=500, draws=3) <= 0.1").measure
+    assert made == EarthMoversDistance(records=500, draws=3)
+    assert type(made.records) is int
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", " ", "rank-linkage", "rank-linkage >=", ">= 0.45", "rank-linkage 0.45", "rank-linkage = 0.45",
+        "rank-linkage == 0.45", "rank-linkage != 0.45", "rank-linkage => 0.45", "rank-linkage >= 0,45",
+        "rank-linkage >= five", "rank-linkage >= 0.45 0.5", "rank-linkage >= 0.45 and mdav > 1", "0.45 <= rank-linkage",
+        "rank linkage >= 0.45", "rank-linkage >= 5%", "rank-linkage >= nan", "rank-linkage <= inf", "rank-linkage >= -inf",
+        "rank-linkage >= 1e999", "rank-linkage(floor=0.5 >= 1", "rank-linkage floor=0.5) >= 1", "rank-linkage >=> 1",
+        "rank-linkage >= 0.45;", "rank-linkage >= ", None, 5, 0.45, True, ["rank-linkage >= 1"], {},
+    ],
+)  # fmt: skip
+def test_nonsense_is_refused_with_the_form(text):
+    """Above all a level that every release meets (≤ ∞) or none can (NaN)."""
+    with pytest.raises(PlanError) as caught:
+        Requirement.parse(text)
+    assert (
+        caught.value.message == f"a requirement must be a measure, a comparison and a number, got: `{text}`"
+    )
+    assert caught.value.hint == "write it like `rank-linkage >= 0.45`"
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "words"),
+    [
+        ("rank-linkge >= 1", UnknownNameError, "there is no measure `rank-linkge`"),
+        ("mdav >= 1", UnknownNameError, "there is no measure `mdav`"),
+        ("rank-linkage(flor=1) >= 1", UnknownNameError, "there is no parameter of rank-linkage `flor`"),
+        (
+            "rank-linkage(floor) >= 1",
+            PlanError,
+            "a setting of rank-linkage must be written name=value, got: `floor`",
+        ),
+        ("rank-linkage(floor=) >= 1", PlanError, "must be written name=value, got: `floor=`"),
+        ("rank-linkage(=1) >= 1", UnknownNameError, "there is no parameter of rank-linkage ``"),
+        ("rank-linkage(floor=1, floor=2) >= 1", PlanError, "`floor` of rank-linkage must be given once"),
+        ("rank-linkage(floor=0) >= 1", ParameterError, "`floor` of rank-linkage must be a number above 0"),
+        ("rank-linkage(floor=low) >= 1", ParameterError, "got: `low`"),
+        ("rank-linkage(floor=nan) >= 1", ParameterError, "`floor` of rank-linkage must be a number above 0"),
+        ("earth-movers-distance(records=2.5) >= 1", ParameterError, "must be a whole number"),
+    ],
+)
+def test_a_wrong_measure_or_setting_says_which(text, error, words):
+    with pytest.raises(error) as caught:
+        Requirement.parse(text)
+    assert words in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rank-linkage(floor=0.5",
+        "rank-linkage(floor=0.5))",
+        "rank-linkage()x",
+        "rank-linkage(floor=0.5)(floor=1)",
+        "rank-linkage(",
+    ],
+)
+def test_brackets_that_do_not_match(text):
+    with pytest.raises(PlanError, match="a measure must be written name or name"):
+        parse_measure(text)
+
+
+def test_measures_by_name():
+    assert parse_measure(" rank-linkage ") == RankLinkage()
+    assert parse_measure("rank-linkage(floor=3)") == RankLinkage(floor=3)
+    with pytest.raises(UnknownNameError, match="there is no measure ``"):
+        parse_measure("")
+
+
+def test_settings_of_choices_and_numbers():
+    assert parse_settings("k=7, scale=range", Mdav) == {"k": 7.0, "scale": "range"}
+    assert parse_settings("", Mdav) == {}
+    assert Mdav.from_dict(parse_settings("k=7", Mdav)) == Mdav(k=7)
+
+
+# ------------------------------------------------------------------------------------------------- verdict
+
+
+def requirement(sign=">=", level=0.45):
+    return Requirement(RankLinkage(), sign, level)
+
+
+@pytest.mark.parametrize(
+    ("sign", "value", "met"),
+    [
+        (">=", 0.45, True), (">=", 0.46, True), (">=", math.nextafter(0.45, 0), False),
+        (">", 0.45, False), (">", math.nextafter(0.45, 1), True),
+        ("<=", 0.45, True), ("<=", math.nextafter(0.45, 1), False), ("<", 0.45, False), ("<", 0.44, True),
+    ],
+)  # fmt: skip
+def test_comparisons_are_exact(sign, value, met):
+    assert requirement(sign).met_by(Score(value)) is met
+
+
+@pytest.mark.parametrize("sign", ["<", "<=", ">", ">="])
+@pytest.mark.parametrize("status", [Status.APPROXIMATE, Status.NOT_ESTIMABLE, Status.REFUSED])
+@given(value=st.floats())
+def test_only_a_certain_score_passes(sign, status, value):
+    """A gate never opens on an estimate, a refusal or NaN, however good the number looks."""
+    made = requirement(sign, 0.0)
+    assert not made.met_by(Score(value, status=status))
+    assert made.verdict(Score(value, status=status)).startswith("not met: ")
+
+
+@pytest.mark.parametrize("sign", ["<", "<=", ">", ">="])
+def test_nan_passes_nothing(sign):
+    assert not requirement(sign).met_by(Score(math.nan))
+    assert not requirement(sign).met_by(Score.refused("why"))
+    assert not requirement(sign).met_by(Score.not_estimable("why"))
+
+
+def test_verdicts_in_words():
+    assert requirement().verdict(Score(0.5)) == "met: rank-linkage is 0.5"
+    assert requirement().verdict(Score(0.25)) == "not met: rank-linkage is 0.25, must be >= 0.45"
+    assert requirement().verdict(Score.refused("no column")) == "not met: rank-linkage is refused (no column)"
+    assert (
+        requirement().verdict(Score(0.9, status=Status.APPROXIMATE)) == "not met: rank-linkage is approximate"
+    )
+
+
+def test_a_near_miss_does_not_look_like_a_hit():
+    """ "is 0.45, must be >= 0.45" would leave everyone at a loss."""
+    verdict = requirement().verdict(Score(0.44999999))
+    assert verdict == "not met: rank-linkage is 0.44999999, must be >= 0.45"
+
+
+@given(value=FINITE, level=FINITE, sign=SIGNS)
+def test_the_verdict_agrees_with_the_judgement(value, level, sign):
+    made = requirement(sign, level)
+    assert made.verdict(Score(value)).startswith("met" if made.met_by(Score(value)) else "not met")
+
+
+# -------------------------------------------------------------------------------------------------- saying
+
+
+@given(level=FINITE, sign=SIGNS, floor=st.floats(1e-6, 1e6))
+def test_said_and_read_again_it_is_the_same(level, sign, floor):
+    """A plan that is written and read must gate at the same level, to the last digit."""
+    made = Requirement(RankLinkage(floor=floor), sign, level)
+    assert Requirement.parse(str(made)) == made
+
+
+@given(level=FINITE, records=st.integers(2, 20000), draws=st.integers(2, 1000))
+def test_whole_settings_survive(level, records, draws):
+    made = Requirement(EarthMoversDistance(records=records, draws=draws), "<", level)
+    assert Requirement.parse(str(made)) == made
+
+
+def test_a_level_is_not_rounded():
+    assert str(Requirement.parse("rank-linkage <= 0.0499999999")).endswith("<= 0.0499999999")
+    assert str(Requirement.parse("rank-linkage >= 0.450")).endswith(">= 0.45")
+    assert str(Requirement.parse("rank-linkage >= 5.0")).endswith(">= 5")
+
+
+@pytest.mark.parametrize("name", registry.measures())
+def test_every_measure_can_be_required(name):
+    made = Requirement.parse(f"{name} >= 0.5")
+    assert Requirement.parse(str(made)) == made
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_read_or_refused_on_purpose(text):
+    try:
+        Requirement.parse(text)
+    except SfumatoError:
+        return
