@@ -291,6 +291,7 @@ def test_spread_is_students_interval_and_welchs_test():
         assert first.interval == pytest.approx((low, high))
         assert first.differs_from(second) == (ttest_ind(a, b, equal_var=False).pvalue < 0.05)
     assert Spread.of([1.0]).interval == (1.0, 1.0)
+    assert Spread.of([0.9643059] * 3).deviation == 0
     assert Spread.of([1.0]).differs_from(Spread.of([1.1]))
     assert not Spread.of([1.0]).differs_from(Spread.of([1.0]))
 

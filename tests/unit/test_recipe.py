@@ -9,6 +9,18 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+
+from sfumato.compare.recipe import Recipe, Step, reordered
+from sfumato.core.params import PerColumn
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.nodes import Nodes
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Table
+from sfumato.errors import DataError, PlanError, RefusedError, UnknownNameError
+from sfumato.methods.microaggregation import Mdav
+from sfumato.methods.noise import CorrelatedNoise
+from sfumato.methods.swapping import RankSwapping
 from toys import (
     SECRET_NUMBER,
     SECRET_WORD,
@@ -25,18 +37,6 @@ from toys import (
     numbers_table,
     table_of,
 )
-
-from sfumato.compare.recipe import Recipe, Step, reordered
-from sfumato.core.params import PerColumn
-from sfumato.core.release import Release
-from sfumato.core.run import Run
-from sfumato.data.nodes import Nodes
-from sfumato.data.schema import Column, Kind, Role, Schema
-from sfumato.data.table import Table
-from sfumato.errors import DataError, PlanError, RefusedError, UnknownNameError
-from sfumato.methods.microaggregation import Mdav
-from sfumato.methods.noise import CorrelatedNoise
-from sfumato.methods.swapping import RankSwapping
 
 SCHEMA = Schema(
     (
@@ -601,8 +601,10 @@ def test_all_faults_of_a_list_of_steps_come_together():
         "step 1: there is no method `rank-swaping` (did you mean `rank-swapping`?)",
         "step 2: `window` of rank-swapping must be a number above 0 and at most 100, got: `0`",
         "step 2: there is no parameter of rank-swapping `windw`",
-        "step 3: `window` of rank-swapping must be a number above 0 and at most 100, got: `101` "
-        "(it is a percentage of the records; 5 is the usual start)",
+        (
+            "step 3: `window` of rank-swapping must be a number above 0 and at most 100, got: `101` "
+            "(it is a percentage of the records; 5 is the usual start)"
+        ),
         "step 4: there is no setting of a step `colums` (did you mean `columns`?)",
         "step 4: a step must name its `method`, got: none",
         "step 5: `together` must be a text, got: int",

@@ -10,6 +10,17 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from sfumato.core import method as shapes
+from sfumato.core.measure import Score, Status
+from sfumato.core.method import ColumnMethod, shape_of
+from sfumato.core.release import MAIN, Provenance, Release
+from sfumato.core.run import Run
+from sfumato.data.evidence import Scenario
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Table
+from sfumato.errors import Cancelled, DataError, RefusedError, UnknownNameError
+from sfumato.methods.microaggregation import Mdav
 from toys import (
     SECRET_NUMBER,
     SECRET_WORD,
@@ -26,17 +37,6 @@ from toys import (
     numbers_table,
     table_of,
 )
-
-from sfumato.core import method as shapes
-from sfumato.core.measure import Score, Status
-from sfumato.core.method import ColumnMethod, shape_of
-from sfumato.core.release import MAIN, Provenance, Release
-from sfumato.core.run import Run
-from sfumato.data.evidence import Scenario
-from sfumato.data.schema import Column, Kind, Role, Schema
-from sfumato.data.table import Table
-from sfumato.errors import Cancelled, DataError, RefusedError, UnknownNameError
-from sfumato.methods.microaggregation import Mdav
 
 
 def one(values, kind=Kind.CONTINUOUS, *, dtype=None, **facts):
@@ -67,7 +67,7 @@ def protected(method, table, seed=1):
         (pl.Series([2**60 + 1, 2**60, 5]), Kind.NOMINAL, {}),
         (pl.Series([date(2020, 1, 3), date(1950, 1, 1), date(2020, 1, 2)]), Kind.DATE, {}),
         (
-            pl.Series([datetime(2020, 1, 3, 8, 1, 2, 3), datetime(2020, 1, 1), datetime(1900, 1, 2)]),
+            pl.Series([datetime(2020, 1, 3, 8, 1, 2, 3), datetime(2020, 1, 1), datetime(1900, 1, 2)]),  # noqa: DTZ001
             Kind.DATE,
             {},
         ),

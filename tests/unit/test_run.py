@@ -169,8 +169,7 @@ def test_tracking_is_lazy_and_stops_between_items():
 
     run = Run(seed=1, stopped=lambda: len(asked) >= 2)
     with pytest.raises(Cancelled):
-        for item in run.track("work", work(), 10):
-            asked.append(item)
+        asked.extend(run.track("work", work(), 10))
     assert started == [0, 1]
 
 

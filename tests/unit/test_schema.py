@@ -39,8 +39,11 @@ BOUND = st.one_of(st.none(), st.floats(-1e6, 1e6), st.integers(-99, 99))
 MISSING = st.lists(st.one_of(WORDS, WHOLE, st.floats(allow_nan=False)), max_size=3).map(tuple)
 
 
+ROLES = st.sampled_from([None, *(role for role in Role if role not in SINGLE_ROLES)])
+
+
 @st.composite
-def columns(draw, name=NAMES, role=st.sampled_from([None, *(r for r in Role if r not in SINGLE_ROLES)])):
+def columns(draw):
     kind = draw(st.sampled_from(Kind))
     facts = {"missing": draw(MISSING), "label": draw(WORDS), "hierarchy": draw(WORDS)}
     if kind is Kind.CONTINUOUS:
@@ -52,7 +55,7 @@ def columns(draw, name=NAMES, role=st.sampled_from([None, *(r for r in Role if r
         facts["order"] = draw(
             st.one_of(st.lists(WORDS, unique=True), st.lists(WHOLE, unique=True)).map(tuple)
         )
-    return Column(draw(name), kind, draw(role), **facts)
+    return Column(draw(NAMES), kind, draw(ROLES), **facts)
 
 
 @st.composite

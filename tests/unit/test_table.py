@@ -97,7 +97,7 @@ def test_a_code_with_blanks_around_it():
     "series",
     [
         pl.Series([date(2020, 1, 1), date(9999, 12, 31)]),
-        pl.Series([datetime(2020, 1, 1, 8), datetime(9999, 12, 31)]),
+        pl.Series([datetime(2020, 1, 1, 8), datetime(9999, 12, 31)]),  # noqa: DTZ001
         pl.Series(["2020-01-01", "9999-12-31"]),
     ],
     ids=["date", "datetime", "text"],
@@ -190,7 +190,7 @@ def test_sets_have_no_order():
 
 def test_dates_are_days_or_microseconds():
     np.testing.assert_array_equal(one([date(1970, 1, 2), None], Kind.DATE).numbers("x"), [1, NAN])
-    np.testing.assert_array_equal(one([datetime(1970, 1, 1, 0, 0, 1)], Kind.DATE).numbers("x"), [1e6])
+    np.testing.assert_array_equal(one([datetime(1970, 1, 1, 0, 0, 1)], Kind.DATE).numbers("x"), [1e6])  # noqa: DTZ001
     np.testing.assert_array_equal(
         one(["1970-01-02", " 1970-01-03 ", None], Kind.DATE).numbers("x"), [1, 2, NAN]
     )

@@ -39,7 +39,8 @@ class Spread:
     @classmethod
     def of(cls, values: Sequence[float], *, approximate: bool = False) -> Spread:
         """Summarise the values of repeated runs."""
-        deviation = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+        # Equal values have no spread; the rounding of their mean would give them one.
+        deviation = float(np.std(values, ddof=1)) if min(values) < max(values) else 0.0
         return cls(float(np.mean(values)), deviation, len(values), approximate)
 
     @property
