@@ -35,6 +35,8 @@ def test_other_names_give_other_numbers(first, second):
     [
         (("ab", "c"), ("a", "bc")),
         (("ab",), ("a", "b")),
+        (("as:b",), ("a", "b")),
+        (("a", "bs:c"), ("a", "b", "c")),
         (("a", ""), ("a",)),
         (("",), ()),
         ((1,), ("1",)),
