@@ -59,6 +59,11 @@ def as_table(data: Any, *, schema: Schema | None = None) -> tuple[Table, Any]:
     return conform(frame, schema or guess_schema(frame)), lambda out: frames.back(out, native)
 
 
+def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
+    """Column names; a single one may be given as it is."""
+    return (columns,) if isinstance(columns, str) else tuple(columns)
+
+
 def make_run(seed: int | None, run: Run | None = None) -> Run:
     """Make the run of a call: chance from the operating system unless a seed is given."""
     if run is not None:
@@ -70,8 +75,8 @@ def protect(
     data: Any,
     what: Method | Step | Recipe | str,
     *,
-    columns: Sequence[str] = (),
-    within: Sequence[str] = (),
+    columns: str | Sequence[str] = (),
+    within: str | Sequence[str] = (),
     schema: Schema | None = None,
     seed: int | None = None,
     run: Run | None = None,
@@ -93,7 +98,7 @@ def protect(
     if isinstance(what, str):
         what = registry.method(what)()
     if isinstance(what, Method):
-        what = Step(what, tuple(columns), tuple(within))
+        what = Step(what, _names(columns), _names(within))
     elif columns or within:
         raise ParameterError("`columns` and `within` must be given with a method, got: a step or recipe")
     recipe = Recipe((what,)) if isinstance(what, Step) else what
@@ -160,7 +165,7 @@ def compare(
     hold: Measure | str = "rank-linkage",
     level: float | None = None,
     rank_by: Measure | str = "earth-movers-distance",
-    columns: Sequence[str] = (),
+    columns: str | Sequence[str] = (),
     tolerance: float = 0.01,
     repeats: int = 5,
     points: int = 0,
@@ -179,8 +184,9 @@ def compare(
     run = make_run(seed, run)
     held = parse_measure(hold) if isinstance(hold, str) else hold
     ranked = parse_measure(rank_by) if isinstance(rank_by, str) else rank_by
-    steps = _steps(methods, columns, table.schema)
-    scenario = _scenario(scenario, columns)
+    names = _names(columns)
+    steps = _steps(methods, names, table.schema)
+    scenario = _scenario(scenario, names)
     options: dict[str, Any] = {"scenario": scenario, "resources": resources}
     if level is None:
         level = studies.level_of(steps[0], table, held, run, **options)

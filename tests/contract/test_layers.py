@@ -75,8 +75,10 @@ def test_no_room_without_a_name():
             {"numba", "sklearn", "ot"},
         ),
         (
-            "import contextlib, io; from sfumato.cli import main\n"
-            "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()): main(['--help'])",
+            (
+                "import contextlib, io; from sfumato.cli import main\n"
+                "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()): main(['-h'])"
+            ),
             {"numba", "sklearn", "polars", "scipy", "ot", "rich"},
         ),
     ],

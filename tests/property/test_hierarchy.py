@@ -16,8 +16,8 @@ from sfumato.io.hierarchies import read_hierarchy, write_hierarchy
 
 modest = settings(deadline=None, max_examples=40)
 
-# A byte order mark at the start of a file is no text, and `*` is the wildcard's name.
-letters = st.characters(exclude_categories=["Cs"], exclude_characters="\ufeff")
+# A byte order mark and a zero byte are no text, and `*` is the wildcard's name.
+letters = st.characters(exclude_categories=["Cs"], exclude_characters="\ufeff\0")
 texts = st.one_of(st.text(alphabet='ab;,"|\t \n*-1', max_size=4), st.text(alphabet=letters, max_size=4))
 leaf_texts = texts.filter(lambda text: text != "*")
 label_texts = texts.filter(bool)

@@ -84,7 +84,13 @@ def test_spaces_are_kept(tmp_path):
     assert rows(read_hierarchy(written(tmp_path, " a ; X ;*\nb;Y ;*\n"))) == [" a ; X ;*", "b;Y ;*"]
 
 
-def test_text_that_is_not_utf8_is_latin1(tmp_path):
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-8-sig"])
+def test_a_hierarchy_is_decoded_as_its_table_is(tmp_path, encoding):
+    path = written(tmp_path, "5 €;cheap;*\n9 €;dear;*\n".encode(encoding))
+    assert read_hierarchy(path).labels(0).to_list() == ["5 €", "9 €"]
+
+
+def test_text_that_is_not_utf8_is_western(tmp_path):
     path = written(tmp_path, "Málaga;Sur;*\nVigo;Norte;*\n".encode("latin-1"))
     assert read_hierarchy(path).labels(0).to_list() == ["Málaga", "Vigo"]
     with pytest.raises(ReadError, match=r"work\.csv"):

@@ -87,7 +87,7 @@ def test_hohne_restores_covariances_when_asked(incomes):
 def test_hohne_is_the_formula_with_one_sign_per_record(incomes):
     s, run = 0.4, Run(seed=1)
     draws = draws_of(run, 0, ["c0", "c1", "c2"], len(incomes))
-    signs = 2.0 * run.at("block", 0).rng("sign").integers(0, 2, len(incomes)) - 1.0
+    signs = 2.0 * run.at("block", 0).rng("record", "sign").integers(0, 2, len(incomes)) - 1.0
     factors = 1 + signs[:, None] * np.abs(s * draws)
     assert set(np.unique((factors > 1).sum(axis=1))) == {0, 3}  # a record's values rise or fall together
     raw = incomes * factors

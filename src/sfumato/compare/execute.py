@@ -138,8 +138,12 @@ def _judge(
 
 def originals(plan: Plan) -> list[Path]:
     """The files that must never be overwritten: the data, the resources."""
+    return [plan.folder / path for path in _files(plan)]
+
+
+def _files(plan: Plan) -> list[str]:
     sources = [*([plan.data] if plan.data else []), *plan.resources.values()]
-    return [plan.folder / source.path for source in sources if not source.path.startswith("builtin:")]
+    return [source.path for source in sources if not source.path.startswith("builtin:")]
 
 
 def write_release(outcome: Outcome, run: Run, *, overwrite: bool = False, seeded: bool = False) -> list[Path]:
@@ -159,7 +163,7 @@ def write_release(outcome: Outcome, run: Run, *, overwrite: bool = False, seeded
         "seed": f"{run.seed:032x}",
         "seed_given": seeded,
         "plan": plan.to_dict(),
-        "inputs": {path.name: fingerprint(path) for path in originals(plan)},
+        "inputs": {path: fingerprint(plan.folder / path) for path in _files(plan)},
         "output": {"name": place.name, "sha256": fingerprint(place)},
         "environment": environment(),
     }

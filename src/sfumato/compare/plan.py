@@ -159,7 +159,10 @@ class Plan:
 
     def warnings(self) -> list[str]:
         """What is allowed but should be known."""
-        return self.recipe.warnings(self.schema) if self.schema else []
+        found = self.recipe.warnings(self.schema) if self.schema else []
+        if not self.recipe.steps:
+            found.append("the plan has no steps: the columns would be released as they are")
+        return found
 
     def blockers(self) -> list[str]:
         """Why nothing may be released under this plan yet."""

@@ -39,7 +39,7 @@ class Codes:
         return self.categories.gather(positions.replace(-1, None))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
     """Records and their schema; never changed in place.
 

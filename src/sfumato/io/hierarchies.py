@@ -18,6 +18,7 @@ from sfumato.data.hierarchy import Hierarchy
 from sfumato.data.nodes import WILDCARD
 from sfumato.errors import ReadError
 from sfumato.io.atomic import write_text
+from sfumato.io.sniff import encoding_of
 
 _SEPARATORS = ";,\t|"
 _HEADING = re.compile(r"old|new|from|to|values?|leaf|labels?|codes?|groups?", re.IGNORECASE)
@@ -35,8 +36,9 @@ def read_hierarchy(
     """Read a table of levels (ARX) or of two columns, old value and new (sdcMicro), from a CSV file.
 
     What is not given is found out: the separator (``;``, ``,``, tab or ``|``), a header (where the first
-    row alone does not end in ``*``, or has names like "old" and "new" or "level1"), the encoding (UTF-8,
-    else Latin-1). Nothing is stripped but line ends and empty cells at a row's end.
+    row alone does not end in ``*``, or has names like "old" and "new" or "level1"), the encoding (UTF-8 or
+    what a byte-order mark says, else Windows-1252). Nothing is stripped but line ends and empty cells at a
+    row's end.
     """
     path = Path(path)
     name = path.stem if name is None else name
@@ -74,12 +76,8 @@ def write_hierarchy(hierarchy: Hierarchy, path: str | Path, *, overwrite: bool =
 def _read_rows(path: Path, *, separator: str | None, encoding: str | None) -> list[list[str]]:
     try:
         raw = path.read_bytes()
-        try:
-            text = raw.decode(encoding or "utf-8-sig")
-        except UnicodeDecodeError:
-            if encoding is not None:
-                raise
-            text = raw.decode("latin-1")
+        # As the table's own file is read, or a value such as `5 €` would not be found among the leaves.
+        text = raw.decode(encoding or encoding_of(raw, name=path.name)).removeprefix("\ufeff")
         found = separator or max(_SEPARATORS, key=lambda mark: _fit(text, mark))
         return [_trimmed(row) for row in csv.reader(io.StringIO(text, newline=""), delimiter=found) if row]
     except (OSError, UnicodeError, LookupError, csv.Error) as error:

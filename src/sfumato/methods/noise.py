@@ -179,7 +179,7 @@ class HohneNoise(BlockMethod):
         return reason
 
     def _noisy(self, block: Block, run: Run) -> Floats:
-        signs = 2.0 * run.rng("sign").integers(0, 2, len(block)) - 1.0
+        signs = 2.0 * run.rng("record", "sign").integers(0, 2, len(block)) - 1.0
         return block.values * (1.0 + signs[:, None] * np.abs(self.deviation * normals(block, run)))
 
     def summarise(self, block: Block, summaries: Sequence[Any], run: Run) -> Any:

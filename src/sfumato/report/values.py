@@ -139,7 +139,7 @@ def _texts(table: Table, name: str) -> pl.Series:
         return series.cast(pl.List(pl.String))
     if is_interval(series.dtype):
         return to_text(series)
-    if series.dtype in {pl.Enum, pl.Categorical}:
+    if isinstance(series.dtype, pl.Enum | pl.Categorical):
         series = series.cast(pl.String)
     texts = canonical_text(series).alias("text")
     present = pl.Series("present", ~table.missing(name))
