@@ -193,6 +193,10 @@ def test_the_one_file_is_gone_again(reference):
 
 
 def assert_has_heads(cls, heads):
+    """What cites literature is explained in full; a trial of one's own may say no more than its first line."""
+    if not cls.references:
+        assert cls.summary()
+        return
     found = re.findall(r"^ *\*\*([^*]+)\*\*", cls.__doc__, re.MULTILINE)
     assert [head for head in found if head in heads] == list(heads), f"{cls.name} has the heads {found}"
 
@@ -212,7 +216,6 @@ def test_measure_is_documented(name, reference):
 
 
 def assert_is_described(cls, page):
-    assert cls.references, f"{cls.name} must name its literature"
     assert set(cls.references) <= set(references())
     assert cls.title in page
     for declared in cls.parameters():
@@ -321,3 +324,11 @@ def test_licence_is_whole():
     text = (ROOT / "LICENSE").read_text(encoding="utf-8")
     assert "Apache License" in text
     assert "END OF TERMS AND CONDITIONS" in text
+
+
+def test_every_resident_cites_its_literature():
+    """A toy dropped into the house may cite nothing; what lives here does."""
+    residents = {**registry.methods(), **registry.measures()}
+    known = {"correlated-noise", "hohne-noise", "mdav", "rank-swapping"}
+    known |= {"earth-movers-distance", "permutation-distance", "rank-linkage"}
+    assert all(residents[name].references for name in known)
