@@ -39,7 +39,7 @@ def test_a_crash_while_writing_a_table_leaves_the_old_file(tmp_path, monkeypatch
     before = path.read_bytes()
 
     def crash(self, file, **told):
-        file.write(b"half")
+        file.write_bytes(b"half")
         raise KeyboardInterrupt
 
     monkeypatch.setattr(pl.DataFrame, "write_csv", crash)

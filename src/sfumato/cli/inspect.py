@@ -21,7 +21,7 @@ from sfumato.cli._screen import emit_json, emit_table, say
 def command(source: str, *, plan_path: Path | None, overwrite: bool, as_json: bool, quiet: bool) -> None:
     """Look into a file."""
     from sfumato.data.guess import guess
-    from sfumato.io import read, write_text
+    from sfumato.io import read_contents, write_text
 
     if source.startswith("builtin:"):
         from sfumato import datasets
@@ -33,8 +33,8 @@ def command(source: str, *, plan_path: Path | None, overwrite: bool, as_json: bo
             for column in schema.columns
         ]
     else:
-        frame = read(Path(source))
-        guesses = guess(frame)
+        found = read_contents(Path(source))
+        frame, guesses = found.frame, guess(found.frame, found.facts)
         described = [_facts(g.column, frame, g.kind_reason, g.role_reason, g.confidence) for g in guesses]
         from sfumato.data.schema import Schema
 

@@ -23,6 +23,9 @@ from sfumato.data.generalised import is_interval
 from sfumato.data.schema import SINGLE_ROLES, Column, Kind, Role, Schema
 from sfumato.data.text_forms import looks_generalised
 
+#: What a file itself says of its columns: facts as `Column` takes them, by the column's name.
+Told = Mapping[str, Mapping[str, Any]]
+
 UNDECIDED = "no sign either way: decide"
 
 _SAMPLE = 1_000
@@ -120,14 +123,27 @@ class Facts:
         return float(self.sample.str.contains(pattern).mean() or 0.0) if len(self.sample) else 0.0  # type: ignore[arg-type]
 
 
-def guess(frame: pl.DataFrame) -> tuple[Guess, ...]:
-    """Propose a kind and a role for each column, each with its reason."""
-    return _one_of_each(_guess_one(Facts(series)) for series in frame)
+def guess(frame: pl.DataFrame, told: Told | None = None) -> tuple[Guess, ...]:
+    """Propose a kind and a role for each column, each with its reason; what the file told is taken over."""
+    told = told or {}
+    return _one_of_each(_as_told(_guess_one(Facts(series)), told.get(series.name, {})) for series in frame)
 
 
-def guess_schema(frame: pl.DataFrame) -> Schema:
+def guess_schema(frame: pl.DataFrame, told: Told | None = None) -> Schema:
     """Propose a schema; a column for whose role nothing speaks has none, which blocks a release."""
-    return Schema(tuple(proposal.column for proposal in guess(frame)))
+    return Schema(tuple(proposal.column for proposal in guess(frame, told)))
+
+
+def _as_told(guessed: Guess, facts: Mapping[str, Any]) -> Guess:
+    """Put what the file says of a column in the place of what was guessed."""
+    if not facts:
+        return guessed
+    said = guessed.column.to_dict()
+    if facts.get("kind", said["kind"]) != said["kind"]:  # facts of another kind go with it
+        said = {key: said[key] for key in ("kind", "role", "label") if key in said}
+    column = Column.from_dict(guessed.column.name, {**said, **facts})
+    reason = "the file says so" if "kind" in facts else guessed.kind_reason
+    return replace(guessed, column=column, kind_reason=reason)
 
 
 def normalised(name: str) -> str:

@@ -50,7 +50,10 @@ class Column:
     """One column: its kind, its role (``None`` until someone decided) and what must hold of its values.
 
     ``order`` lists an ordinal column's values from low to high (empty: the natural order of the values);
-    ``missing`` lists the codes that stand for "not known" (−9, 99, "."); ``hierarchy`` names a resource.
+    ``missing`` lists the codes that stand for "not known" (−9, 99, "."), ``missing_range`` the ends of a
+    range of such codes; ``suppressed`` is the code that a release writes where it holds a value back;
+    ``labels`` say what values mean (1 is "male"). ``hierarchy`` names a resource; columns of one
+    ``pseudonym`` hold the same numbers (of persons, of households) and are renamed alike in a release.
     """
 
     name: str
@@ -63,17 +66,24 @@ class Column:
     upper: float | None = field(default=None, kw_only=True)
     hierarchy: str = field(default="", kw_only=True)
     label: str = field(default="", kw_only=True)
+    labels: tuple[tuple[Scalar, str], ...] = field(default=(), kw_only=True)
+    missing_range: tuple[float, float] | None = field(default=None, kw_only=True)
+    suppressed: Scalar | None = field(default=None, kw_only=True)
+    pseudonym: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
         # "key" for Role.KEY and a list for a tuple are what people write; all code may rely on the latter.
         faults = list(_word_faults("kind", self.kind, Kind, required=True))
         faults += list(_word_faults("role", self.role, Role, required=False))
-        faults += list(_type_faults({key: getattr(self, key) for key in ("order", "missing")}))
+        faults += list(_type_faults({item.name: getattr(self, item.name) for item in fields(self)[3:]}))
         if not faults:
             object.__setattr__(self, "kind", Kind(self.kind))
             object.__setattr__(self, "role", None if self.role is None else Role(self.role))
             object.__setattr__(self, "order", tuple(self.order))
             object.__setattr__(self, "missing", tuple(self.missing))
+            object.__setattr__(self, "labels", tuple((value, str(label)) for value, label in self.labels))
+            if self.missing_range is not None:
+                object.__setattr__(self, "missing_range", tuple(map(float, self.missing_range)))
             faults = list(self._faults())
         if faults:
             raise PlanError.gather(f"column `{self.name}`", faults)
@@ -98,6 +108,16 @@ class Column:
             yield f"`lower` must be at most `upper`, got: {self.lower} and {self.upper}"
         if self.role is Role.WEIGHT and self.kind is not Kind.CONTINUOUS:
             yield f"a weight must be continuous, got kind: `{self.kind}`"
+        if len({value for value, _ in self.labels}) != len(self.labels):
+            yield "`labels` must name each value once"
+        if self.missing_range is not None and not self.missing_range[0] <= self.missing_range[1]:
+            yield "`missing_range` must go from the lower end to the upper"
+
+    @property
+    def missing_codes(self) -> tuple[Scalar, ...]:
+        """All codes that stand for a value that is not there, the code for suppressed ones among them."""
+        held_back = () if self.suppressed is None or self.suppressed in self.missing else (self.suppressed,)
+        return self.missing + held_back
 
     def to_dict(self) -> dict[str, Any]:
         """Say what is not default, as the plan's table for this column."""
@@ -107,7 +127,7 @@ class Column:
         for item in fields(self)[3:]:
             value = getattr(self, item.name)
             if value != item.default:
-                said[item.name] = list(value) if isinstance(value, tuple) else value
+                said[item.name] = _as_lists(value)
         return said
 
     @classmethod
@@ -123,12 +143,11 @@ class Column:
         faults += list(_type_faults(said))
         if faults:
             raise PlanError.gather(f"column `{name}`", faults)
-        facts: dict[str, Any] = {
-            key: tuple(v) if key in {"order", "missing"} else v for key, v in said.items()
-        }
-        facts["kind"] = Kind(facts["kind"])
-        facts["role"] = Role(facts["role"]) if facts.get("role") is not None else None
-        return cls(name=name, **facts)
+        return cls(name=name, **said)
+
+
+def _as_lists(value: Any) -> Any:
+    return [_as_lists(part) for part in value] if isinstance(value, tuple) else value
 
 
 def _word_faults(what: str, word: object, words: type[StrEnum], *, required: bool) -> Iterator[str]:
@@ -138,23 +157,46 @@ def _word_faults(what: str, word: object, words: type[StrEnum], *, required: boo
         yield f"`{what}` must be one of {', '.join(words)}, got: `{word}`"
 
 
+#: What each fact of a column must be, in words and as types.
+_FACTS: Mapping[str, tuple[str, tuple[type, ...]]] = {
+    "order": ("a list", (list, tuple)),
+    "missing": ("a list", (list, tuple)),
+    "integer": ("true or false", (bool,)),
+    "lower": ("a number", (int, float)),
+    "upper": ("a number", (int, float)),
+    "hierarchy": ("a text", (str,)),
+    "label": ("a text", (str,)),
+    "labels": ("a list", (list, tuple)),
+    "missing_range": ("a list", (list, tuple)),
+    "suppressed": ("a text or number", (str, int, float)),
+    "pseudonym": ("a text", (str,)),
+}
+
+
 def _type_faults(said: Mapping[str, Any]) -> Iterator[str]:
-    types: dict[str, tuple[str, tuple[type, ...]]] = {
-        "order": ("a list", (list, tuple)),
-        "missing": ("a list", (list, tuple)),
-        "integer": ("true or false", (bool,)),
-        "lower": ("a number", (int, float)),
-        "upper": ("a number", (int, float)),
-        "hierarchy": ("a text", (str,)),
-        "label": ("a text", (str,)),
-    }
-    for key, (must, allowed) in types.items():
+    for key, (must, allowed) in _FACTS.items():
         value = said.get(key)
         wrong = not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed)
         if value is not None and wrong:
             yield f"`{key}` must be {must}, got: `{type(value).__name__}`"
-        elif isinstance(value, list | tuple) and not all(isinstance(v, str | int | float) for v in value):
-            yield f"`{key}` must list texts and numbers, got: others among them"
+        elif value is not None and not _right_items(key, value):
+            yield f"`{key}` must list {_ITEMS.get(key, 'texts and numbers')}, got: others among them"
+
+
+_ITEMS = {"labels": "pairs of a value and its label", "missing_range": "two numbers, the lower first"}
+
+
+def _right_items(key: str, value: Any) -> bool:
+    if not isinstance(value, list | tuple):
+        return True
+    if key == "labels":
+        return all(
+            isinstance(pair, list | tuple) and len(pair) == 2 and isinstance(pair[0], str | int | float)  # noqa: PLR2004
+            for pair in value
+        )
+    if key == "missing_range":
+        return len(value) == 2 and all(isinstance(end, int | float) for end in value)  # noqa: PLR2004
+    return all(isinstance(item, str | int | float) for item in value)
 
 
 @dataclass(frozen=True)

@@ -82,9 +82,11 @@ class Table:
         flags = series.is_null()
         if series.dtype.is_float():
             flags |= series.is_nan().fill_null(value=True)
-        codes = self.schema[name].missing
-        if codes:
-            flags |= _is_code(series, codes).fill_null(value=True)
+        column = self.schema[name]
+        if column.missing_codes:
+            flags |= _is_code(series, column.missing_codes).fill_null(value=True)
+        if column.missing_range is not None and series.dtype.is_numeric():
+            flags |= series.is_between(*column.missing_range).fill_null(value=True)
         return flags.to_numpy()
 
     def numbers(self, name: str) -> Floats:

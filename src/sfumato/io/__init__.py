@@ -10,27 +10,30 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from sfumato.data.generalised import is_interval
 from sfumato.data.guess import guess_schema
-from sfumato.data.schema import Schema
+from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.data.text_forms import to_text
 from sfumato.errors import ReadError, WriteError
 from sfumato.io.atomic import check_writable, replacing, write_bytes, write_text
 from sfumato.io.conform import as_text, conform
-from sfumato.io.formats import FORMATS, Options, format_of
+from sfumato.io.formats import FORMATS, KEEP_INTERVALS, Contents, Options, format_of
 from sfumato.io.frames import Native, back, to_polars
 
 __all__ = [
     "FORMATS",
+    "Contents",
     "Native",
     "back",
     "check_writable",
     "conform",
     "read",
+    "read_contents",
     "read_table",
     "replacing",
     "to_polars",
@@ -40,7 +43,7 @@ __all__ = [
 ]
 
 
-def read(
+def read_contents(
     path: str | Path,
     *,
     schema: Schema | None = None,
@@ -48,8 +51,8 @@ def read(
     decimal: str | None = None,
     encoding: str | None = None,
     rows: int | None = None,
-) -> pl.DataFrame:
-    """Read a file as it stands; generalised values and dates in text stay text.
+) -> Contents:
+    """Read a file as it stands, with what it says of its columns; generalised values and dates stay text.
 
     Parameters
     ----------
@@ -79,6 +82,11 @@ def read(
         raise ReadError(f"`{place}` must be a file that can be read, got: {reason}") from None
 
 
+def read(path: str | Path, **how: Any) -> pl.DataFrame:
+    """Read the records of a file as they stand (see `read_contents`)."""
+    return read_contents(path, **how).frame
+
+
 def read_table(
     path: str | Path,
     schema: Schema | None = None,
@@ -93,8 +101,11 @@ def read_table(
 
     Without ``schema`` one is proposed, in which some columns may have no role yet.
     """
-    frame = read(path, schema=schema, delimiter=delimiter, decimal=decimal, encoding=encoding, rows=rows)
-    return conform(frame, guess_schema(frame) if schema is None else schema, generalised=generalised)
+    found = read_contents(
+        path, schema=schema, delimiter=delimiter, decimal=decimal, encoding=encoding, rows=rows
+    )
+    proposed = guess_schema(found.frame, found.facts) if schema is None else schema
+    return conform(found.frame, proposed, generalised=generalised)
 
 
 def write(
@@ -122,18 +133,38 @@ def write(
     place = Path(path)
     suffix = place.suffix.lower()
     writer = format_of(place, error=WriteError)
-    frame = _with_text_forms(data, keep_intervals=FORMATS[suffix] == "parquet")
+    table = _plain(data, keep_intervals=FORMATS[suffix] in KEEP_INTERVALS)
     with replacing(place, originals=originals, overwrite=overwrite) as file:
-        writer.write(frame, file, suffix)
+        writer.write(table, Path(file.name), suffix)
 
 
-def _with_text_forms(data: Table | pl.DataFrame, *, keep_intervals: bool) -> pl.DataFrame:
-    frame, nodes = (data.frame, data.nodes) if isinstance(data, Table) else (data, {})
-    return frame.with_columns(
-        to_text(series, nodes.get(series.name))
-        for series in frame
-        if series.name in nodes or (is_interval(series.dtype) and not keep_intervals)
+def _plain(data: Table | pl.DataFrame, *, keep_intervals: bool) -> Table:
+    """Make a table whose generalised values are text, except intervals where the format can hold them."""
+    table = data if isinstance(data, Table) else Table(data, _bare_schema(data))
+    frame = table.frame.with_columns(
+        to_text(series, table.nodes.get(series.name))
+        for series in table.frame
+        if series.name in table.nodes or (is_interval(series.dtype) and not keep_intervals)
     )
+    changed = [name for name in table.names if frame.schema[name] != table.frame.schema[name]]
+    words = [
+        Column(name, Kind.NOMINAL, table.schema[name].role, label=table.schema[name].label)
+        for name in changed
+    ]
+    return Table(frame, table.schema.replace(*words))
+
+
+def _bare_schema(frame: pl.DataFrame) -> Schema:
+    """Say no more of the columns than their types do."""
+    return Schema(tuple(Column(name, _kind_of(dtype)) for name, dtype in frame.schema.items()))
+
+
+def _kind_of(dtype: pl.DataType) -> Kind:
+    if dtype.is_numeric():
+        return Kind.CONTINUOUS
+    if dtype.is_temporal():
+        return Kind.DATE
+    return Kind.SET if isinstance(dtype, pl.List) else Kind.NOMINAL
 
 
 def _require_file(path: Path) -> None:

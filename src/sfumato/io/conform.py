@@ -79,9 +79,9 @@ def _conform_column(column: Column, result: _Result, *, generalised: bool) -> No
 
 def _without_codes(texts: pl.Series, column: Column) -> pl.Series:
     """Make the textual missing codes missing; those that are numbers stay, for the schema to tell."""
-    codes = [code for code in column.missing if isinstance(code, str)]
+    codes = [code for code in column.missing_codes if isinstance(code, str)]
     if column.kind is Kind.DATE:
-        codes = [str(code) for code in column.missing]
+        codes = [str(code) for code in column.missing_codes]
     if not codes:
         return texts
     return texts.set(texts.str.strip_chars().is_in(codes), None)

@@ -10,14 +10,14 @@ from __future__ import annotations
 import codecs
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import polars as pl
 
+from sfumato.data.table import Table
 from sfumato.errors import ParameterError, ReadError, WriteError
 from sfumato.io import lines, sniff, textual
-from sfumato.io.formats import Options
+from sfumato.io.formats import Contents, Options
 from sfumato.io.sniff import Dialect
 
 _UTF8 = frozenset({"utf-8", "utf-8-sig", "ascii"})
@@ -46,7 +46,7 @@ class Text:
         return Text(self.name, content.tobytes(), content, self.dialect)
 
 
-def read(path: Path, options: Options) -> pl.DataFrame:
+def read(path: Path, options: Options) -> Contents:
     """Read a delimited text."""
     if options.decimal not in {None, ".", ","}:
         raise ParameterError(f"`decimal` must be `.` or `,`, got: `{options.decimal}`")
@@ -64,15 +64,15 @@ def read(path: Path, options: Options) -> pl.DataFrame:
     commas = {",": "no", ";": "yes"}.get(text.dialect.delimiter, "unless thousands")
     frame = textual.typed(frame, decimal=options.decimal, commas=commas, text=options.text)
     frame = _whole(frame, text)
-    return frame if options.rows is None else frame.head(options.rows)
+    return Contents(frame if options.rows is None else frame.head(options.rows))
 
 
-def write(frame: pl.DataFrame, file: BinaryIO, suffix: str) -> None:
+def write(table: Table, path: Path, suffix: str) -> None:
     """Write a delimited text, with tabs in a TSV file; a missing value is nothing, empty text is ``""``."""
     try:
-        frame.write_csv(file, separator="\t" if suffix in _TABBED else ",")
+        table.frame.write_csv(path, separator="\t" if suffix in _TABBED else ",")
     except pl.exceptions.PolarsError:
-        wrong = [name for name, dtype in frame.schema.items() if not _writable(dtype)]
+        wrong = [name for name, dtype in table.frame.schema.items() if not _writable(dtype)]
         raise WriteError(
             f"the columns must hold plain values to be written as text, got others in {wrong[:10]}",
             hint="write a Parquet file instead",

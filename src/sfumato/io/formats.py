@@ -1,18 +1,20 @@
 """Which formats there are, by the suffix of the file's name.
 
-A format is a module of this room with two functions, ``read(path, options)`` and
-``write(frame, file, suffix)``, named once below; it is imported when a file of that format is first met.
+A format is a module of this room with two functions, ``read(path, options)``, which gives the `Contents` of a
+file, and ``write(table, path, suffix)``; it is named once below and imported when such a file is first met.
 """
 
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from typing import Any, Protocol, cast
 
 import polars as pl
 
+from sfumato.data.table import Table
 from sfumato.errors import DataError, ParameterError
 
 #: The module that reads and writes the files of each suffix.
@@ -24,6 +26,9 @@ FORMATS = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
+
+#: The formats that can hold an interval as it is, not as text.
+KEEP_INTERVALS = frozenset({"parquet", "arrow"})
 
 
 @dataclass(frozen=True)
@@ -51,14 +56,30 @@ class Options:
                 raise ParameterError(f"`{item.name}` is for delimited text, got: a {what} file")
 
 
+@dataclass(frozen=True)
+class Contents:
+    """The records of a file, and what the file itself says of its columns.
+
+    ``facts`` has, for some columns, facts as `sfumato.data.schema.Column` takes them: ``kind``, ``label``,
+    ``labels``, ``missing``, ``missing_range``, ``order``. They are surer than any guess.
+    """
+
+    frame: pl.DataFrame
+    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
 class Format(Protocol):
     """What a module of this room offers."""
 
-    def read(self, path: Path, options: Options) -> pl.DataFrame:
-        """Read the records of a file."""
+    def read(self, path: Path, options: Options) -> Contents:
+        """Read a file."""
 
-    def write(self, frame: pl.DataFrame, file: BinaryIO, suffix: str) -> None:
-        """Write the records into an open file."""
+    def write(self, table: Table, path: Path, suffix: str) -> None:
+        """Write a table into a file that is there and empty; it is moved to its place afterwards.
+
+        ``table`` holds no generalised nodes (they are text by then), and intervals only for Parquet and
+        Arrow; its schema has the labels, missing codes and kinds to keep.
+        """
 
 
 def format_of(path: Path, *, error: type[DataError]) -> Format:

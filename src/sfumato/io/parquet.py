@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import BinaryIO
 
 import polars as pl
 
+from sfumato.data.table import Table
 from sfumato.errors import ReadError, WriteError
-from sfumato.io.formats import Options
+from sfumato.io.formats import Contents, Options
 
 _MAGIC = b"PAR1"
 
 
-def read(path: Path, options: Options) -> pl.DataFrame:
+def read(path: Path, options: Options) -> Contents:
     """Read a Parquet file."""
     options.refuse_unless(frozenset({"rows", "text"}), what="Parquet")
     with path.open("rb") as file:
@@ -24,18 +24,19 @@ def read(path: Path, options: Options) -> pl.DataFrame:
             hint="was it saved in another format, or under a wrong name?",
         )
     try:
-        return pl.read_parquet(path, n_rows=options.rows, glob=False, hive_partitioning=False)
+        frame = pl.read_parquet(path, n_rows=options.rows, glob=False, hive_partitioning=False)
     except (pl.exceptions.PolarsError, OSError, ValueError):  # its text may quote cells
         raise ReadError(
             f"`{path.name}` must be a whole Parquet file, got: one that is damaged or cut short",
             hint="copy or export it again",
         ) from None
+    return Contents(frame)
 
 
-def write(frame: pl.DataFrame, file: BinaryIO, suffix: str) -> None:  # noqa: ARG001
+def write(table: Table, path: Path, suffix: str) -> None:  # noqa: ARG001
     """Write a Parquet file."""
     try:
-        frame.write_parquet(file)
+        table.frame.write_parquet(path)
     except pl.exceptions.PolarsError:
-        kinds = ", ".join(sorted({str(dtype.base_type()) for dtype in frame.dtypes}))
+        kinds = ", ".join(sorted({str(dtype.base_type()) for dtype in table.frame.dtypes}))
         raise WriteError(f"the columns must be of types that Parquet can hold, got: {kinds}") from None
