@@ -42,7 +42,21 @@ check: $(STAMP)  ## format, lint and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-test: check  ## everything CI runs: check, all tests, docs
+# A real database server and a real browser; where they cannot be had, their tests are skipped with the reason.
+.PHONY: services
+services:
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1 || \
+		$(MAKE) --no-print-directory debian PACKAGE=postgresql
+	@command -v chromium >/dev/null 2>&1 || $(MAKE) --no-print-directory debian PACKAGE=chromium
+
+.PHONY: debian
+debian:
+	@echo "installing Debian's $(PACKAGE) for the tests"
+	@root=$$(test "$$(id -u)" = 0 || echo sudo); \
+		{ $$root apt-get update -qq && $$root apt-get install -y -qq $(PACKAGE) >/dev/null 2>&1; } \
+		|| echo "$(PACKAGE) cannot be had here: its tests will be skipped"
+
+test: check services  ## everything CI runs: check, all tests, docs
 	$(BIN)/python -m pytest -n 2
 	@$(MAKE) --no-print-directory docs
 

@@ -5,6 +5,8 @@ Each function returns None unless every value that is not missing reads: a colum
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import polars as pl
 
 #: A number with more digits than this is a name for something, not a quantity.
@@ -26,9 +28,11 @@ def typed(frame: pl.DataFrame, *, decimal: str | None, commas: str, text: frozen
     Without ``decimal`` it is the point; or the comma, where columns read so and none of the file reads with a
     point. ``commas`` says how readily: "no", "unless thousands" (1,234 may be either) or "yes".
     """
-    new = {
-        name: frame[name] if name in text else _typed(frame[name], decimal or ".") for name in frame.columns
-    }
+    new = {name: frame[name] for name in frame.columns}
+    open_to_it = [name for name in new if name not in text]
+    with ThreadPoolExecutor() as pool:  # polars works outside the interpreter's lock
+        read = pool.map(lambda name: _typed(frame[name], decimal or "."), open_to_it)
+        new |= dict(zip(open_to_it, read, strict=True))
     if decimal is None and commas != "no" and not any(series.dtype == pl.Float64 for series in new.values()):
         for name, series in new.items():
             if series.dtype == pl.String and name not in text and _has_commas(series, commas):

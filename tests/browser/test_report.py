@@ -1,0 +1,58 @@
+"""The report in a real browser: its charts are drawn, and nothing goes wrong on the way."""
+
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sfumato
+from sfumato.report import write_report
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
+
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--disable-quic", "--virtual-time-budget=15000",
+    "--enable-logging=stderr", "--v=0", "--window-size=1200,2000",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def study():
+    rng = np.random.default_rng(1)
+    income = rng.lognormal(10, 0.7, 150)
+    people = pl.DataFrame(
+        {"income": income, "tax": income * rng.uniform(0.1, 0.4, 150), "age": rng.normal(40, 9, 150)}
+    )
+    return sfumato.compare(
+        people, ["mdav", "rank-swapping"], columns=people.columns, repeats=2, points=3, seed=1
+    )
+
+
+def opened(path, tmp_path):
+    """The page after its scripts have run, and what they said."""
+    profile = f"--user-data-dir={tmp_path / 'profile'}"
+    done = subprocess.run(
+        [BROWSER, *FLAGS, profile, "--dump-dom", path.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+
+@pytest.mark.parametrize("public", [True, False], ids=["public", "internal"])
+def test_every_chart_is_drawn_and_the_console_is_silent(study, tmp_path, public):
+    page, _ = write_report(study, tmp_path / "report.html", public=public)
+    charts = set(re.findall(r'id="chart-([^"]+)"', page.read_text()))
+    dom, console = opened(page, tmp_path)
+    assert console == []
+    assert len(charts) > 5
+    for name in charts:
+        place = dom[dom.index(f'id="chart-{name}"') :]
+        assert re.match(r"[^>]*>\s*<svg", place), f"the chart {name} is not drawn"
