@@ -42,7 +42,7 @@ def read(source: str | Path, *, schema: Schema | None = None) -> Table:
         return datasets.from_uri(str(source))
     from sfumato.io import read_table
 
-    return read_table(Path(source), schema=schema)
+    return read_table(source, schema=schema)
 
 
 def as_table(data: Any, *, schema: Schema | None = None) -> tuple[Table, Any]:
@@ -140,7 +140,7 @@ def beside(original: Table, protected: Any, *, aligned: bool) -> Release:
         table = protected
     else:
         if isinstance(protected, str | Path):
-            frame = read_frame(Path(protected))
+            frame = read_frame(protected)
         else:
             frame, _ = frames.to_polars(protected)
         known = [name for name in frame.columns if name in original.schema]

@@ -83,6 +83,18 @@ def test_cuts_leave_the_ends_open():
     ).all()
 
 
+def test_cuts_are_told_from_numbers_that_double_precision_cannot_tell_apart():
+    near = 2**53
+    large = from_cuts(pl.Series([near, near + 1, near + 2]), cuts=[[near + 1]])
+    assert rows(large) == [
+        f"{near};[;{near}];*",
+        f"{near + 1};[{near + 1};];*",
+        f"{near + 2};[{near + 1};];*",
+    ]
+    written = from_cuts(["0.29999999999999999999", "0.3"], cuts=[[0.3]])
+    assert rows(written) == ["0.29999999999999999999;[;0.3];*", "0.3;[0.3;];*"]
+
+
 @pytest.mark.parametrize("cuts", [[[65, 18]], [[18], [18, 65]], [[18, 18]], [[]]])
 def test_cuts_must_nest(cuts):
     with pytest.raises(ParameterError, match="`cuts`"):
@@ -142,6 +154,8 @@ def test_dates_climb_through_the_calendar():
     ]
     assert calendar.climb(days, 2).to_list() == ["2020-Q2", None, "2020-Q2", "1999-Q4"]
     assert from_dates(days, levels=["year"]).height == 3
+    assert from_dates(days, levels=["year", "decade"]).labels(2).to_list() == ["1990s", "2020s"]
+    assert calendar.name == "born"
 
 
 def test_times_climb_to_their_day_first():

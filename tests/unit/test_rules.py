@@ -179,3 +179,146 @@ def test_generalised_words_break_no_rule():
 def test_promises_hold_no_cell():
     made = table({"x": [SECRET_NUMBER]}, Column("x", Kind.CONTINUOUS, upper=5), rules=["x < 3"])
     assert "91827" not in repr(violations(made))
+
+
+# ------------------------------------------------------------------------------------- equations of sums
+
+
+@pytest.mark.parametrize(
+    ("text", "totals", "terms"),
+    [
+        ("total = a + b + c", ("total",), {"total": 1, "a": -1, "b": -1, "c": -1}),
+        ("a + b = total", ("total",), {"a": 1, "b": 1, "total": -1}),
+        ("net == gross - tax", ("net",), {"net": 1, "gross": -1, "tax": 1}),
+        ("gross - tax = net", ("net",), {"gross": 1, "tax": -1, "net": -1}),
+        ("a = b", ("a", "b"), {"a": 1, "b": -1}),
+        # Nobody stands alone: the one with a sign of its own is made up of the others.
+        ("total - a - b = 0", ("total",), {"total": 1, "a": -1, "b": -1}),
+        ("a + b = total - c", ("total",), {"a": 1, "b": 1, "c": 1, "total": -1}),
+        ("a + b = c + d", (), {"a": 1, "b": 1, "c": -1, "d": -1}),
+        ("a - b = 0", (), {"a": 1, "b": -1}),
+        ("a = 3", (), {"a": 1}),
+        ("2 * total = a + b + c", (), {"total": 2, "a": -1, "b": -1, "c": -1}),
+        ('"the ""total""" = ("part a" - 2 * (b + 1.5))', ('the "total"',), None),
+        ("year = 12 * month", ("year",), {"year": 1, "month": -12}),
+        ("total = - -a + +b", ("total",), {"total": 1, "a": -1, "b": -1}),
+        ("straße = größe + a#b", ("straße",), {"straße": 1, "größe": -1, "a#b": -1}),
+    ],
+)
+def test_sums_are_read(text, totals, terms):
+    found = Rule(text).sum
+    assert found.totals == totals
+    if terms is not None:
+        assert found.terms == terms
+
+
+def test_constants_and_brackets_in_sums():
+    found = Rule('total = ("part a" - 2 * (b + 1.5)) + .5').sum
+    assert found.terms == {"total": 1, "part a": -1, "b": 2}
+    assert found.constant == 2.5
+    frame = pl.DataFrame({"part a": [10.0, None], "b": [3.0, 1.0]})
+    assert frame.select(found.value("total")).to_series().to_list() == [1.5, None]  # 10 − 2 × 4.5 + 0.5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "total > a + b",
+        "total = a * b",
+        "a = a + b + c",
+        "total = a / 2",
+        "a = b --a",
+        "a = b /* + c */",
+        "a = 'b'",
+        "a = NULL",
+        "a = b AND c = d",
+        "NOT a = b",
+        "SQRT(a) = b",
+        "a = TRUE",
+        "`a` = b",
+        "CASE WHEN a = b THEN TRUE END",
+    ],
+)
+def test_what_is_no_sum_is_left_to_sql(text):
+    assert Rule(text).sum is None
+
+
+def test_a_total_of_decimals_does_not_break_by_rounding():
+    rule = Rule("total = a + b")
+    frame = pl.DataFrame(
+        {
+            # 0.1 + 0.2 is not 0.3 in binary; a hundred-thousandth off is a mistake, at any size.
+            "total": [0.3, 0.30001, 3e9 + 0.3, 3e9 + 30.3, 0.0, 3.0000000001],
+            "a": [0.1, 0.1, 1e9 + 0.1, 1e9 + 0.1, 0.1, 1.0],
+            "b": [0.2, 0.2, 2e9 + 0.2, 2e9 + 0.2, -0.1, 2.0],
+        }
+    )
+    assert rule.broken(frame).to_list() == [False, True, False, True, False, False]
+
+
+def test_whole_numbers_add_up_exactly_however_they_are_stored():
+    rule = Rule("total = a + b")
+    frame = pl.DataFrame({"total": [3_000_000_001, 3], "a": [1_000_000_000, 1], "b": [2_000_000_000, 2]})
+    assert rule.broken(frame).to_list() == [True, False]
+    assert rule.broken(frame.cast(pl.Float64)).to_list() == [True, False]
+    # In eight bits 100 + 100 is −56.
+    narrow = pl.DataFrame(
+        {"total": [200], "a": [100], "b": [100]}, schema_overrides={"a": pl.Int8, "b": pl.Int8}
+    )
+    assert rule.violations(narrow) == 0
+
+
+def test_sums_of_single_precision_and_of_decimals():
+    frame = pl.DataFrame({"total": [0.3, 0.4], "a": [0.1, 0.1], "b": [0.2, 0.2]})
+    assert Rule("total = a + b").violations(frame.cast(pl.Float32)) == 1
+    assert Rule("total = a + b").violations(frame.cast(pl.Decimal(10, 2))) == 1
+
+
+def test_what_is_not_known_breaks_no_sum():
+    frame = pl.DataFrame({"total": [1.0, math.nan, None, 1.0], "a": [math.nan, 1.0, 1.0, 2.0]})
+    assert Rule("total = a").broken(frame).to_list() == [False, False, False, True]
+
+
+def test_equations_of_words_are_left_to_sql():
+    frame = pl.DataFrame({"home": ["a", "b", None], "birth": ["a", "c", "c"]})
+    assert Rule("home = birth").broken(frame).to_list() == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "age >= 16 OR marital = 'single'",
+        "NOT (age < 16) OR marital = 'single'",
+        "NOT (age < 16 AND marital <> 'single')",
+        "CASE WHEN age < 16 THEN marital = 'single' ELSE TRUE END",
+        "CASE WHEN age < 16 THEN marital = 'single' END",
+        "IF(age < 16, marital = 'single', TRUE)",
+    ],
+)
+def test_conditional_edits(text):
+    """The ways to say that something holds of some records only."""
+    frame = pl.DataFrame(
+        {"age": [15, 15, 40, None, 15], "marital": ["single", "married", "married", "married", None]}
+    )
+    assert Rule(text).broken(frame).to_list() == [False, True, False, False, False]
+
+
+def test_counts_on_an_original_and_its_release_are_worded_alike():
+    columns = (Column("total", Kind.CONTINUOUS, lower=0), Column("a", Kind.CONTINUOUS, integer=True))
+    original = table({"total": [1.0, 2.0], "a": [1, 3]}, *columns, rules=["total = a"])
+    release = table({"total": [1.5, -2.0], "a": [1.5, -2.0]}, *columns, rules=["total = a"])
+    assert violations(original) == (Violation("`total = a` holds", 1),)
+    assert violations(release) == (
+        Violation("`total` is at least 0", 1),
+        Violation("`a` is a whole number", 1),
+    )
+
+
+def test_numbers_at_the_ends_of_what_can_be_stored():
+    made = table(
+        {"x": [2**62, -1, 7], "y": pl.Series([0, 255, 1], dtype=pl.UInt8), "z": [math.inf, 1.0, -math.inf]},
+        Column("x", Kind.CONTINUOUS, integer=True, lower=0),
+        Column("y", Kind.CONTINUOUS, lower=-1, upper=1000, integer=True),
+        Column("z", Kind.CONTINUOUS, upper=math.inf, lower=0),
+    )
+    assert violations(made) == (Violation("`x` is at least 0", 1), Violation("`z` is at least 0", 1))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any, Literal
 
 from sfumato.cli._options import require_columns, schema_and_scenario, split
@@ -34,15 +33,10 @@ def score(
     require_columns(table.schema, known)
     if known:
         scenario = Scenario(columns=known)
-    release = (
-        None
-        if protected is None
-        else beside(
-            table,
-            read(protected, schema=None).frame if protected.startswith("builtin:") else Path(protected),
-            aligned=options["aligned"],
-        )
-    )
+    release = None
+    if protected is not None:
+        other: Any = read(protected).frame if protected.startswith("builtin:") else protected
+        release = beside(table, other, aligned=options["aligned"])
     every = [*measures, *(requirement.measure for requirement in requirements)]
     with running(quiet=options["quiet"], seed=options["seed"]) as run:
         scores = assess(table, release, every, scenario=scenario, run=run)

@@ -24,17 +24,21 @@ def command(plan_path: Path, *, no_data: bool, as_json: bool, quiet: bool) -> No
 
     plan = Plan.read(plan_path)
     blockers = plan.blockers()
-    broken = []
+    broken: list[str] = []
     if not no_data:
-        table = load(plan)
-        load_resources(plan)
-        broken = [f"{v.records} records break the promise that {v.promise}" for v in violations(table)]
+        for name, part in plan.parts.items():
+            load_resources(part)
+            where = f"{name}: " if name else ""
+            broken += [
+                f"{where}{v.records} records break the promise that {v.promise}"
+                for v in violations(load(part))
+            ]
     warnings = [*plan.warnings(), *broken]
     if as_json:
-        emit_json({"warnings": warnings, "blockers": blockers, "steps": plan.recipe.to_list()})
+        emit_json({"warnings": warnings, "blockers": blockers, "plan": plan.to_dict()})
     for warning in warnings:
         say(f"warning: {warning}", quiet=quiet)
     if blockers:
         raise PlanError.gather("the plan", blockers, hint="nothing can be released until these are decided")
-    count = len(plan.recipe.steps)
+    count = sum(len(part.recipe.steps) for part in plan.parts.values())
     say(f"{plan_path} is sound: {count} step{'s' * (count != 1)}, ready to run", quiet=quiet)

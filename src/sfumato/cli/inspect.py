@@ -2,96 +2,238 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from sfumato.cli._options import SOURCE, json_option, overwrite_option, quiet_option
 from sfumato.cli._screen import emit_json, emit_table, say
+from sfumato.errors import ParameterError
+
+if TYPE_CHECKING:
+    from sfumato.data.overview import Overview, Summary
+    from sfumato.data.schema import Schema
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_DECLARED = "declared by the data set"
+_ROOM_FOR_REASONS = 40
+_LONGEST_NAME = 30  # that a narrow screen shows in full
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+_PSEUDONYMS = {"unit": "person", "household": "household"}
+
+_reading = (
+    click.option("--delimiter", help="What stands between the fields of a text; found out when not given."),
+    click.option("--decimal", help="The decimal sign of a text, `.` or `,`; found out when not given."),
+    click.option("--encoding", help="The encoding of a text, such as cp1252; found out when not given."),
+    click.option("--sheet", help="The sheet of a workbook; the first when not given."),
+)
+
+
+def reading_options(function: F) -> F:
+    """Give a verb the options that say how a file is to be read."""
+    for option in reversed(_reading):
+        function = option(function)
+    return function
+
+
+def given(source: str, options: Mapping[str, str | None]) -> dict[str, Any]:
+    """Keep the reading options that were given; a built-in data set has no use for any."""
+    said = {name: value for name, value in options.items() if value is not None}
+    if said and source.startswith("builtin:"):
+        raise ParameterError(f"`--{min(said)}` is for files, got: a built-in data set")
+    return said
 
 
 @click.command("inspect", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
 @click.argument("source")
 @click.option("--plan", "plan_path", type=click.Path(path_type=Path), help="Write a starter plan here.")
+@reading_options
 @overwrite_option
 @json_option
 @quiet_option
-def command(source: str, *, plan_path: Path | None, overwrite: bool, as_json: bool, quiet: bool) -> None:
+def command(
+    source: str, *, plan_path: Path | None, overwrite: bool, as_json: bool, quiet: bool, **options: str | None
+) -> None:
     """Look into a file."""
-    from sfumato.data.guess import guess
-    from sfumato.io import read_contents, write_text
+    from sfumato.io import check_writable, write_text
+
+    how = given(source, options)
+    originals = [source] if Path(source).is_file() else []
+    if plan_path is not None:
+        check_writable(plan_path, originals=originals, overwrite=overwrite)
+    found = look_into(source, how)
+    size = Path(source).stat().st_size if Path(source).is_file() else None
+    if as_json:
+        emit_json({"source": source, "format": _format(source), "bytes": size, **found.to_dict()})
+    else:
+        facts = ", ".join([_format(source), *([] if size is None else [in_bytes(size)])])
+        say(f"{source}: {found.records} records, {len(found.columns)} columns ({facts})", quiet=quiet)
+        _show(found)
+        for warning in found.warnings():
+            say(f"note: {warning}", quiet=quiet)
+    if plan_path is not None:
+        text = starter(source, found, plan_path, how)
+        write_text(plan_path, text, originals=originals, overwrite=overwrite)
+        say(f"plan: {plan_path} — decide every role, then `sfumato check {plan_path}`", quiet=quiet)
+
+
+def look_into(source: str, how: Mapping[str, Any]) -> Overview:
+    """Read a file or make a built-in data set, and say what is in it."""
+    from sfumato.data.guess import Guess, guess, guess_related
+    from sfumato.data.overview import survey
+    from sfumato.data.relations import Relation
 
     if source.startswith("builtin:"):
         from sfumato import datasets
 
         table = datasets.from_uri(source)
-        frame, schema = table.frame, table.schema
-        described = [
-            _facts(column, frame, "declared by the data set", "declared by the data set", 1.0)
-            for column in schema.columns
-        ]
-    else:
-        found = read_contents(Path(source))
-        frame, guesses = found.frame, guess(found.frame, found.facts)
-        described = [_facts(g.column, frame, g.kind_reason, g.role_reason, g.confidence) for g in guesses]
-        from sfumato.data.schema import Schema
+        declared = [Guess(column, _DECLARED, _DECLARED, 1.0) for column in table.schema.columns]
+        groups = [Relation(group, _DECLARED, 1.0) for group in table.schema.related]
+        return survey(table.frame, declared, groups)
+    from sfumato.io import read_contents
 
-        schema = Schema(tuple(g.column for g in guesses))
-    if as_json:
-        emit_json({"source": source, "records": frame.height, "columns": described})
-    else:
-        say(f"{source}: {frame.height} records, {frame.width} columns", quiet=quiet)
-        rows = [
-            [
-                d["name"],
-                d["type"],
-                str(d["distinct"]),
-                str(d["missing"]),
-                d["kind"],
-                d["role"] or "?",
-                d["role_reason"],
-            ]
-            for d in described
-        ]
-        emit_table(["column", "type", "distinct", "missing", "kind", "role", "why"], rows, right=[2, 3])
-    if plan_path is not None:
-        write_text(plan_path, starter(source, schema, plan_path), overwrite=overwrite)
-        say(f"plan: {plan_path} — decide every role, then `sfumato check {plan_path}`", quiet=quiet)
+    contents = read_contents(source, **how)
+    guesses = guess(contents.frame, contents.facts)
+    return survey(contents.frame, guesses, guess_related(contents.frame, guesses))
 
 
-def _facts(column: Any, frame: Any, kind_reason: str, role_reason: str, confidence: float) -> dict[str, Any]:
-    series = frame[column.name]
-    return {
-        **column.to_dict(),
-        "name": column.name,
-        "type": str(series.dtype),
-        "distinct": series.n_unique(),
-        "missing": series.null_count(),
-        "kind": column.kind.value,
-        "role": column.role.value if column.role else None,
-        "kind_reason": kind_reason,
-        "role_reason": role_reason,
-        "confidence": confidence,
-    }
+# On the screen --------------------------------------------------------------------------------------------
 
 
-def starter(source: str, schema: Any, plan_path: Path) -> str:
-    """Write a plan to start from: what was found, one method on the keys, identifiers left out."""
-    from sfumato.compare.plan import Output, Plan, Source
+def _show(found: Overview) -> None:
+    """Show a table; on a narrow screen the reasons have one of their own."""
+    heads = ["column", "type", "distinct", "missing", "kind", "role"]
+    rows = [_row(summary) for summary in found.columns]
+    why = [_why(summary) for summary in found.columns]
+    taken = sum(max(map(len, column)) + 2 for column in zip(heads, *rows, strict=True))
+    if not sys.stdout.isatty() or shutil.get_terminal_size().columns - taken >= _ROOM_FOR_REASONS:
+        emit_table(
+            [*heads, "why"], [[*row, reason] for row, reason in zip(rows, why, strict=True)], right=[2, 3]
+        )
+        return
+    rows = [[_short(name), *rest] for name, *rest in rows]
+    emit_table(heads, rows, right=[2, 3])
+    click.echo()
+    emit_table(["column", "why"], [[row[0], reason] for row, reason in zip(rows, why, strict=True)])
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+
+
+def _row(summary: Summary) -> list[str]:
+    column = summary.column
+    role = column.role.value if column.role else "?"
+    counts = [str(summary.distinct), str(summary.missing)]
+    return [column.name, summary.dtype, *counts, column.kind.value, role]
+
+
+def _why(summary: Summary) -> str:
+    reason, kind = summary.guess.role_reason, summary.guess.kind_reason
+    if summary.column.role and summary.guess.confidence < 1:
+        reason = f"{reason} ({summary.guess.confidence:.0%} sure)"
+    said = [reason, *([kind] if kind != summary.guess.role_reason else []), *summary.notes()]
+    return (f"{summary.column.label}: " if summary.column.label else "") + "; ".join(said)
+
+
+def _format(source: str) -> str:
+    return (
+        Path(source).suffix.lower().removeprefix(".") if Path(source).is_file() else source.partition(":")[0]
+    )
+
+
+def in_bytes(size: float) -> str:
+    """A size in the unit that people would use."""
+    unit = 0
+    while size >= 999.5 and unit < len(_UNITS) - 1:  # noqa: PLR2004
+        size, unit = size / 1000, unit + 1
+    return f"{size:.3g} {_UNITS[unit]}"
+
+
+# The starter plan -----------------------------------------------------------------------------------------
+
+
+def starter(source: str, found: Overview, plan_path: Path, how: Mapping[str, Any]) -> str:
+    """Write a plan to start from: what was found and why, one method on the keys, identifiers left out."""
+    from sfumato.compare.plan import Output, Plan
     from sfumato.compare.recipe import Recipe, Step
     from sfumato.data.schema import Role
     from sfumato.methods.swapping import RankSwapping
 
-    if not source.startswith("builtin:"):
-        source = os.path.relpath(Path(source).resolve(), plan_path.resolve().parent)
+    schema = _with_pseudonyms(found.schema)
+    data, unsaid = _source(source, plan_path, how)
     step = Step(RankSwapping())
     able = bool(step.resolve(schema))
     output = Output(path="release.csv", drop=schema.with_role(Role.IDENTIFIER))
-    plan = Plan(Source(source), schema, recipe=Recipe((step,) if able else ()), output=output)
-    undecided = schema.undecided()
-    head = "# A starter plan. Give every column a role, choose the steps, then: sfumato check, sfumato run.\n"
-    if undecided:
-        head += f"# Not decided yet: {', '.join(undecided)}\n"
-    return f"{head}\n{plan.to_toml()}"
+    plan = Plan(data, schema, recipe=Recipe((step,) if able else ()), output=output)
+    head = ["# A starter plan. Give every column a role, choose the steps, then: sfumato check, sfumato run."]
+    if schema.undecided():
+        head.append(f"# Not decided yet: {', '.join(_one_line(name) for name in schema.undecided())}")
+    head += [f"# Read with --{name} {_one_line(value)}" for name, value in unsaid.items()]
+    return "\n".join([*head, "", _commented(plan.to_toml(), found)])
+
+
+def _with_pseudonyms(schema: Schema) -> Schema:
+    """Let the numbers of persons and households be renamed rather than released as they are."""
+    renamed = [
+        dataclasses.replace(column, pseudonym=_PSEUDONYMS[column.role])
+        for column in schema.columns
+        if column.role in _PSEUDONYMS and not column.pseudonym
+    ]
+    return schema.replace(*renamed)
+
+
+def _source(source: str, plan_path: Path, how: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
+    """The plan's data, and what had to be said to read them but has no place in it."""
+    from sfumato.compare.plan import Source
+
+    path = source
+    if Path(source).is_file():
+        path = os.path.relpath(Path(source).resolve(), plan_path.resolve().parent)
+    known = {item.name for item in dataclasses.fields(Source)}
+    return (
+        Source(path, **{name: value for name, value in how.items() if name in known}),
+        {name: value for name, value in how.items() if name not in known},
+    )
+
+
+def _commented(toml: str, found: Overview) -> str:
+    """Put the reasons above what they are the reasons of."""
+    comments = {_heading(summary.column.name): _comment(summary) for summary in found.columns}
+    reasons = "; ".join(relation.reason for relation in found.relations)
+    lines: list[str] = []
+    for line in toml.splitlines():
+        if line in comments:
+            lines.append(f"# {_one_line(comments[line])}")
+        elif line.startswith("related = ["):
+            lines.append(f"# {_one_line(reasons)}")
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def _comment(summary: Summary) -> str:
+    if summary.column.role is None:
+        from sfumato.data.schema import Role
+
+        return f"role = {' | '.join(Role)}  — {_why(summary)}"
+    return f"{summary.column.role}: {_why(summary)}"
+
+
+def _heading(name: str) -> str:
+    """The line with which a column's table begins in TOML."""
+    import tomli_w
+
+    lines: Sequence[str] = tomli_w.dumps({"columns": {name: {"kind": ""}}}).splitlines()
+    return next(line for line in lines if line.startswith("[columns."))
+
+
+def _one_line(text: str) -> str:
+    """A text without line ends and other signs that a comment must not hold."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text)

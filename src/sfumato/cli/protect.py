@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -58,9 +57,7 @@ def _command_of(cls: type[Method]) -> click.Command:
 
 _shared = [
     columns_option,
-    click.option(
-        "-o", "--out", type=click.Path(path_type=Path), required=True, help="Where the protected file goes."
-    ),
+    click.option("-o", "--out", required=True, help="Where the protected file goes."),
     click.option("--within", multiple=True, help="Protect apart within each combination of these columns."),
     click.option("--together", default="", help="Treat the records that share this column's value as one."),
     click.option("--drop", multiple=True, help="Columns to leave out of the output, such as identifiers."),
@@ -88,7 +85,7 @@ def _protect(method: Method, options: dict[str, Any]) -> None:
 
     quiet, source, out = options["quiet"], options["source"], options["out"]
     schema, _ = schema_and_scenario(options["plan_path"])
-    originals = [] if source.startswith("builtin:") else [Path(source)]
+    originals = [] if source.startswith("builtin:") else [source]
     check_writable(out, originals=originals, overwrite=options["overwrite"])
     table = read(source, schema=schema)
     step = Step(method, split(options["columns"]), split(options["within"]), options["together"])

@@ -8,6 +8,7 @@ import click
 
 from sfumato.cli._options import json_option, overwrite_option, quiet_option, seed_option
 from sfumato.cli._screen import emit_json, running, say
+from sfumato.compare.execute import Outcome
 from sfumato.errors import ParameterError, RequirementError
 
 
@@ -24,31 +25,45 @@ def command(
     plan_path: Path, *, replay: Path | None, seed: int | None, overwrite: bool, as_json: bool, quiet: bool
 ) -> None:
     """Carry out a plan."""
-    from sfumato.compare.execute import carry_out, originals, seed_of, write_release
+    from sfumato.compare.execute import carry_out_linked, originals, output_of, seed_of, write_linked
     from sfumato.compare.plan import Plan
     from sfumato.io import check_writable
 
     if replay is not None and seed is not None:
         raise ParameterError("only one of --seed and --replay can be given, got: both")
     plan = Plan.read(plan_path)
-    if plan.output.path:
-        check_writable(plan.folder / plan.output.path, originals=originals(plan), overwrite=overwrite)
+    for part in plan.parts.values():
+        if part.output.path:
+            check_writable(output_of(part), originals=originals(part), overwrite=overwrite)
     for warning in plan.warnings():
         say(f"warning: {warning}", quiet=quiet)
     fixed, given = seed_of(replay) if replay is not None else (seed, seed is not None)
     with running(quiet=quiet, seed=fixed) as run:
-        outcome = carry_out(plan, run)
-        for judgement in outcome.judgements:
-            say(f"{judgement.scenario}: {judgement.requirement.verdict(judgement.score)}", quiet=quiet)
-        for violation in outcome.broken:
-            say(f"note: {violation.records} records break the promise that {violation.promise}", quiet=quiet)
+        linked = carry_out_linked(plan, run)
+        for name, outcome in linked.parts.items():
+            _tell(outcome, f"{name}: " if name else "", quiet=quiet)
+        for what, count in linked.dangling.items():
+            say(f"note: {count} numbers of {what}", quiet=quiet)
         if as_json:
-            emit_json(outcome.to_dict())
-        if not outcome.met:
-            unmet = sum(not judgement.met for judgement in outcome.judgements)
+            emit_json(linked.to_dict() if plan.tables else linked.parts[""].to_dict())
+        if linked.unmet:
+            total = sum(len(outcome.judgements) for outcome in linked.parts.values())
             raise RequirementError(
-                f"{unmet} of {len(outcome.judgements)} requirements are not met, so nothing was written"
+                f"{linked.unmet} of {total} requirements are not met, so nothing was written"
             )
-        written = write_release(outcome, run, overwrite=overwrite, seeded=given)
-    say("written: " + ", ".join(str(path) for path in written), quiet=quiet)
-    say(f"keep {written[1].name} private: with its seed the noise can be undone", quiet=quiet)
+        *written, private = write_linked(linked, run, overwrite=overwrite, seeded=given)
+    say("written: " + ", ".join(str(path) for path in (*written, private)), quiet=quiet)
+    say(f"keep {Path(private).name} private: with its seed the noise can be undone", quiet=quiet)
+
+
+def _tell(outcome: Outcome, where: str, *, quiet: bool) -> None:
+    for judgement in outcome.judgements:
+        verdict = judgement.requirement.verdict(judgement.score)
+        say(f"{where}{judgement.scenario}: {verdict}", quiet=quiet)
+    for what, count in outcome.touched.items():
+        say(f"{where}{what}: {count} cells", quiet=quiet)
+    for violation in outcome.broken:
+        say(
+            f"note: {where}{violation.records} records break the promise that {violation.promise}",
+            quiet=quiet,
+        )

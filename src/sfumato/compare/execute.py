@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from sfumato.compare.plan import Plan, Source, fingerprint
+from sfumato.compare.finish import dangling, finish
+from sfumato.compare.plan import Plan, Source, fingerprint, located
 from sfumato.compare.recipe import reordered
 from sfumato.compare.requirement import Requirement
 from sfumato.compare.trial import assess
@@ -61,11 +62,17 @@ class Outcome:
     release: Release
     judgements: tuple[Judgement, ...]
     broken: tuple[Violation, ...]
+    touched: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def unmet(self) -> int:
+        """How many requirements are not met, over all scenarios."""
+        return sum(not judgement.met for judgement in self.judgements)
 
     @property
     def met(self) -> bool:
         """Whether every requirement is met in every scenario."""
-        return all(judgement.met for judgement in self.judgements)
+        return not self.unmet
 
     def to_dict(self) -> dict[str, Any]:
         """Say it for machines: nothing per record, no seed."""
@@ -77,6 +84,27 @@ class Outcome:
             "met": self.met,
             "requirements": [judgement.to_dict() for judgement in self.judgements],
             "broken_promises": [vars(violation) for violation in self.broken],
+            "touched": dict(self.touched),
+        }
+
+
+@dataclass(frozen=True)
+class Linked:
+    """What came of a plan for several tables, and which numbers of people no longer find each other."""
+
+    parts: Mapping[str, Outcome]
+    dangling: Mapping[str, int]
+
+    @property
+    def unmet(self) -> int:
+        """How many requirements are not met, over all tables."""
+        return sum(outcome.unmet for outcome in self.parts.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say it for machines: nothing per record, no seed."""
+        return {
+            "tables": {name: outcome.to_dict() for name, outcome in self.parts.items()},
+            "dangling": dict(self.dangling),
         }
 
 
@@ -90,7 +118,7 @@ def load(plan: Plan) -> Table:
 def load_resources(plan: Plan) -> dict[str, Any]:
     """Read the other files the plan uses."""
     return {
-        name: read_hierarchy(source.check(plan.folder))
+        name: read_hierarchy(str(source.check(plan.folder)))
         if source.holds == "hierarchy"
         else _read_source(source, plan)
         for name, source in plan.resources.items()
@@ -113,14 +141,25 @@ def carry_out(plan: Plan, run: Run) -> Outcome:
         raise PlanError.gather("the plan", blockers, hint="correct the columns in the plan")
     table, resources = load(plan), load_resources(plan)
     run = replace(run, resources=resources)
-    release = plan.recipe.apply(table, run)
-    kept = [name for name in release.table.names if name not in plan.output.drop]
-    release = replace(release, tables=Release.of(release.table.select(kept)).tables)
+    finished = finish(plan.recipe.apply(table, run), table, plan.output, run)
+    release = finished.release
     judgements = _judge(plan, table, release, resources, run)
     if plan.output.shuffle:
         order = run.at(table.digest).rng("shuffle").permutation(len(release.table))
         release = reordered(release, order)
-    return Outcome(plan, table, release, judgements, violations(release.table))
+    return Outcome(plan, table, release, judgements, violations(release.table), finished.counts)
+
+
+def carry_out_linked(plan: Plan, run: Run) -> Linked:
+    """Protect every table of a plan; people have the same pseudonym in all of them."""
+    blockers = plan.blockers()
+    if blockers:
+        raise PlanError.gather("the plan", blockers, hint="correct the columns in the plan")
+    parts = {
+        name: carry_out(part, run.at("table", name) if name else run) for name, part in plan.parts.items()
+    }
+    lost = dangling({name: outcome.release.table for name, outcome in parts.items()})
+    return Linked(parts, lost)
 
 
 def _judge(
@@ -136,9 +175,9 @@ def _judge(
     return tuple(judgements)
 
 
-def originals(plan: Plan) -> list[Path]:
-    """The files that must never be overwritten: the data, the resources."""
-    return [plan.folder / path for path in _files(plan)]
+def originals(plan: Plan) -> list[Path | str]:
+    """What must never be overwritten: the data, the resources."""
+    return [located(path, plan.folder) for path in _files(plan)]
 
 
 def _files(plan: Plan) -> list[str]:
@@ -146,30 +185,72 @@ def _files(plan: Plan) -> list[str]:
     return [source.path for source in sources if not source.path.startswith("builtin:")]
 
 
-def write_release(outcome: Outcome, run: Run, *, overwrite: bool = False, seeded: bool = False) -> list[Path]:
+def write_release(
+    outcome: Outcome, run: Run, *, overwrite: bool = False, seeded: bool = False
+) -> list[Path | str]:
     """Write the release and the private half of its audit trail; return what was written."""
-    plan = outcome.plan
-    if not plan.output.path:
-        raise PlanError("the plan must say where the release goes", hint='write [output] with path = "…"')
-    place = plan.folder / plan.output.path
-    private = place.with_suffix(".private.json")
-    if not outcome.met:
-        unmet = sum(not judgement.met for judgement in outcome.judgements)
-        raise RequirementError(f"a release must meet its requirements to be written, got: {unmet} not met")
-    check_writable(private, originals=originals(plan), overwrite=overwrite)  # a release without it is lost
-    write(outcome.release.table, place, originals=originals(plan), overwrite=overwrite)
+    return write_linked(Linked({"": outcome}, {}), run, overwrite=overwrite, seeded=seeded)
+
+
+def write_linked(
+    linked: Linked, run: Run, *, overwrite: bool = False, seeded: bool = False
+) -> list[Path | str]:
+    """Write the release of every table and one private half of the audit trail for all of them.
+
+    Nothing is written unless everything may be: a table alone would not link to the others.
+    """
+    places = {name: output_of(outcome.plan) for name, outcome in linked.parts.items()}
+    private = _private_place(linked, places)
+    if linked.unmet:
+        raise RequirementError(
+            f"a release must meet its requirements to be written, got: {linked.unmet} not met"
+        )
+    protected = [path for outcome in linked.parts.values() for path in originals(outcome.plan)]
+    for place in (private, *places.values()):  # a release without its trail would be lost
+        check_writable(place, originals=protected, overwrite=overwrite)
+    for name, outcome in linked.parts.items():
+        table, guard = outcome.release.table, outcome.plan.output.guard
+        write(table, places[name], originals=protected, overwrite=overwrite, guard=guard)
+    said = {name: _trail(outcome, places[name]) for name, outcome in linked.parts.items()}
     trail = {
-        **outcome.to_dict(),
+        **(said[""] if "" in said else {"tables": said, "dangling": dict(linked.dangling)}),
         "seed": f"{run.seed:032x}",
         "seed_given": seeded,
-        "plan": plan.to_dict(),
-        "inputs": {path: fingerprint(plan.folder / path) for path in _files(plan)},
-        "output": {"name": place.name, "sha256": fingerprint(place)},
         "environment": environment(),
     }
     text = json.dumps(trail, indent=2, allow_nan=False)
-    write_text(private, text, originals=originals(plan), overwrite=overwrite, private=True)
-    return [place, private]
+    write_text(private, text, originals=protected, overwrite=overwrite, private=True)
+    return [*places.values(), private]
+
+
+def output_of(plan: Plan) -> Path | str:
+    """Where the release of a plan goes: a file, or the address of a table in a database."""
+    if not plan.output.path:
+        raise PlanError("the plan must say where the release goes", hint='write [output] with path = "…"')
+    return located(plan.output.path, plan.folder)
+
+
+def _private_place(linked: Linked, places: Mapping[str, Path | str]) -> Path:
+    """Beside the release; of several tables, or of one in a database, in the folder of the plan."""
+    alone = places.get("")
+    if isinstance(alone, Path):
+        return alone.with_suffix(".private.json")
+    folder = next(iter(linked.parts.values())).plan.folder
+    return folder / ("tables.private.json" if alone is None else "release.private.json")
+
+
+def _trail(outcome: Outcome, place: Path | str) -> dict[str, Any]:
+    plan = outcome.plan
+    places = {path: located(path, plan.folder) for path in _files(plan)}
+    return {
+        **outcome.to_dict(),
+        "plan": plan.to_dict(),
+        "inputs": {path: fingerprint(there) for path, there in places.items() if isinstance(there, Path)},
+        "contents": outcome.original.digest.hex(),  # of the records, wherever they came from
+        "output": {"name": place.name, "sha256": fingerprint(place)}
+        if isinstance(place, Path)
+        else {"name": place},
+    }
 
 
 def environment() -> dict[str, str]:

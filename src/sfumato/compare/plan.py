@@ -17,6 +17,7 @@ from sfumato.core.params import Resource
 from sfumato.data.evidence import Scenario
 from sfumato.data.schema import Role, Schema
 from sfumato.errors import PlanError, ReadError, SfumatoError, UnknownNameError
+from sfumato.io import databases
 
 T = TypeVar("T")
 
@@ -31,20 +32,26 @@ _PARTS: Mapping[str, type] = {
     "steps": list,
     "requirements": list,
     "output": dict,
+    "tables": dict,
 }
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file the plan uses, with its fingerprint so that another file of the same name is noticed."""
+    """A file (or a table of a database) the plan uses.
+
+    A file has its fingerprint, so that another file of the same name is noticed.
+    """
 
     path: str
     holds: Literal["table", "hierarchy"] = "table"
     sha256: str = ""
 
-    def check(self, folder: Path) -> Path:
-        """The file's place, once it is there and is the file the plan was written for."""
-        place = folder / self.path
+    def check(self, folder: Path) -> Path | str:
+        """Where it is, once it is there and is the file the plan was written for."""
+        place = located(self.path, folder)
+        if isinstance(place, str):
+            return place
         if not place.is_file():
             raise ReadError(f"`{self.path}` must be a file, got: none there", hint=f"looked in {folder}")
         if self.sha256 and fingerprint(place) != self.sha256.lower():
@@ -55,6 +62,11 @@ class Source:
         return place
 
 
+def located(path: str, folder: Path) -> Path | str:
+    """Where a plan's path leads from the plan's folder: a file, or the address of a table in a database."""
+    return databases.within(path, folder) if databases.is_address(path) else folder / path
+
+
 def fingerprint(path: Path) -> str:
     """SHA-256 of a file's contents."""
     with path.open("rb") as stream:
@@ -63,16 +75,26 @@ def fingerprint(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Output:
-    """What is written, which columns stay behind, and whether the records are shuffled."""
+    """What is written and how.
+
+    ``drop`` names the columns that stay behind; ``shuffle`` breaks the order of the records; ``repair``
+    mends whole numbers, ranges and totals; ``guard`` keeps spreadsheets from running text as formulas.
+    """
 
     path: str = ""
     drop: tuple[str, ...] = ()
     shuffle: bool = True
+    repair: bool = False
+    guard: bool = False
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything a release needs to be made again."""
+    """Everything a release needs to be made again.
+
+    Several tables that stay linked (persons and their stays) are one plan with ``tables``, each a plan of
+    its own; nothing is written unless all of them may be.
+    """
 
     data: Source | None = None
     schema: Schema | None = None
@@ -81,6 +103,7 @@ class Plan:
     recipe: Recipe = field(default_factory=Recipe)
     requirements: tuple[Requirement, ...] = ()
     output: Output = field(default_factory=Output)
+    tables: Mapping[str, Plan] = field(default_factory=dict)
     folder: Path = field(default=Path(), compare=False)
 
     def __post_init__(self) -> None:
@@ -109,6 +132,8 @@ class Plan:
     def from_dict(cls, said: Mapping[str, Any], *, folder: Path = Path()) -> Self:
         """Make a plan of what a TOML file says."""
         said, faults = _well_shaped(said)
+        if "tables" in said:
+            return cls(tables=_linked(said, faults, folder), folder=folder)
         read = _Gatherer(faults)
         schema_part = {key: said[key] for key in ("columns", "rules", "related") if key in said}
         resources = {
@@ -133,6 +158,8 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Say the plan as its TOML file does."""
+        if self.tables:
+            return {"tables": {name: plan.to_dict() for name, plan in self.tables.items()}}
         said: dict[str, Any] = {}
         if self.data:
             said["data"] = _plain(self.data)
@@ -157,20 +184,39 @@ class Plan:
         """Write the plan as a person would read it."""
         return tomli_w.dumps(self.to_dict())
 
+    @property
+    def parts(self) -> Mapping[str, Plan]:
+        """The plan of each table; of a plan for one table, itself."""
+        return self.tables or {"": self}
+
     def warnings(self) -> list[str]:
         """What is allowed but should be known."""
+        if self.tables:
+            return [f"{name}: {said}" for name, plan in self.tables.items() for said in plan.warnings()]
         found = self.recipe.warnings(self.schema) if self.schema else []
         if not self.recipe.steps:
             found.append("the plan has no steps: the columns would be released as they are")
-        return found
+        return found + [
+            f"`{column.name}` is the {column.role}'s number, released as it is: give it a `pseudonym`"
+            for column in (self.schema.columns if self.schema else ())
+            if column.role in {Role.UNIT, Role.HOUSEHOLD}
+            and not column.pseudonym
+            and column.name not in self.output.drop
+        ]
 
     def blockers(self) -> list[str]:
         """Why nothing may be released under this plan yet."""
+        if self.tables:
+            return [f"{name}: {said}" for name, plan in self.tables.items() for said in plan.blockers()]
         if self.schema is None:
             return ["the plan must declare the columns, got: none"]
         kept = [name for name in self.schema.names if name not in self.output.drop]
         undecided = [name for name in self.schema.undecided() if name in kept]
-        named = [name for name in self.schema.with_role(Role.IDENTIFIER) if name in kept]
+        named = [
+            name
+            for name in self.schema.with_role(Role.IDENTIFIER)
+            if name in kept and not self.schema[name].pseudonym
+        ]
         blockers = []
         if not kept:
             blockers.append("at least one column must be released, got: none")
@@ -178,7 +224,8 @@ class Plan:
             blockers.append(f"every released column must have a role, got none for: {_ticked(undecided)}")
         if named:
             blockers.append(
-                f"no identifier may be released, got: {_ticked(named)} (put it in `drop` of [output])"
+                f"no identifier may be released, got: {_ticked(named)} "
+                "(put it in `drop` of [output], or give it a `pseudonym`)"
             )
         return blockers
 
@@ -240,16 +287,43 @@ def _record(cls: type[T], what: str, said: Mapping[str, Any]) -> T:
         if key not in known:
             faults.append(f"{what}: " + _one_line(UnknownNameError.of("setting", key, known)))
             continue
-        listed = key == "drop"
-        expected: tuple[type, ...] = (list, tuple) if listed else (bool,) if key == "shuffle" else (str,)
+        word, expected = _sort_of(known[key].default)
         if not isinstance(value, expected):
-            word = "a list" if listed else "true or false" if key == "shuffle" else "a text"
             faults.append(f"{what}: `{key}` must be {word}, got: {type(value).__name__}")
     if "path" in known and cls is Source and "path" not in said:
         faults.append(f"{what} must name its `path`")
     if faults:
         raise PlanError.gather(what, faults)
     return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in said.items()})
+
+
+def _sort_of(default: Any) -> tuple[str, tuple[type, ...]]:
+    if isinstance(default, bool):
+        return "true or false", (bool,)
+    return ("a list", (list, tuple)) if isinstance(default, tuple) else ("a text", (str,))
+
+
+def _linked(said: Mapping[str, Any], faults: list[str], folder: Path) -> dict[str, Plan]:
+    """Read the plans of several tables, gathering the faults of all."""
+    beside = sorted(set(said) - {"tables"})
+    if beside:
+        faults.append(
+            f"a plan of several tables says everything in its tables, got beside them: {_ticked(beside)}"
+        )
+    found = {}
+    for name, part in said["tables"].items():
+        try:
+            if not isinstance(part, Mapping) or "tables" in part:
+                raise PlanError("it must be a plan for one table")
+            found[name] = Plan.from_dict(part, folder=folder)
+        except PlanError as error:
+            faults += [f"{name}: {fault}" for fault in error.faults or (_one_line(error),)]
+    paths = [plan.output.path for plan in found.values() if plan.output.path]
+    if len(set(paths)) < len(paths):
+        faults.append("each table must be written to a file of its own, got: the same `path` twice")
+    if faults:
+        raise PlanError.gather("the plan", faults)
+    return found
 
 
 def _plain(record: Any) -> dict[str, Any]:

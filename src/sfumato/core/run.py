@@ -82,6 +82,11 @@ class Run:
         sequence = np.random.SeedSequence(self.seed, spawn_key=tuple(int(word) for word in key))
         return np.random.Generator(np.random.PCG64DXSM(sequence))
 
+    @property
+    def secret(self) -> bytes:
+        """The seed as a key: what is derived from it can be made again by who has the private half."""
+        return self.seed.to_bytes(SEED_BITS // 8, "little")
+
     def check(self) -> None:
         """Raise if the user asked to stop."""
         if self.stopped():

@@ -1,6 +1,7 @@
 """Builds hierarchies from the values of a column: by intervals, beginnings of codes, a tree or the calendar.
 
-A table of levels that is there already is a hierarchy by `Hierarchy.from_levels`.
+A table of levels that is there already is a hierarchy by `Hierarchy.from_levels`; where nothing is known but
+the values, `sfumato.data.grow_hierarchy` finds out the rest.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, TypeAlias
 
+import numpy as np
 import polars as pl
 
 from sfumato.data.generalised import intervals
@@ -26,7 +28,11 @@ _DATE_PARTS: dict[str, Callable[[pl.Series], pl.Series]] = {
     "month": lambda dates: dates.dt.strftime("%Y-%m"),
     "quarter": lambda dates: dates.dt.strftime("%Y-Q") + dates.dt.quarter().cast(pl.String),
     "year": lambda dates: dates.dt.strftime("%Y"),
+    "decade": lambda dates: (dates.dt.year() // 10).cast(pl.String) + "0s",
 }
+
+#: Below this a number in double precision stands for itself alone.
+_FIRST_INEXACT = 2**53
 
 
 def from_intervals(
@@ -64,12 +70,31 @@ def from_cuts(values: Values, *, cuts: Sequence[Sequence[float]], name: str = ""
             hint="levels must nest: leave out cuts from one level to the next",
         )
 
-    def binned(level: list[Fraction]) -> Callable[[Fraction], Bin]:
-        bounded: list[Fraction | None] = [None, *level, None]
-        return lambda value: (bounded[place := bisect_right(level, value)], bounded[place + 1])
+    return by_cuts(values, levels, name=name)
 
+
+def by_cuts(values: Values, levels: Sequence[Sequence[Fraction]], *, name: str = "") -> Hierarchy:
+    """Build as `from_cuts` does from cuts that nest, which is not looked at here."""
+    leaves = distinct_texts(values)
+    real = _finite(leaves, named(name, values)).to_numpy()
     marks = [cut for level in levels for cut in level]
-    return _from_bins(values, [binned(level) for level in levels], marks=marks, name=name)
+    numeric = isinstance(values, pl.Series) and values.dtype.is_numeric()
+    if not numeric or np.abs(real).max(initial=0) >= _FIRST_INEXACT:
+        # Double precision may not tell such values from a cut, so they are compared as they are written.
+        bins = [_binned(level) for level in levels]
+        return _from_bins(values, bins, marks=marks, name=name)
+    whole = bool((real == np.floor(real)).all()) and all(mark.denominator == 1 for mark in marks)
+    table = {"leaf": leaves}
+    for place, level in enumerate(levels, start=1):
+        labels = _interval_labels([None, *level], [*level, None], whole=whole)
+        bins_of = np.searchsorted([float(cut) for cut in level], real, side="right")
+        table[str(place)] = labels.gather(bins_of)
+    return Hierarchy.from_levels(rooted(table), name=named(name, values))
+
+
+def _binned(level: Sequence[Fraction]) -> Callable[[Fraction], Bin]:
+    bounded: list[Fraction | None] = [None, *level, None]
+    return lambda value: (bounded[place := bisect_right(level, value)], bounded[place + 1])
 
 
 def from_prefix(
@@ -85,10 +110,12 @@ def from_prefix(
             "`lengths` must be whole, above 0 and descending and `mark` one character, "
             f"got: `{list(lengths)}` and `{mark}`"
         )
-    leaves = _distinct(values)
-    kept = {str(n): [leaf[:n] + mark * (len(leaf) - n) for leaf in leaves] for n in lengths}
-    table = pl.DataFrame({"leaf": leaves, **kept, "root": [WILDCARD] * len(leaves)})
-    return Hierarchy.from_levels(table, name=_named(name, values))
+    leaves = distinct_texts(values)
+    kept = {
+        str(n): pl.Series([leaf[:n] + mark * (len(leaf) - n) for leaf in leaves], dtype=pl.String)
+        for n in lengths
+    }
+    return Hierarchy.from_levels(rooted({"leaf": leaves, **kept}), name=named(name, values))
 
 
 def from_tree(tree: Mapping[str, Any], *, name: str = "") -> Hierarchy:
@@ -110,7 +137,10 @@ def from_tree(tree: Mapping[str, Any], *, name: str = "") -> Hierarchy:
 def from_dates(
     values: pl.Series, *, levels: Sequence[str] = ("month", "quarter", "year"), name: str = ""
 ) -> Hierarchy:
-    """Build from dates: 2020-05-17, ``2020-05``, ``2020-Q2``, ``2020``; times climb to the day first."""
+    """Build from dates: 2020-05-17, ``2020-05``, ``2020-Q2``, ``2020``; times climb to the day first.
+
+    The ``levels`` are some of day, month, quarter, year and decade (``2020s``).
+    """
     if not (values.dtype == pl.Date or isinstance(values.dtype, pl.Datetime)):
         raise DataError(f"the values of `{values.name}` must be dates, got {values.dtype}")
     if values.dtype == pl.Datetime and "day" not in levels:
@@ -121,17 +151,16 @@ def from_dates(
         )
     dates = values.drop_nulls().unique().sort()
     parts = {level: _DATE_PARTS[level](dates) for level in levels}
-    root = pl.Series([WILDCARD] * len(dates), dtype=pl.String)
-    return Hierarchy.from_levels(
-        pl.DataFrame({"leaf": canonical_text(dates), **parts, "root": root}), name=name
-    )
+    table = rooted({"leaf": canonical_text(dates), **parts})
+    return Hierarchy.from_levels(table, name=named(name, values))
 
 
-def _named(name: str, values: Values) -> str:
+def named(name: str, values: Values) -> str:
+    """The name of a hierarchy: the one given, or that of its column."""
     return name or (values.name if isinstance(values, pl.Series) else "")
 
 
-def _distinct(values: Values) -> pl.Series:
+def distinct_texts(values: Values) -> pl.Series:
     """The distinct values in their own order, as text."""
     series = values if isinstance(values, pl.Series) else pl.Series(values, strict=False)
     return canonical_text(series.unique().sort()).drop_nulls()
@@ -149,22 +178,37 @@ def _from_bins(
     values: Values, bins: Sequence[Callable[[Fraction], Bin]], *, marks: Sequence[Fraction], name: str
 ) -> Hierarchy:
     """Build the levels that label each value with its bin; ``marks`` are the numbers bins are made of."""
-    leaves, name = _distinct(values), _named(name, values)
-    real = leaves.cast(pl.Float64, strict=False)
-    if n_odd := int((~real.is_finite()).fill_null(value=True).sum()):
-        raise DataError(
-            f"the values of `{name}` must be finite numbers, got {counted(n_odd, 'value')} others"
-        )
+    leaves, name = distinct_texts(values), named(name, values)
+    _finite(leaves, name)
     numbers = [Fraction(leaf) for leaf in leaves]
     whole = all(number.denominator == 1 for number in (*numbers, *marks))
     levels = {"leaf": leaves}
     for level, binned in enumerate(bins, start=1):
         lo, hi = ([end[side] for end in map(binned, numbers)] for side in (0, 1))
-        highs = [None if end is None else end - whole for end in hi]
-        levels[str(level)] = to_text(intervals(_ends(lo, whole=whole), _ends(highs, whole=whole)))
-    return Hierarchy.from_levels(
-        pl.DataFrame({**levels, "root": pl.repeat(WILDCARD, len(leaves), eager=True)}), name=name
-    )
+        levels[str(level)] = _interval_labels(lo, hi, whole=whole)
+    return Hierarchy.from_levels(rooted(levels), name=name)
+
+
+def _finite(leaves: pl.Series, name: str) -> pl.Series:
+    real = leaves.cast(pl.Float64, strict=False)
+    if n_odd := int((~real.is_finite()).fill_null(value=True).sum()):
+        raise DataError(
+            f"the values of `{name}` must be finite numbers, got {counted(n_odd, 'value')} others"
+        )
+    return real
+
+
+def rooted(levels: Mapping[str, pl.Series]) -> pl.DataFrame:
+    """A table of these levels and of the wildcard above them."""
+    table = pl.DataFrame(dict(levels))
+    return table.with_columns(pl.repeat(WILDCARD, table.height, eager=True).alias("root"))
+
+
+def _interval_labels(
+    lo: Sequence[Fraction | None], hi: Sequence[Fraction | None], *, whole: bool
+) -> pl.Series:
+    highs = [None if end is None else end - whole for end in hi]
+    return to_text(intervals(_ends(lo, whole=whole), _ends(highs, whole=whole)))
 
 
 def _ends(ends: Sequence[Fraction | None], *, whole: bool) -> pl.Series:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
 
+from sfumato.data.rules import Rule
 from sfumato.data.schema import Column, Kind
-from sfumato.data.table import Table
+from sfumato.data.table import Flags, Table
 
 
 @dataclass(frozen=True)
@@ -21,24 +21,38 @@ class Violation:
 
 
 def violations(table: Table) -> tuple[Violation, ...]:
-    """Every promise that some records break; values that are missing or generalised break none."""
-    found = [
-        violation
-        for column in table.schema.columns
-        if column.kind is Kind.CONTINUOUS and table.frame.schema[column.name].is_numeric()
-        for violation in _of_column(table, column)
-    ]
-    exact = [rule for rule in table.schema.rules if not any(_is_generalised(table, n) for n in rule.columns)]
-    frame = _without_missing(table, {name for rule in exact for name in rule.columns})
-    found += [Violation(f"`{rule.text}` holds", rule.violations(frame)) for rule in exact]
-    return tuple(violation for violation in found if violation.records)
+    """Every promise that some records break; values that are missing or generalised break none.
+
+    A promise is worded alike for every table of the same schema, so that the counts on an original and on
+    its releases can be set side by side.
+    """
+    counted = (Violation(promise, int(broken.sum())) for promise, broken in breaches(table))
+    return tuple(violation for violation in counted if violation.records)
 
 
-def _is_generalised(table: Table, name: str) -> bool:
-    return name in table.nodes or isinstance(table.frame.schema[name], pl.Struct)
+def breaches(table: Table) -> Iterator[tuple[str, Flags]]:
+    """Every promise that can be looked at, with the records that break it."""
+    for column in table.schema.columns:
+        if is_counted(table, column):
+            yield from _of_column(table, column)
+    exact = [rule for rule in table.schema.rules if not is_generalised(table, *rule.columns)]
+    frame = without_missing(table, {name for rule in exact for name in rule.columns})
+    for rule in exact:
+        yield rule_promise(rule), rule.broken(frame).to_numpy()
 
 
-def _without_missing(table: Table, names: Iterable[str]) -> pl.DataFrame:
+def is_counted(table: Table, column: Column) -> bool:
+    """Whether a column is one of exact numbers, of which whole numbers and ranges can be promised."""
+    numeric = table.frame.schema[column.name].is_numeric()
+    return column.kind is Kind.CONTINUOUS and numeric and not is_generalised(table, column.name)
+
+
+def is_generalised(table: Table, *names: str) -> bool:
+    """Whether one of the columns holds intervals or sets."""
+    return any(name in table.nodes or isinstance(table.frame.schema[name], pl.Struct) for name in names)
+
+
+def without_missing(table: Table, names: Iterable[str]) -> pl.DataFrame:
     """Make every missing value null, be it NaN or a code such as −9, as rules want it."""
     lacking = {name: table.missing(name) for name in names}
     return table.frame.with_columns(
@@ -48,17 +62,38 @@ def _without_missing(table: Table, names: Iterable[str]) -> pl.DataFrame:
     )
 
 
-def _of_column(table: Table, column: Column) -> list[Violation]:
-    values = table.numbers(column.name)
-    present = values[~np.isnan(values)]
-    found = []
+# How promises are worded: the same words tell where a table stands and what a repair did about it.
+
+
+def whole_promise(column: Column) -> str:
+    """Say that a column holds whole numbers."""
+    return f"`{column.name}` is a whole number"
+
+
+def lower_promise(column: Column) -> str:
+    """Say where a column begins."""
+    return f"`{column.name}` is at least {column.lower:g}"
+
+
+def upper_promise(column: Column) -> str:
+    """Say where a column ends."""
+    return f"`{column.name}` is at most {column.upper:g}"
+
+
+def rule_promise(rule: Rule) -> str:
+    """Say that a rule holds."""
+    return f"`{rule.text}` holds"
+
+
+def _of_column(table: Table, column: Column) -> Iterator[tuple[str, Flags]]:
+    values, present = table.frame[column.name].cast(pl.Float64), ~table.missing(column.name)
     if column.integer:
-        broken = int((present != np.rint(present)).sum())
-        found.append(Violation(f"`{column.name}` is a whole number", broken))
+        yield whole_promise(column), _flags(values != values.round()) & present
     if column.lower is not None:
-        broken = int((present < column.lower).sum())
-        found.append(Violation(f"`{column.name}` is at least {column.lower:g}", broken))
+        yield lower_promise(column), _flags(values < column.lower) & present
     if column.upper is not None:
-        broken = int((present > column.upper).sum())
-        found.append(Violation(f"`{column.name}` is at most {column.upper:g}", broken))
-    return found
+        yield upper_promise(column), _flags(values > column.upper) & present
+
+
+def _flags(answers: pl.Series) -> Flags:
+    return answers.fill_null(value=False).to_numpy()

@@ -1,4 +1,4 @@
-"""In and out: files of several formats, and the frames of other packages.
+"""In and out: files of several formats, tables of databases, and the frames of other packages.
 
 `read` gives what a file holds, `conform` brings it into the form a schema declares, `read_table` does both
 and proposes a schema where none is given. `write` and its like never leave half a file behind and never touch
@@ -19,8 +19,10 @@ from sfumato.data.guess import guess_schema
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.data.text_forms import to_text
-from sfumato.errors import ReadError, WriteError
-from sfumato.io.atomic import check_writable, replacing, write_bytes, write_text
+from sfumato.errors import ParameterError, ReadError, WriteError
+from sfumato.io import atomic, databases
+from sfumato.io import guard as guards
+from sfumato.io.atomic import replacing, write_bytes, write_text
 from sfumato.io.conform import as_text, conform
 from sfumato.io.formats import FORMATS, KEEP_INTERVALS, Contents, Options, format_of
 from sfumato.io.frames import Native, back, to_polars
@@ -51,28 +53,37 @@ def read_contents(
     decimal: str | None = None,
     encoding: str | None = None,
     rows: int | None = None,
+    sheet: str | None = None,
 ) -> Contents:
     """Read a file as it stands, with what it says of its columns; generalised values and dates stay text.
 
     Parameters
     ----------
     path
-        The file; its suffix says the format.
+        The file, whose suffix says the format; or the address of a table (see `sfumato.io.databases`).
     schema
         Keeps the columns as they are written that it declares to be dates or words with an order.
     delimiter, decimal, encoding
         How a delimited text is written; found out when not given.
     rows
         Read at most this many records.
+    sheet
+        The sheet of an Excel workbook; the first when not given.
     """
-    place = Path(path)
     options = Options(
         delimiter=delimiter,
         decimal=decimal,
         encoding=encoding,
         rows=rows,
         text=frozenset() if schema is None else as_text(schema),
+        sheet=sheet,
     )
+    place, address = Path(path), databases.is_address(path)
+    if sheet is not None and (address or FORMATS.get(place.suffix.lower()) != "excel"):
+        raise ParameterError("`sheet` is for Excel workbooks, got: other data")
+    if address:
+        options.refuse_unless(frozenset({"rows", "text"}), what="database")
+        return databases.read(path, rows=rows)
     reader = format_of(place, error=ReadError)
     _require_file(place)
     try:
@@ -95,6 +106,7 @@ def read_table(
     decimal: str | None = None,
     encoding: str | None = None,
     rows: int | None = None,
+    sheet: str | None = None,
     generalised: Collection[str] = (),
 ) -> Table:
     """Read a file and bring it into the form of its schema (see `read` and `conform`).
@@ -102,7 +114,7 @@ def read_table(
     Without ``schema`` one is proposed, in which some columns may have no role yet.
     """
     found = read_contents(
-        path, schema=schema, delimiter=delimiter, decimal=decimal, encoding=encoding, rows=rows
+        path, schema=schema, delimiter=delimiter, decimal=decimal, encoding=encoding, rows=rows, sheet=sheet
     )
     proposed = guess_schema(found.frame, found.facts) if schema is None else schema
     return conform(found.frame, proposed, generalised=generalised)
@@ -114,28 +126,50 @@ def write(
     *,
     originals: Sequence[str | Path] = (),
     overwrite: bool = False,
+    guard: bool = False,
 ) -> None:
-    """Write a table to a file that appears whole or not at all.
+    """Write a table to a file, or a table of a database, that appears whole or not at all.
 
-    Generalised values are written in their text form; in Parquet, intervals stay structs.
+    Generalised values are written in their text form; in Parquet and Arrow, intervals stay structs.
 
     Parameters
     ----------
     data
         The records; their order is the order in the file, and no row numbers are added.
     path
-        The file; its suffix says the format.
+        The file, whose suffix says the format; or the address of a table (see `sfumato.io.databases`).
     originals
-        Files that must not be overwritten, under whatever name they are met.
+        Files and tables that must not be overwritten, under whatever name they are met.
     overwrite
-        Whether another file that is there already may be replaced.
+        Whether another file or table that is there already may be replaced.
+    guard
+        Whether texts that a spreadsheet would take for formulas are disarmed (see `sfumato.io.guard`).
     """
+    if databases.is_address(path):
+        if guard:
+            raise ParameterError("`guard` is for delimited text and Excel, got: a database")
+        databases.write(_plain(data, keep_intervals=False), path, originals=originals, overwrite=overwrite)
+        return
     place = Path(path)
     suffix = place.suffix.lower()
     writer = format_of(place, error=WriteError)
+    if guard and FORMATS[suffix] not in guards.GUARDED:
+        raise ParameterError(f"`guard` is for delimited text and Excel, got: `{place.name}`")
     table = _plain(data, keep_intervals=FORMATS[suffix] in KEEP_INTERVALS)
+    table = guards.guarded(table) if guard else table
     with replacing(place, originals=originals, overwrite=overwrite) as file:
         writer.write(table, Path(file.name), suffix)
+
+
+def check_writable(
+    path: str | Path, *, originals: Sequence[str | Path] = (), overwrite: bool = False
+) -> None:
+    """Raise now what writing would raise later: a long run should not end in front of a locked door."""
+    if databases.is_address(path):
+        nothing = _plain(pl.DataFrame({"a": [True]}).clear(), keep_intervals=False)
+        databases.write(nothing, path, originals=originals, overwrite=overwrite, trial=True)
+    else:
+        atomic.check_writable(path, originals=originals, overwrite=overwrite)
 
 
 def _plain(data: Table | pl.DataFrame, *, keep_intervals: bool) -> Table:

@@ -25,6 +25,15 @@ FORMATS = {
     ".txt": "delimited",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".xlsx": "excel",
+    ".sav": "statistical",
+    ".zsav": "statistical",
+    ".por": "statistical",
+    ".dta": "statistical",
+    ".sas7bdat": "statistical",
+    ".xpt": "statistical",
 }
 
 #: The formats that can hold an interval as it is, not as text.
@@ -36,7 +45,7 @@ class Options:
     """What a reader may be told; None is "find out".
 
     ``rows`` is the number of records to read at most, ``text`` names the columns whose values must be kept as
-    they are written.
+    they are written, ``sheet`` is the one of a workbook.
     """
 
     delimiter: str | None = None
@@ -44,6 +53,7 @@ class Options:
     encoding: str | None = None
     rows: int | None = None
     text: frozenset[str] = frozenset()
+    sheet: str | None = None
 
     def __post_init__(self) -> None:
         if self.rows is not None and self.rows < 0:

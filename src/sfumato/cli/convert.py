@@ -1,0 +1,153 @@
+"""Write a file in another format, with its labels and missing codes where the format can hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sfumato.cli._options import overwrite_option, plan_option, quiet_option, schema_and_scenario
+from sfumato.cli._screen import say
+from sfumato.cli.inspect import given, reading_options
+from sfumato.errors import PlanError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from sfumato.data.schema import Column, Kind, Schema
+    from sfumato.data.table import Table
+
+_EPILOG = (
+    "SOURCE and OUT are files, whose suffix says the format, or tables of a database such as "
+    "sqlite:people.db?table=persons; SOURCE may be a built-in data set. Nothing is protected: the order of "
+    "the records is kept, and what comes out is no release."
+)
+
+
+@click.command("convert", help=__doc__, epilog=_EPILOG)
+@click.argument("source")
+@click.argument("out")
+@plan_option
+@click.option("--guard", is_flag=True, help="Disarm text that a spreadsheet would run as a formula.")
+@reading_options
+@overwrite_option
+@quiet_option
+def command(
+    source: str,
+    out: str,
+    *,
+    plan_path: Path | None,
+    guard: bool,
+    overwrite: bool,
+    quiet: bool,
+    **options: str | None,
+) -> None:
+    """Write a file in another format."""
+    from sfumato.io import check_writable, write
+    from sfumato.io.databases import is_address
+
+    how = given(source, options)
+    originals: list[str | Path] = [] if source.startswith("builtin:") else [source]
+    originals += [] if plan_path is None else [plan_path]
+    if not is_address(out):
+        _require_format(out)
+    check_writable(out, originals=originals, overwrite=overwrite)
+    table = _read(source, plan_path, how)
+    write(table, out, originals=originals, overwrite=overwrite, guard=guard)
+    say(f"{len(table)} records, {len(table.names)} columns written to {out}", quiet=quiet)
+    for what, names in _lost(table, out).items():
+        from sfumato.data.overview import listed
+
+        say(f"note: not kept: {what} of {listed(names)}", quiet=quiet)
+    say("note: nothing was protected, and the records are in their order: this is no release", quiet=quiet)
+
+
+def _require_format(out: str) -> None:
+    """Find out before a long reading that nothing can write such a file."""
+    from sfumato.errors import WriteError
+    from sfumato.io.formats import format_of
+
+    format_of(Path(out), error=WriteError)
+
+
+def _read(source: str, plan_path: Path | None, how: Mapping[str, Any]) -> Table:
+    """The records as they stand, or in the form that a plan declares."""
+    from sfumato.data.table import Table
+    from sfumato.io import conform, read_contents
+
+    schema, _ = schema_and_scenario(plan_path)
+    if plan_path is not None and schema is None:
+        raise PlanError(f"the plan `{plan_path}` must declare the columns, got: none")
+    if source.startswith("builtin:"):
+        from sfumato import datasets
+
+        table = datasets.from_uri(source)
+        return table if schema is None else conform(table.frame, schema)
+    found = read_contents(source, schema=schema, **how)
+    if schema is not None:
+        return conform(found.frame, schema)
+    return Table(found.frame, _as_told(found.frame, found.facts))
+
+
+def _as_told(frame: pl.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> Schema:
+    """Say of the columns what the file does, and nothing that was guessed."""
+    from sfumato.data.schema import Column, Schema
+
+    return Schema(
+        tuple(
+            Column.from_dict(name, {"kind": _kind_of(dtype), **facts.get(name, {})})
+            for name, dtype in frame.schema.items()
+        )
+    )
+
+
+def _kind_of(dtype: pl.DataType) -> Kind:
+    import polars as pl
+
+    from sfumato.data.generalised import is_interval
+    from sfumato.data.schema import Kind
+
+    if is_interval(dtype):
+        dtype = dtype.fields[0].dtype  # type: ignore[attr-defined]
+    if dtype.is_numeric():
+        return Kind.CONTINUOUS
+    if dtype.is_temporal():
+        return Kind.DATE
+    return Kind.SET if isinstance(dtype, pl.List) else Kind.NOMINAL
+
+
+def _lost(table: Table, out: str) -> dict[str, list[str]]:
+    """What the new file no longer says of the columns, found by reading its first record again."""
+    from sfumato.io import read_contents
+
+    again = read_contents(out, rows=1)
+    lost: dict[str, list[str]] = {}
+    for column in table.schema.columns:
+        if column.name not in again.frame.columns:
+            lost.setdefault("the names", []).append(column.name)
+            continue
+        for what in _missing_facts(column, again.facts.get(column.name, {})):
+            lost.setdefault(what, []).append(column.name)
+        temporal = table.frame.schema[column.name].is_temporal()
+        if temporal and len(table) and not again.frame.schema[column.name].is_temporal():
+            lost.setdefault("the type (a date is text there)", []).append(column.name)
+    return lost
+
+
+def _missing_facts(column: Column, facts: Mapping[str, Any]) -> Iterator[str]:
+    if column.label and not facts.get("label"):
+        yield "the label"
+    if len(column.labels) > len(facts.get("labels", ())):
+        yield "labels of values"
+    codes = len(column.missing_codes) + (column.missing_range is not None)
+    if codes > len(facts.get("missing", ())) + (facts.get("missing_range") is not None):
+        yield "missing codes"
+    natural = all(isinstance(value, int | float) for value in column.order)
+    if (
+        column.order
+        and not facts.get("order")
+        and not (natural and list(column.order) == sorted(column.order))
+    ):
+        yield "the order of values"  # numbers from low to high need none

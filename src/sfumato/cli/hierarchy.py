@@ -1,0 +1,126 @@
+"""Propose the coarser values of a column, level by level, or check a file that has them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sfumato.cli._options import (
+    SOURCE,
+    json_option,
+    overwrite_option,
+    plan_option,
+    quiet_option,
+    require_columns,
+    schema_and_scenario,
+)
+from sfumato.cli._screen import emit_json, emit_table, say
+from sfumato.errors import DataError, ParameterError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from sfumato.data.hierarchy import Hierarchy
+    from sfumato.data.table import Table
+
+
+@click.command("hierarchy", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
+@click.argument("source")
+@click.argument("column")
+@plan_option
+@click.option(
+    "--check", "check_path", type=click.Path(path_type=Path), help="Check this hierarchy file instead (CSV)."
+)
+@click.option(
+    "-k", type=click.IntRange(2), default=5, show_default=True, help="Classes below this are small."
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Write the proposal here, as ARX reads it (CSV)."
+)
+@overwrite_option
+@json_option
+@quiet_option
+def command(source: str, column: str, **options: Any) -> None:
+    """Propose or check a hierarchy."""
+    from sfumato.data.checks import is_generalised
+    from sfumato.data.grow_hierarchy import present_values, propose
+    from sfumato.io import check_writable
+    from sfumato.io.hierarchies import read_hierarchy, write_hierarchy
+
+    out, quiet = options["out"], options["quiet"]
+    if out is not None and options["check_path"] is not None:
+        raise ParameterError("only one of --check and --out can be given, got: both")
+    if out is not None:
+        originals = [] if source.startswith("builtin:") else [source]
+        check_writable(out, originals=originals, overwrite=options["overwrite"])
+    table = _read(source, options["plan_path"])
+    require_columns(table.schema, [column])
+    if is_generalised(table, column):
+        raise DataError(f"a hierarchy is built from exact values, got: `{column}`, which is generalised")
+    described = table.schema[column]
+    values = present_values(described, table.frame[column])
+    if options["check_path"] is not None:
+        hierarchy = read_hierarchy(options["check_path"], name=column)
+    else:
+        hierarchy = propose(described, values)
+    _show(hierarchy, values, column, options)
+    if out is not None:
+        write_hierarchy(hierarchy, out, overwrite=options["overwrite"])
+        say(f"written: {out} — change it as you like, then --check it", quiet=quiet)
+
+
+def _read(source: str, plan_path: Path | None) -> Table:
+    from sfumato.data.table import Table
+    from sfumato.front import read
+
+    schema, _ = schema_and_scenario(plan_path)
+    table = read(source, schema=schema)
+    if schema is not None and source.startswith("builtin:"):
+        return Table(table.frame, schema)
+    return table
+
+
+def _show(hierarchy: Hierarchy, values: pl.Series, column: str, options: dict[str, Any]) -> None:
+    """Write the levels, then stop if the hierarchy lacks a value."""
+    k, faults = options["k"], hierarchy.check(values, column)
+    levels = _levels(hierarchy, values, k)
+    if options["as_json"]:
+        unseen = _unseen(hierarchy, values)
+        told = {"column": column, "leaves": hierarchy.n_leaves, "k": k, "levels": levels, "unseen": unseen}
+        emit_json(told)
+    else:
+        rows = [
+            [
+                str(each["level"]),
+                str(each["labels"]),
+                "—" if each["small"] is None else f"{each['small']:.1%}",
+            ]
+            for each in levels
+        ]
+        emit_table(["level", "labels", f"records in classes below {k}"], rows, right=[0, 1, 2])
+    if faults:
+        raise DataError(
+            f"the hierarchy of `{column}` must hold every value of its column, got {faults[0]}",
+            hint="add the rows to the file, or declare the codes as missing in a plan",
+        )
+
+
+def _levels(hierarchy: Hierarchy, values: pl.Series, k: int) -> list[dict[str, Any]]:
+    """For each level its labels, and the share of the records with a value that are of a small class."""
+    import numpy as np
+
+    levels = []
+    for level in range(hierarchy.height):
+        sizes = np.bincount(hierarchy.codes(values, level, unseen="root"))
+        share = float(sizes[sizes < k].sum() / sizes.sum()) if len(values) else None
+        levels.append({"level": level, "labels": len(hierarchy.labels(level)), "small": share})
+    return levels
+
+
+def _unseen(hierarchy: Hierarchy, values: pl.Series) -> dict[str, int]:
+    from sfumato.data.nodes import UNSEEN, match_leaves
+
+    found = match_leaves(values, hierarchy.levels[:, 0]) == UNSEEN
+    return {"values": int(values.filter(found).n_unique()), "records": int(found.sum())}

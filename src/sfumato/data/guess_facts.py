@@ -1,0 +1,150 @@
+"""What the guessing looks at: one column, its distinct values, a sample; and the signs it finds.
+
+Looks at every record are few and cheap; whatever costs more goes over distinct values, or over a sample of
+them taken from all parts of the column, so that ten million records take seconds.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Any
+
+import polars as pl
+
+from sfumato.data.schema import Kind, Role
+
+#: The most distinct values that a slow look sees.
+SAMPLE = 1_000
+#: The share that counts as "most".
+MOST = 0.8
+
+_LOOKED_AT = 10 * SAMPLE
+
+
+@dataclass(frozen=True)
+class KindSign:
+    """A sign of what sort of values a column holds, with further facts for its `Column`."""
+
+    kind: Kind
+    reason: str
+    confidence: float
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RoleSign:
+    """A sign of what a column means; ``names`` tells that the values only name something, numbers or not."""
+
+    role: Role | None
+    reason: str
+    confidence: float
+    names: bool = False
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One column, what is there of it, its distinct values, and a sample of them for slow looks."""
+
+    series: pl.Series
+
+    @cached_property
+    def name(self) -> str:
+        """The column's name in small letters, its words joined by ``_``."""
+        return normalised(self.series.name)
+
+    @cached_property
+    def _not_null(self) -> pl.Series:
+        series = self.series.fill_nan(None) if self.series.dtype.is_float() else self.series
+        return series.drop_nulls()
+
+    @cached_property
+    def _unique(self) -> pl.Series:
+        comparable = not self.series.dtype.is_nested() and self.series.dtype != pl.Object
+        return self._not_null.unique() if comparable else self.series.clear()
+
+    @cached_property
+    def blanks(self) -> bool:
+        """Whether there are texts of nothing but spaces, or of nothing at all."""
+        return self.series.dtype == pl.String and bool((self._unique.str.strip_chars() == "").any())
+
+    @cached_property
+    def present(self) -> pl.Series:
+        """The values that are there; a blank text is not."""
+        return _without_blanks(self._not_null) if self.blanks else self._not_null
+
+    @cached_property
+    def values(self) -> pl.Series:
+        """The distinct values, in no order; none for values that cannot be compared."""
+        return _without_blanks(self._unique) if self.blanks else self._unique
+
+    @property
+    def distinct(self) -> int:
+        """The number of distinct values; 0 for values that cannot be compared."""
+        return len(self.values)
+
+    @property
+    def distinct_share(self) -> float:
+        """The number of distinct values for each value that is there."""
+        return self.distinct / len(self.present) if len(self.present) else 0.0
+
+    @property
+    def textual(self) -> bool:
+        """Whether the values are text, be it in categories."""
+        return self.series.dtype in (
+            pl.String,
+            pl.Categorical,
+            pl.Enum,
+        )  # not a set: an Enum has its own hash
+
+    @cached_property
+    def sample(self) -> pl.Series:
+        """Some distinct values as text, from all parts of the column."""
+        if self.series.dtype.is_nested() or self.series.dtype in {pl.Binary, pl.Object}:
+            return pl.Series([], dtype=pl.String)
+        some = _every_nth(self.present, _LOOKED_AT).unique(maintain_order=True)
+        some = _every_nth(some, SAMPLE)
+        if some.dtype.is_float() and self.whole:
+            some = some.cast(pl.Int64, strict=False).drop_nulls()  # 7, not 7.0
+        return some.cast(pl.String)
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether all are whole numbers."""
+        if self.values.dtype.is_float():
+            return bool((self.values == self.values.floor()).all())
+        return self.values.dtype.is_integer()
+
+    def named(self, stems: str) -> bool:
+        """Whether the name holds one of these words."""
+        return bool(stems) and pattern(stems).search(self.name) is not None
+
+    def share(self, shape: str) -> float:
+        """The share of the sample that matches."""
+        return float(self.sample.str.contains(shape).mean() or 0.0) if len(self.sample) else 0.0  # type: ignore[arg-type]
+
+
+def _every_nth(series: pl.Series, count: int) -> pl.Series:
+    """At most so many values, evenly from all parts."""
+    return series.gather_every(max(1, -(-len(series) // count)))
+
+
+def _without_blanks(texts: pl.Series) -> pl.Series:
+    return texts.filter(texts.str.strip_chars() != "")
+
+
+def normalised(name: str) -> str:
+    """Write a name in small letters without accents, its words joined by ``_``: birthDate → birth_date."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", plain)
+    return re.sub(r"[^a-z0-9]+", "_", apart.lower()).strip("_")
+
+
+@cache
+def pattern(stems: str) -> re.Pattern[str]:
+    """The pattern of a list of words, in which ``*`` stands for any letters or digits."""
+    either = "|".join(stem.replace("*", "[a-z0-9]*") for stem in stems.split())
+    return re.compile(rf"(?<![a-z])(?:{either})(?![a-z])")

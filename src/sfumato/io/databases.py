@@ -1,0 +1,455 @@
+"""Tables of SQLite and PostgreSQL databases, by their address.
+
+::
+
+    sqlite:people.db?table=persons              a file, beside the working folder
+    sqlite:///data/people.db?table=persons      a file, from the root
+    postgresql://user@host:5432/db?table=schema.persons
+
+An address never holds a password, since it is written into plans and reports: PostgreSQL takes it from the
+environment variable PGPASSWORD or from ~/.pgpass. Signs that an address has a use for (``? & = @ %``) are
+written with a percent sign in names; a name of PostgreSQL with a dot in it stands in double quotes.
+
+A table is written in one transaction: it appears whole or not at all, and the one it replaces (with its
+indexes and permissions) is there until the new one is. The table that a plan reads is never replaced.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+import polars as pl
+
+from sfumato.data.table import TEXTUAL, Table
+from sfumato.errors import DataError, MissingDependencyError, ReadError, SfumatoError, WriteError
+from sfumato.io import textual
+from sfumato.io.formats import Contents, Options
+
+SQLITE, POSTGRES = "sqlite", "postgresql"
+
+_SYSTEM = re.compile(r"(sqlite|postgresql|postgres):", re.IGNORECASE)
+_PASSWORD = re.compile(r"postgres(ql)?:.*:.*@", re.IGNORECASE | re.DOTALL)  # strict: an @ elsewhere is %40
+_NAME = r'(?:"((?:[^"]|"")+)"|([^".]+))'
+_QUALIFIED = re.compile(rf"(?:{_NAME}\.)?{_NAME}")
+_TIMEOUT = "10"  # seconds until a server that is silent is given up
+_LONGEST_NAME = 63  # bytes; PostgreSQL would cut the rest off
+
+#: The type of a column that is written: the first that fits.
+_TYPES: Mapping[str, tuple[tuple[Any, str], ...]] = {
+    SQLITE: ((pl.Boolean, "BOOLEAN"), (pl.Int64, "INTEGER"), (pl.Float64, "REAL"), (pl.Date, "DATE"),
+             (pl.Datetime("us"), "TIMESTAMP"), (pl.String, "TEXT")),
+    POSTGRES: ((pl.Boolean, "BOOLEAN"), (pl.Int64, "BIGINT"), (pl.Float64, "DOUBLE PRECISION"),
+               (pl.Date, "DATE"), (pl.Datetime("us"), "TIMESTAMP"), (pl.Datetime, "TIMESTAMPTZ"),
+               (pl.Time, "TIME"), (pl.Decimal, "NUMERIC"), (pl.String, "TEXT")),
+}  # fmt: skip
+
+#: What is wrong, by the code or text of a fault; the text itself may hold cells and is never shown.
+_FAULTS = (
+    ("28P01|password authentication failed|no password supplied", "a wrong password, or none",
+     "set the environment variable PGPASSWORD, or write a line into ~/.pgpass"),
+    ("28000|no pg_hba.conf entry|role .* does not exist", "a user whom the server does not let in", ""),
+    ("3D000|database .* does not exist", "no database of that name", "is the name right?"),
+    ("3F000", "no schema of that name", "create it first, or choose another"),
+    ("could not translate|onnection refused|timeout expired|unreachable|No route|failed: No such file",
+     "no answer from the server", "is it running, and are host and port right?"),
+    ("invalid URI query parameter", "settings that are not known", "beside `table` they are those of libpq"),
+    ("42501|permission denied", "no permission", "ask the owner of the table or schema to grant it"),
+    ("25006|readonly database", "one that can only be read", "may you write there?"),
+    ("55P03|is locked", "one that another program holds locked", "try again when it is done"),
+    ("not a database|malformed", "a file that is no SQLite database, or is damaged or encrypted", ""),
+    ("failed to open|unable to open", "a file that cannot be opened", "may you use it and its folder?"),
+    ("53100|disk is full", "no space left", ""),
+    ("22021|22P05|[Ii]nvalid UTF-?8", "text that is not in UTF-8", "mend it in the database"),
+    ("2BP01", "a table that others depend on", "choose another name, or drop the view or key first"),
+    ("42P07|already exists", "a table that came to be meanwhile", "try again, or choose another name"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a table is: ``place`` is a file of SQLite or a server of PostgreSQL; ``schema`` may be empty."""
+
+    system: str
+    place: str
+    table: str
+    schema: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"sqlite:{self.place}" if self.system == SQLITE else self.place
+
+    def means(self, relation: Relation) -> bool:
+        """Whether this is the address of a table; SQLite does not tell a from A."""
+        if self.system == SQLITE:
+            return relation.name.encode().lower() == self.table.encode().lower()
+        there = relation.schema == self.schema if self.schema else relation.visible
+        return there and relation.name == self.table
+
+    def uri(self, *, writing: bool) -> str:
+        """The place as the driver calls it; a file that is not there must not come to be by reading."""
+        if self.system == SQLITE:
+            return f"file:{quote(str(Path(self.place).absolute()))}?mode={'rwc' if writing else 'ro'}"
+        waits = {} if "PGCONNECT_TIMEOUT" in os.environ else {"connect_timeout": _TIMEOUT}
+        settings = {"application_name": "sfumato", **waits, **self.settings}
+        return f"{self.place}?" + "&".join(f"{key}={quote(value)}" for key, value in settings.items())
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table or view; ``key`` is its number, and ``visible`` that its name is enough without a schema."""
+
+    schema: str
+    name: str
+    kind: str
+    key: int = 0
+    visible: bool = True
+
+    def __str__(self) -> str:
+        return f"{_quoted(self.schema)}.{_quoted(self.name)}"
+
+
+# The verbs -----------------------------------------------------------------------------------------------
+
+
+def is_address(text: str | Path) -> bool:
+    """Whether a text is the address of a table in a database and not the name of a file."""
+    return _SYSTEM.match(str(text)) is not None
+
+
+def parse(text: str | Path, *, error: type[DataError] = ReadError) -> Address:
+    """Take an address apart, or raise ``error``; one with a password is refused and never shown."""
+    place, _, query = str(text).partition("?")
+    pairs = [part.partition("=") for part in query.split("&") if part]
+    settings = {unquote(key).lower(): unquote(value) for key, _, value in pairs}
+    if _PASSWORD.match(str(text)) or not settings.keys().isdisjoint({"password", "sslpassword"}):
+        raise error(
+            "the address of a database must hold no password, got: one that may",
+            hint="set the environment variable PGPASSWORD or write it into ~/.pgpass; an @ in a name is %40",
+        )
+    system, table = place.partition(":")[0].lower(), settings.pop("table", "")
+    if not table:
+        raise error(f"the address `{place}` must name a table, got: none", hint=f"write {place}?table=NAME")
+    if system == SQLITE:
+        path = re.sub("^//(?=/)", "", unquote(place[len("sqlite:") :]))
+        if path and path != ":memory:" and not path.startswith("//") and not settings:
+            return Address(SQLITE, path, table)
+        form = "sqlite:people.db?table=NAME or sqlite:///data/people.db?table=NAME"
+    else:
+        names = _QUALIFIED.fullmatch(table)
+        if names is not None and re.match(r"\w+://", place):
+            parts = [(part or "").replace('""', '"') for part in names.groups()]
+            schema, name = parts[0] or parts[1], parts[2] or parts[3]
+            return Address(POSTGRES, system + place[len(system) :], name, schema, settings)
+        form = "postgresql://user@host/database?table=schema.NAME, as text and not as a Path"
+    raise error(f"`{place}` must be the address of a table, got: another form", hint=f"write {form}")
+
+
+def within(text: str, folder: Path) -> str:
+    """The same address, with a file of SQLite taken from a folder, as the files of a plan are."""
+    address = parse(text)
+    path = quote(str((folder / address.place).absolute()))
+    return f"sqlite:{path}?table={quote(address.table, safe='')}" if address.system == SQLITE else text
+
+
+def read(address: str | Path, *, rows: int | None = None) -> Contents:
+    """Read a table or view: numbers, text, truth values, dates and times.
+
+    A column of SQLite that holds values of several types, and columns of the other types of PostgreSQL, come
+    as text. Records come in the order of the primary key, or else as they are stored.
+    """
+    place = parse(address)
+    Options(rows=rows)  # refuses a negative number
+    with session(place, ReadError) as connection:
+        found = _find(place, connection)
+        if found is None:
+            raise _no_table(place, _relations(place, connection))
+        fetch = _fetch_sqlite if place.system == SQLITE else _fetch_postgres
+        return Contents(fetch(connection, found, rows))
+
+
+def _no_table(place: Address, relations: list[Relation]) -> ReadError:
+    there = [f"{one.schema}.{one.name}" if place.schema else one.name for one in relations]
+    asked = f"{place.schema}.{place.table}" if place.schema else place.table
+    near = difflib.get_close_matches(asked, sorted(there), n=3, cutoff=0.5) or sorted(there)[:10]
+    hint = f"there is {' or '.join(f'`{name}`' for name in near)}" if near else "it has no tables"
+    return ReadError(f"`{place}` must have the table `{asked}`, got: none of that name", hint=hint)
+
+
+def write(
+    table: Table,
+    address: str | Path,
+    *,
+    originals: Sequence[str | Path] = (),
+    overwrite: bool = False,
+    trial: bool = False,
+) -> None:
+    """Write a table in one transaction; ``originals``, which are addresses or files, are never replaced.
+
+    As a ``trial`` it raises what writing would, and leaves everything as it was.
+    """
+    place = parse(address, error=WriteError)
+    frame = _storable(table.frame, place)
+    with session(place, WriteError, writing=True) as connection:
+        _store(place, connection, frame, _in_the_way(place, connection, originals, overwrite=overwrite))
+        if not trial:
+            connection.commit()
+
+
+# Talking to a database -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def session(place: Address, error: type[DataError], *, writing: bool = False) -> Iterator[Any]:
+    """Open a connection in a transaction, which ends with the block; faults are told without any cell."""
+    try:
+        driver = importlib.import_module(f"adbc_driver_{place.system}.dbapi")
+    except ImportError:
+        package = f"adbc-driver-{place.system}"
+        raise MissingDependencyError.of(package, extra="databases", purpose=f"`{place}`") from None
+    file = Path(place.place).absolute()
+    new = place.system == SQLITE and not file.exists()
+    if new and not (writing and file.parent.is_dir()):
+        what = f"the folder of `{place}` must exist" if writing else f"`{place}` must be a file"
+        raise error(f"{what}, got: none there", hint="is the path right?")
+    try:
+        connection = driver.connect(place.uri(writing=writing))
+        try:
+            yield connection
+        finally:
+            connection.close()  # undoes what was not committed
+    except SfumatoError:
+        raise
+    except (driver.Error, pl.exceptions.PolarsError, OSError, ValueError) as fault:
+        raise _told(fault, place, error) from None
+    finally:
+        if new and file.is_file() and not file.stat().st_size:
+            file.unlink()  # nothing came of it
+
+
+def _told(fault: Exception, place: Address, error: type[DataError]) -> DataError:
+    state = getattr(fault, "sqlstate", None) or ""
+    for pattern, got, hint in _FAULTS:
+        if re.search(pattern, f"{state} {fault}"):
+            return error(f"`{place}` must be a database that can be used, got: {got}", hint=hint)
+    code = f" with the code {state}" if state else ""
+    return error(f"the table `{place.table}` of `{place}` must be usable, got: a fault{code}")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _ask(connection: Any, statement: str, *values: object) -> list[tuple[Any, ...]]:
+    """Have something done, or a few rows of what a database says of itself."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values or None)
+        return list(cursor.fetchall())
+
+
+def _fetched(connection: Any, query: str, options: Mapping[str, str] | None = None) -> pl.DataFrame:
+    with connection.cursor(adbc_stmt_kwargs=options) as cursor:
+        cursor.execute(query)
+        found = cursor.fetch_arrow_table()
+        found.validate(full=True)  # SQLite holds any bytes as text
+        return pl.DataFrame(pl.from_arrow(found))
+
+
+def _relations(place: Address, connection: Any) -> list[Relation]:
+    listed = _POSTGRES_RELATIONS if place.system == POSTGRES else _SQLITE_RELATIONS
+    return [Relation(*row) for row in _ask(connection, listed)]
+
+
+def _find(place: Address, connection: Any) -> Relation | None:
+    return next((found for found in _relations(place, connection) if place.means(found)), None)
+
+
+# Reading -------------------------------------------------------------------------------------------------
+
+
+_SQLITE_RELATIONS = """SELECT 'main', name, type FROM sqlite_master
+    WHERE type IN ('table', 'view') AND name NOT GLOB 'sqlite_*'"""
+_POSTGRES_RELATIONS = """
+    SELECT n.nspname::text, c.relname::text,
+           CASE WHEN EXISTS (SELECT FROM pg_inherits WHERE inhrelid = c.oid) THEN 'part of another table'
+                WHEN c.relkind = 'r' THEN 'table' ELSE 'view' END,
+           c.oid::int8, pg_table_is_visible(c.oid)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname !~ '^(pg_|information_schema$)'"""
+_POSTGRES_COLUMNS = """
+    SELECT a.attname::text, coalesce(b.typname, t.typname)::text, coalesce(a.attnum = ANY (i.indkey), false)
+    FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type b ON b.oid = t.typbasetype
+    LEFT JOIN pg_index i ON i.indrelid = a.attrelid AND i.indisprimary
+    WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
+#: The types that are read as they are; all others are read as text.
+_POSTGRES_TYPES = frozenset(
+    {"bool", "int2", "int4", "int8", "float4", "float8", "date", "timestamp", "timestamptz", "time"}
+)
+
+
+def _fetch_postgres(connection: Any, relation: Relation, rows: int | None) -> pl.DataFrame:
+    for setting in ("synchronize_seqscans = off", "max_parallel_workers_per_gather = 0"):
+        _ask(connection, f"SET LOCAL {setting}")  # the same order every time
+    columns = _ask(connection, _POSTGRES_COLUMNS, relation.key)
+    types = {name: word for name, word, _ in columns}
+    moments = [name for name, word in types.items() if word in {"date", "timestamp", "timestamptz"}]
+    if moments:  # PostgreSQL has infinite dates, which come out as some date or other
+        looks = ", ".join(f"bool_or(NOT isfinite({_quoted(name)}))" for name in moments)
+        [infinite] = _ask(connection, f"SELECT {looks} FROM {relation}")  # noqa: S608
+        types |= {name: "text" for name, wrong in zip(moments, infinite, strict=True) if wrong}
+    casts = {name: word if word in _POSTGRES_TYPES else "text" for name, word in types.items()}
+    chosen = ", ".join(f"{_quoted(name)}::{word} AS {_quoted(name)}" for name, word in casts.items())
+    key = ", ".join(_quoted(name) for name, _, in_key in columns if in_key)
+    tail = (f" ORDER BY {key}" if key else "") + ("" if rows is None else f" LIMIT {rows}")
+    frame = _fetched(connection, f"SELECT {chosen} FROM {relation}{tail}")  # noqa: S608
+    return pl.DataFrame([_number(series, types[series.name]) for series in frame])
+
+
+def _number(series: pl.Series, word: str) -> pl.Series:
+    """Decimals as numbers; whole ones with more digits than a number holds are names, and stay text."""
+    if word != "numeric":
+        return series.cast(pl.Int64) if series.dtype.is_integer() else series
+    read = textual.numbers(series)
+    return series if read is None or textual.is_code(series, read) else read
+
+
+def _fetch_sqlite(connection: Any, relation: Relation, rows: int | None) -> pl.DataFrame:
+    """Read a table after looking through each column, since in SQLite every cell has its own type."""
+    listed = "SELECT name, upper(type) FROM pragma_table_xinfo(?) WHERE hidden <> 1"
+    declared = dict(_ask(connection, listed, relation.name))
+    part = f"{relation} LIMIT {-1 if rows is None else rows}"
+    looks = ", ".join(f"group_concat(DISTINCT typeof({_quoted(name)}))" for name in declared)
+    [(count, *kinds)] = _ask(connection, f"SELECT count(*), {looks} FROM (SELECT * FROM {part})")  # noqa: S608
+    held = [set((kind or "null").split(",")) - {"null"} for kind in kinds]
+    chosen = [f"{_uniform(_quoted(name), kind)} AS {_quoted(name)}" for name, kind in zip(declared, held)]  # noqa: B905
+    # The driver takes the types from the first batch alone, so that it must hold all.
+    batch = {"adbc.sqlite.query.batch_rows": str(max(count, 1))}
+    frame = _fetched(connection, f"SELECT {', '.join(chosen)} FROM {part}", batch)  # noqa: S608
+    columns = zip(frame, declared.values(), held, strict=True)
+    return pl.DataFrame([_as_declared(series, word, empty=not kind) for series, word, kind in columns])
+
+
+def _uniform(name: str, kinds: set[str]) -> str:
+    """The cells of a column as cells of one type, in the words of SQLite."""
+    if len(kinds) <= 1 or kinds == {"integer", "real"}:  # the driver makes numbers of one sort of these
+        return name
+    return f"CASE typeof({name}) WHEN 'blob' THEN hex({name}) ELSE CAST({name} AS TEXT) END"
+
+
+def _as_declared(series: pl.Series, word: str, *, empty: bool) -> pl.Series:
+    """Truth values and dates, which SQLite holds as numbers and text, as the column was declared."""
+    if empty:
+        kinds = (("INT", pl.Int64), ("REAL|FLOA|DOUB|NUM|DEC", pl.Float64), ("BOOL", pl.Boolean),
+                 ("DATE$", pl.Date), ("DATETIME|TIMESTAMP", pl.Datetime("us")), ("", pl.String))  # fmt: skip
+        return series.cast(next(kind for words, kind in kinds if re.search(words, word)))
+    if "BOOL" in word and series.dtype == pl.Int64 and series.drop_nulls().is_in([0, 1]).all():
+        return series.cast(pl.Boolean)
+    if re.match("DATE|TIMESTAMP", word) and series.dtype == pl.String:
+        readings = textual.dates(series)
+        return readings[0] if len(readings) == 1 else series
+    return series
+
+
+# Writing -------------------------------------------------------------------------------------------------
+
+
+def _in_the_way(
+    place: Address, connection: Any, originals: Sequence[str | Path], *, overwrite: bool
+) -> Relation | None:
+    """The table that is there already and may be replaced, if there is one."""
+    old = _find(place, connection)
+    if old is None:
+        return None
+    what = f"the table `{place.table}` of `{place}`"
+    if any(_spoils(place, connection, old, original) for original in originals):
+        hint = "an original is never overwritten: choose another name"
+        raise WriteError(f"{what} must not be an original, got: one that is read", hint=hint)
+    if not overwrite or old.kind != "table":
+        hint = "choose another name" + (", or allow it to be overwritten" if old.kind == "table" else "")
+        raise WriteError(f"{what} must not exist yet, got: a {old.kind} that does", hint=hint)
+    return old
+
+
+def _spoils(place: Address, connection: Any, old: Relation, original: str | Path) -> bool:
+    """Whether replacing a table would change an original, by whatever name that is called."""
+    other = parse(original, error=WriteError) if is_address(original) else Address(SQLITE, str(original), "")
+    if other.system != place.system:
+        return False
+    if place.system == SQLITE:
+        if not Path(other.place).exists() or not Path(place.place).samefile(other.place):
+            return False
+        found = _find(other, connection)  # a view may show the table
+        return not other.table or (found is not None and (found.kind == "view" or found.name == old.name))
+    if other.table != place.table:  # a view that shows the table keeps it from being dropped
+        return False
+    with session(other, WriteError) as there:
+        found = _find(other, there)  # of one that cannot be seen it cannot be said which it is
+        query = "SELECT pg_postmaster_start_time()::text, current_database()::text"
+        return _ask(there, query) == _ask(connection, query) and (found is None or found.key == old.key)
+
+
+def _store(place: Address, connection: Any, frame: pl.DataFrame, old: Relation | None) -> None:
+    """Put the records into a new table, which then takes the place of the old one."""
+    if place.system == SQLITE:  # or it would refuse a name that a view mentions
+        _ask(connection, "PRAGMA legacy_alter_table = ON")
+        schema = "main"
+    else:
+        home = place.schema or (old.schema if old else _ask(connection, "SELECT current_schema()")[0][0])
+        schema = home or "public"
+    new = Relation(schema, f"sfumato_{secrets.token_hex(8)}", "table")
+    columns = ", ".join(f"{_quoted(series.name)} {_type(series, place)}" for series in frame)
+    _ask(connection, f"CREATE TABLE {new} ({columns})")
+    with connection.cursor() as cursor:
+        there = {"db_schema_name": schema} if place.system == POSTGRES else {}
+        cursor.adbc_ingest(new.name, frame.to_arrow(), mode="append", **there)
+    if old is not None:
+        _ask(connection, f"DROP TABLE {old}")
+    _ask(connection, f"ALTER TABLE {new} RENAME TO {_quoted(place.table)}")
+
+
+def _type(series: pl.Series, place: Address) -> str | None:
+    return next((word for dtype, word in _TYPES[place.system] if series.dtype == dtype), None)
+
+
+def _storable(frame: pl.DataFrame, place: Address) -> pl.DataFrame:
+    """The columns in types that the database holds, or a `WriteError`."""
+    names = [name.encode() for name in (place.table, *frame.columns)]
+    folded = {name.lower() if place.system == SQLITE else name for name in names[1:]}
+    if not frame.width or len(folded) < frame.width or any(b"\0" in name for name in names):
+        raise WriteError("the columns must have names that the database tells apart, got: others, or none")
+    if place.system == POSTGRES and max(map(len, names)) > _LONGEST_NAME:
+        raise WriteError(f"names in PostgreSQL must have at most {_LONGEST_NAME} bytes, got: longer ones")
+    return pl.DataFrame([_storable_column(series, place) for series in frame])
+
+
+def _storable_column(series: pl.Series, place: Address) -> pl.Series:
+    dtype, stored, lite = series.dtype, series, place.system == SQLITE
+    if dtype.is_integer():
+        stored = series.cast(pl.Int64, strict=False)
+    elif dtype.is_float() or (lite and dtype.is_decimal()):
+        stored = series.cast(pl.Float64)
+    elif dtype in (*TEXTUAL, pl.Null):
+        stored = series.cast(pl.String)
+    elif isinstance(dtype, pl.Datetime) or dtype == pl.Time:
+        zoned = getattr(dtype, "time_zone", "") is not None
+        stored = series.dt.to_string("iso") if lite and zoned else series
+        stored = stored.dt.cast_time_unit("us") if isinstance(stored.dtype, pl.Datetime) else stored
+    got = ""
+    if _type(stored, place) is None:
+        got = f"values of type {dtype.base_type()}"
+    elif stored.null_count() > series.null_count():
+        got = "numbers that are too large"
+    elif not lite and stored.dtype == pl.String and stored.str.contains("\0", literal=True).any():
+        got = "texts with a zero byte"
+    if got:
+        raise WriteError(f"the column `{series.name}` must be such as the database can hold, got: {got}")
+    return stored

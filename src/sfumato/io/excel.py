@@ -1,0 +1,324 @@
+"""Excel workbooks (.xlsx): the first sheet or one that is named, with a header in its first row.
+
+What a cell is in Excel stays what it is: a number, a date, true or false, or text. Beyond that
+
+- text whose every value in the column is a number becomes numbers, as in a delimited text; a leading zero or
+  a plus sign, very many digits, or an exponent keep it text;
+- numbers beside words in one column become text; true and false beside numbers become 1 and 0;
+- whole numbers come as Int64, dates at midnight as Date, times of day as Time, others as Datetime;
+- a cell that holds an error (#N/A, #DIV/0!) or empty text is a missing value; a formula is what it last gave;
+- rows without any value are no records, and columns without name and values are none either.
+
+Excel counts to 16 digits, keeps times to the millisecond and has no dates before 1900 (they are written as
+text). What it cannot hold at all is refused rather than changed.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import mmap
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from sfumato.data.table import TEXTUAL, Table
+from sfumato.errors import MissingDependencyError, ReadError, WriteError
+from sfumato.io import textual
+from sfumato.io.formats import Contents, Options
+
+MOST_ROWS, MOST_COLUMNS, LONGEST_TEXT = 1_048_576, 16_384, 32_767
+
+_ZIP, _OLE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+_SPARE = 100  # rows read beyond those asked for, since empty ones are no records
+_FIRST_INEXACT = 2**53
+_LARGEST = 9.99e307
+# What would not come out as it went in: mark-up of xlsxwriter, no characters, escapes of Excel in a row.
+_SPOILT = r"(?s)^<r>.*</r>$|[\x{FFFE}\x{FFFF}]|_x[0-9A-Fa-f]{4}_x[0-9A-Fa-f]{4}_"
+_NOT_DIGITS = r"[^\d\s.\-]"
+_EPOCHS = (dt.date(1899, 12, 30), dt.date(1899, 12, 31))  # the day of a time without a date
+_FIRST_DAY, _LAST_DAY, _LEAP = dt.date(1900, 1, 1), dt.date(9999, 12, 31), dt.date(1900, 3, 1)
+_MILLISECONDS = 86_400_000
+_FORMATS = {
+    "date": "yyyy-mm-dd",
+    "datetime": "yyyy-mm-dd hh:mm:ss.000",
+    "time": "hh:mm:ss.000",
+    "duration": "[h]:mm:ss.000",
+}
+
+
+# Reading --------------------------------------------------------------------------------------------------
+
+
+def read(path: Path, options: Options) -> Contents:
+    """Read one sheet of a workbook."""
+    options.refuse_unless(frozenset({"rows", "text", "sheet"}), what="spreadsheet")
+    _require_workbook(path)
+    try:
+        import fastexcel
+    except ModuleNotFoundError:
+        raise MissingDependencyError.of("fastexcel", extra="files", purpose="reading Excel files") from None
+    try:
+        book = fastexcel.read_excel(path)
+        sheet = _chosen(book.sheet_names, options.sheet, path.name)
+        frame = _read_sheet(book, sheet, path.name, options)
+    except fastexcel.UnsupportedColumnTypeCombinationError:
+        raise ReadError(
+            f"a column of `{path.name}` must hold values of one sort, got: spans of time beside others",
+            hint="give all cells of the column the same format in Excel",
+        ) from None
+    except (fastexcel.FastExcelError, pl.exceptions.PolarsError):  # its text may quote cells
+        raise ReadError(
+            f"`{path.name}` must be a whole Excel workbook, got: one that is damaged or of another format",
+            hint="open it in Excel and save it again as .xlsx",
+        ) from None
+    return Contents(frame if options.rows is None else frame.head(options.rows))
+
+
+def _require_workbook(path: Path) -> None:
+    """Tell the files that end in .xlsx and are something else."""
+    with path.open("rb") as file:
+        start = file.read(len(_OLE))
+        if start.startswith(_ZIP):
+            return
+        found, hint = "a file that does not begin like one", "is it a CSV file? then let its name end in .csv"
+        if start == _OLE:
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                locked = content.find(_ENCRYPTED) >= 0
+            found = "one with a password" if locked else "one in the old format of .xls"
+            hint = "open it in Excel and save it as .xlsx" + (" without a password" if locked else "")
+    raise ReadError(f"`{path.name}` must be an Excel workbook, got: {found}", hint=hint)
+
+
+def _chosen(sheets: list[str], asked: str | None, name: str) -> str:
+    if not sheets:
+        raise ReadError(f"`{name}` must have a sheet, got: none")
+    if asked is None or asked in sheets:
+        return asked or sheets[0]
+    near = difflib.get_close_matches(asked, sheets, n=3, cutoff=0.5) or sheets[:20]
+    raise ReadError(
+        f"`{name}` must have the sheet that is asked for, got: none of the name `{asked}`",
+        hint="there is " + " or ".join(f"`{sheet}`" for sheet in near),
+    )
+
+
+def _read_sheet(book: Any, sheet: str, name: str, options: Options) -> pl.DataFrame:
+    """Read all cells as text, to see what is there, and then those columns as what they are."""
+    limit = None if options.rows is None else options.rows + _SPARE
+    more = {} if limit is None else {"n_rows": limit + 1}
+    cells = book.load_sheet(sheet, header_row=None, dtypes="string", **more).to_polars()
+    cells = pl.DataFrame([series.cast(pl.String).replace("", None) for series in cells])
+    if cells.is_empty():
+        raise ReadError(
+            f"`{name}` must begin with a header row, got: an empty sheet `{sheet}`",
+            hint=_also(book, sheet) or "the first row holds the names of the columns",
+        )
+    header, texts = cells.row(0), cells.slice(1)
+    values: dict[int, pl.Series] = {}
+    filled = [place for place, series in enumerate(texts) if series.null_count() < len(series)]
+    wanted = set(filled)
+    kept = sorted(wanted | {place for place, title in enumerate(header) if title is not None})
+    names = _names([header[place] for place in kept], name, _also(book, sheet))
+    more = {} if limit is None else {"n_rows": limit}
+    if filled:  # chosen by a function, since a list counts the empty columns before the first
+        chosen = {"use_columns": lambda column: column.index in wanted, "schema_sample_rows": None, **more}
+        values = dict(zip(filled, book.load_sheet(sheet, **chosen).to_polars(), strict=True))
+    columns = [
+        _column(values.get(place), texts.to_series(place), as_text=title in options.text).alias(title)
+        for place, title in zip(kept, names, strict=True)
+    ]
+    return pl.DataFrame(columns).filter(~_empty(texts))
+
+
+def _also(book: Any, sheet: str) -> str:
+    """A hint that there are other sheets."""
+    others = ", ".join(f"`{name}`" for name in book.sheet_names if name != sheet)
+    return f"this is the sheet `{sheet}`; there are also {others}: choose with sheet='…'" if others else ""
+
+
+def _names(header: list[str | None], name: str, also: str) -> list[str]:
+    """The names of the columns; a message gives places only, since without a header these are cells."""
+    empty = [place for place, title in enumerate(header, start=1) if title is None or not title.strip()]
+    if empty:
+        places = ", ".join(map(str, empty[:10])) + (" and others" if len(empty) > 10 else "")  # noqa: PLR2004
+        raise ReadError(
+            f"every column of `{name}` must have a name, got: none at position {places}",
+            hint=also or "the first row must be the header: no title above it, no merged cells in it",
+        )
+    names = [str(title).removesuffix(" 00:00:00") for title in header]  # a date
+    first: dict[str, int] = {}
+    for place, title in enumerate(names, start=1):
+        if title in first:
+            raise ReadError(
+                f"the columns of `{name}` must have distinct names, "
+                f"got: the same at positions {first[title]} and {place}",
+                hint=also or "does the sheet begin with a header row?",
+            )
+        first[title] = place
+    return names
+
+
+def _empty(frame: pl.DataFrame) -> pl.Series:
+    """Which records have no value at all."""
+    return frame.select(pl.all_horizontal(pl.all().is_null())).to_series() if frame.width else pl.Series([])
+
+
+def _column(values: pl.Series | None, texts: pl.Series, *, as_text: bool) -> pl.Series:
+    """Give a column its type, or its text where the type would lose a cell."""
+    if values is None or len(values) != len(texts) or values.null_count() > texts.null_count():
+        return texts
+    if values.dtype == pl.String:
+        return texts if as_text else _numbers_in(texts)
+    if values.dtype == pl.Float64:
+        values = _whole(values)
+        return values.cast(pl.String) if as_text else values
+    return _moments(values) if isinstance(values.dtype, pl.Datetime) else values
+
+
+def _numbers_in(texts: pl.Series) -> pl.Series:
+    if texts.str.contains(_NOT_DIGITS).any():
+        return texts
+    read = textual.numbers(texts)
+    return texts if read is None or textual.is_code(texts, read) else read
+
+
+def _whole(numbers: pl.Series) -> pl.Series:
+    whole = (numbers == numbers.floor()) & (numbers.abs() < _FIRST_INEXACT)
+    return numbers.cast(pl.Int64) if whole.all() else numbers
+
+
+def _moments(times: pl.Series) -> pl.Series:
+    """Dates where all are midnight, times of day where none has a date."""
+    present = times.drop_nulls()
+    if present.dt.date().is_in(_EPOCHS).all():
+        return times.dt.time()
+    midnight = (present.dt.time() == dt.time()).all()
+    return times.dt.date() if midnight else times.dt.cast_time_unit("us")
+
+
+# Writing --------------------------------------------------------------------------------------------------
+
+
+def write(table: Table, path: Path, suffix: str) -> None:  # noqa: ARG001
+    """Write a workbook of one sheet: a header row and the records, every text as text and no formula."""
+    try:
+        import xlsxwriter
+    except ModuleNotFoundError:
+        raise MissingDependencyError.of("xlsxwriter", extra="files", purpose="writing Excel files") from None
+    _require_room(table.frame)
+    cells = [_cells(series) for series in table.frame]
+    _require_values(pl.DataFrame([series for series, _ in cells]))
+    # In memory: temporary files would leave cells behind on the disk of a run that is killed.
+    settings = {
+        "in_memory": True,
+        "use_zip64": True,
+        "strings_to_formulas": False,
+        "strings_to_urls": False,
+        "strings_to_numbers": False,
+    }
+    book = xlsxwriter.Workbook(str(path), settings)
+    book.set_properties({"created": dt.datetime(1980, 1, 1)})  # noqa: DTZ001 — the same table, the same bytes
+    sheet = book.add_worksheet()
+    formats = {word: book.add_format({"num_format": code}) for word, code in _FORMATS.items()}
+    for place, (series, form) in enumerate(cells):
+        sheet.write_string(0, place, series.name)
+        sheet.write_column(1, place, series.to_list(), formats.get(form))
+    try:
+        book.close()
+    except xlsxwriter.exceptions.XlsxWriterException:
+        raise WriteError("the workbook must be written whole, got: a fault on the way") from None
+
+
+def _require_room(frame: pl.DataFrame) -> None:
+    if not frame.width:
+        raise WriteError("a sheet must have columns, got: none")
+    if frame.height >= MOST_ROWS or frame.width > MOST_COLUMNS:
+        raise WriteError(
+            f"a sheet must have at most {MOST_ROWS - 1:,} records and {MOST_COLUMNS:,} columns, "
+            f"got: {frame.height:,} and {frame.width:,}",
+            hint="write CSV or Parquet",
+        )
+    _require_text(pl.Series("", frame.columns), what="the names of the columns")
+
+
+def _require_values(frame: pl.DataFrame) -> None:
+    lost = int(_empty(frame).sum())
+    if lost:
+        raise WriteError(
+            f"a record must have a value to be a row in Excel, got: {lost} in which all are missing",
+            hint="such rows would be lost: write CSV or Parquet",
+        )
+
+
+def _cells(series: pl.Series) -> tuple[pl.Series, str]:
+    """A column as Excel holds it (nothing where a value is missing), and the format of its cells."""
+    dtype = series.dtype
+    if dtype in (pl.Boolean, pl.Null):
+        return series, ""
+    if dtype.is_numeric():
+        return _number_cells(series), ""
+    if dtype in TEXTUAL:
+        return _text_cells(series.cast(pl.String)), ""
+    if dtype.is_temporal():
+        return _moment_cells(series)
+    raise WriteError(
+        f"the columns must hold plain values to be written to Excel, got: {dtype.base_type()} "
+        f"in `{series.name}`",
+        hint="write Parquet",
+    )
+
+
+def _number_cells(series: pl.Series) -> pl.Series:
+    whole = series.dtype.is_integer()
+    numbers = series.cast(pl.Float64).fill_nan(None)
+    wrong = int((numbers.abs() >= (_FIRST_INEXACT if whole else _LARGEST)).sum())
+    if wrong:
+        raise WriteError(
+            f"the numbers of `{series.name}` must be such as Excel can hold, got: {wrong} too large for it",
+            hint="write CSV or Parquet, or turn the column into text",
+        )
+    return series if whole else numbers
+
+
+def _text_cells(texts: pl.Series) -> pl.Series:
+    _require_text(texts, what=f"the texts of `{texts.name}`")
+    return texts.replace("", None)
+
+
+def _require_text(texts: pl.Series, *, what: str) -> None:
+    # Excel counts units of UTF-16, of which a character beyond the first plane takes two.
+    long = texts.filter(texts.str.len_bytes() > LONGEST_TEXT)
+    units = long.str.len_chars() + long.str.count_matches(r"[\x{10000}-\x{10FFFF}]")
+    wrong = int((units > LONGEST_TEXT).sum())
+    if wrong:
+        raise WriteError(
+            f"{what} must have at most {LONGEST_TEXT:,} characters in Excel, got: {wrong} longer ones",
+            hint="write CSV or Parquet",
+        )
+    spoilt = int(texts.str.contains(_SPOILT).sum())
+    if spoilt:
+        raise WriteError(
+            f"{what} must not hold signs that the file has a use for, got: {spoilt} that do",
+            hint="write CSV or Parquet",
+        )
+
+
+def _moment_cells(series: pl.Series) -> tuple[pl.Series, str]:
+    """Dates and times as the days since the end of 1899; as text where Excel has no such date."""
+    dtype = series.dtype
+    if dtype == pl.Duration:
+        return series.dt.total_microseconds() / (1000 * _MILLISECONDS), "duration"
+    if dtype == pl.Time:
+        return series.cast(pl.Int64) / (1_000_000 * _MILLISECONDS), "time"
+    days = series.cast(pl.Date)
+    zoned = isinstance(dtype, pl.Datetime) and dtype.time_zone is not None
+    if zoned or not days.drop_nulls().is_between(_FIRST_DAY, _LAST_DAY).all():
+        return series.cast(pl.String), ""
+    # Excel believes that there was a 29th of February 1900: earlier days are counted from one day later.
+    whole = (days - _EPOCHS[0]).dt.total_days() - (days < _LEAP).cast(pl.Int64)
+    if dtype == pl.Date:
+        return whole, "date"
+    part = series.dt.cast_time_unit("us").cast(pl.Int64) - days.cast(pl.Datetime("us")).cast(pl.Int64)
+    return whole + part / (1000 * _MILLISECONDS), "datetime"

@@ -1,0 +1,131 @@
+"""Whatever a table holds, what is proposed of it fits, stands in no order of records, and tells no value."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import hypothesis.strategies as st
+import numpy as np
+import polars as pl
+from hypothesis import example, given, settings
+
+from sfumato import io
+from sfumato.data.guess import guess, guess_related, guess_schema
+from sfumato.data.identifiers import NUMBERINGS, recognise
+from sfumato.data.overview import survey
+from sfumato.data.relations import determination
+
+CHECK = settings(max_examples=150, deadline=None)
+
+WORDS = st.sampled_from(
+    ["", " ", "a", "b", "NA", ".", "?", "-9", "007", "1", "2.5", "18-24", "65+", "<5", "2026-01-01", "9999-12-31",
+     "[1;2]", "*", "{a|b}", "Maria", "jo@example.org", "+49 30 1234567", "12345678Z", "4111111111111111", "٣٤٥٦٧٨٩٠"]
+) | st.text(max_size=12)  # fmt: skip
+VALUES = {
+    pl.String: WORDS,
+    pl.Int64: st.integers(-(2**62), 2**62) | st.sampled_from([0, 1, 2, -9, 99, 999, 111222333]),
+    pl.Float64: st.floats() | st.sampled_from([0.0, 1.0, -9.0, 99.0]),
+    pl.Boolean: st.booleans(),
+    pl.Date: st.dates(dt.date(1, 1, 1), dt.date(9999, 12, 31)),
+    pl.Datetime("us"): st.builds(dt.datetime.combine, st.dates(dt.date(1900, 1, 1)), st.times()),
+    pl.List(pl.Int64): st.lists(st.integers(0, 3), max_size=3),
+}
+NAMES = st.sampled_from(
+    [
+        "x",
+        "id",
+        "age",
+        "weight",
+        "hid",
+        "patient_id",
+        "income",
+        "zip",
+        "name",
+        "date",
+        "bsn",
+        "education_level",
+    ]
+)
+
+
+@st.composite
+def frames(draw):
+    names = draw(st.lists(NAMES, min_size=1, max_size=4, unique=True))
+    n = draw(st.integers(0, 60))
+    data = {}
+    for name in names:
+        dtype = draw(st.sampled_from(list(VALUES)))
+        pool = draw(st.lists(st.none() | VALUES[dtype], min_size=1, max_size=20))
+        data[name] = pl.Series([pool[(i * i + i // 3) % len(pool)] for i in range(n)], dtype=dtype)
+    return pl.DataFrame(data)
+
+
+@CHECK
+@given(frame=frames())
+@example(frame=pl.DataFrame({"x": ["18-24", "25-34", "65+", ""] * 5}))
+@example(frame=pl.DataFrame({"x": ["2026-01-01", "9999-12-31", "9999-12-31", "?"]}))
+def test_a_proposed_schema_fits(frame):
+    table = io.conform(frame, guess_schema(frame))
+    assert len(table) == frame.height
+    for column in table.schema.columns:  # every value that is there stands in the proposed order
+        if column.order:
+            table.codes(column.name)
+
+
+@CHECK
+@given(frame=frames(), seed=st.integers(0, 99))
+def test_the_order_of_records_does_not_matter(frame, seed):
+    shuffled = frame.sample(fraction=1, shuffle=True, seed=seed)
+    assert guess(frame) == guess(shuffled)
+
+
+@CHECK
+@given(frame=frames())
+def test_nothing_is_told_of_the_values(frame):
+    """A word that stands in every text cell, and in no sentence of ours, is not heard."""
+    secret = "zanzibarquux"
+    texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
+    frame = frame.with_columns(pl.col(texts) + secret)
+    guesses = guess(frame)
+    found = survey(frame, guesses, guess_related(frame, guesses))
+    heard = [found.to_dict(), *(summary.notes() for summary in found.columns)]
+    heard += [(each.kind_reason, each.role_reason) for each in guesses]
+    assert secret not in repr(heard)
+    assert found.records == frame.height
+    assert 0 <= found.unique <= frame.height
+    assert 0 <= found.duplicates <= frame.height
+
+
+@CHECK
+@given(texts=st.lists(WORDS, max_size=30))
+def test_any_text_is_taken_for_a_number_or_not(texts):
+    series = pl.Series(texts, dtype=pl.String)
+    for numbering in NUMBERINGS:
+        assert len(numbering.right(series)) == len(texts)
+    for numbers in (True, False):
+        found = recognise(series, numbers=numbers)
+        assert found is None or 0 < found.share <= 1
+
+
+CODES = st.integers(2, 12).flatmap(
+    lambda top: st.lists(st.integers(-1, top), min_size=120, max_size=120).map(np.array)
+)
+
+
+@CHECK
+@given(a=CODES, b=CODES, shift=st.integers(1, 5))
+def test_determination(a, b, shift):
+    """It is at most 1, the same with the columns changed over, and with the values called otherwise."""
+    forward, backward = determination(a, b)
+    assert max(forward, backward) <= 1
+    assert determination(b, a) == (backward, forward)
+    renamed = np.where(a < 0, -1, (a.max() - a) * shift)
+    assert np.allclose(determination(renamed, b), (forward, backward))
+
+
+@CHECK
+@given(a=CODES, seed=st.integers(0, 99))
+def test_what_is_a_function_of_a_column_is_determined_by_it(a, seed):
+    function = np.random.default_rng(seed).integers(0, 4, 20)
+    b = np.where(a < 0, -1, function[a])
+    assert determination(a, b)[0] in (0.0, 1.0)  # 0 where too little varies to tell
