@@ -15,6 +15,8 @@ from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import WriteError
 from sfumato.io import statistical
+from sfumato.io.statistical import clocks
+from sfumato.io.statistical.variables import from_column
 
 SECRET = "Xanthippe"
 A, B, Z = 2147483622, 2147483623, 2147483647  # .a, .b and .z of Stata, as they stand in a frame
@@ -138,6 +140,11 @@ def test_what_the_library_itself_refuses_is_told_without_its_words(tmp_path, mon
     assert SECRET not in str(caught.value)
     assert caught.value.__cause__ is None
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_variable_does_not_show_its_cells():
+    variable = from_column(pl.Series("x", [SECRET]), Column("x", Kind.NOMINAL), clocks.SPSS)
+    assert SECRET not in repr(variable)
 
 
 def test_the_last_record_of_a_transport_file_must_not_be_empty(tmp_path):

@@ -15,9 +15,7 @@ from sfumato.data.table import Table
 from sfumato.errors import ReadError, WriteError
 from sfumato.io import statistical
 
-SECRET = "Xanthippe"
 A, B, Z = 2147483622, 2147483623, 2147483647  # .a, .b and .z of Stata, as they stand in a frame
-WRITTEN = [".sav", ".zsav", ".dta", ".xpt"]
 
 
 def one(name="x", *values, dtype=None, kind=Kind.NOMINAL, **facts):

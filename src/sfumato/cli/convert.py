@@ -92,14 +92,19 @@ def _read(source: str, plan_path: Path | None, how: Mapping[str, Any]) -> Table:
 
 
 def _as_told(frame: pl.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> Schema:
-    """Say of the columns what the file does, and nothing that was guessed."""
+    """Say of the columns what the file does; of what is guessed, only whether a number is a code or amount.
+
+    A CSV file does not tell 1 and 2 that mean male and female from an amount, but a level of measurement is
+    written into an SPSS file all the same.
+    """
+    from sfumato.data.guess import guess
     from sfumato.data.schema import Column, Schema
 
+    numeric = [name for name, dtype in frame.schema.items() if dtype.is_numeric()]
+    kinds = {name: _kind_of(dtype) for name, dtype in frame.schema.items()}
+    kinds |= {one.column.name: one.column.kind for one in guess(frame.select(numeric), facts)}
     return Schema(
-        tuple(
-            Column.from_dict(name, {"kind": _kind_of(dtype), **facts.get(name, {})})
-            for name, dtype in frame.schema.items()
-        )
+        tuple(Column.from_dict(name, {"kind": kinds[name], **facts.get(name, {})}) for name in frame.columns)
     )
 
 
