@@ -11,7 +11,6 @@ from sfumato.data.table import Table
 from sfumato.errors import ReadError
 
 SECRET = "Xanthippe"
-A, B, Z = 2147483622, 2147483623, 2147483647  # .a, .b and .z of Stata, as they stand in a frame
 WRITTEN = [".sav", ".zsav", ".dta", ".xpt"]
 
 

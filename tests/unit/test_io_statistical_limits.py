@@ -19,7 +19,6 @@ from sfumato.io.statistical import clocks
 from sfumato.io.statistical.variables import from_column
 
 SECRET = "Xanthippe"
-A, B, Z = 2147483622, 2147483623, 2147483647  # .a, .b and .z of Stata, as they stand in a frame
 WRITTEN = [".sav", ".zsav", ".dta", ".xpt"]
 
 

@@ -79,6 +79,19 @@ def test_special_missing_values_of_stata(tmp_path):
     assert again.facts == io.read_contents(tmp_path / "x.dta").facts
 
 
+@pytest.mark.parametrize(("shown_as", "number"), [("%tcHH:MM:SS", 3_600_000), ("%td", 2_936_000)])
+def test_letters_among_times_of_day_or_very_late_days(tmp_path, shown_as, number):
+    frame = pl.DataFrame([pl.Series("x", [number, "a"], dtype=pl.Object)])
+    pyreadstat.write_dta(
+        frame,
+        tmp_path / "x.dta",
+        version=14,
+        missing_user_values={"x": ["a"]},
+        variable_format={"x": shown_as},
+    )
+    assert io.read(tmp_path / "x.dta")["x"].to_list() == [number, A]
+
+
 def test_missing_codes_become_special_missing_values(tmp_path):
     table = one(
         "X",

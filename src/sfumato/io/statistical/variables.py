@@ -112,9 +112,11 @@ def _moments(variable: Variable, clock: Clock) -> tuple[pl.Series, dict[str, Any
     every = pl.concat([variable.values, _doubles([*codes, *keys])])
     tagged = every.is_in(_doubles(variable.tags).implode()).fill_null(value=False)
     moments = clock.read(every.set(tagged, None), variable.shown_as)
-    if not moments.dtype.is_temporal() or (moments.dtype == pl.Time and variable.tags):
+    if not moments.dtype.is_temporal():
         return None
     if variable.tags:
+        if moments.dtype == pl.Time or (moments >= _FIRST_DAY).any():
+            return None  # no day or hour is free to stand for a letter
         days = (every - _FIRST_TAG).zip_with(tagged, pl.Series([None], dtype=pl.Float64))
         stand_ins = (days.cast(pl.Int32) + _day_number(_FIRST_DAY)).cast(pl.Date).cast(moments.dtype)
         moments = moments.zip_with(~tagged, stand_ins)
