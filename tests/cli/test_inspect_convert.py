@@ -327,6 +327,24 @@ def test_labels_go_from_format_to_format(run, tmp_path):
     assert "not kept: missing codes of `age`" in err
 
 
+def test_a_file_that_cannot_be_read_again_is_written_all_the_same(run, people, tmp_path, monkeypatch):
+    from sfumato import io
+    from sfumato.errors import ReadError
+
+    real = io.read_contents
+
+    def fails_for_the_new_file(path, **how):
+        if str(path) == "out.parquet":
+            raise ReadError("no")
+        return real(path, **how)
+
+    monkeypatch.setattr(io, "read_contents", fails_for_the_new_file)
+    code, _, err = run("convert", "people.csv", "out.parquet")
+    assert code == 0
+    assert "could not be read again" in err
+    assert pl.read_parquet(tmp_path / "out.parquet").height == people.height
+
+
 def test_formulas_are_disarmed(run, tmp_path):
     pl.DataFrame({"x": ["=1+1", "plain"], "y": [1, 2]}).write_parquet(tmp_path / "a.parquet")
     assert run("convert", "a.parquet", "a.csv", "--guard")[0] == 0

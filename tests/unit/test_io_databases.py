@@ -695,6 +695,16 @@ def test_permissions(server, sql):
     assert io.read(place).rows() == [(SECRET,)]
 
 
+def test_a_table_that_others_hold(server, sql, monkeypatch):
+    sql("CREATE TABLE x (a int)", "BEGIN", "LOCK TABLE x")
+    monkeypatch.setattr(databases, "_TIMEOUT", "1")
+    place = f"postgresql://admin@{server}/postgres?table=x"
+    assert "holds locked" in fails(ReadError, io.read, place).message
+    assert "holds locked" in fails(WriteError, io.check_writable, place, overwrite=True).message
+    sql("ROLLBACK")
+    assert io.read(place).height == 0
+
+
 @pytest.mark.parametrize(
     ("place", "got"),
     [

@@ -104,7 +104,14 @@ def test_text_of_digits(workbook):
         ([1, "word"], ["1", "word"]),
         ([1, 2.5, "word", True], ["1", "2.5", "word", "true"]),
         ([1, "007"], ["1", "007"]),
+        ([0.12345678901234, "word", "2.50"], ["0.12345678901234", "word", "2.50"]),
+        ([0.12345678901234, "2.50", 1e-12], [0.12345678901234, 2.5, 1e-12]),
         ([1, "2"], [1, 2]),
+        ([1, "NULL"], ["1", "NULL"]),
+        ([0.12345678901234, "null", "NA"], ["0.12345678901234", "null", "NA"]),
+        ([DAY, "NULL"], ["2026-11-15 00:00:00", "NULL"]),
+        (["NULL", "NaN", "nan"], ["NULL", "NaN", "nan"]),
+        ([1.5, "inf"], ["1.5", "inf"]),
         ([DAY, "unknown"], ["2026-11-15 00:00:00", "unknown"]),
         ([DAY, 5], ["2026-11-15 00:00:00", "5"]),
         ([True, "yes"], ["true", "yes"]),
@@ -140,6 +147,12 @@ def test_a_table_that_begins_elsewhere(workbook, capfd):
     path = workbook([["a", None, "b", "none"], [1, None, 2, None]], at=(4, 3))
     assert io.read(path).rows() == [(1, 2, None)]
     assert capfd.readouterr() == ("", "")
+
+
+def test_empty_texts_are_nothing(workbook):
+    assert io.read(workbook([["", ""], ["a", "b"], [1, "x"]])).rows() == [(1, "x")]
+    assert "must have a name" in fails(workbook([[" ", " "], ["a", "b"], [1, SECRET]])).message
+    assert io.read(workbook([["a", "b"], ["", ""], [1, "x"]])).rows() == [(1, "x")]
 
 
 def test_names_that_are_no_text(workbook):

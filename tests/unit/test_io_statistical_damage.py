@@ -125,10 +125,16 @@ def test_labels_of_a_variable_that_is_not_there(tmp_path):
         with pytest.raises(ReadError, match="damaged"):
             io.read(tmp_path / "x.sav")
     content[slot] = 1
-    content[180] = 1  # a text, whose labelled value would be a number
-    (tmp_path / "x.sav").write_bytes(content)
-    with pytest.raises(ReadError, match="damaged"):
-        io.read(tmp_path / "x.sav")
+    for place, was in (
+        (180, 0),
+        (198, 5),
+    ):  # a text, or a number shown as text, whose labelled value is a number
+        assert content[place] == was
+        content[place] = 1
+        (tmp_path / "x.sav").write_bytes(content)
+        with pytest.raises(ReadError, match="damaged"):
+            io.read(tmp_path / "x.sav")
+        content[place] = was
 
 
 def test_a_header_that_states_too_much(tmp_path):

@@ -79,7 +79,7 @@ def test_special_missing_values_of_stata(tmp_path):
     assert again.facts == io.read_contents(tmp_path / "x.dta").facts
 
 
-@pytest.mark.parametrize(("shown_as", "number"), [("%tcHH:MM:SS", 3_600_000), ("%td", 2_936_000)])
+@pytest.mark.parametrize(("shown_as", "number"), [("%tcHH:MM:SS", 3_600_000), ("%td", 2_936_200)])
 def test_letters_among_times_of_day_or_very_late_days(tmp_path, shown_as, number):
     frame = pl.DataFrame([pl.Series("x", [number, "a"], dtype=pl.Object)])
     pyreadstat.write_dta(

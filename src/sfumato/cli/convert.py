@@ -11,7 +11,7 @@ import click
 from sfumato.cli._options import overwrite_option, plan_option, quiet_option, schema_and_scenario
 from sfumato.cli._screen import say
 from sfumato.cli.inspect import given, reading_options
-from sfumato.errors import PlanError
+from sfumato.errors import PlanError, SfumatoError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -57,10 +57,8 @@ def command(
     table = _read(source, plan_path, how)
     write(table, out, originals=originals, overwrite=overwrite, guard=guard)
     say(f"{len(table)} records, {len(table.names)} columns written to {out}", quiet=quiet)
-    for what, names in _lost(table, out).items():
-        from sfumato.data.overview import listed
-
-        say(f"note: not kept: {what} of {listed(names)}", quiet=quiet)
+    for note in _lost(table, out):
+        say(f"note: {note}", quiet=quiet)
     say("note: nothing was protected, and the records are in their order: this is no release", quiet=quiet)
 
 
@@ -123,22 +121,23 @@ def _kind_of(dtype: pl.DataType) -> Kind:
     return Kind.SET if isinstance(dtype, pl.List) else Kind.NOMINAL
 
 
-def _lost(table: Table, out: str) -> dict[str, list[str]]:
-    """What the new file no longer says of the columns, found by reading its first record again."""
+def _lost(table: Table, out: str) -> list[str]:
+    """Say what the new file no longer tells of the columns, found by reading its first record again."""
+    from sfumato.data.overview import listed
     from sfumato.io import read_contents
 
-    again = read_contents(out, rows=1)
+    try:
+        again = read_contents(out, rows=1)
+    except SfumatoError:  # it is written all the same
+        return ["the new file could not be read again, so it is not known what it keeps of labels and codes"]
     lost: dict[str, list[str]] = {}
     for column in table.schema.columns:
-        if column.name not in again.frame.columns:
-            lost.setdefault("the names", []).append(column.name)
-            continue
         for what in _missing_facts(column, again.facts.get(column.name, {})):
             lost.setdefault(what, []).append(column.name)
-        temporal = table.frame.schema[column.name].is_temporal()
-        if temporal and len(table) and not again.frame.schema[column.name].is_temporal():
+        dtype, new = table.frame.schema[column.name], again.frame.schema.get(column.name)
+        if len(table) and dtype.is_temporal() and new is not None and not new.is_temporal():
             lost.setdefault("the type (a date is text there)", []).append(column.name)
-    return lost
+    return [f"not kept: {what} of {listed(names)}" for what, names in lost.items()]
 
 
 def _missing_facts(column: Column, facts: Mapping[str, Any]) -> Iterator[str]:

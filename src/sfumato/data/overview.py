@@ -170,13 +170,17 @@ class Overview:
 def survey(frame: pl.DataFrame, guesses: Sequence[Guess], relations: Sequence[Relation]) -> Overview:
     """Count what there is to count in a table, beside what was proposed of it."""
     table = Table(frame, Schema(tuple(guess.column for guess in guesses)))
-    keys = table.schema.with_role(Role.KEY)
+    columns = tuple(_summary(table, guess, relations) for guess in guesses)
+    keys = set(table.schema.with_role(Role.KEY))
+    # Where one column alone tells all records apart there is no need to compare them.
+    apart = {summary.column.name for summary in columns if summary.distinct == frame.height}
+    compared = table.select(keys).frame.is_unique().sum() if keys and not apart & keys else 0
     return Overview(
         records=frame.height,
-        columns=tuple(_summary(table, guess, relations) for guess in guesses),
+        columns=columns,
         relations=tuple(relations),
-        duplicates=frame.height - frame.n_unique() if frame.width and frame.height else 0,
-        unique=int(table.select(keys).frame.is_unique().sum()) if keys and frame.height else 0,
+        duplicates=0 if apart or not columns else frame.height - frame.n_unique(),
+        unique=frame.height if apart & keys else int(compared),
     )
 
 

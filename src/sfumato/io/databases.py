@@ -41,7 +41,7 @@ _SYSTEM = re.compile(r"(sqlite|postgresql|postgres):", re.IGNORECASE)
 _PASSWORD = re.compile(r"postgres(ql)?:.*:.*@", re.IGNORECASE | re.DOTALL)  # strict: an @ elsewhere is %40
 _NAME = r'(?:"((?:[^"]|"")+)"|([^".]+))'
 _QUALIFIED = re.compile(rf"(?:{_NAME}\.)?{_NAME}")
-_TIMEOUT = "10"  # seconds until a server that is silent is given up
+_TIMEOUT = "10"  # seconds until a server that is silent, or a table that others hold, is given up
 _LONGEST_NAME = 63  # bytes; PostgreSQL would cut the rest off
 
 #: The type of a column that is written: the first that fits.
@@ -297,8 +297,9 @@ _POSTGRES_TYPES = frozenset(
 
 
 def _fetch_postgres(connection: Any, relation: Relation, rows: int | None) -> pl.DataFrame:
-    for setting in ("synchronize_seqscans = off", "max_parallel_workers_per_gather = 0"):
-        _ask(connection, f"SET LOCAL {setting}")  # the same order every time
+    order = ("synchronize_seqscans = off", "max_parallel_workers_per_gather = 0")  # the same every time
+    for setting in (*order, f"lock_timeout = '{_TIMEOUT}s'"):
+        _ask(connection, f"SET LOCAL {setting}")
     columns = _ask(connection, _POSTGRES_COLUMNS, relation.key)
     types = {name: word for name, word, _ in columns}
     moments = [name for name, word in types.items() if word in {"date", "timestamp", "timestamptz"}]
@@ -403,6 +404,7 @@ def _store(place: Address, connection: Any, frame: pl.DataFrame, old: Relation |
         _ask(connection, "PRAGMA legacy_alter_table = ON")
         schema = "main"
     else:
+        _ask(connection, f"SET LOCAL lock_timeout = '{_TIMEOUT}s'")
         home = place.schema or (old.schema if old else _ask(connection, "SELECT current_schema()")[0][0])
         schema = home or "public"
     new = Relation(schema, f"sfumato_{secrets.token_hex(8)}", "table")

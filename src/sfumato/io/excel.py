@@ -18,6 +18,7 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 import mmap
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +63,9 @@ def read(path: Path, options: Options) -> Contents:
         raise MissingDependencyError.of("fastexcel", extra="files", purpose="reading Excel files") from None
     try:
         book = fastexcel.read_excel(path)
-        sheet = _chosen(book.sheet_names, options.sheet, path.name)
-        frame = _read_sheet(book, sheet, path.name, options)
+        chosen = _chosen(book.sheet_names, options.sheet, path.name)
+        limit = None if options.rows is None else options.rows + _SPARE
+        frame = _read_sheet(_Sheet(book, chosen, limit), path.name, options.text)
     except fastexcel.UnsupportedColumnTypeCombinationError:
         raise ReadError(
             f"a column of `{path.name}` must hold values of one sort, got: spans of time beside others",
@@ -104,38 +106,106 @@ def _chosen(sheets: list[str], asked: str | None, name: str) -> str:
     )
 
 
-def _read_sheet(book: Any, sheet: str, name: str, options: Options) -> pl.DataFrame:
-    """Read all cells as text, to see what is there, and then those columns as what they are."""
-    limit = None if options.rows is None else options.rows + _SPARE
-    more = {} if limit is None else {"n_rows": limit + 1}
-    cells = book.load_sheet(sheet, header_row=None, dtypes="string", **more).to_polars()
-    cells = pl.DataFrame([series.cast(pl.String).replace("", None) for series in cells])
+@dataclass(frozen=True)
+class _Sheet:
+    """One sheet of an open workbook, of which so many rows below the header are read."""
+
+    book: Any
+    name: str
+    rows: int | None
+
+    def cells(self) -> pl.DataFrame:
+        """All cells as text, the header among them; empty text is nothing."""
+        more = {} if self.rows is None else {"n_rows": self.rows + 1}
+        cells = self.book.load_sheet(self.name, header_row=None, dtypes="string", **more).to_polars()
+        return pl.DataFrame([series.cast(pl.String).replace("", None) for series in cells])
+
+    def columns(self, places: list[int], **how: Any) -> dict[int, pl.Series]:
+        """Some columns without their header, by their place."""
+        if not places:
+            return {}
+        more = {} if self.rows is None else {"n_rows": self.rows}
+        # Chosen by a function, since a list would count the empty columns before the first.
+        wanted = set(places)
+        found = self.book.load_sheet(self.name, use_columns=lambda one: one.index in wanted, **how, **more)
+        return dict(zip(places, found.to_polars(), strict=True))
+
+    @property
+    def others(self) -> str:
+        """A hint that there are other sheets."""
+        names = ", ".join(f"`{name}`" for name in self.book.sheet_names if name != self.name)
+        return (
+            f"this is the sheet `{self.name}`; there are also {names}: choose with sheet='…'" if names else ""
+        )
+
+
+def _read_sheet(sheet: _Sheet, name: str, text: frozenset[str]) -> pl.DataFrame:
+    """Read all cells as text, to see what is there, and then the columns as what they are."""
+    cells = sheet.cells()
     if cells.is_empty():
         raise ReadError(
-            f"`{name}` must begin with a header row, got: an empty sheet `{sheet}`",
-            hint=_also(book, sheet) or "the first row holds the names of the columns",
+            f"`{name}` must begin with a header row, got: an empty sheet `{sheet.name}`",
+            hint=sheet.others or "the first row holds the names of the columns",
         )
     header, texts = cells.row(0), cells.slice(1)
-    values: dict[int, pl.Series] = {}
     filled = [place for place, series in enumerate(texts) if series.null_count() < len(series)]
-    wanted = set(filled)
-    kept = sorted(wanted | {place for place, title in enumerate(header) if title is not None})
-    names = _names([header[place] for place in kept], name, _also(book, sheet))
-    more = {} if limit is None else {"n_rows": limit}
-    if filled:  # chosen by a function, since a list counts the empty columns before the first
-        chosen = {"use_columns": lambda column: column.index in wanted, "schema_sample_rows": None, **more}
-        values = dict(zip(filled, book.load_sheet(sheet, **chosen).to_polars(), strict=True))
-    columns = [
-        _column(values.get(place), texts.to_series(place), as_text=title in options.text).alias(title)
-        for place, title in zip(kept, names, strict=True)
-    ]
+    kept = sorted({*filled, *(place for place, title in enumerate(header) if title is not None)})
+    names = _names([header[place] for place in kept], name, sheet.others)
+    typed = sheet.columns(filled, schema_sample_rows=None)
+    typed = {place: series for place, series in typed.items() if _is_whole(series, texts.to_series(place))}
+    worded = [place for place in filled if place not in typed]
+    numbers = sheet.columns(
+        [place for place in worded if _has_number(texts.to_series(place))], dtypes="float"
+    )
+    columns = []
+    for place, title in zip(kept, names, strict=True):
+        if place in typed:
+            column = _refined(typed[place])
+            column = column.cast(pl.String) if title in text and column.dtype.is_numeric() else column
+        else:
+            column = texts.to_series(place)
+            if place in numbers:
+                column = _reunited(column, numbers[place], as_text=title in text)
+        columns.append(column.alias(title))
     return pl.DataFrame(columns).filter(~_empty(texts))
 
 
-def _also(book: Any, sheet: str) -> str:
-    """A hint that there are other sheets."""
-    others = ", ".join(f"`{name}`" for name in book.sheet_names if name != sheet)
-    return f"this is the sheet `{sheet}`; there are also {others}: choose with sheet='…'" if others else ""
+def _is_whole(values: pl.Series, texts: pl.Series) -> bool:
+    """Whether a column has a type that loses no cell: the reader takes words such as NULL for nothing."""
+    return (
+        values.dtype != pl.String and len(values) == len(texts) and values.null_count() == texts.null_count()
+    )
+
+
+def _has_number(texts: pl.Series) -> bool:
+    return texts.cast(pl.Float64, strict=False).is_not_null().any()
+
+
+def _reunited(texts: pl.Series, numbers: pl.Series, *, as_text: bool) -> pl.Series:
+    """Numbers among text, with the digits that are cut off where they are read as text.
+
+    They become numbers where every text is one too, and none of them one that a number would spoil.
+    """
+    cut = (texts.cast(pl.Float64, strict=False) != numbers).fill_null(value=False)
+    whole = texts.zip_with(~cut, numbers.cast(pl.String))
+    if as_text or texts.str.contains(_NOT_DIGITS).any():
+        return whole
+    read = textual.numbers(whole)
+    return whole if read is None or textual.is_code(whole, read) else read
+
+
+def _refined(values: pl.Series) -> pl.Series:
+    """Whole numbers as such, dates where all times are midnight, times of day where none has a date."""
+    if values.dtype == pl.Float64:
+        whole = (values == values.floor()) & (values.abs() < _FIRST_INEXACT)
+        return values.cast(pl.Int64) if whole.all() else values
+    if not isinstance(values.dtype, pl.Datetime):
+        return values
+    present = values.drop_nulls()
+    if present.dt.date().is_in(_EPOCHS).all():
+        return values.dt.time()
+    midnight = (present.dt.time() == dt.time()).all()
+    return values.dt.date() if midnight else values.dt.cast_time_unit("us")
 
 
 def _names(header: list[str | None], name: str, also: str) -> list[str]:
@@ -163,39 +233,6 @@ def _names(header: list[str | None], name: str, also: str) -> list[str]:
 def _empty(frame: pl.DataFrame) -> pl.Series:
     """Which records have no value at all."""
     return frame.select(pl.all_horizontal(pl.all().is_null())).to_series() if frame.width else pl.Series([])
-
-
-def _column(values: pl.Series | None, texts: pl.Series, *, as_text: bool) -> pl.Series:
-    """Give a column its type, or its text where the type would lose a cell."""
-    if values is None or len(values) != len(texts) or values.null_count() > texts.null_count():
-        return texts
-    if values.dtype == pl.String:
-        return texts if as_text else _numbers_in(texts)
-    if values.dtype == pl.Float64:
-        values = _whole(values)
-        return values.cast(pl.String) if as_text else values
-    return _moments(values) if isinstance(values.dtype, pl.Datetime) else values
-
-
-def _numbers_in(texts: pl.Series) -> pl.Series:
-    if texts.str.contains(_NOT_DIGITS).any():
-        return texts
-    read = textual.numbers(texts)
-    return texts if read is None or textual.is_code(texts, read) else read
-
-
-def _whole(numbers: pl.Series) -> pl.Series:
-    whole = (numbers == numbers.floor()) & (numbers.abs() < _FIRST_INEXACT)
-    return numbers.cast(pl.Int64) if whole.all() else numbers
-
-
-def _moments(times: pl.Series) -> pl.Series:
-    """Dates where all are midnight, times of day where none has a date."""
-    present = times.drop_nulls()
-    if present.dt.date().is_in(_EPOCHS).all():
-        return times.dt.time()
-    midnight = (present.dt.time() == dt.time()).all()
-    return times.dt.date() if midnight else times.dt.cast_time_unit("us")
 
 
 # Writing --------------------------------------------------------------------------------------------------

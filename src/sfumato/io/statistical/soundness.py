@@ -73,6 +73,7 @@ def _begins_right(head: bytes, suffix: str) -> bool:
 # The dictionary of an SPSS file ----------------------------------------------------------------------------
 
 _HEADER, _LAYOUT_AT, _END = 176, 64, 999
+_TEXT_FORMATS = {1, 2}  # A and AHEX
 
 
 def _require_dictionary(path: Path, package: str) -> None:
@@ -115,7 +116,9 @@ class _Dictionary:
         self.at += length
 
     def variable(self) -> None:
-        width, labelled, codes, *_ = self.numbers(7)
+        width, labelled, codes, *formats, _, _ = self.numbers(7)
+        if width == 0 and any(shown_as >> 16 in _TEXT_FORMATS for shown_as in formats):
+            raise ValueError
         self.widths.append(width)
         if labelled:
             self.pass_over(-(-self.numbers(1)[0] // 4) * 4)
