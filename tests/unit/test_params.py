@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.compare.recipe import Recipe, Step
-from sfumato.core.params import Param, Parameters, PerColumn, Resource, listed, param
+from sfumato.core.params import Columns, Param, Parameters, PerColumn, Resource, listed, param
 from sfumato.errors import ParameterError, PlanError, SfumatoError, UnknownNameError
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.swapping import RankSwapping
@@ -261,6 +261,28 @@ def test_resource_is_a_name():
     assert Shift(source="census").to_dict() == {"source": "census"}
     assert Shift.from_dict({"source": "census"}) == Shift(source=Resource("census"))
     assert Shift.parameter("source").domain == "the name of a resource that holds a table"
+
+
+def test_columns_are_names_in_order_each_once():
+    class Looks(Parameters):
+        """Looks at other columns."""
+
+        name = "looks"
+        given: Columns = param(Columns(), "Columns it looks at.")
+
+    assert Looks().to_dict() == {"given": []}
+    assert str(Looks()) == "looks"
+    made = Looks(given=["b", "@key"])
+    assert made.given == ("b", "@key")
+    assert made.to_dict() == {"given": ["b", "@key"]}
+    assert Looks.from_dict(made.to_dict()) == made
+    assert str(made) == "looks(given=b+@key)"
+    assert hash(made) == hash(Looks(given=("b", "@key")))
+    assert Looks(given="b").given == ("b",)
+    assert Looks.parameter("given").domain == "names of columns, or @key, @continuous …"
+    for wrong in (["a", "a"], ["a", 3], [""], 5, None):
+        with pytest.raises(ParameterError, match="names of columns"):
+            Looks(given=wrong)
 
 
 # ------------------------------------------------------------------------------------------- declarations

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from sfumato.core.params import Param, Parameters
+from sfumato.core.params import Columns, Param, Parameters
 from sfumato.data.evidence import Scenario
 from sfumato.data.schema import Schema
 from sfumato.errors import ParameterError, UnknownNameError
@@ -67,6 +67,14 @@ def option_of(declared: Param) -> click.Option:
             [flag, declared.name], multiple=True, default=(str(declared.default),),
             metavar="VALUE|COLUMN=VALUE", **words,
         )  # fmt: skip
+    if declared.type is Columns:
+        return click.Option(
+            [flag, declared.name],
+            multiple=True,
+            default=tuple(declared.default or ()),
+            metavar="COLUMNS",
+            **words,
+        )
     if declared.choices:
         return click.Option(
             [flag, declared.name], type=click.Choice(declared.choices), default=declared.default, **words
@@ -93,6 +101,8 @@ def parameters_from(cls: type[Parameters], options: dict[str, Any]) -> dict[str,
         value = options[declared.name]
         if declared.per_column:
             value = _by_column(declared, value, cls.name)
+        elif declared.type is Columns:
+            value = split(value)
         if value is not None:
             said[declared.name] = value
     return said

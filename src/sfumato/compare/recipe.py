@@ -14,7 +14,7 @@ import polars as pl
 
 from sfumato.core import registry
 from sfumato.core.method import Method
-from sfumato.core.params import PerColumn, listed
+from sfumato.core.params import Columns, PerColumn, listed
 from sfumato.core.release import Provenance, Release
 from sfumato.core.run import Run, Stopwatch
 from sfumato.data.schema import STRUCTURAL_ROLES, Role, Schema
@@ -82,12 +82,22 @@ class Step:
         both = sorted(set(columns) & set(others))
         if both:
             yield f"{name}: a column cannot be protected and group the records: {listed(both)}"
+        yield from self._parameter_faults(schema, set(columns))
+
+    def _parameter_faults(self, schema: Schema, columns: set[str]) -> Iterator[str]:
         for declared in self.method.parameters():
-            value = getattr(self.method, declared.name)
-            strangers = set(value.columns) - set(columns) if isinstance(value, PerColumn) else set()
+            value, what = getattr(self.method, declared.name), f"`{declared.name}` of {self.method.name}"
+            strangers = set(value.columns) - columns if isinstance(value, PerColumn) else set()
             if strangers:
-                which = listed(sorted(strangers))
-                yield f"`{declared.name}` of {name} names columns it does not protect: {which}"
+                yield f"{what} names columns it does not protect: {listed(sorted(strangers))}"
+            if isinstance(value, Columns):
+                try:
+                    schema.resolve(value)
+                except UnknownNameError as error:
+                    yield f"{what}: {error.message} ({error.hint})"
+                both = sorted(columns & set(value))
+                if both:
+                    yield f"{what} names columns that are protected themselves: {listed(both)}"
 
     def warnings(self, schema: Schema) -> Iterator[str]:
         """What is allowed but should be known."""

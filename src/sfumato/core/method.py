@@ -14,8 +14,9 @@ import polars as pl
 from sfumato.core.params import Parameters
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.data.promises import as_promised
 from sfumato.data.schema import Column, Kind
-from sfumato.data.table import TEXTUAL, Codes, Floats, Table
+from sfumato.data.table import TEXTUAL, Codes, Flags, Floats, Table
 from sfumato.engines.memory import BLOCK_RECORDS
 from sfumato.errors import DataError, ParameterError, RefusedError
 
@@ -181,7 +182,10 @@ def _physical(table: Table, name: str) -> Values:
 
 
 def put_back(table: Table, name: str, result: Values | pl.Series, *, codes: Codes | None = None) -> pl.Series:
-    """Set the protected values of the records that have one into the column; missing cells stay."""
+    """Set the protected values of the records that have one into the column; missing cells stay.
+
+    Numbers are kept to what the schema promises of the column, see `data.promises`.
+    """
     original, missing = table.frame[name], table.missing(name)
     if isinstance(result, pl.Series):
         fresh = result
@@ -190,7 +194,7 @@ def put_back(table: Table, name: str, result: Values | pl.Series, *, codes: Code
     elif table.schema[name].kind is Kind.DATE and original.dtype in TEXTUAL:
         fresh = _in_kind_of(original.clear().cast(pl.Date), result).cast(pl.String)
     else:
-        fresh = _in_kind_of(original, result)
+        fresh = _in_kind_of(original, _as_promised(table, name, result, missing))
     if not missing.any():
         return fresh.alias(name)
     places = np.full(len(missing), -1, dtype=np.int64)
@@ -198,6 +202,16 @@ def put_back(table: Table, name: str, result: Values | pl.Series, *, codes: Code
     spread = fresh.gather(pl.Series(places).replace(-1, None))
     kept = original.cast(fresh.dtype, strict=False)  # a declared missing code such as −9 survives
     return pl.select(pl.when(pl.Series(missing)).then(kept).otherwise(spread)).to_series().alias(name)
+
+
+def _as_promised(table: Table, name: str, result: Values, missing: Flags) -> Values:
+    column = table.schema[name]
+    promises = (column.lower, column.upper, column.missing_range)
+    if column.kind is not Kind.CONTINUOUS or not (
+        column.integer or column.missing_codes or any(promise is not None for promise in promises)
+    ):
+        return result
+    return as_promised(column, table.numbers(name)[~missing], result.astype(np.float64))
 
 
 def _decoded(original: pl.Series, values: Values, codes: Codes) -> pl.Series:

@@ -53,6 +53,15 @@ class Resource(str):
     __slots__ = ()
 
 
+class Columns(tuple[str, ...]):
+    """Columns that a method looks at besides those it protects: names, or ``@key`` and the like."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "+".join(self)
+
+
 @dataclass(frozen=True, slots=True)
 class Param:
     """One parameter: everything validation, doors, docs, tuner and tests need to know."""
@@ -85,6 +94,8 @@ class Param:
         return f"{words}, or nothing" if self.optional else words
 
     def _scalar_domain(self) -> str:
+        if self.type is Columns:
+            return "names of columns, or @key, @continuous …"
         if self.holds:
             return f"the name of a resource that holds a {self.holds}"
         if self.choices:
@@ -194,7 +205,17 @@ def _as_type(value: object, kind: type) -> Any:
         return bool(value) if isinstance(value, bool | np.bool_) else None
     if kind in {str, Resource}:
         return kind(value) if isinstance(value, str) else None
+    if kind is Columns:
+        return _as_columns(value)
     return None if isinstance(value, bool) or not isinstance(value, Real) else _as_number(value, kind)
+
+
+def _as_columns(value: object) -> Columns | None:
+    """Take a list of names; a single one may be given as it is."""
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) and name for name in names):
+        return None
+    return Columns(names) if len(set(names)) == len(names) else None
 
 
 def _as_number(value: Real, kind: type) -> float | int | None:
@@ -242,8 +263,8 @@ def param(
 ) -> Any:
     """Declare one parameter of a method or measure; its type is the field's annotation.
 
-    Annotate with ``float``, ``int``, ``bool``, ``str``, ``Literal[...]``, ``PerColumn[float]`` or
-    ``Resource``; add ``| None`` where nothing is a choice. ``drive`` marks the one parameter that a level
+    Annotate with ``float``, ``int``, ``bool``, ``str``, ``Literal[...]``, ``PerColumn[float]``, ``Columns``
+    or ``Resource``; add ``| None`` where nothing is a choice. ``drive`` marks the one parameter that a level
     search moves, within ``tune``.
     """
     facts = {
@@ -309,11 +330,7 @@ class Parameters:
     def to_dict(self) -> dict[str, Any]:
         """Say every parameter, so that a plan still means the same when a default changes."""
         said = {declared.name: getattr(self, declared.name) for declared in self.parameters()}
-        return {
-            key: value.to_plain() if isinstance(value, PerColumn) else value
-            for key, value in said.items()
-            if value is not None
-        }
+        return {key: _as_said(value) for key, value in said.items() if value is not None}
 
     def __str__(self) -> str:
         """The name, with the settings that are not default: ``mdav``, ``mdav(k=3)``."""
@@ -321,7 +338,9 @@ class Parameters:
             declared.name: declared.clean(declared.default, owner="") for declared in self.parameters()
         }
         said = [
-            f"{key}={value}" for key, value in self.to_dict().items() if getattr(self, key) != default[key]
+            f"{key}={getattr(self, key) if isinstance(value, list) else value}"
+            for key, value in self.to_dict().items()
+            if getattr(self, key) != default[key]
         ]
         return f"{self.name}({', '.join(said)})" if said else self.name
 
@@ -332,6 +351,13 @@ class Parameters:
             raise ParameterError(f"{self.name} must have a parameter to vary, got: none")
         changed: Self = dataclasses.replace(cast("Any", self), **{drive.name: value})
         return changed
+
+
+def _as_said(value: Any) -> Any:
+    """Say a value as a plan does."""
+    if isinstance(value, PerColumn):
+        return value.to_plain()
+    return list(value) if isinstance(value, Columns) else value
 
 
 @cache
@@ -362,11 +388,11 @@ def _read_annotation(hint: Any) -> tuple[type, dict[str, Any]]:
     if origin is PerColumn:
         kind, more = _read_annotation(arguments[0])
         return kind, {**more, "per_column": True}
-    if hint is Resource:
-        return Resource, {}
+    if hint in {Resource, Columns}:
+        return hint, {}
     if hint in {float, int, bool, str}:
         return hint, {}
-    raise TypeError(f"a parameter must be a scalar, Literal, PerColumn or Resource, got: {hint}")
+    raise TypeError(f"a parameter must be a scalar, Literal, PerColumn, Columns or Resource, got: {hint}")
 
 
 def listed(names: Iterable[str]) -> str:
