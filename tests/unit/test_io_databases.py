@@ -23,7 +23,7 @@ from sfumato.data.generalised import intervals
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, MissingDependencyError, ParameterError, ReadError, WriteError
-from sfumato.io import databases
+from sfumato.io import addresses, databases
 
 SECRET, PASSWORD = "Xanthippe", "pass-Diotima"
 DAY, MOMENT = dt.date(1850, 11, 15), dt.datetime(1850, 11, 15, 1, 2, 3, 456789)  # noqa: DTZ001
@@ -169,8 +169,8 @@ def fails(kind, action, *given, **told):
     ],
 )
 def test_addresses(text, place, schema, table):
-    assert databases.is_address(text)
-    address = databases.parse(text)
+    assert addresses.is_address(text)
+    address = addresses.parse(text)
     assert (address.place, address.schema, address.table) == (place, schema, table)
 
 
@@ -178,8 +178,8 @@ def test_addresses(text, place, schema, table):
     "text", ["people.db", "data.csv", "/x/sqlite.csv", "builtin:rand", "C:/sqlite:x.csv"]
 )
 def test_what_is_no_address(text):
-    assert not databases.is_address(text)
-    assert not databases.is_address(Path(text))
+    assert not addresses.is_address(text)
+    assert not addresses.is_address(Path(text))
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_a_password_is_refused_and_not_repeated(text):
         fails(ReadError, io.read_table, text),
         fails(WriteError, io.write, pl.DataFrame({"a": [1]}), text),
         fails(WriteError, io.check_writable, text),
-        fails(ReadError, databases.within, text, Path()),
+        fails(ReadError, addresses.within, text, Path()),
     ):
         assert "must hold no password" in error.message
         assert "PGPASSWORD" in error.hint
@@ -234,11 +234,11 @@ def test_a_password_is_refused_and_not_repeated(text):
 
 
 def test_a_relative_file_is_taken_from_a_folder(tmp_path, monkeypatch):
-    place = databases.within("sqlite:a%3Fb.db?table=x%26y", tmp_path)
-    assert databases.parse(place) == databases.Address("sqlite", str(tmp_path / "a?b.db"), "x&y")
-    assert databases.within("sqlite:/a.db?table=x", tmp_path) == "sqlite:/a.db?table=x"
+    place = addresses.within("sqlite:a%3Fb.db?table=x%26y", tmp_path)
+    assert addresses.parse(place) == addresses.Address("sqlite", str(tmp_path / "a?b.db"), "x&y")
+    assert addresses.within("sqlite:/a.db?table=x", tmp_path) == "sqlite:/a.db?table=x"
     server = "postgresql://u@h/db?table=s.t"
-    assert databases.within(server, tmp_path) == server
+    assert addresses.within(server, tmp_path) == server
     monkeypatch.chdir(tmp_path)
     io.write(pl.DataFrame({"a": [1]}), "sqlite:a%3Fb.db?table=x%26y")
     assert (tmp_path / "a?b.db").is_file()
@@ -697,7 +697,7 @@ def test_permissions(server, sql):
 
 def test_a_table_that_others_hold(server, sql, monkeypatch):
     sql("CREATE TABLE x (a int)", "BEGIN", "LOCK TABLE x")
-    monkeypatch.setattr(databases, "_TIMEOUT", "1")
+    monkeypatch.setattr(databases, "TIMEOUT", "1")
     place = f"postgresql://admin@{server}/postgres?table=x"
     assert "holds locked" in fails(ReadError, io.read, place).message
     assert "holds locked" in fails(WriteError, io.check_writable, place, overwrite=True).message

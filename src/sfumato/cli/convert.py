@@ -46,7 +46,7 @@ def command(
 ) -> None:
     """Write a file in another format."""
     from sfumato.io import check_writable, write
-    from sfumato.io.databases import is_address
+    from sfumato.io.addresses import is_address
 
     how = given(source, options)
     originals: list[str | Path] = [] if source.startswith("builtin:") else [source]

@@ -17,7 +17,7 @@ from sfumato.core.params import Resource
 from sfumato.data.evidence import Scenario
 from sfumato.data.schema import Role, Schema
 from sfumato.errors import PlanError, ReadError, SfumatoError, UnknownNameError
-from sfumato.io import databases
+from sfumato.io import addresses
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ class Source:
 
 def located(path: str, folder: Path) -> Path | str:
     """Where a plan's path leads from the plan's folder: a file, or the address of a table in a database."""
-    return databases.within(path, folder) if databases.is_address(path) else folder / path
+    return addresses.within(path, folder) if addresses.is_address(path) else folder / path
 
 
 def fingerprint(path: Path) -> str:

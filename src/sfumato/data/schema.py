@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Self
 
 import polars as pl
@@ -231,14 +232,17 @@ class Schema:
             if strangers:
                 yield f"{what} names columns that are not declared: {_listed(strangers)}"
 
+    @cached_property
+    def _by_name(self) -> dict[str, Column]:
+        return {column.name: column for column in self.columns}
+
     def __getitem__(self, name: str) -> Column:
-        for column in self.columns:
-            if column.name == name:
-                return column
+        if name in self._by_name:
+            return self._by_name[name]
         raise UnknownNameError.of("column", name, self.names)
 
     def __contains__(self, name: object) -> bool:
-        return any(column.name == name for column in self.columns)
+        return isinstance(name, str) and name in self._by_name
 
     @property
     def names(self) -> tuple[str, ...]:

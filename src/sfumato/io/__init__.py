@@ -20,7 +20,7 @@ from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.data.text_forms import to_text
 from sfumato.errors import ParameterError, ReadError, WriteError
-from sfumato.io import atomic, databases
+from sfumato.io import addresses, atomic, databases
 from sfumato.io import guard as guards
 from sfumato.io.atomic import replacing, write_bytes, write_text
 from sfumato.io.conform import as_text, conform
@@ -60,7 +60,7 @@ def read_contents(
     Parameters
     ----------
     path
-        The file, whose suffix says the format; or the address of a table (see `sfumato.io.databases`).
+        The file, whose suffix says the format; or the address of a table (see `sfumato.io.addresses`).
     schema
         Keeps the columns as they are written that it declares to be dates or words with an order.
     delimiter, decimal, encoding
@@ -78,7 +78,7 @@ def read_contents(
         text=frozenset() if schema is None else as_text(schema),
         sheet=sheet,
     )
-    place, address = Path(path), databases.is_address(path)
+    place, address = Path(path), addresses.is_address(path)
     if sheet is not None and (address or FORMATS.get(place.suffix.lower()) != "excel"):
         raise ParameterError("`sheet` is for Excel workbooks, got: other data")
     if address:
@@ -137,7 +137,7 @@ def write(
     data
         The records; their order is the order in the file, and no row numbers are added.
     path
-        The file, whose suffix says the format; or the address of a table (see `sfumato.io.databases`).
+        The file, whose suffix says the format; or the address of a table (see `sfumato.io.addresses`).
     originals
         Files and tables that must not be overwritten, under whatever name they are met.
     overwrite
@@ -145,7 +145,7 @@ def write(
     guard
         Whether texts that a spreadsheet would take for formulas are disarmed (see `sfumato.io.guard`).
     """
-    if databases.is_address(path):
+    if addresses.is_address(path):
         if guard:
             raise ParameterError("`guard` is for delimited text and Excel, got: a database")
         databases.write(_plain(data, keep_intervals=False), path, originals=originals, overwrite=overwrite)
@@ -165,7 +165,7 @@ def check_writable(
     path: str | Path, *, originals: Sequence[str | Path] = (), overwrite: bool = False
 ) -> None:
     """Raise now what writing would raise later: a long run should not end in front of a locked door."""
-    if databases.is_address(path):
+    if addresses.is_address(path):
         nothing = _plain(pl.DataFrame({"a": [True]}).clear(), keep_intervals=False)
         databases.write(nothing, path, originals=originals, overwrite=overwrite, trial=True)
     else:

@@ -1,14 +1,4 @@
-"""Tables of SQLite and PostgreSQL databases, by their address.
-
-::
-
-    sqlite:people.db?table=persons              a file, beside the working folder
-    sqlite:///data/people.db?table=persons      a file, from the root
-    postgresql://user@host:5432/db?table=schema.persons
-
-An address never holds a password, since it is written into plans and reports: PostgreSQL takes it from the
-environment variable PGPASSWORD or from ~/.pgpass. Signs that an address has a use for (``? & = @ %``) are
-written with a percent sign in names; a name of PostgreSQL with a dot in it stands in double quotes.
+"""Tables of SQLite and PostgreSQL databases, read and written by their address (`io.addresses`).
 
 A table is written in one transaction: it appears whole or not at all, and the one it replaces (with its
 indexes and permissions) is there until the new one is. The table that a plan reads is never replaced.
@@ -18,30 +8,21 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import os
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
 
 import polars as pl
 
 from sfumato.data.table import TEXTUAL, Table
 from sfumato.errors import DataError, MissingDependencyError, ReadError, SfumatoError, WriteError
 from sfumato.io import textual
+from sfumato.io.addresses import POSTGRES, SQLITE, TIMEOUT, Address, Relation, is_address, parse, quoted
 from sfumato.io.formats import Contents, Options
 
-SQLITE, POSTGRES = "sqlite", "postgresql"
-
-_SYSTEM = re.compile(r"(sqlite|postgresql|postgres):", re.IGNORECASE)
-_PASSWORD = re.compile(r"postgres(ql)?:.*:.*@", re.IGNORECASE | re.DOTALL)  # strict: an @ elsewhere is %40
-_NAME = r'(?:"((?:[^"]|"")+)"|([^".]+))'
-_QUALIFIED = re.compile(rf"(?:{_NAME}\.)?{_NAME}")
-_TIMEOUT = "10"  # seconds until a server that is silent, or a table that others hold, is given up
 _LONGEST_NAME = 63  # bytes; PostgreSQL would cut the rest off
 
 #: The type of a column that is written: the first that fits.
@@ -73,92 +54,6 @@ _FAULTS = (
     ("2BP01", "a table that others depend on", "choose another name, or drop the view or key first"),
     ("42P07|already exists", "a table that came to be meanwhile", "try again, or choose another name"),
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where a table is: ``place`` is a file of SQLite or a server of PostgreSQL; ``schema`` may be empty."""
-
-    system: str
-    place: str
-    table: str
-    schema: str = ""
-    settings: Mapping[str, str] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        return f"sqlite:{self.place}" if self.system == SQLITE else self.place
-
-    def means(self, relation: Relation) -> bool:
-        """Whether this is the address of a table; SQLite does not tell a from A."""
-        if self.system == SQLITE:
-            return relation.name.encode().lower() == self.table.encode().lower()
-        there = relation.schema == self.schema if self.schema else relation.visible
-        return there and relation.name == self.table
-
-    def uri(self, *, writing: bool) -> str:
-        """The place as the driver calls it; a file that is not there must not come to be by reading."""
-        if self.system == SQLITE:
-            return f"file:{quote(str(Path(self.place).absolute()))}?mode={'rwc' if writing else 'ro'}"
-        waits = {} if "PGCONNECT_TIMEOUT" in os.environ else {"connect_timeout": _TIMEOUT}
-        settings = {"application_name": "sfumato", **waits, **self.settings}
-        return f"{self.place}?" + "&".join(f"{key}={quote(value)}" for key, value in settings.items())
-
-
-@dataclass(frozen=True)
-class Relation:
-    """A table or view; ``key`` is its number, and ``visible`` that its name is enough without a schema."""
-
-    schema: str
-    name: str
-    kind: str
-    key: int = 0
-    visible: bool = True
-
-    def __str__(self) -> str:
-        return f"{_quoted(self.schema)}.{_quoted(self.name)}"
-
-
-# The verbs -----------------------------------------------------------------------------------------------
-
-
-def is_address(text: str | Path) -> bool:
-    """Whether a text is the address of a table in a database and not the name of a file."""
-    return _SYSTEM.match(str(text)) is not None
-
-
-def parse(text: str | Path, *, error: type[DataError] = ReadError) -> Address:
-    """Take an address apart, or raise ``error``; one with a password is refused and never shown."""
-    place, _, query = str(text).partition("?")
-    pairs = [part.partition("=") for part in query.split("&") if part]
-    settings = {unquote(key).lower(): unquote(value) for key, _, value in pairs}
-    if _PASSWORD.match(str(text)) or not settings.keys().isdisjoint({"password", "sslpassword"}):
-        raise error(
-            "the address of a database must hold no password, got: one that may",
-            hint="set the environment variable PGPASSWORD or write it into ~/.pgpass; an @ in a name is %40",
-        )
-    system, table = place.partition(":")[0].lower(), settings.pop("table", "")
-    if not table:
-        raise error(f"the address `{place}` must name a table, got: none", hint=f"write {place}?table=NAME")
-    if system == SQLITE:
-        path = re.sub("^//(?=/)", "", unquote(place[len("sqlite:") :]))
-        if path and path != ":memory:" and not path.startswith("//") and not settings:
-            return Address(SQLITE, path, table)
-        form = "sqlite:people.db?table=NAME or sqlite:///data/people.db?table=NAME"
-    else:
-        names = _QUALIFIED.fullmatch(table)
-        if names is not None and re.match(r"\w+://", place):
-            parts = [(part or "").replace('""', '"') for part in names.groups()]
-            schema, name = parts[0] or parts[1], parts[2] or parts[3]
-            return Address(POSTGRES, system + place[len(system) :], name, schema, settings)
-        form = "postgresql://user@host/database?table=schema.NAME, as text and not as a Path"
-    raise error(f"`{place}` must be the address of a table, got: another form", hint=f"write {form}")
-
-
-def within(text: str, folder: Path) -> str:
-    """The same address, with a file of SQLite taken from a folder, as the files of a plan are."""
-    address = parse(text)
-    path = quote(str((folder / address.place).absolute()))
-    return f"sqlite:{path}?table={quote(address.table, safe='')}" if address.system == SQLITE else text
 
 
 def read(address: str | Path, *, rows: int | None = None) -> Contents:
@@ -245,10 +140,6 @@ def _told(fault: Exception, place: Address, error: type[DataError]) -> DataError
     return error(f"the table `{place.table}` of `{place}` must be usable, got: a fault{code}")
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _ask(connection: Any, statement: str, *values: object) -> list[tuple[Any, ...]]:
     """Have something done, or a few rows of what a database says of itself."""
     with connection.cursor() as cursor:
@@ -298,18 +189,18 @@ _POSTGRES_TYPES = frozenset(
 
 def _fetch_postgres(connection: Any, relation: Relation, rows: int | None) -> pl.DataFrame:
     order = ("synchronize_seqscans = off", "max_parallel_workers_per_gather = 0")  # the same every time
-    for setting in (*order, f"lock_timeout = '{_TIMEOUT}s'"):
+    for setting in (*order, f"lock_timeout = '{TIMEOUT}s'"):
         _ask(connection, f"SET LOCAL {setting}")
     columns = _ask(connection, _POSTGRES_COLUMNS, relation.key)
     types = {name: word for name, word, _ in columns}
     moments = [name for name, word in types.items() if word in {"date", "timestamp", "timestamptz"}]
     if moments:  # PostgreSQL has infinite dates, which come out as some date or other
-        looks = ", ".join(f"bool_or(NOT isfinite({_quoted(name)}))" for name in moments)
+        looks = ", ".join(f"bool_or(NOT isfinite({quoted(name)}))" for name in moments)
         [infinite] = _ask(connection, f"SELECT {looks} FROM {relation}")  # noqa: S608
         types |= {name: "text" for name, wrong in zip(moments, infinite, strict=True) if wrong}
     casts = {name: word if word in _POSTGRES_TYPES else "text" for name, word in types.items()}
-    chosen = ", ".join(f"{_quoted(name)}::{word} AS {_quoted(name)}" for name, word in casts.items())
-    key = ", ".join(_quoted(name) for name, _, in_key in columns if in_key)
+    chosen = ", ".join(f"{quoted(name)}::{word} AS {quoted(name)}" for name, word in casts.items())
+    key = ", ".join(quoted(name) for name, _, in_key in columns if in_key)
     tail = (f" ORDER BY {key}" if key else "") + ("" if rows is None else f" LIMIT {rows}")
     frame = _fetched(connection, f"SELECT {chosen} FROM {relation}{tail}")  # noqa: S608
     return pl.DataFrame([_number(series, types[series.name]) for series in frame])
@@ -328,10 +219,10 @@ def _fetch_sqlite(connection: Any, relation: Relation, rows: int | None) -> pl.D
     listed = "SELECT name, upper(type) FROM pragma_table_xinfo(?) WHERE hidden <> 1"
     declared = dict(_ask(connection, listed, relation.name))
     part = f"{relation} LIMIT {-1 if rows is None else rows}"
-    looks = ", ".join(f"group_concat(DISTINCT typeof({_quoted(name)}))" for name in declared)
+    looks = ", ".join(f"group_concat(DISTINCT typeof({quoted(name)}))" for name in declared)
     [(count, *kinds)] = _ask(connection, f"SELECT count(*), {looks} FROM (SELECT * FROM {part})")  # noqa: S608
     held = [set((kind or "null").split(",")) - {"null"} for kind in kinds]
-    chosen = [f"{_uniform(_quoted(name), kind)} AS {_quoted(name)}" for name, kind in zip(declared, held)]  # noqa: B905
+    chosen = [f"{_uniform(quoted(name), kind)} AS {quoted(name)}" for name, kind in zip(declared, held)]  # noqa: B905
     # The driver takes the types from the first batch alone, so that it must hold all.
     batch = {"adbc.sqlite.query.batch_rows": str(max(count, 1))}
     frame = _fetched(connection, f"SELECT {', '.join(chosen)} FROM {part}", batch)  # noqa: S608
@@ -404,18 +295,18 @@ def _store(place: Address, connection: Any, frame: pl.DataFrame, old: Relation |
         _ask(connection, "PRAGMA legacy_alter_table = ON")
         schema = "main"
     else:
-        _ask(connection, f"SET LOCAL lock_timeout = '{_TIMEOUT}s'")
+        _ask(connection, f"SET LOCAL lock_timeout = '{TIMEOUT}s'")
         home = place.schema or (old.schema if old else _ask(connection, "SELECT current_schema()")[0][0])
         schema = home or "public"
     new = Relation(schema, f"sfumato_{secrets.token_hex(8)}", "table")
-    columns = ", ".join(f"{_quoted(series.name)} {_type(series, place)}" for series in frame)
+    columns = ", ".join(f"{quoted(series.name)} {_type(series, place)}" for series in frame)
     _ask(connection, f"CREATE TABLE {new} ({columns})")
     with connection.cursor() as cursor:
         there = {"db_schema_name": schema} if place.system == POSTGRES else {}
         cursor.adbc_ingest(new.name, frame.to_arrow(), mode="append", **there)
     if old is not None:
         _ask(connection, f"DROP TABLE {old}")
-    _ask(connection, f"ALTER TABLE {new} RENAME TO {_quoted(place.table)}")
+    _ask(connection, f"ALTER TABLE {new} RENAME TO {quoted(place.table)}")
 
 
 def _type(series: pl.Series, place: Address) -> str | None:
