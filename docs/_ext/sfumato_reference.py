@@ -309,8 +309,8 @@ def escape(text: object) -> str:
 
 
 def literal(text: object) -> str:
-    """Set a word as code."""
-    return f"``{text}``"
+    """Set a word as code; an empty list of columns is no word."""
+    return f"``{text}``" if str(text) else "—"
 
 
 def words(kinds: Iterable[str]) -> str:

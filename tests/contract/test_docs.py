@@ -132,43 +132,43 @@ def test_page_runs(page, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def rounding(tmp_path, monkeypatch):
+def flooring(tmp_path, monkeypatch):
     """The method of the guide, dropped into the methods' room for the time of a test."""
     text = next(text for language, text in blocks(ADD_A_METHOD) if language == "python")
     folder = tmp_path / "methods"
     folder.mkdir()
-    (folder / "rounding.py").write_text(text, encoding="utf-8")
+    (folder / "flooring.py").write_text(text, encoding="utf-8")
     monkeypatch.setattr(sfumato.methods, "__path__", [*sfumato.methods.__path__, str(folder)])
     importlib.invalidate_caches()
     registry.methods.cache_clear()
     try:
-        yield registry.method("rounding")
+        yield registry.method("flooring")
     finally:
-        sys.modules.pop("sfumato.methods.rounding", None)
-        vars(sfumato.methods).pop("rounding", None)
+        sys.modules.pop("sfumato.methods.flooring", None)
+        vars(sfumato.methods).pop("flooring", None)
         registry.methods.cache_clear()
 
 
-def test_one_file_is_enough(rounding, reference):
+def test_one_file_is_enough(flooring, reference):
     """The command line and the documentation find it by themselves."""
-    assert registry.methods()["rounding"] is rounding
+    assert registry.methods()["flooring"] is flooring
     for command in (["methods"], ["protect", "--help"]):
-        assert "rounding" in CliRunner().invoke(cli, command).output
-    assert "--base" in CliRunner().invoke(cli, ["protect", "rounding", "--help"]).output
+        assert "flooring" in CliRunner().invoke(cli, command).output
+    assert "--base" in CliRunner().invoke(cli, ["protect", "flooring", "--help"]).output
     pages = reference.pages()
-    assert "``base``" in pages["methods/rounding.rst"]
-    assert "methods/rounding" in pages["methods.rst"]
-    assert "rounding" in pages["command-line.rst"]
-    assert_has_heads(rounding, METHOD_HEADS)
+    assert "``base``" in pages["methods/flooring.rst"]
+    assert "methods/flooring" in pages["methods.rst"]
+    assert "flooring" in pages["command-line.rst"]
+    assert_has_heads(flooring, METHOD_HEADS)
 
 
-def test_the_one_file_keeps_the_contract(rounding):
+def test_the_one_file_keeps_the_contract(flooring):
     for check in METHOD_CHECKS:
-        check(rounding)
+        check(flooring)
 
 
-def test_the_one_file_keeps_its_bounds(rounding):
-    @given(method=instances(rounding))
+def test_the_one_file_keeps_its_bounds(flooring):
+    @given(method=instances(flooring))
     @settings(max_examples=50, deadline=None)
     def holds(method):
         with contextlib.suppress(SfumatoError):
@@ -177,7 +177,7 @@ def test_the_one_file_keeps_its_bounds(rounding):
     holds()
 
 
-def test_the_rest_of_its_page_runs(rounding, tmp_path, monkeypatch):
+def test_the_rest_of_its_page_runs(flooring, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     _, *rest = blocks(ADD_A_METHOD)
     assert rest
@@ -185,8 +185,8 @@ def test_the_rest_of_its_page_runs(rounding, tmp_path, monkeypatch):
 
 
 def test_the_one_file_is_gone_again(reference):
-    assert "rounding" not in registry.methods()
-    assert "methods/rounding.rst" not in reference.pages()
+    assert "flooring" not in registry.methods()
+    assert "methods/flooring.rst" not in reference.pages()
 
 
 # ------------------------------------------------------------------------------- what exists is documented

@@ -64,7 +64,8 @@ def option_of(declared: Param) -> click.Option:
     flag = f"--{declared.name.replace('_', '-')}"
     if declared.per_column:
         return click.Option(
-            [flag, declared.name], multiple=True, default=(str(declared.default),),
+            [flag, declared.name], multiple=True,
+            default=() if declared.default is None else (str(declared.default),),
             metavar="VALUE|COLUMN=VALUE", **words,
         )  # fmt: skip
     if declared.type is Columns:
@@ -100,7 +101,7 @@ def parameters_from(cls: type[Parameters], options: dict[str, Any]) -> dict[str,
     for declared in cls.parameters():
         value = options[declared.name]
         if declared.per_column:
-            value = _by_column(declared, value, cls.name)
+            value = _by_column(declared, value, cls.name) if value else None
         elif declared.type is Columns:
             value = split(value)
         if value is not None:

@@ -1,4 +1,4 @@
-"""Ranks: mid-ranks of a column, and the partners of rank swapping."""
+"""Ranks: mid-ranks of a column, and the partners of rank swapping in its three variants."""
 
 from __future__ import annotations
 
@@ -103,6 +103,151 @@ def _swap_partners(n: int, reach: int, rng: np.random.Generator) -> NDArray[np.i
             settled[j] = True
             partners[i] = j
             partners[j] = i
+    return partners
+
+
+def distant_partners(n: int, distance: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    r"""Draw the partners of rank swapping by a normal distance, without a window.
+
+    From the lowest rank up, each rank :math:`i` not yet swapped draws :math:`r \sim N(w, w^2)` until
+    :math:`i + r`, rounded, is a rank not yet swapped. After 32 draws in vain (the ranks left may be few and
+    far) it draws one of the next :math:`2w` ranks uniformly and takes the first free one from there up, or
+    else the highest that is free.
+
+    Parameters
+    ----------
+    n : int
+        Number of ranks.
+    distance : float
+        Mean and standard deviation of the distance in rank, :math:`w`.
+    rng : numpy.random.Generator
+        Advanced by at most 32 normals and one bounded integer for each pair.
+
+    Returns
+    -------
+    int64[n]
+        ``partners[i]``, with ``partners[partners[i]] == i``; at most one rank is its own partner.
+
+    Notes
+    -----
+    **Cost:** at most a constant number of draws for each rank; finding the next free rank is a union-find,
+    near-constant too.
+    """
+    if n < 0 or not 0 <= distance < np.inf:
+        raise ValueError(f"`n` and `distance` must not be negative, got: {n} and {distance}")
+    return _distant_partners(n, min(distance, float(n)), rng)
+
+
+@njit(cache=True, nogil=True)
+def _distant_partners(n: int, distance: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """All ranks below i are settled, so whatever is free lies above it."""
+    partners = np.full(n, -1, dtype=np.int64)
+    next_free = np.arange(n + 1)  # a settled rank points upwards; n means that none is left
+    highest = n - 1
+    reach = max(1, int(2 * distance))
+    for i in range(n):
+        if partners[i] >= 0:
+            continue
+        next_free[i] = i + 1
+        j = -1
+        for _ in range(32):
+            drawn = int(np.rint(i + distance * (1.0 + rng.standard_normal())))
+            if i < drawn < n and partners[drawn] < 0:
+                j = drawn
+                break
+        if j < 0 and i < n - 1:
+            j = _first_free(next_free, i + 1 + int(rng.integers(0, min(reach, n - 1 - i))))
+        if j < 0 or j == n:
+            while highest > i and partners[highest] >= 0:
+                highest -= 1
+            j = max(highest, i)
+        partners[i] = j
+        partners[j] = i
+        next_free[j] = j + 1
+    return partners
+
+
+@njit(cache=True, nogil=True)
+def _first_free(next_free: NDArray[np.int64], place: int) -> int:
+    """Follow the pointers up to a place that is free, shortening the way for those who come later."""
+    while next_free[place] != place:
+        next_free[place] = next_free[next_free[place]]
+        place = next_free[place]
+    return place
+
+
+def bucket_partners(n: int, n_buckets: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    r"""Draw the partners of rank swapping by buckets, near ones more often than far ones.
+
+    The ranks are cut into :math:`p` buckets of equal size (to within one). From the lowest rank up, each
+    rank not yet swapped, in bucket :math:`r`, draws a bucket :math:`s \ge r` with
+
+    .. math:: P(s \mid r) = \frac{2^{-(s - r + 1)}}{1 - 2^{-(p - r)}}, \qquad r, s = 0, \dots, p - 1,
+
+    and then its partner uniformly from the ranks of bucket s not yet swapped. Where s has none left, the
+    next bucket up that has some takes its place, or else the highest that has.
+
+    Parameters
+    ----------
+    n : int
+        Number of ranks.
+    n_buckets : int
+        Number of buckets, :math:`p`, at least 1; above n it counts as n.
+    rng : numpy.random.Generator
+        Advanced by one double and one bounded integer for each pair.
+
+    Returns
+    -------
+    int64[n]
+        ``partners[i]``, with ``partners[partners[i]] == i``; at most one rank is its own partner.
+
+    Notes
+    -----
+    **Cost:** near-constant for each rank, whatever the buckets and the draws.
+    """
+    if n < 0 or n_buckets < 1:
+        raise ValueError(f"`n` must not be negative and `n_buckets` at least 1, got: {n} and {n_buckets}")
+    return _bucket_partners(n, max(1, min(n_buckets, n)), rng)
+
+
+@njit(cache=True, nogil=True)
+def _bucket_partners(n: int, n_buckets: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Keep the free ranks of each bucket as a bag: uniform draw and delete in one step each."""
+    bucket_of = np.empty(n, dtype=np.int64)
+    starts = np.zeros(n_buckets, dtype=np.int64)
+    counts = np.zeros(n_buckets, dtype=np.int64)
+    for i in range(n):
+        bucket = i * n_buckets // n
+        bucket_of[i] = bucket
+        if counts[bucket] == 0:
+            starts[bucket] = i
+        counts[bucket] += 1
+    bag, places = np.arange(n), np.arange(n)
+    next_free = np.arange(n_buckets + 1)
+    highest = n_buckets - 1
+    partners = np.full(n, -1, dtype=np.int64)
+    for i in range(n):
+        if partners[i] >= 0:
+            continue
+        own = bucket_of[i]
+        partners[i] = i
+        counts[own] = _take_out(places[i], bag, places, starts[own] + counts[own]) - starts[own]
+        if counts[own] == 0:
+            next_free[own] = own + 1
+        while highest >= own and counts[highest] == 0:
+            highest -= 1
+        if highest < own:  # nobody is left
+            continue
+        share = 1.0 - 0.5 ** (n_buckets - own)
+        step = int(-np.log2(1.0 - rng.random() * share))
+        chosen = min(_first_free(next_free, min(own + step, n_buckets - 1)), highest)
+        place = starts[chosen] + rng.integers(0, counts[chosen])
+        j = bag[place]
+        counts[chosen] = _take_out(place, bag, places, starts[chosen] + counts[chosen]) - starts[chosen]
+        if counts[chosen] == 0:
+            next_free[chosen] = chosen + 1
+        partners[i] = j
+        partners[j] = i
     return partners
 
 

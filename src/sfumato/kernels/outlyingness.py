@@ -1,0 +1,138 @@
+"""Outlyingness: how far records lie from the middle of all, which outliers cannot move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.kernels.moments import Moments
+from sfumato.kernels.patterns import patterns
+
+Floats = NDArray[np.float64]
+
+#: The median absolute deviation of a normal variable, as a multiple of which deviations are told.
+_NORMAL_MAD = 1.4826022185056018
+
+#: Standardised values count no more than this when correlations are found.
+_HUBER = 2.0
+
+#: How often correlations are found anew among the half of the records that lies nearest.
+_CONCENTRATIONS = 3
+
+#: So many records for each column must be in that half for it to tell correlations.
+_CORE_RECORDS = 5
+
+#: Least variance of any direction, as a share of the greatest: none is so thin that nothing may leave it.
+_THINNEST = 1e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Middle:
+    """Where the bulk of the records lies, and how it is spread.
+
+    Attributes
+    ----------
+    centre : float64[d]
+        Medians; NaN where nothing is present.
+    scale : float64[d]
+        Median absolute deviations, in the unit of a normal's standard deviation; 0 for a constant.
+    correlation : float64[d, d]
+        Of the standardised values, drawn in to ±2, of the half of the records that lies nearest; positive
+        definite.
+    """
+
+    centre: Floats
+    scale: Floats
+    correlation: Floats
+
+    @classmethod
+    def of(cls, values: Floats) -> Middle:
+        """Find the middle of ``values`` (float64[n, d], NaN is missing).
+
+        Drawing in keeps single outliers from moving a correlation; a clump of them, each ordinary in every
+        column, is left behind when the correlations are found anew among the nearest half (the
+        concentration of Hubert, Rousseeuw and Verdonck 2012).
+        """
+        columns = [column[~np.isnan(column)] for column in values.T]
+        centre = np.array([np.median(column) if len(column) else np.nan for column in columns])
+        pairs = zip(columns, centre, strict=True)
+        scale = np.array([_spread(column, middle) for column, middle in pairs])
+        drawn_in = np.clip((values - centre) / np.where(scale > 0, scale, 1.0), -_HUBER, _HUBER)
+        middle = cls(centre, scale, _correlation(drawn_in))
+        for _ in range(_CONCENTRATIONS):
+            found = scores(*middle.distances(values))
+            judged = found[found > -np.inf]
+            if len(judged) < 2 * _CORE_RECORDS * values.shape[1]:
+                break
+            core = (found > -np.inf) & (found <= np.median(judged))
+            middle = cls(centre, scale, _correlation(drawn_in[core]))
+        return middle
+
+    def distances(self, values: Floats) -> tuple[Floats, NDArray[np.int64]]:
+        r"""Squared Mahalanobis distance of each record over the columns it has, and how many those are.
+
+        .. math:: d_i^2 = z_{iA}^\top R_{AA}^{-1} z_{iA}, \quad z_{ij} = (x_{ij} - m_j) / s_j
+
+        Constant columns do not count.
+
+        Parameters
+        ----------
+        values : float64[n, d]
+            NaN is missing.
+
+        Returns
+        -------
+        squares : float64[n]
+        sizes : int64[n]
+            0 for a record that has no column that varies; its distance is 0.
+        """
+        squares, sizes = np.zeros(len(values)), np.zeros(len(values), dtype=np.int64)
+        for columns, rows in patterns(~np.isnan(values) & (self.scale > 0)):
+            standard = (values[np.ix_(rows, columns)] - self.centre[columns]) / self.scale[columns]
+            inverse = np.linalg.inv(self.correlation[np.ix_(columns, columns)])
+            squares[rows] = np.maximum(((standard @ inverse) * standard).sum(axis=1), 0.0)
+            sizes[rows] = len(columns)
+        return squares, sizes
+
+
+def _spread(values: Floats, middle: float) -> float:
+    """Take the median absolute deviation; where half the values are equal, that of the others."""
+    apart = np.abs(values - middle)
+    spread = float(np.median(apart)) if len(apart) else 0.0
+    if spread == 0.0 and apart.any():
+        spread = float(np.median(apart[apart > 0]))
+    return _NORMAL_MAD * spread
+
+
+def _correlation(values: Floats) -> Floats:
+    """Correlate pairs of columns, 0 with constants, and let no direction be without variance."""
+    covariance = Moments.of(values, np.zeros(values.shape[1])).covariance()
+    deviation = np.sqrt(np.diagonal(covariance))
+    deviation = np.where(deviation > 0, deviation, 1.0)
+    correlation = covariance / np.outer(deviation, deviation)
+    np.fill_diagonal(correlation, 1.0)
+    eigenvalues, vectors = np.linalg.eigh(correlation)
+    least = _THINNEST * max(float(eigenvalues.max(initial=0.0)), 0.0)
+    return (vectors * np.maximum(eigenvalues, least)) @ vectors.T  # type: ignore[no-any-return]
+
+
+def scores(squares: Floats, sizes: NDArray[np.int64]) -> Floats:
+    r"""Make distances over different numbers of columns comparable (Wilson and Hilferty 1931).
+
+    .. math:: t = \frac{(d^2/p)^{1/3} - 1 + 2/(9p)}{\sqrt{2/(9p)}}
+
+    is near a standard normal where :math:`d^2` is a :math:`\chi^2` with :math:`p` degrees of freedom; and for
+    records of one :math:`p` it keeps their order. Without any column the score is −∞.
+    """
+    part = 2.0 / (9.0 * np.maximum(sizes, 1))
+    found = (np.cbrt(squares / np.maximum(sizes, 1)) - 1.0 + part) / np.sqrt(part)
+    return np.where(sizes > 0, found, -np.inf)
+
+
+def squares_at(score: float, sizes: NDArray[np.int64]) -> Floats:
+    """Give the squared distance that has this score over each number of columns: the inverse of `scores`."""
+    part = 2.0 / (9.0 * np.maximum(sizes, 1))
+    root: Floats = np.maximum(1.0 - part + score * np.sqrt(part), 0.0)
+    return sizes * root**3

@@ -1,0 +1,214 @@
+"""Record swapping: records or households exchange where they live, those at risk before all others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from sfumato import kernels
+from sfumato.core.method import Method
+from sfumato.core.params import Columns, param
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.schema import Kind, Role
+from sfumato.data.table import Flags, Ints, Table
+from sfumato.errors import DataError
+
+
+class TargetedSwapping(Method):
+    r"""Let records or households at risk exchange their area with similar ones elsewhere.
+
+    The columns of the step say where a record belongs, such as region and county; one combination of their
+    values is an *area*. Swapped records exchange their areas, as whole combinations, and nothing else moves:
+    every area keeps its number of records, and all tables without the area stay exactly as they are.
+
+    A record is *at risk* when fewer than :math:`k` records of its area share its values of ``keys``:
+
+    .. math::
+
+        f_i = \#\{j : \mathrm{area}_j = \mathrm{area}_i,\ \mathrm{keys}_j = \mathrm{keys}_i\} < k
+
+    Each record at risk, in random order, draws a partner from another area that is equal to it in all
+    columns of ``similar``, from those at risk if there are any and else from the others. Who finds none
+    tries again without the last named column of ``similar``, then without the last two, until only the
+    first is left. If fewer than :math:`s` per cent of the records are swapped by then, others drawn at
+    random are swapped in the same way to make up the number. No record is swapped twice.
+
+    See Also
+    --------
+    DataSwapping : exchanges values so that tables of several columns stay as they are.
+    RankSwapping : for numbers.
+
+    Notes
+    -----
+    **When to use.** Censuses and household surveys whose tables by area are published from one file, as
+    statistical offices do. Name the columns of the area in the step: left to itself, it takes all keys. With
+    a column of role *household*, households move as a whole and are the units of ``share``: a household is at
+    risk when one of its members is, and two are similar when they have the same number of members (this is
+    never given up) and their first-listed members are equal in ``similar``.
+
+    **Guarantees.** The multiset of areas is unchanged. Where partners were found without giving up a column
+    of ``similar``, so is the table of area by ``similar``; the table of area by the first column of
+    ``similar`` always is (for households: counted in households, by their first-listed members). A record at
+    risk without a partner anywhere stays as it was; how many did is told with the progress.
+
+    **Risk to know.** A swap changes where a rare record is found, not that it is rare: its other values are
+    in the release as they were. One in :math:`100/s` areas or more being false makes a claim deniable, not
+    impossible. Columns that tell the area too (a postcode, a hospital) must be swapped along.
+
+    **Ties, missing, weights.** A record whose area is missing, wholly or in part, stays as it is, and so does
+    its household. A missing value of ``keys`` or ``similar`` counts as a value of its own. Without any key
+    left besides the swapped columns, the records of areas of fewer than :math:`k` are at risk. Keys of many
+    distinct values, such as an income, put everyone at risk. Weights are not used and stay with their record.
+
+    **Cost.** :math:`O(n \log n)` for each column of ``similar``.
+
+    Examples
+    --------
+    >>> from sfumato.data.schema import Column, Schema
+    >>> frame = pl.DataFrame({"region": [*"NNNSSS"], "job": [*"aabbba"]})
+    >>> schema = Schema((Column("region", Kind.NOMINAL), Column("job", Kind.NOMINAL, Role.KEY)))
+    >>> table = Table(frame, schema, targets=("region",))
+    >>> method = TargetedSwapping(share=0, k=2)  # the third and the last are alone in their region
+    >>> method.protect(table, Run(seed=1)).table.frame["region"].to_list()
+    ['N', 'N', 'S', 'S', 'S', 'N']
+    """
+
+    name = "targeted-swapping"
+    title = "Targeted record swapping"
+    kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL, Kind.CONTINUOUS, Kind.DATE})
+    references = ("dalenius1982", "shlomo2010", "hundepool2012")
+    cost = "n log n"
+
+    share: float = param(
+        5.0,
+        "Share of the records or households that are swapped in all, if those at risk are fewer.",
+        ge=0,
+        le=100,
+        unit="%",
+        symbol="s",
+        tune=(0.5, 100),
+        drive=True,
+        hint="census offices swap from 2 to 10; 0 swaps only those at risk",
+    )
+    k: int = param(
+        3,
+        "Records that share their keys with fewer than this many of their area are at risk, and swapped.",
+        ge=1,
+        unit="records",
+        symbol="k",
+        hint="3 is usual; with 1 nobody is at risk",
+    )
+    similar: Columns = param(
+        Columns(), "Columns in which partners are equal; when none is found, the last named is given up."
+    )
+    keys: Columns = param(Columns(("@key",)), "Columns that put a record at risk, if it is rare in them.")
+
+    def refuses(self, table: Table) -> str | None:
+        """Households cannot exchange themselves."""
+        reason = super().refuses(table)
+        household = table.schema.only_role(Role.HOUSEHOLD)
+        if reason is None and household in table.chosen:
+            return f"{self.name} must be given columns of the area, got: `{household}` (the household)"
+        return reason
+
+    def protect(self, table: Table, run: Run) -> Release:
+        """Pair the records or households, and let partners exchange their areas."""
+        units = _units(table)
+        _require_one_area(table, units)
+        at_risk = np.zeros(len(units.first), dtype=np.bool_)
+        at_risk[units.of_record[self._rare(table)]] = True
+        at_risk &= units.areas >= 0
+        partners = self._partners(table, units, at_risk, run.rng("partners"))
+        alone = int((at_risk & (partners < 0)).sum())
+        note = f"{alone} at risk found no partner" if alone else ""
+        run.tell(self.title, len(partners), len(partners), note)
+        source = np.where(partners < 0, -1, units.first[partners])[units.of_record]
+        rows = np.arange(len(table), dtype=np.int64)
+        protected = table
+        for name in table.chosen:
+            moved = table.frame[name].gather(np.where(source < 0, rows, source))
+            protected = protected.with_values(name, moved)
+        return Release.of(protected, source_rows=rows)
+
+    def _rare(self, table: Table) -> Flags:
+        """Which records share area and keys with fewer than k records, themselves among them."""
+        keys = [name for name in table.schema.resolve(self.keys) if name not in table.chosen]
+        cells = _combinations(table, [*table.chosen, *keys])
+        rare: Flags = np.bincount(cells, minlength=1)[cells] < self.k
+        return rare
+
+    def _partners(self, table: Table, units: _Units, at_risk: Flags, rng: np.random.Generator) -> Ints:
+        """Find partners for all units at risk, then for as many others as the share asks for."""
+        profiles = list(self._profiles(table, units))
+        known = np.flatnonzero(units.areas >= 0)
+        n_pairs = int(np.ceil(self.share * len(known) / 200))
+        partners = np.full(len(units.first), -1, dtype=np.int64)
+        for seekers, in_all in ((np.flatnonzero(at_risk), len(partners)), (known, n_pairs)):
+            turns = rng.permutation(seekers)
+            for alike in profiles:
+                most = in_all - int((partners >= 0).sum()) // 2
+                partners = kernels.swaps.pair_up(
+                    alike, units.areas, partners, seekers=turns, preferred=at_risk, most=most, rng=rng
+                )
+        return partners
+
+    def _profiles(self, table: Table, units: _Units) -> Iterator[Ints]:
+        """Say what partners must have in common: all similar columns, then one fewer, down to the first."""
+        similar = [name for name in table.schema.resolve(self.similar) if name not in table.chosen]
+        for count in range(max(len(similar), 1), 0, -1):  # the size of a household is never given up
+            looks = _combinations(table, similar[:count])[units.first]
+            yield looks * (int(units.sizes.max(initial=0)) + 1) + units.sizes
+
+
+class _Units(NamedTuple):
+    """What is swapped as a whole: the households, or else the records."""
+
+    of_record: Ints  # [record] -> unit
+    first: Ints  # [unit] -> its first-listed record
+    sizes: Ints  # [unit] records in it
+    areas: Ints  # [unit] label of its combination of the chosen columns, −1 where a part is missing
+
+
+def _units(table: Table) -> _Units:
+    household = table.schema.only_role(Role.HOUSEHOLD)
+    rows = np.arange(len(table), dtype=np.int64)
+    firsts = rows
+    if household is not None:
+        # without a household number everyone is their own household
+        firsts = np.where(table.missing(household), rows, _combinations(table, [household]))
+    first, of_record, sizes = np.unique(firsts, return_inverse=True, return_counts=True)
+    areas = _combinations(table, table.chosen)
+    for name in table.chosen:
+        areas[table.missing(name)] = -1
+    return _Units(of_record.reshape(-1), first, sizes, areas[first])
+
+
+def _combinations(table: Table, names: Sequence[str]) -> Ints:
+    """Label each record by the first that has the same values; a missing value is a value of its own."""
+    if not names or not len(table):
+        return np.zeros(len(table), dtype=np.int64)
+    columns = {
+        f"by_{place}": pl.select(pl.when(pl.Series(~table.missing(name))).then(table.frame[name])).to_series()
+        for place, name in enumerate(names)
+    }
+    labelled = pl.DataFrame(columns).with_row_index("row").select(pl.col("row").min().over(list(columns)))
+    return labelled["row"].to_numpy().astype(np.int64)
+
+
+def _require_one_area(table: Table, units: _Units) -> None:
+    if len(units.first) == len(table):
+        return
+    for name in table.chosen:
+        labels = _combinations(table, [name])
+        differs = int((labels != labels[units.first][units.of_record]).sum())
+        if differs:
+            household = table.schema.only_role(Role.HOUSEHOLD)
+            raise DataError(
+                f"`{name}` must be the same for all records of a household to be swapped, "
+                f"got: {differs} records that differ from the first of their `{household}`",
+                hint=f"mend `{name}`, or take the role household from `{household}` to swap single records",
+            )
