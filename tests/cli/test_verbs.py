@@ -359,7 +359,7 @@ BAD = {
         ["protect", "correlated-noise", "people.csv", "-c", "age", "--ratio", "-1", "-o", "out.csv"], 2, "above 0",
     ),
     "not a number": (["protect", "mdav", "people.csv", "--k", "five", "-o", "out.csv"], 2, "--k"),
-    "a text column": (["protect", "mdav", "people.csv", "-c", "region", "--drop", "name", "-o", "out.csv"], 2, "nominal"),
+    "a text column": (["protect", "correlated-noise", "people.csv", "-c", "region", "--drop", "name", "-o", "out.csv"], 2, "nominal"),
     "an unknown method": (["protect", "mdaw", "people.csv", "-o", "out.csv"], 2, "`mdav`"),
     "an unknown verb": (["protekt"], 2, "`protect`"),
     "an unknown measure": (["risk", "people.csv", "people.csv", "-m", "rank-linkag"], 2, "`rank-linkage`"),

@@ -19,7 +19,8 @@ from sfumato.data.rules import Rule
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.errors import PlanError, ReadError
 from sfumato.methods.microaggregation import Mdav
-from sfumato.methods.noise import CorrelatedNoise, HohneNoise
+from sfumato.methods.multiplicative_noise import HohneNoise
+from sfumato.methods.noise import CorrelatedNoise
 from sfumato.methods.swapping import RankSwapping
 from sfumato.risk.ranks import RankLinkage
 from sfumato.utility.transport import EarthMoversDistance
@@ -202,7 +203,7 @@ def test_a_mistake_in_every_part_at_once():
         "each scenario must have a name of its own, got twice: `u`",
         "`holds` of resource `r` must be table or hierarchy, got: `tree`",
         "resource `s` must be a table, got: str",
-        "step 1: there is no method `mdaw` (did you mean `mdav`?)",
+        "step 1: there is no method `mdaw` (did you mean `mdav`",
         "there is no measure `nonsense`",
         "output: `shuffle` must be true or false, got: str",
     ):
@@ -325,7 +326,7 @@ def changed(**parts):
         ({"scenarios": [{"name": "x", "external": "nowhere"}]}, "scenario `x` names a resource that is not declared: `nowhere`"),
         ({"output": {"drop": ["nobody"]}}, "`drop` names a column that is not declared: `nobody`"),
         ({"resources": {"census": {"path": "c.csv"}}}, "column `county` names a hierarchy that is not declared: `counties`"),
-        ({"steps": [{"method": "mdav", "columns": ["county"]}]}, "step 1: mdav must be given continuous columns, got: `county` (nominal)"),
+        ({"steps": [{"method": "correlated-noise", "columns": ["county"]}]}, "step 1: correlated-noise must be given continuous columns, got: `county` (nominal)"),
         ({"steps": [{"method": "mdav", "columns": ["agee"]}]}, "step 1: there is no column `agee`"),
         ({"related": [["age", "nobody"]]}, "`related` names columns that are not declared: `nobody`"),
         ({"rules": ["nobody > 1"]}, "rule `nobody > 1` names columns that are not declared: `nobody`"),

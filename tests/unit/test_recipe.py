@@ -597,8 +597,9 @@ def test_all_faults_of_a_list_of_steps_come_together():
                 "mdav",
             ]
         )
-    assert caught.value.faults == (
-        "step 1: there is no method `rank-swaping` (did you mean `rank-swapping`?)",
+    first, *others = caught.value.faults
+    assert first.startswith("step 1: there is no method `rank-swaping` (did you mean `rank-swapping`")
+    assert tuple(others) == (
         "step 2: `window` of rank-swapping must be a number above 0 and at most 100, got: `0`",
         "step 2: there is no parameter of rank-swapping `windw`",
         (

@@ -222,3 +222,12 @@ def test_any_text_is_read_or_refused_on_purpose(text):
         Requirement.parse(text)
     except SfumatoError:
         return
+
+
+def test_columns_of_a_measure_are_said_and_read():
+    text = "direct-matching(differ=1, block=age+sex) <= 0.1"
+    requirement = Requirement.parse(text)
+    assert requirement.measure.block == ("age", "sex")
+    assert str(requirement) == text
+    assert str(Requirement.parse("direct-matching <= 0.1")) == "direct-matching(differ=0) <= 0.1"
+    assert Requirement.parse(str(requirement)) == requirement

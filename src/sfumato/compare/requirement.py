@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.params import Columns
 from sfumato.errors import PlanError
 
 _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
@@ -37,7 +38,7 @@ def parse_measure(text: str) -> Measure:
 
 
 def parse_settings(text: str, owner: Any) -> dict[str, Any]:
-    """Read ``window=5, scale=range`` into values of the declared types."""
+    """Read ``window=5, given=age+sex`` into values of the declared types."""
     settings: dict[str, Any] = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         key, sign, value = (piece.strip() for piece in part.partition("="))
@@ -52,6 +53,8 @@ def parse_settings(text: str, owner: Any) -> dict[str, Any]:
 def _read_value(text: str, kind: type) -> Any:
     if kind is bool:
         return {"true": True, "false": False}.get(text.lower(), text)
+    if kind is Columns:
+        return text.split("+")
     if kind in {int, float}:
         try:
             return float(text)
@@ -101,8 +104,14 @@ class Requirement:
         return f"not met: {self.measure} is {value}, must be {self.sign} {_exact(self.level)}"
 
     def __str__(self) -> str:
-        said = ", ".join(f"{key}={value}" for key, value in self.measure.to_dict().items())
+        said = ", ".join(
+            f"{key}={_said(value)}" for key, value in self.measure.to_dict().items() if value != []
+        )
         return f"{self.measure.name}{f'({said})' if said else ''} {self.sign} {_exact(self.level)}"
+
+
+def _said(value: Any) -> str:
+    return "+".join(value) if isinstance(value, list) else str(value)
 
 
 def _exact(number: float) -> str:

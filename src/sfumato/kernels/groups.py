@@ -1,45 +1,25 @@
-"""Groups of near records: MDAV microaggregation, and the means of groups.
+"""Groups of near records: MDAV, CBFS and V-MDAV microaggregation, and the means of groups.
 
-MDAV asks two questions over and over: which record is farthest from here, and which few are nearest. So the
-records lie in leaves of up to 64 under a binary tree of bounding boxes, and are taken out once grouped.
-A box that cannot hold the answer is not opened; where none can be skipped (many columns), what is left is a
-vectorised pass over compact memory. The answer is that of the exhaustive search, to the last bit: a distance
-is the sum of squared differences in column order, a box's bound the same sum with smaller (or greater) terms,
-and rounding keeps that order.
+They ask two questions over and over: which record is farthest from here, and which few are nearest. `boxes`
+answers both exactly, and the records are taken out of it once grouped.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from sfumato.kernels.boxes import LEAF, Boxes, Floats, Ints, centred, mean, plant, search, take_out
 
-LEAF = 64
-MAX_DEPTH = 64  # of the tree, and so the size of a traversal's stack
+Tick = Callable[[int, int], None]
+
 SLICE = 0.2  # seconds of work between two calls of `tick`: about this to three times this
 
 
-class _Tree(NamedTuple):
-    """Remaining records; node ``i`` has children ``2i + 1`` and ``2i + 2``, the last level are the leaves."""
-
-    coordinates: Floats  # [leaf, column, slot]: slots are contiguous, so a scan is vectorised
-    records: Ints  # [leaf, slot]
-    homes: Ints  # [record] -> leaf * LEAF + slot
-    counts: Ints  # [node] records below it
-    firsts: Ints  # [node] lowest record below it: ties go to the lowest
-    lows: Floats  # [node, column] its box
-    highs: Floats
-    sums: Floats  # [node, column]: a centroid that is summed afresh, so no error builds up
-
-
-def mdav(points: Floats, k: int, *, tick: Callable[[int, int], None] | None = None) -> Ints:
+def mdav(points: Floats, k: int, *, tick: Tick | None = None) -> Ints:
     r"""Group records by maximum distance to the average vector (MDAV), in groups of k to 2k − 1.
 
     While at least :math:`3k` records remain, with centroid :math:`\bar x`:
@@ -75,24 +55,142 @@ def mdav(points: Floats, k: int, *, tick: Callable[[int, int], None] | None = No
     .. [domingo2005] J. Domingo-Ferrer, V. Torra (2005). Ordinal, continuous and heterogeneous k-anonymity
        through microaggregation. Data Mining and Knowledge Discovery 11, 195–212.
     """
-    n = len(points)
+    refuse_unfit(points, k)
+    if k == 1:
+        return np.arange(len(points))
+    groups = np.full(len(points), -1, dtype=np.int64)
+
+    def form(tree: Boxes, n_rounds: int, floor: int) -> None:
+        _form_pairs(tree, k, groups, n_rounds, floor)
+
+    rest = _use_up(centred(points), groups, least=2 * k, form=form, tick=tick)
+    groups[rest] = groups.max(initial=-1) + 1
+    return groups
+
+
+def cbfs(points: Floats, k: int, *, tick: Tick | None = None) -> Ints:
+    r"""Group records by centroid-based fixed size (CBFS), in groups of k to 2k − 1.
+
+    While at least :math:`k` records remain, the one farthest from their centroid forms a group with the
+    :math:`k - 1` nearest to it. Each of the rest, fewer than :math:`k`, joins the group whose centroid, as it
+    was formed, is nearest. So one round forms one group where MDAV forms two. Equal distances go to the
+    lowest record, or the lowest group.
+
+    Parameters
+    ----------
+    points, k, tick
+        As for `mdav`.
+
+    Returns
+    -------
+    int64[n]
+        The group of each record, in the order of forming.
+
+    Notes
+    -----
+    **Cost:** as of `mdav`.
+
+    References
+    ----------
+    .. [laszlo2005] M. Laszlo, S. Mukherjee (2005). Minimum spanning tree partitioning algorithm for
+       microaggregation. IEEE Transactions on Knowledge and Data Engineering 17, 902–911.
+    """
+    refuse_unfit(points, k)
+    if k == 1:
+        return np.arange(len(points))
+    groups = np.full(len(points), -1, dtype=np.int64)
+
+    def form(tree: Boxes, n_rounds: int, floor: int) -> None:
+        _form_singly(tree, k, groups, n_rounds, floor)
+
+    places = centred(points)
+    rest = _use_up(places, groups, least=k, form=form, tick=tick)
+    _place_rest(places, groups, rest, k)  # all of them fit even into one group of k
+    return groups
+
+
+def vmdav(points: Floats, k: int, gain: float, *, tick: Tick | None = None) -> Ints:
+    r"""Group records by MDAV with groups of variable size (V-MDAV), of k to 2k − 1.
+
+    The record that is farthest from the centroid of all, of those that remain, forms a group with the
+    :math:`k - 1` nearest to it. Then, up to :math:`2k - 1` records, the remaining record nearest to a
+    member joins while
+
+    .. math:: d_{in} < \gamma \, d_{out},
+
+    where :math:`d_{in}` is its distance to the nearest member and :math:`d_{out}` to the nearest other record
+    that remains (infinite if there is none). Fewer than :math:`k` at the end each join the group with the
+    nearest centroid, as it was formed, that has room. Equal distances go to the lowest record, or group.
+
+    Parameters
+    ----------
+    points, k, tick
+        As for `mdav`.
+    gain : float
+        :math:`\gamma`, 0 or more: 0 forms groups of k; about 0.2 is for scattered data and 1.1 for clustered.
+
+    Returns
+    -------
+    int64[n]
+        The group of each record, in the order of forming.
+
+    Notes
+    -----
+    There is always room for the last. When a group is begun and leaves fewer than :math:`k` records, it alone
+    has room for them, and each that joins takes one place and one record. When it leaves :math:`k` or more,
+    a record may join only if :math:`k` still remain, or as few as the groups have room for.
+    **Cost:** as of `mdav`, with n more searches for the nearest.
+
+    References
+    ----------
+    .. [solanas2006] A. Solanas, A. Martínez-Ballesté (2006). V-MDAV: a multivariate microaggregation with
+       variable group size. 17th COMPSTAT Symposium of the IASC, Rome, 917–925.
+    """
+    refuse_unfit(points, k)
+    if not gain >= 0:
+        raise ValueError(f"`gain` must be 0 or more, got: {gain}")
+    if k == 1:
+        return np.arange(len(points))
+    groups = np.full(len(points), -1, dtype=np.int64)
+    places = centred(points)
+    tally = np.zeros(2, dtype=np.int64)  # groups so far, and the room in them
+    centroid = np.full(places.shape[1], np.nan)
+
+    def form(tree: Boxes, n_rounds: int, floor: int) -> None:
+        if np.isnan(centroid[0]):
+            centroid[:] = tree.sums[0] / tree.counts[0]
+        _form_variable(tree, k, gain, places, centroid, groups, tally, n_rounds, floor)
+
+    rest = _use_up(places, groups, least=k, form=form, tick=tick)
+    _place_rest(places, groups, rest, k)
+    return groups
+
+
+def refuse_unfit(points: Floats, k: int) -> None:
+    """Refuse what no grouping can take."""
     if k < 1:
         raise ValueError(f"`k` must be at least 1, got: {k}")
     if not np.isfinite(points).all():
         raise ValueError("`points` must be finite")
-    if k == 1:
-        return np.arange(n)
-    centred = _centred(points)
-    groups = np.full(n, -1, dtype=np.int64)
+
+
+def _use_up(
+    points: Floats, groups: Ints, *, least: int, form: Callable[[Boxes, int, int], None], tick: Tick | None
+) -> Ints:
+    """Have groups formed while at least ``least`` records remain; return those that then do.
+
+    ``form(tree, n_rounds, floor)`` goes that many rounds, or until fewer than ``floor`` records remain.
+    """
+    n = len(points)
     n_rounds = 8
     remaining = np.arange(n)
-    while len(remaining) >= 2 * k:
+    while len(remaining) >= least:
         # A tree grows loose as it empties, so it is built anew each time half of it has gone.
-        tree = _plant(centred, remaining)
-        floor = max(2 * k, len(remaining) // 2)
+        tree = plant(points, remaining)
+        floor = max(least, len(remaining) // 2)
         while tree.counts[0] >= floor:
             began = time.perf_counter()
-            _form_groups(tree, k, groups, n_rounds, floor)
+            form(tree, n_rounds, floor)
             seconds = time.perf_counter() - began
             if seconds < SLICE:
                 n_rounds *= 2
@@ -101,257 +199,130 @@ def mdav(points: Floats, k: int, *, tick: Callable[[int, int], None] | None = No
             if tick is not None:
                 tick(n - int(tree.counts[0]), n)
         remaining = np.flatnonzero(groups < 0)
-    groups[remaining] = groups.max(initial=-1) + 1
-    return groups
+    return remaining
 
 
-def _centred(points: Floats) -> Floats:
-    """Shift and scale so that sums and squares keep their digits; the groups stay the same.
-
-    By a median that occurs, not a mean, and by a power of two: so differences of whole numbers stay exact,
-    and so do ties. The scale keeps squares from overflow and underflow.
-    """
-    if points.size == 0:  # no record, or no column: then all records lie at one point
-        return np.zeros((len(points), 1))
-    exponent = int(np.frexp(np.abs(points).max())[1])
-    scaled = np.ldexp(points, -exponent)
-    middle = (len(points) - 1) // 2
-    return np.ascontiguousarray(scaled - np.partition(scaled, middle, axis=0)[middle])
-
-
-def _plant(points: Floats, remaining: Ints) -> _Tree:
-    """Build the tree of the ``remaining`` records."""
-    n, n_columns = points.shape
-    n_leaves = 1 << ((len(remaining) - 1) // LEAF).bit_length()
-    n_nodes = 2 * n_leaves - 1
-    tree = _Tree(
-        coordinates=np.zeros((n_leaves, n_columns, LEAF)),
-        records=np.zeros((n_leaves, LEAF), dtype=np.int64),
-        homes=np.zeros(n, dtype=np.int64),
-        counts=np.zeros(n_nodes, dtype=np.int64),
-        firsts=np.zeros(n_nodes, dtype=np.int64),
-        lows=np.zeros((n_nodes, n_columns)),
-        highs=np.zeros((n_nodes, n_columns)),
-        sums=np.zeros((n_nodes, n_columns)),
-    )
-    _grow(tree, points, remaining.copy())
-    return tree
+def _place_rest(points: Floats, groups: Ints, rest: Ints, k: int) -> None:
+    """Have each of the ``rest`` join the nearest group with room; if there is no group, they are one."""
+    if len(rest) == len(groups):
+        groups[:] = 0
+        return
+    placed = groups >= 0
+    sizes = np.bincount(groups[placed])
+    _join_nearest(points, groups, rest, group_means(points[placed], groups[placed]), sizes, k)
 
 
 @njit(cache=True, nogil=True)
-def _grow(tree: _Tree, points: Floats, order: Ints) -> None:
-    """Halve each node at the median of its widest column, fill the leaves, then sum up their nodes."""
-    n_leaves = len(tree.records)
-    starts = np.zeros(len(tree.counts), dtype=np.int64)
-    tree.counts[0] = len(order)
-    for node in range(n_leaves - 1):
-        start, count = starts[node], tree.counts[node]
-        left = count // 2
-        _halve(points, order[start : start + count], left)
-        starts[2 * node + 1], tree.counts[2 * node + 1] = start, left
-        starts[2 * node + 2], tree.counts[2 * node + 2] = start + left, count - left
-    for leaf in range(n_leaves):
-        node = n_leaves - 1 + leaf
-        for slot in range(tree.counts[node]):
-            record = order[starts[node] + slot]
-            tree.records[leaf, slot] = record
-            tree.homes[record] = leaf * LEAF + slot
+def _join_nearest(points: Floats, groups: Ints, rest: Ints, centres: Floats, sizes: Ints, k: int) -> None:  # noqa: PLR0917
+    """Give each of the ``rest`` the group of nearest centre that has fewer than 2k − 1."""
+    for record in rest:
+        nearest, least = -1, np.inf
+        for group in range(len(centres)):
+            distance = 0.0
             for column in range(points.shape[1]):
-                tree.coordinates[leaf, column, slot] = points[record, column]
-        _sum_up_leaf(tree, leaf)
-    for node in range(n_leaves - 2, -1, -1):
-        _sum_up_node(tree, node)
+                difference = points[record, column] - centres[group, column]
+                distance += difference * difference
+            if distance < least and sizes[group] < 2 * k - 1:
+                nearest, least = group, distance
+        groups[record] = nearest
+        sizes[nearest] += 1
 
 
 @njit(cache=True, nogil=True)
-def _halve(points: Floats, order: Ints, middle: int) -> None:
-    """Put the ``middle`` records lowest in the widest column first (quickselect, in place)."""
-    widest, width = 0, -1.0
-    for column in range(points.shape[1]):
-        low = high = points[order[0], column]
-        for record in order:
-            low = min(low, points[record, column])
-            high = max(high, points[record, column])
-        if high - low > width:
-            widest, width = column, high - low
-    left, right = 0, len(order) - 1
-    while left < right:
-        pivot = points[order[(left + right) // 2], widest]
-        i, j = left, right
-        while i <= j:
-            while points[order[i], widest] < pivot:
-                i += 1
-            while points[order[j], widest] > pivot:
-                j -= 1
-            if i <= j:
-                order[i], order[j] = order[j], order[i]
-                i += 1
-                j -= 1
-        if middle <= j:
-            right = j
-        elif middle >= i:
-            left = i
-        else:
-            return
+def _form_group(tree: Boxes, opposite: Floats, group: int, groups: Ints, members: Ints) -> Floats:
+    """Group the record farthest from ``opposite`` with its nearest, as many as ``members`` holds.
 
-
-@njit(cache=True, nogil=True)
-def _sum_up_leaf(tree: _Tree, leaf: int) -> None:
-    """Set box, sum and lowest record of a leaf from its records."""
-    node = len(tree.records) - 1 + leaf
-    count = tree.counts[node]
-    first = len(tree.homes)
-    for slot in range(count):
-        first = min(first, tree.records[leaf, slot])
-    tree.firsts[node] = first
-    for column in range(tree.coordinates.shape[1]):
-        low, high, total = np.inf, -np.inf, 0.0
-        for slot in range(count):
-            value = tree.coordinates[leaf, column, slot]
-            low = min(low, value)
-            high = max(high, value)
-            total += value
-        tree.lows[node, column], tree.highs[node, column], tree.sums[node, column] = low, high, total
-
-
-@njit(cache=True, nogil=True)
-def _sum_up_node(tree: _Tree, node: int) -> None:
-    """Set box, sum, count and lowest record of an inner node from its two children."""
-    left, right = 2 * node + 1, 2 * node + 2
-    tree.counts[node] = tree.counts[left] + tree.counts[right]
-    tree.firsts[node] = min(tree.firsts[left], tree.firsts[right])
-    for column in range(tree.sums.shape[1]):
-        tree.lows[node, column] = min(tree.lows[left, column], tree.lows[right, column])
-        tree.highs[node, column] = max(tree.highs[left, column], tree.highs[right, column])
-        tree.sums[node, column] = tree.sums[left, column] + tree.sums[right, column]
-
-
-@njit(cache=True, nogil=True)
-def _take_out(tree: _Tree, record: np.int64) -> None:
-    """Take a record out of its leaf: the leaf's last record fills the hole."""
-    leaf, slot = divmod(tree.homes[record], LEAF)
-    node = len(tree.records) - 1 + leaf
-    last = tree.counts[node] - 1
-    moved = tree.records[leaf, last]
-    tree.records[leaf, slot] = moved
-    tree.homes[moved] = leaf * LEAF + slot
-    for column in range(tree.coordinates.shape[1]):
-        tree.coordinates[leaf, column, slot] = tree.coordinates[leaf, column, last]
-    tree.counts[node] = last
-    _sum_up_leaf(tree, leaf)
-    while node > 0:
-        node = (node - 1) // 2
-        _sum_up_node(tree, node)
-
-
-@njit(cache=True, nogil=True)
-def _scan(tree: _Tree, leaf: int, query: Floats, distances: Floats) -> int:
-    """Set the squared distances of a leaf's records to ``query``; return how many there are."""
-    count = tree.counts[len(tree.records) - 1 + leaf]
-    distances[:count] = 0.0
-    for column in range(len(query)):
-        here, row = query[column], tree.coordinates[leaf, column]
-        for slot in range(count):
-            difference = row[slot] - here
-            distances[slot] += difference * difference
-    return int(count)
-
-
-@njit(cache=True, nogil=True)
-def _bound(tree: _Tree, node: int, query: Floats, sign: float) -> float:
-    """Bound from below the keys of a node's records (see `_search`)."""
-    if tree.counts[node] == 0:
-        return np.inf
-    bound = 0.0
-    for column in range(len(query)):
-        below = tree.lows[node, column] - query[column]
-        above = query[column] - tree.highs[node, column]
-        difference = max(below, above, 0.0) if sign > 0 else min(below, above)
-        bound += difference * difference
-    return sign * bound
-
-
-@njit(cache=True, nogil=True)
-def _search(tree: _Tree, query: Floats, sign: float, keys: Floats, found: Ints) -> None:
-    """Fill the heap (``keys``, ``found``) with the records of least key, the lowest of equals.
-
-    A record's key is ``sign`` times its squared distance to ``query``: +1 finds the nearest, −1 the
-    farthest. The worst of those kept is at the top of the heap.
+    Returns where that record is.
     """
-    n_inner = len(tree.records) - 1
-    distances = np.empty(LEAF)
-    nodes, bounds = np.zeros(MAX_DEPTH, dtype=np.int64), np.full(MAX_DEPTH, -np.inf)
-    keys[:] = np.inf
-    found[:] = len(tree.homes)
-    height = 1
-    while height > 0:
-        height -= 1
-        node, bound = nodes[height], bounds[height]
-        if bound > keys[0] or (bound == keys[0] and tree.firsts[node] > found[0]):
-            continue
-        if node >= n_inner:
-            for slot in range(_scan(tree, node - n_inner, query, distances)):
-                key, record = sign * distances[slot], tree.records[node - n_inner, slot]
-                if key < keys[0] or (key == keys[0] and record < found[0]):
-                    _replace_worst(keys, found, key, record)
-            continue
-        left, right = 2 * node + 1, 2 * node + 2
-        of_left, of_right = _bound(tree, left, query, sign), _bound(tree, right, query, sign)
-        if of_left < of_right or (of_left == of_right and tree.firsts[left] < tree.firsts[right]):
-            left, right, of_left, of_right = right, left, of_right, of_left
-        nodes[height], bounds[height] = left, of_left
-        nodes[height + 1], bounds[height + 1] = right, of_right  # on top: the more promising goes first
-        height += 2
-
-
-@njit(cache=True, nogil=True)
-def _replace_worst(keys: Floats, found: Ints, key: float, record: int) -> None:
-    """Put a record in the place of the worst, at the top of the heap, and let it sink to its own."""
-    place = 0
-    while True:
-        child = 2 * place + 1
-        if child >= len(keys):
-            break
-        other = child + 1
-        if other < len(keys) and (
-            keys[other] > keys[child] or (keys[other] == keys[child] and found[other] > found[child])
-        ):
-            child = other
-        if keys[child] < key or (keys[child] == key and found[child] < record):
-            break
-        keys[place], found[place] = keys[child], found[child]
-        place = child
-    keys[place], found[place] = key, record
-
-
-@njit(cache=True, nogil=True)
-def _form_group(tree: _Tree, k: int, opposite: Floats, groups: Ints) -> Floats:
-    """Group the record farthest from ``opposite`` with its k − 1 nearest; return where that record is."""
-    group = (len(groups) - tree.counts[0]) // k  # each group so far has exactly k records
-    keys, found = np.empty(k - 1), np.empty(k - 1, dtype=np.int64)
-    _search(tree, opposite, -1.0, keys[:1], found[:1])
-    record = found[0]
-    leaf, slot = divmod(tree.homes[record], LEAF)
+    keys = np.empty(len(members))
+    search(tree, opposite, -1.0, keys[:1], members[:1])
+    leaf, slot = divmod(tree.homes[members[0]], LEAF)
     centre = tree.coordinates[leaf, :, slot].copy()
-    groups[record] = group
-    _take_out(tree, record)  # before its nearest are sought: it is in its group, whoever else lies there
-    _search(tree, centre, 1.0, keys, found)
-    for member in found:
+    take_out(tree, members[0])  # before its nearest are sought: it is in its group, whoever else lies there
+    search(tree, centre, 1.0, keys[1:], members[1:])
+    for member in members[1:]:
+        take_out(tree, member)
+    for member in members:
         groups[member] = group
-        _take_out(tree, member)
     return centre
 
 
 @njit(cache=True, nogil=True)
-def _form_groups(tree: _Tree, k: int, groups: Ints, n_rounds: int, floor: int) -> None:
-    """Go ``n_rounds`` rounds, or until fewer than ``floor`` records remain."""
+def _form_pairs(tree: Boxes, k: int, groups: Ints, n_rounds: int, floor: int) -> None:
+    """Go ``n_rounds`` rounds of MDAV, or until fewer than ``floor`` records remain."""
+    members = np.empty(k, dtype=np.int64)
     for _ in range(n_rounds):
         n_remaining = tree.counts[0]
         if n_remaining < floor:
             break
-        centre = _form_group(tree, k, tree.sums[0] / n_remaining, groups)
+        group = (len(groups) - n_remaining) // k  # each group so far has exactly k records
+        centre = _form_group(tree, mean(tree.sums[0], n_remaining), group, groups, members)
         if n_remaining >= 3 * k:
-            _form_group(tree, k, centre, groups)
+            _form_group(tree, centre, group + 1, groups, members)
+
+
+@njit(cache=True, nogil=True)
+def _form_singly(tree: Boxes, k: int, groups: Ints, n_rounds: int, floor: int) -> None:
+    """Go ``n_rounds`` rounds of CBFS, or until fewer than ``floor`` records remain."""
+    members = np.empty(k, dtype=np.int64)
+    for _ in range(n_rounds):
+        n_remaining = tree.counts[0]
+        if n_remaining < floor:
+            break
+        _form_group(tree, mean(tree.sums[0], n_remaining), (len(groups) - n_remaining) // k, groups, members)
+
+
+@njit(cache=True, nogil=True)
+def _form_variable(  # noqa: PLR0917
+    tree: Boxes,
+    k: int,
+    gain: float,
+    points: Floats,
+    centroid: Floats,
+    groups: Ints,
+    tally: Ints,
+    n_rounds: int,
+    floor: int,
+) -> None:
+    """Go ``n_rounds`` rounds of V-MDAV, or until fewer than ``floor`` records remain."""
+    members = np.empty(2 * k - 1, dtype=np.int64)
+    for _ in range(n_rounds):
+        if tree.counts[0] < floor:
+            break
+        group, room = tally
+        _form_group(tree, centroid, group, groups, members[:k])
+        room += k - 1
+        n_joined = _extend(tree, k, gain, points, members, room)
+        for member in members[k : k + n_joined]:
+            groups[member] = group
+        tally[0], tally[1] = group + 1, room - n_joined
+
+
+@njit(cache=True, nogil=True)
+def _extend(tree: Boxes, k: int, gain: float, points: Floats, members: Ints, room: int) -> int:  # noqa: PLR0917
+    """Have near records join the first k ``members``; return how many did."""
+    size = k
+    keys, nearest = np.empty(len(members)), np.full(len(members), -1, dtype=np.int64)  # of each member
+    two_keys, two = np.empty(2), np.empty(2, dtype=np.int64)
+    joined = -1
+    while size < len(members) and tree.counts[0] > 0 and (tree.counts[0] > k or tree.counts[0] <= room):
+        best = 0
+        for i in range(size):
+            if nearest[i] == joined:  # it has gone from the tree; at first, none has been sought
+                search(tree, points[members[i]], 1.0, keys[i : i + 1], nearest[i : i + 1])
+            if keys[i] < keys[best] or (keys[i] == keys[best] and nearest[i] < nearest[best]):
+                best = i
+        # The two nearest to its place: itself and another, or two others at no distance.
+        search(tree, points[nearest[best]], 1.0, two_keys, two)
+        if not keys[best] < gain * gain * two_keys[0]:
+            break
+        joined = nearest[best]
+        take_out(tree, joined)
+        members[size] = joined
+        nearest[size] = joined  # so that its own is sought in the next turn
+        size += 1
+        room -= 1
+    return size - k
 
 
 def group_means(values: Floats, groups: Ints) -> Floats:

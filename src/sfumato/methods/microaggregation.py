@@ -2,74 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.method import Method, put_back
-from sfumato.core.params import param
+from sfumato.core.method import Method
+from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.data.points import Nominal, Scale, points_of
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Table
+from sfumato.data.table import Floats, Ints, Table
 from sfumato.errors import ParameterError
+from sfumato.methods.centres import Centre, refusal, show_centres
 
 
-class Mdav(Method):
-    r"""Replace each record by the mean of at least k near ones.
+class Microaggregation(Method):
+    """What all microaggregation of several columns shares; a method writes ``partition``."""
 
-    The records are partitioned into groups of :math:`k` to :math:`2k-1`, and in the protected columns every
-    record shows the mean of its group. Means are kept exactly; variances shrink.
-
-    MDAV, maximum distance to average vector: while at least :math:`3k` records remain, the record
-    :math:`r` farthest from their mean takes its :math:`k-1` nearest as a group, then the record farthest
-    from :math:`r` does; of the last :math:`2k` to :math:`3k-1` records the farthest takes one more group
-    and the rest is the last. The distance is
-
-    .. math::
-
-        d(x, y)^2 = \sum_j \frac{(x_j - y_j)^2}{s_j^2}
-
-    where :math:`s_j` is the column's standard deviation, its range, or 1, as ``scale`` says.
-
-    See Also
-    --------
-    RankSwapping : keeps every value but not who holds it.
-    CorrelatedNoise : keeps the shape of the covariances.
-
-    Notes
-    -----
-    **When to use.** Several continuous columns that are known together; with all keys in one step, every
-    combination of protected values occurs at least :math:`k` times.
-
-    **Guarantees.** Every group has at least :math:`k` records and at most :math:`2k-1`; column means are
-    unchanged up to rounding.
-
-    **Risk to know.** Only the protected columns are alike in a group: a rare value left in another column
-    still singles a record out. A group whose members are all alike keeps their exact values.
-
-    **Ties, missing, weights.** Equal distances go to the record that stands first. Missing values count
-    as the column's mean when groups are formed and stay missing; the group's mean is over the values
-    present, so where values are missing the groups are not vouched for as equivalence classes. Weights
-    are not used: each record counts once.
-
-    **Cost.** :math:`O(n^2/k)`.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from sfumato.data.schema import Column, Schema
-    >>> frame = pl.DataFrame({"income": [10.0, 60.0, 20.0, 50.0, 30.0, 40.0]})
-    >>> table = Table(frame, Schema((Column("income", Kind.CONTINUOUS),)))
-    >>> Mdav(k=3).protect(table, Run(seed=1)).table.frame["income"].to_list()
-    [20.0, 50.0, 20.0, 50.0, 20.0, 50.0]
-    """
-
-    name = "mdav"
-    title = "Microaggregation (MDAV)"
-    kinds = frozenset({Kind.CONTINUOUS})
-    references = ("domingoferrer2005",)
+    kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
     cost = "n²"
     stochastic = False
 
@@ -84,9 +34,25 @@ class Mdav(Method):
         drive=True,
         hint="3 to 10 is usual; it cannot exceed the number of records",
     )
-    scale: Literal["deviation", "range", "none"] = param(
-        "deviation", "What one unit of distance is in each column."
+    scale: Scale = param("deviation", "What one unit of distance is in each column.")
+    centre: PerColumn[Centre] = param(
+        "auto",
+        "What a group shows; auto is the mean of numbers, the median of ordinal columns and dates, "
+        "the mode of nominal ones.",
+        hint="a mean needs numbers or dates, a median an order; set it by column, or choose auto",
     )
+    nominal: Nominal = param(
+        "frequency",
+        "How far apart two values of a nominal column are: the rarer the farther, or all alike.",
+    )
+
+    def partition(self, points: Floats, run: Run) -> Ints:
+        """Give the group of each record: from 0 up, each of k to 2k − 1 records."""
+        raise NotImplementedError  # abstract: every method in the registry has its own
+
+    def refuses(self, table: Table) -> str | None:
+        """Refuse kinds it cannot take, and centres a column cannot have."""
+        return super().refuses(table) or refusal(table, self.centre, name=self.name)
 
     def drive_range(self, table: Table) -> tuple[float, float]:
         """From pairs to groups of 500, or to one group of everyone."""
@@ -94,38 +60,271 @@ class Mdav(Method):
         return min(low, max(len(table), 1)), min(high, max(len(table), 1))
 
     def protect(self, table: Table, run: Run) -> Release:
-        """Group the records and show each group's mean."""
+        """Group the records and show each group's centre."""
         rows = np.arange(len(table), dtype=np.int64)
         if not len(table):
             return Release.of(table, source_rows=rows)
         if self.k > len(table):
             raise ParameterError(
-                f"`k` of mdav must be at most the number of records, {len(table)}, got: `{self.k}`",
+                f"`k` of {self.name} must be at most the number of records, {len(table)}, got: `{self.k}`",
                 hint="choose a smaller k, or fewer strata",
             )
-        values = table.matrix(table.chosen)
-        groups = kernels.groups.mdav(standardised(values, self.scale), self.k, tick=run.ticker(self.title))
-        means = kernels.groups.group_means(values, groups)[groups]
-        protected = table
-        for position, name in enumerate(table.chosen):
-            present = means[~table.missing(name), position]
-            protected = protected.with_values(name, put_back(table, name, present))
-        whole = not np.isnan(values).any()
+        groups = self.partition(points_of(table, scale=self.scale, nominal=self.nominal), run)
+        protected, whole = table, True
+        for name in table.chosen:
+            run.check()
+            protected = protected.with_values(name, show_centres(table, name, groups, self.centre[name]))
+            whole = whole and not table.missing(name).any()
         return Release.of(protected, source_rows=rows, classes=groups if whole else None)
 
 
-def standardised(values: Floats, scale: Literal["deviation", "range", "none"]) -> Floats:
-    """Centre each column and divide it by its scale; constants and missing values become 0."""
-    present = ~np.isnan(values)
-    counts = present.sum(axis=0)
-    centres = np.divide(
-        np.where(present, values, 0).sum(axis=0), counts, where=counts > 0, out=np.zeros(len(counts))
+class Mdav(Microaggregation):
+    r"""Replace each record by the centre of at least k near ones, the outermost first.
+
+    The records are partitioned into groups of :math:`k` to :math:`2k-1`, and in the protected columns every
+    record shows the centre of its group: the mean of a continuous column, the median of an ordinal one or a
+    date, the most frequent value of a nominal one. Means of continuous columns are kept; variances shrink.
+
+    MDAV, maximum distance to average vector: while at least :math:`3k` records remain, the record
+    :math:`r` farthest from their mean takes its :math:`k-1` nearest as a group, then the record farthest
+    from :math:`r` does; of the last :math:`2k` to :math:`3k-1` records the farthest takes one more group
+    and the rest is the last. The distance is
+
+    .. math::
+
+        d(x, y)^2 = \sum_j \frac{(x_j - y_j)^2}{s_j^2}
+            + \sum_{c:\, x_c \ne y_c} \frac{1}{C_c - 1} \left(\frac{1}{p(x_c)} + \frac{1}{p(y_c)}\right)
+
+    over the ordered columns :math:`j` (an ordinal one by the position of its values) and the nominal ones
+    :math:`c`, where :math:`s_j` is the column's standard deviation, its range, or 1, as ``scale`` says,
+    :math:`p` the share of a value and :math:`C_c` the number of values: disagreeing on a rare value is
+    farther. With ``nominal="equal"`` each term of the second sum is :math:`2 / (1 - \sum_a p_a^2)`. Either
+    way a nominal column has the variance 1 of a standardised number (with ``scale="range"``, the greatest
+    distance 1).
+
+    See Also
+    --------
+    VMdav : lets groups grow where records lie close.
+    SequentialMicroaggregation : moves records between groups until no move helps.
+    MdavInParts : for millions of records.
+    OptimalMicroaggregation : for one column, with the least loss there can be.
+
+    Notes
+    -----
+    **When to use.** Several columns that are known together, of any kinds; with all keys in one step, every
+    combination of protected values occurs at least :math:`k` times.
+
+    **Guarantees.** Every group has at least :math:`k` records and at most :math:`2k-1`; means of continuous
+    columns are unchanged up to rounding, unless the schema declares whole numbers or a range that a mean
+    must be brought to. Medians of ordinal columns and dates, and modes, are values that occur in the group.
+
+    **Risk to know.** Only the protected columns are alike in a group: a rare value left in another column
+    still singles a record out. A group whose members are all alike keeps their exact values.
+
+    **Ties, missing, weights.** Equal distances go to the record that stands first; of equally frequent
+    values the mode is the one more frequent in the table, then the first in order. Missing values count as
+    the column's mean when groups are formed and stay missing; the centre is over the values present, so
+    where values are missing the groups are not vouched for as equivalence classes. With a weight column,
+    centres are weighted, so weighted totals of continuous columns are kept; who is near whom, and the size
+    of a group, count each record once. A nominal column of more than 50 values: the rarest, from the 50th
+    on, count as one value when groups are formed.
+
+    **Cost.** :math:`O(n^2/k)`, far less in few columns.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from sfumato.data.schema import Column, Schema
+    >>> frame = pl.DataFrame({"income": [10.0, 60.0, 20.0, 50.0, 30.0, 40.0], "sex": list("fmfmmm")})
+    >>> schema = Schema((Column("income", Kind.CONTINUOUS), Column("sex", Kind.NOMINAL)))
+    >>> release = Mdav(k=3).protect(Table(frame, schema), Run(seed=1))
+    >>> release.table.frame["income"].to_list()
+    [20.0, 50.0, 20.0, 50.0, 20.0, 50.0]
+    >>> release.table.frame["sex"].to_list()
+    ['f', 'm', 'f', 'm', 'f', 'm']
+    """
+
+    name = "mdav"
+    title = "Microaggregation (MDAV)"
+    references = ("domingoferrer2005", "torra2004", "greenacre1984")
+
+    def partition(self, points: Floats, run: Run) -> Ints:
+        """Group by maximum distance to the average vector."""
+        groups: Ints = kernels.groups.mdav(points, self.k, tick=run.ticker(self.title))
+        return groups
+
+
+class VMdav(Microaggregation):
+    r"""Replace each record by the centre of k to 2k − 1 near ones, more where they lie close.
+
+    As MDAV, but the size of a group follows the data (V-MDAV): the record farthest from the mean of all
+    takes its :math:`k-1` nearest as a group; then, while the group has fewer than :math:`2k-1`, the free
+    record nearest to it joins if
+
+    .. math::
+
+        d_{in} < \gamma\, d_{out}
+
+    where :math:`d_{in}` is its distance to the nearest member, :math:`d_{out}` that to its nearest free
+    record, and :math:`\gamma` the gain. Records left over join the group of nearest mean that has room.
+
+    See Also
+    --------
+    Mdav : groups of exactly k, but for the last; the distance between records is told there.
+    SequentialMicroaggregation : moves records between groups until no move helps.
+
+    Notes
+    -----
+    **When to use.** Records that lie in natural clusters of unequal size, which groups of exactly :math:`k`
+    would cut. Elsewhere larger groups lose more: on the reference file Census at :math:`k = 5`, 9.0 % of
+    the sum of squares with the default gain and 10.5 % with 1.1, where MDAV loses 9.1 %. Compare the two
+    on your table: ``kernels.centres.share_lost`` gives this share.
+
+    **Guarantees.** Every group has at least :math:`k` records and at most :math:`2k-1`; means of continuous
+    columns are unchanged up to rounding and what the schema declares.
+
+    **Risk to know.** As for MDAV: only the protected columns are alike in a group. Larger groups where
+    records lie close say where the clusters are.
+
+    **Ties, missing, weights.** As for MDAV: equal distances go to the record that stands first, missing
+    values count as the mean and stay missing, centres are weighted, sizes count records.
+
+    **Cost.** :math:`O(n^2/k)`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from sfumato.data.schema import Column, Schema
+    >>> frame = pl.DataFrame({"income": [10.0, 11.0, 12.0, 50.0, 52.0, 90.0, 94.0]})
+    >>> table = Table(frame, Schema((Column("income", Kind.CONTINUOUS),)))
+    >>> VMdav(k=2, gain=1.1).protect(table, Run(seed=1)).table.frame["income"].to_list()
+    [11.0, 11.0, 11.0, 51.0, 51.0, 92.0, 92.0]
+    """
+
+    name = "v-mdav"
+    title = "Microaggregation (V-MDAV)"
+    references = ("solanas2006", "domingoferrer2005")
+
+    gain: float = param(
+        0.2,
+        "How much nearer to the group than to others a record must lie to join it.",
+        ge=0,
+        le=1e6,
+        symbol="γ",
+        hint="0.2 for scattered records, 1.1 for clustered ones; 0 lets no group grow",
     )
-    centred = np.where(present, values - centres, 0.0)
-    if scale == "none":
-        return centred
-    if scale == "deviation":
-        spread = np.sqrt((centred**2).sum(axis=0) / np.maximum(counts, 1))
-    else:
-        spread = centred.max(axis=0, initial=0) - centred.min(axis=0, initial=0)
-    return centred / np.where(spread > 0, spread, 1.0)
+
+    def partition(self, points: Floats, run: Run) -> Ints:
+        """Group by maximum distance to the average vector, in variable size."""
+        groups: Ints = kernels.groups.vmdav(points, self.k, self.gain, tick=run.ticker(self.title))
+        return groups
+
+
+class Cbfs(Microaggregation):
+    r"""Replace each record by the centre of k near ones, one group at a time from the outside in.
+
+    Centroid-based fixed size: while at least :math:`k` records remain, the one farthest from their mean
+
+    .. math::
+
+        r = \arg\max_i \lVert x_i - \bar x \rVert
+
+    takes its :math:`k-1` nearest as a group, and the mean is taken anew, where MDAV forms two groups
+    at opposite ends for each mean. The fewer than :math:`k` left over join the group of nearest mean.
+
+    See Also
+    --------
+    Mdav : two groups at a time; the distance between records is told there.
+
+    Notes
+    -----
+    **When to use.** Where MDAV is. The loss is about the same, now a little less, now a little more: 8.9 %
+    of the sum of squares on the reference file Census at :math:`k = 5`, where MDAV loses 9.1 %.
+
+    **Guarantees.** Every group has at least :math:`k` records and at most :math:`2k-1`; means of continuous
+    columns are unchanged up to rounding and what the schema declares.
+
+    **Risk to know.** As for MDAV: only the protected columns are alike in a group.
+
+    **Ties, missing, weights.** As for MDAV: equal distances go to the record that stands first, missing
+    values count as the mean and stay missing, centres are weighted, sizes count records.
+
+    **Cost.** :math:`O(n^2/k)`, far less in few columns.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from sfumato.data.schema import Column, Schema
+    >>> frame = pl.DataFrame({"income": [10.0, 60.0, 20.0, 50.0, 30.0, 40.0]})
+    >>> table = Table(frame, Schema((Column("income", Kind.CONTINUOUS),)))
+    >>> Cbfs(k=3).protect(table, Run(seed=1)).table.frame["income"].to_list()
+    [20.0, 50.0, 20.0, 50.0, 20.0, 50.0]
+    """
+
+    name = "cbfs"
+    title = "Microaggregation (CBFS)"
+    references = ("laszlo2005",)
+
+    def partition(self, points: Floats, run: Run) -> Ints:
+        """Group around the record farthest from the centroid, one group at a time."""
+        groups: Ints = kernels.groups.cbfs(points, self.k, tick=run.ticker(self.title))
+        return groups
+
+
+class SequentialMicroaggregation(Microaggregation):
+    r"""Replace each record by the centre of k to 2k − 1 near ones, moving records until no move helps.
+
+    Sequential clustering: the first records of groups are drawn at random, and the others join them; then
+    each record in turn moves to the group where it lowers the loss most,
+
+    .. math::
+
+        \mathrm{SSE} = \sum_g \sum_{i \in g} \lVert x_i - \bar x_g \rVert^2,
+
+    until no move does. Groups that are too small are united, too large ones split, and moves and exchanges
+    that keep every size from :math:`k` to :math:`2k-1` end it. Where MDAV never looks back at a group once
+    formed, this improves all of them together.
+
+    See Also
+    --------
+    Mdav : uses no chance, and is faster; the distance between records is told there.
+
+    Notes
+    -----
+    **When to use.** Where a small loss is worth some time: on the reference files Census and Tarragona it
+    loses 7 to 14 % less than MDAV at :math:`k` from 3 to 10.
+
+    **Guarantees.** Every group has at least :math:`k` records and at most :math:`2k-1`; means of continuous
+    columns are unchanged up to rounding and what the schema declares. No single move that keeps the sizes
+    would lower the loss (or the limit on sweeps was reached).
+
+    **Risk to know.** As for MDAV: only the protected columns are alike in a group. Two runs with different
+    chance give two partitions: release only one, since members of two groups at once are fewer than
+    :math:`k`.
+
+    **Ties, missing, weights.** As for MDAV: missing values count as the mean and stay missing, centres are
+    weighted, sizes count records.
+
+    **Cost.** About :math:`O(n \log n)` for each sweep in few columns, at most some hundred sweeps.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from sfumato.data.schema import Column, Schema
+    >>> frame = pl.DataFrame({"income": [10.0, 60.0, 20.0, 50.0, 30.0, 40.0]})
+    >>> table = Table(frame, Schema((Column("income", Kind.CONTINUOUS),)))
+    >>> SequentialMicroaggregation(k=3).protect(table, Run(seed=1)).table.frame["income"].to_list()
+    [20.0, 50.0, 20.0, 50.0, 20.0, 50.0]
+    """
+
+    name = "sequential-microaggregation"
+    title = "Sequential microaggregation"
+    references = ("goldberger2010",)
+    stochastic = True
+
+    def partition(self, points: Floats, run: Run) -> Ints:
+        """Deal the records out and move them until no move helps."""
+        groups: Ints = kernels.groups_sequential.sequential(
+            points, self.k, run.rng("groups"), tick=run.ticker(self.title)
+        )
+        return groups

@@ -1,0 +1,108 @@
+"""Records as points: columns of every kind in one space, so that near records have little between them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from sfumato.data.schema import Kind
+from sfumato.data.table import Floats, Ints, Table
+
+Scale = Literal["deviation", "range", "none"]
+Nominal = Literal["frequency", "equal"]
+
+#: Coordinates a nominal column may take; the values beyond, the rarest, count as one.
+MANY = 50
+
+
+def points_of(table: Table, *, scale: Scale, nominal: Nominal) -> Floats:
+    """Place the records of a table by its chosen columns, around zero; complete and finite.
+
+    Continuous columns are placed by their value, dates by their time, ordinal columns by the position of
+    their value in its order (`standardised`); nominal ones by `places_of`. A missing value lies at the mean.
+    """
+    blocks = []
+    for name in table.chosen:
+        if table.schema[name].kind is Kind.NOMINAL:
+            blocks.append(_spread_out(table.codes(name).codes, scale=scale, nominal=nominal))
+        else:
+            blocks.append(standardised(table.numbers(name), scale)[:, None])
+    return np.concatenate(blocks, axis=1) if blocks else np.zeros((len(table), 1))
+
+
+def standardised(values: Floats, scale: Scale) -> Floats:
+    """Centre a column and divide it by its deviation, its range or 1; constants and missing become 0."""
+    present = ~np.isnan(values)
+    there = values[present]
+    if not len(there):
+        return np.zeros(len(values))
+    # A power of two off, so that no square overflows; around a first value, so that a constant is exactly 0.
+    exponent = int(np.frexp(np.abs(there).max())[1])
+    centred = np.ldexp(there, -exponent)
+    centred = centred - centred[0]
+    centred = centred - centred.mean()
+    if scale == "none":
+        unit = float(np.ldexp(1.0, -exponent))
+    elif scale == "range":
+        unit = float(np.ptp(centred))
+    else:
+        unit = float(np.sqrt((centred**2).mean()))
+    placed = np.zeros(len(values))
+    placed[present] = centred / unit if unit > 0 else 0.0
+    return placed
+
+
+def places_of(shares: Floats, *, scale: Scale, nominal: Nominal) -> Floats:
+    r"""Place the values of a nominal column so that distances say how much it means to differ.
+
+    .. math::
+
+        d(a, b)^2 = \frac{1}{C - 1} \left(\frac{1}{p_a} + \frac{1}{p_b}\right)
+        \quad \text{or} \quad
+        d(a, b)^2 = \frac{2}{1 - \sum_c p_c^2}
+        \qquad (a \ne b)
+
+    for ``nominal="frequency"`` (the chi-square distance of multiple correspondence analysis: a rare value is
+    far from all others) or ``"equal"``, where :math:`p_a` is the share of value :math:`a` and :math:`C` the
+    number of values. Either way the variance of the column is 1 over all coordinates, as that of a
+    standardised number. With ``scale="range"`` the two values farthest apart are at distance 1.
+
+    Parameters
+    ----------
+    shares : float64[C]
+        Positive, with sum 1.
+
+    Returns
+    -------
+    float64[C, d]
+        One row per value; their mean, weighted by the shares, is 0. Two values need one coordinate only.
+    """
+    n_values = len(shares)
+    if n_values < 2:  # noqa: PLR2004  — a constant tells nobody apart
+        return np.zeros((n_values, 1))
+    if nominal == "frequency":
+        weights = 1.0 / (shares * (n_values - 1))
+    else:
+        weights = np.full(n_values, 1.0 / (1.0 - (shares**2).sum()))
+    if scale == "range":
+        weights = weights / np.sort(weights)[-2:].sum()
+    if n_values == 2:  # noqa: PLR2004
+        return np.array([[-shares[1]], [shares[0]]]) * float(np.sqrt(weights.sum()))
+    roots = np.sqrt(weights)
+    return np.diag(roots) - shares * roots
+
+
+def _spread_out(codes: Ints, *, scale: Scale, nominal: Nominal) -> Floats:
+    """Place records by a nominal column given as codes (−1: missing)."""
+    counts = np.bincount(codes[codes >= 0])
+    places_in_order = np.empty(len(counts), dtype=np.int64)
+    places_in_order[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
+    lumped = np.minimum(places_in_order, MANY - 1) if len(counts) > MANY else np.arange(len(counts))
+    totals = np.bincount(lumped, counts)
+    places = places_of(totals / max(totals.sum(), 1.0), scale=scale, nominal=nominal)
+    if not len(places):
+        return np.zeros((len(codes), 1))
+    rows = np.vstack([places[lumped], np.zeros((1, places.shape[1]))])  # the last row is that of code −1
+    placed: Floats = rows[codes]
+    return placed

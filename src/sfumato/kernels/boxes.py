@@ -1,0 +1,337 @@
+"""A tree of bounding boxes over records that are taken out one by one: who is nearest, who is farthest.
+
+The records lie in leaves of up to 64 under a binary tree. A box that cannot hold the answer is not opened;
+where none can be skipped (many columns), what is left is a vectorised pass over compact memory. The answer is
+that of the exhaustive search, to the last bit: a distance is the sum of squared differences in column order,
+and a bound is either the same sum with smaller (or greater) terms, whose order rounding keeps, or it has a
+margin for rounding.
+
+Numba's cache of a kernel does not see changes in another file: after a change here, touch the modules that
+import it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LEAF = 64
+MAX_DEPTH = 64  # of the tree, and so the size of a traversal's stack
+MARGIN = 1e-15  # relative, for each term of a sum: a few times what rounding can do
+
+
+class Boxes(NamedTuple):
+    """Remaining records; node ``i`` has children ``2i + 1`` and ``2i + 2``, the last level are the leaves."""
+
+    coordinates: Floats  # [leaf, column, slot]: slots are contiguous, so a scan is vectorised
+    records: Ints  # [leaf, slot]
+    homes: Ints  # [record] -> leaf * LEAF + slot
+    counts: Ints  # [node] records below it
+    firsts: Ints  # [node] lowest record below it: ties go to the lowest
+    lows: Floats  # [node, column] its box
+    highs: Floats
+    sums: Floats  # [node, column]: a centroid that is summed afresh, so no error builds up
+    origin: Floats  # [column] the centroid when the tree was planted
+    norms: Floats  # [leaf, slot] squared distances from the origin
+    radii: Floats  # [node] the greatest of them
+
+
+def centred(points: Floats) -> Floats:
+    """Shift and scale so that sums and squares keep their digits; who is near to whom stays the same.
+
+    By a median that occurs, not a mean, and by a power of two: so differences of whole numbers stay exact,
+    and so do ties. The scale keeps squares from overflow and underflow.
+    """
+    if points.size == 0:  # no record, or no column: then all records lie at one point
+        return np.zeros((len(points), 1))
+    exponent = int(np.frexp(np.abs(points).max())[1])
+    scaled = np.ldexp(points, -exponent)
+    middle = (len(points) - 1) // 2
+    return np.ascontiguousarray(scaled - np.partition(scaled, middle, axis=0)[middle])
+
+
+def plant(points: Floats, remaining: Ints) -> Boxes:
+    """Build the tree of the ``remaining`` records, of which there must be one at least."""
+    n, n_columns = points.shape
+    n_leaves = 1 << ((len(remaining) - 1) // LEAF).bit_length()
+    n_nodes = 2 * n_leaves - 1
+    tree = Boxes(
+        coordinates=np.zeros((n_leaves, n_columns, LEAF)),
+        records=np.zeros((n_leaves, LEAF), dtype=np.int64),
+        homes=np.zeros(n, dtype=np.int64),
+        counts=np.zeros(n_nodes, dtype=np.int64),
+        firsts=np.zeros(n_nodes, dtype=np.int64),
+        lows=np.zeros((n_nodes, n_columns)),
+        highs=np.zeros((n_nodes, n_columns)),
+        sums=np.zeros((n_nodes, n_columns)),
+        origin=np.zeros(n_columns),
+        norms=np.zeros((n_leaves, LEAF)),
+        radii=np.zeros(n_nodes),
+    )
+    _grow(tree, points, remaining.copy())
+    return tree
+
+
+@njit(cache=True, nogil=True)
+def _grow(tree: Boxes, points: Floats, order: Ints) -> None:
+    """Halve each node at the median of its widest column, fill the leaves, then sum up their nodes."""
+    n_leaves = len(tree.records)
+    starts = np.zeros(len(tree.counts), dtype=np.int64)
+    tree.counts[0] = len(order)
+    for record in order:
+        for column in range(points.shape[1]):
+            tree.origin[column] += points[record, column] / len(order)
+    for node in range(n_leaves - 1):
+        start, count = starts[node], tree.counts[node]
+        left = count // 2
+        _halve(points, order[start : start + count], left)
+        starts[2 * node + 1], tree.counts[2 * node + 1] = start, left
+        starts[2 * node + 2], tree.counts[2 * node + 2] = start + left, count - left
+    for leaf in range(n_leaves):
+        node = n_leaves - 1 + leaf
+        for slot in range(tree.counts[node]):
+            record = order[starts[node] + slot]
+            tree.records[leaf, slot] = record
+            tree.homes[record] = leaf * LEAF + slot
+            _put(tree, leaf, slot, points[record], 1)
+        _sum_up_leaf(tree, leaf)
+    for node in range(n_leaves - 2, -1, -1):
+        _sum_up_node(tree, node)
+
+
+@njit(cache=True, nogil=True)
+def _halve(points: Floats, order: Ints, middle: int) -> None:
+    """Put the ``middle`` records lowest in the widest column first (quickselect, in place)."""
+    widest, width = 0, -1.0
+    for column in range(points.shape[1]):
+        low = high = points[order[0], column]
+        for record in order:
+            low = min(low, points[record, column])
+            high = max(high, points[record, column])
+        if high - low > width:
+            widest, width = column, high - low
+    left, right = 0, len(order) - 1
+    while left < right:
+        pivot = points[order[(left + right) // 2], widest]
+        i, j = left, right
+        while i <= j:
+            while points[order[i], widest] < pivot:
+                i += 1
+            while points[order[j], widest] > pivot:
+                j -= 1
+            if i <= j:
+                order[i], order[j] = order[j], order[i]
+                i += 1
+                j -= 1
+        if middle <= j:
+            right = j
+        elif middle >= i:
+            left = i
+        else:
+            return
+
+
+@njit(cache=True, nogil=True)
+def _put(tree: Boxes, leaf: int, slot: int, total: Floats, size: int) -> None:
+    """Write down where the record in a slot lies, at ``total / size``."""
+    norm = 0.0
+    for column in range(len(total)):
+        tree.coordinates[leaf, column, slot] = total[column] / size
+        difference = tree.coordinates[leaf, column, slot] - tree.origin[column]
+        norm += difference * difference
+    tree.norms[leaf, slot] = norm
+
+
+@njit(cache=True, nogil=True)
+def _sum_up_leaf(tree: Boxes, leaf: int) -> None:
+    """Set box, sum and lowest record of a leaf from its records."""
+    node = len(tree.records) - 1 + leaf
+    count = tree.counts[node]
+    first, radius = len(tree.homes), 0.0
+    for slot in range(count):
+        first = min(first, tree.records[leaf, slot])
+        radius = max(radius, tree.norms[leaf, slot])
+    tree.firsts[node], tree.radii[node] = first, radius
+    for column in range(tree.coordinates.shape[1]):
+        low, high, total = np.inf, -np.inf, 0.0
+        for slot in range(count):
+            value = tree.coordinates[leaf, column, slot]
+            low = min(low, value)
+            high = max(high, value)
+            total += value
+        tree.lows[node, column], tree.highs[node, column], tree.sums[node, column] = low, high, total
+
+
+@njit(cache=True, nogil=True)
+def _sum_up_node(tree: Boxes, node: int) -> None:
+    """Set box, sum, count and lowest record of an inner node from its two children."""
+    left, right = 2 * node + 1, 2 * node + 2
+    tree.counts[node] = tree.counts[left] + tree.counts[right]
+    tree.firsts[node] = min(tree.firsts[left], tree.firsts[right])
+    tree.radii[node] = max(tree.radii[left], tree.radii[right])
+    for column in range(tree.sums.shape[1]):
+        tree.lows[node, column] = min(tree.lows[left, column], tree.lows[right, column])
+        tree.highs[node, column] = max(tree.highs[left, column], tree.highs[right, column])
+        tree.sums[node, column] = tree.sums[left, column] + tree.sums[right, column]
+
+
+@njit(cache=True, nogil=True)
+def _sum_up_path(tree: Boxes, leaf: int) -> None:
+    """Set what changes above when a leaf's records do."""
+    _sum_up_leaf(tree, leaf)
+    node = len(tree.records) - 1 + leaf
+    while node > 0:
+        node = (node - 1) // 2
+        _sum_up_node(tree, node)
+
+
+@njit(cache=True, nogil=True)
+def take_out(tree: Boxes, record: int) -> None:
+    """Take a record out of its leaf: the leaf's last record fills the hole."""
+    leaf, slot = divmod(tree.homes[record], LEAF)
+    node = len(tree.records) - 1 + leaf
+    last = tree.counts[node] - 1
+    moved = tree.records[leaf, last]
+    tree.records[leaf, slot] = moved
+    tree.homes[moved] = leaf * LEAF + slot
+    tree.norms[leaf, slot] = tree.norms[leaf, last]
+    for column in range(tree.coordinates.shape[1]):
+        tree.coordinates[leaf, column, slot] = tree.coordinates[leaf, column, last]
+    tree.counts[node] = last
+    _sum_up_path(tree, leaf)
+
+
+@njit(cache=True, nogil=True)
+def shift(tree: Boxes, record: int, total: Floats, size: int) -> None:
+    """Give a record another place, ``total / size``: it stays in its leaf, and the boxes follow."""
+    leaf, slot = divmod(tree.homes[record], LEAF)
+    _put(tree, leaf, slot, total, size)
+    _sum_up_path(tree, leaf)
+
+
+@njit(cache=True, nogil=True)
+def mean(total: Floats, size: int) -> Floats:
+    """Divide, which written with arrays would take longer to compile."""
+    place = np.empty(len(total))
+    for column in range(len(total)):
+        place[column] = total[column] / size
+    return place
+
+
+@njit(cache=True, nogil=True)
+def scan(tree: Boxes, leaf: int, query: Floats, distances: Floats) -> int:
+    """Set the squared distances of a leaf's records to ``query``; return how many there are."""
+    count = tree.counts[len(tree.records) - 1 + leaf]
+    distances[:count] = 0.0
+    for column in range(len(query)):
+        here, row = query[column], tree.coordinates[leaf, column]
+        for slot in range(count):
+            difference = row[slot] - here
+            distances[slot] += difference * difference
+    return int(count)
+
+
+@njit(cache=True, nogil=True)
+def bound_near(tree: Boxes, node: int, query: Floats) -> float:
+    """Bound from below the squared distances of a node's records to ``query``."""
+    if tree.counts[node] == 0:
+        return np.inf
+    bound = 0.0
+    for column in range(len(query)):
+        difference = max(
+            tree.lows[node, column] - query[column], query[column] - tree.highs[node, column], 0.0
+        )
+        bound += difference * difference
+    return bound
+
+
+@njit(cache=True, nogil=True)
+def _bound_far(tree: Boxes, node: int, query: Floats, away: Floats) -> float:
+    r"""Bound from above the squared distances of a node's records to ``query``.
+
+    By the corner of the box, and with the origin :math:`o`, the radius :math:`\rho` around it and
+    :math:`a = o - q` (``away``) by
+
+    .. math:: |x - q|^2 = |x - o|^2 + |a|^2 + 2 (x - o) \cdot a
+              \le \rho^2 + |a|^2 + 2 \max_{\mathrm{box}} (x - o) \cdot a,
+
+    since in many columns no record lies near a corner.
+    """
+    if tree.counts[node] == 0:
+        return -np.inf
+    corner, product, magnitude, squares = 0.0, 0.0, 0.0, tree.radii[node]
+    for column in range(len(query)):
+        low, high = tree.lows[node, column], tree.highs[node, column]
+        difference = max(high - query[column], query[column] - low)
+        corner += difference * difference
+        leaning, origin = away[column], tree.origin[column]
+        squares += leaning * leaning
+        most = max((low - origin) * leaning, (high - origin) * leaning)
+        product += most
+        magnitude += abs(most)
+    margin = MARGIN * (len(query) + 8) * (squares + 2.0 * magnitude)
+    return float(min(corner, squares + 2.0 * product + margin))
+
+
+@njit(cache=True, nogil=True)
+def search(tree: Boxes, query: Floats, sign: float, keys: Floats, found: Ints) -> None:
+    """Fill the heap (``keys``, ``found``) with the records of least key, the lowest of equals.
+
+    A record's key is ``sign`` times its squared distance to ``query``: +1 finds the nearest, −1 the
+    farthest. The worst of those kept is at the top of the heap; what is not filled is infinite.
+    """
+    n_inner = len(tree.records) - 1
+    distances, away = np.empty(LEAF), np.empty(len(query))
+    for column in range(len(query)):
+        away[column] = tree.origin[column] - query[column]
+    nodes, bounds = np.zeros(MAX_DEPTH, dtype=np.int64), np.full(MAX_DEPTH, -np.inf)
+    keys[:] = np.inf
+    found[:] = len(tree.homes)
+    height = 1
+    while height > 0:
+        height -= 1
+        node, bound = nodes[height], bounds[height]
+        if bound > keys[0] or (bound == keys[0] and tree.firsts[node] > found[0]):
+            continue
+        if node >= n_inner:
+            for slot in range(scan(tree, node - n_inner, query, distances)):
+                key, record = sign * distances[slot], tree.records[node - n_inner, slot]
+                if key < keys[0] or (key == keys[0] and record < found[0]):
+                    replace_worst(keys, found, key, record)
+            continue
+        left, right = 2 * node + 1, 2 * node + 2
+        if sign > 0:
+            of_left, of_right = bound_near(tree, left, query), bound_near(tree, right, query)
+        else:
+            of_left, of_right = -_bound_far(tree, left, query, away), -_bound_far(tree, right, query, away)
+        if of_left < of_right or (of_left == of_right and tree.firsts[left] < tree.firsts[right]):
+            left, right, of_left, of_right = right, left, of_right, of_left
+        nodes[height], bounds[height] = left, of_left
+        nodes[height + 1], bounds[height + 1] = right, of_right  # on top: the more promising goes first
+        height += 2
+
+
+@njit(cache=True, nogil=True)
+def replace_worst(keys: Floats, found: Ints, key: float, record: int) -> None:
+    """Put a record in the place of the worst, at the top of the heap, and let it sink to its own."""
+    place = 0
+    while True:
+        child = 2 * place + 1
+        if child >= len(keys):
+            break
+        other = child + 1
+        if other < len(keys) and (
+            keys[other] > keys[child] or (keys[other] == keys[child] and found[other] > found[child])
+        ):
+            child = other
+        if keys[child] < key or (keys[child] == key and found[child] < record):
+            break
+        keys[place], found[place] = keys[child], found[child]
+        place = child
+    keys[place], found[place] = key, record

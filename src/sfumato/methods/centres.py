@@ -1,0 +1,99 @@
+"""What a group shows: the centre of each kind of column, and whether a column can have the one wished for."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from sfumato import kernels
+from sfumato.core.method import Values, put_back
+from sfumato.core.params import PerColumn
+from sfumato.data.promises import as_promised
+from sfumato.data.schema import Column, Kind
+from sfumato.data.table import Floats, Ints, Table
+
+Centre = Literal["auto", "mean", "median", "mode"]
+
+#: The centres each kind of column can have, the automatic one first.
+CENTRES: dict[Kind, tuple[str, ...]] = {
+    Kind.CONTINUOUS: ("mean", "median", "mode"),
+    Kind.DATE: ("median", "mean", "mode"),
+    Kind.ORDINAL: ("median", "mode"),
+    Kind.NOMINAL: ("mode",),
+}
+
+
+def centre_for(column: Column, wish: str) -> str | None:
+    """The centre a column shows; None when it cannot have the one wished for."""
+    possible = CENTRES[column.kind]
+    if column.kind is Kind.DATE and column.missing_codes:
+        # The mean of dates may be a date that stands for "not known"; one that occurs is not.
+        possible = tuple(centre for centre in possible if centre != "mean")
+    if wish == "auto":
+        return possible[0]
+    return wish if wish in possible else None
+
+
+def refusal(table: Table, wishes: PerColumn[Any], *, name: str) -> str | None:
+    """Why a table's chosen columns cannot have the centres wished for; None when they can."""
+    columns = [table.schema[each] for each in table.chosen]
+    wrong = [column for column in columns if centre_for(column, wishes[column.name]) is None]
+    if not wrong:
+        return None
+    have = ", ".join(f"`{wishes[column.name]}` for `{column.name}` ({column.kind})" for column in wrong)
+    return (
+        f"`centre` of {name} must be auto or one that the column can have (a mean needs numbers or dates, "
+        f"a median an order), got: {have}"
+    )
+
+
+def centred(column: Column, values: Values, groups: Ints, *, wish: str, weights: Floats | None) -> Values:
+    """Give each value the centre of its group; ``values`` are without holes, ``groups`` from 0 up."""
+    n_groups = int(groups.max(initial=-1)) + 1
+    centre = centre_for(column, wish)
+    if centre == "mode":
+        return kernels.centres.modes(values, groups, n_groups, weights)[groups]  # type: ignore[no-any-return]
+    between = column.kind is Kind.CONTINUOUS  # other kinds show a value that occurs
+    if centre == "median":
+        centres = kernels.centres.medians(values, groups, n_groups, weights, between=between)
+    else:
+        centres = kernels.centres.means(values, groups, n_groups, weights)
+    if between and (column.missing_codes or column.missing_range is not None):
+        centres = _off_missing_codes(column, values, groups, centres)
+    return centres[groups]  # type: ignore[no-any-return]
+
+
+def _off_missing_codes(column: Column, values: Values, groups: Ints, centres: Values) -> Values:
+    """Show the lower median, which occurs, where the centre would read as missing.
+
+    The shell would move such a value a little towards what each record had, and so tell the group's
+    records apart.
+    """
+    kept = as_promised(column, values, centres[groups])
+    firsts = np.zeros_like(centres)
+    firsts[groups[::-1]] = kept[::-1]
+    moved = np.zeros(len(centres), dtype=np.bool_)
+    moved[groups[kept != firsts[groups]]] = True
+    return np.where(moved, kernels.centres.medians(values, groups, len(centres)), centres)
+
+
+def show_centres(table: Table, name: str, groups: Ints, wish: str) -> pl.Series:
+    """Make a column whose values are the centres of their groups, over what is present; holes stay."""
+    column, missing = table.schema[name], table.missing(name)
+    present = ~missing
+    if not present.any():
+        return table.frame[name]
+    weights = None if table.weights is None else table.weights[present]
+    codes = table.codes(name) if column.kind in {Kind.ORDINAL, Kind.NOMINAL} else None
+    values = _exact(table, name) if codes is None else codes.codes
+    shown = centred(column, values[present], groups[present], wish=wish, weights=weights)
+    return put_back(table, name, shown, codes=codes)
+
+
+def _exact(table: Table, name: str) -> Values:
+    """Take a column as numbers, instants as whole ones: nanoseconds are more than a float can hold."""
+    if table.schema[name].kind is Kind.DATE and table.frame[name].dtype.is_temporal():
+        return table.frame[name].to_physical().cast(pl.Int64).fill_null(0).to_numpy()
+    return table.numbers(name)
