@@ -14,7 +14,8 @@ from sfumato.compare.trial import attempt
 from sfumato.core.run import Run
 from sfumato.datasets import census, eia
 from sfumato.methods.microaggregation import Mdav
-from sfumato.methods.noise import CorrelatedNoise, HohneNoise
+from sfumato.methods.multiplicative_noise import HohneNoise
+from sfumato.methods.noise import CorrelatedNoise
 from sfumato.methods.swapping import RankSwapping
 from sfumato.risk.ranks import RankLinkage
 from sfumato.utility.transport import EarthMoversDistance

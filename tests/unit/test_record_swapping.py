@@ -177,11 +177,12 @@ def test_missing_areas_stay_and_missing_keys_are_a_value():
 
 def test_no_partner_is_told():
     table = table_of(area="NNNN", job="abcd")
-    events = []
-    method = TargetedSwapping(share=50, k=2)
-    released = method.apply(table.aimed_at(["area"]), Run(seed=1, report=events.append))
+    step = Step(TargetedSwapping(share=50, k=2), ("area",))
+    released = Recipe((step,)).apply(table, Run(seed=1))
     assert released.table.frame.equals(table.frame)
-    assert events[-1].note == "4 at risk found no partner"
+    (taken,) = released.provenance
+    assert taken.notes == ("4 records at risk found no partner and kept their area",)
+    assert taken.to_dict()["notes"] == list(taken.notes)
 
 
 # ---------------------------------------------------------------------------------------------- households

@@ -111,6 +111,8 @@ def _protect(method: Method, options: dict[str, Any]) -> None:
         write(protected, out, originals=originals, overwrite=options["overwrite"])
     columns = ", ".join(step.resolve(table.schema))
     say(f"{method.title} on {columns}: {len(protected)} records written to {out}", quiet=quiet)
+    for note in (note for taken in release.provenance for note in taken.notes):
+        say(f"note: {note}", quiet=quiet)
     for violation in violations(protected):
         say(f"note: {violation.records} records break the promise that {violation.promise}", quiet=quiet)
     if options["seed"] is not None:

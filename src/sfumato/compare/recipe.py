@@ -125,10 +125,11 @@ class Step:
             columns=columns,
             within=self.within,
             together=self.together,
+            notes=release.notes,
             seconds=watch.seconds,
         )
         tables = {name: each.aimed_at(()) for name, each in release.tables.items()}
-        return replace(release, tables=tables, provenance=(taken,))
+        return replace(release, tables=tables, provenance=(taken,), notes=())
 
     def to_dict(self) -> dict[str, Any]:
         """Say the step as the plan does."""
@@ -217,7 +218,8 @@ def _stitched(pieces: Sequence[tuple[npt.NDArray[np.int64], Release]], *, keep_o
                 if r.classes is not None
             ]
         )
-    whole = Release.of(merged, source_rows=rows, classes=classes)
+    notes = tuple(dict.fromkeys(note for _, release in pieces for note in release.notes))
+    whole = Release.of(merged, source_rows=rows, classes=classes, notes=notes)
     return reordered(whole, np.argsort(rows, kind="stable")) if keep_order and rows is not None else whole
 
 
@@ -257,7 +259,8 @@ def _protect_together(step: Step, table: Table, run: Run) -> Release:
         protected = protected.with_values(name, values, column=release.table.schema[name])
     protected = replace(protected, nodes=release.table.nodes)
     classes = None if release.classes is None else release.classes[household]
-    return Release.of(protected, source_rows=np.arange(len(table), dtype=np.int64), classes=classes)
+    rows = np.arange(len(table), dtype=np.int64)
+    return Release.of(protected, source_rows=rows, classes=classes, notes=release.notes)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, ClassVar, Literal, final
+from typing import Any, ClassVar, Literal, Protocol, final
 
 import numpy as np
 import numpy.typing as npt
@@ -28,11 +28,19 @@ class Status(StrEnum):
     REFUSED = "refused"
 
 
+class Proof(Protocol):
+    """What comes with a number that can be checked."""
+
+    def verify(self, evidence: Evidence, run: Run) -> str | None:
+        """Check the number against the data alone; None if it holds, else what does not."""
+
+
 @dataclass(frozen=True)
 class Score:
     """A number with its doubt and with what guessing would score.
 
-    ``by_record`` follows the original's records and never leaves in a public report.
+    ``by_record`` follows the original's records and never leaves in a public report. ``proof`` is what lets
+    anyone check the number without trusting how it was found; it stays as private as the data.
     """
 
     value: float
@@ -43,6 +51,7 @@ class Score:
     baseline: float | None = None
     reason: str = ""
     details: Mapping[str, float | int | str] = field(default_factory=dict)
+    proof: Proof | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def refused(cls, reason: str) -> Score:

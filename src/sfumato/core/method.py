@@ -90,7 +90,7 @@ class Method(Described):
         """Check, then protect: what the doors and recipes call."""
         reason = self.refuses(table)
         if reason is not None:
-            raise RefusedError(reason, hint="choose other columns, or correct their kinds in the plan")
+            raise RefusedError(reason, hint="choose other columns or settings, or correct kinds in the plan")
         run.check()
         return self.protect(table, run)
 

@@ -20,13 +20,14 @@ MAIN = "release"
 
 @dataclass(frozen=True)
 class Provenance:
-    """One step that was taken. It never holds the seed."""
+    """One step that was taken, with what its owner should know of it. It never holds the seed."""
 
     method: str
     parameters: Mapping[str, Any]
     columns: tuple[str, ...]
     within: tuple[str, ...] = ()
     together: str = ""
+    notes: tuple[str, ...] = ()
     seconds: float = field(default=0.0, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -37,6 +38,7 @@ class Provenance:
             "columns": list(self.columns),
             "within": list(self.within),
             "together": self.together,
+            "notes": list(self.notes),
             "seconds": round(self.seconds, 6),
         }
 
@@ -46,7 +48,9 @@ class Release:
     """A protected table, or several named ones with the ``keys`` that join them.
 
     ``source_rows[i]`` is the original record that record ``i`` comes from; None when records do not map
-    (synthetic data). ``classes`` are the equivalence classes the last step vouches for.
+    (synthetic data). ``classes`` are the equivalence classes the last step vouches for. ``notes`` are what
+    a method has to say of its work in counts, such as how many records it could not treat; a step that is
+    taken keeps them in its provenance.
     """
 
     tables: Mapping[str, Table]
@@ -54,6 +58,7 @@ class Release:
     classes: npt.NDArray[np.int64] | None = field(default=None, repr=False)
     provenance: tuple[Provenance, ...] = ()
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     native: Callable[[pl.DataFrame], Any] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
@@ -63,9 +68,10 @@ class Release:
         *,
         source_rows: npt.NDArray[np.int64] | None = None,
         classes: npt.NDArray[np.int64] | None = None,
+        notes: tuple[str, ...] = (),
     ) -> Release:
         """Make a release of one table."""
-        return cls(tables={MAIN: table}, source_rows=source_rows, classes=classes)
+        return cls(tables={MAIN: table}, source_rows=source_rows, classes=classes, notes=notes)
 
     @classmethod
     def unchanged(cls, table: Table) -> Release:

@@ -57,8 +57,8 @@ class DataSwapping(Method):
     **Risk to know.** What is kept is kept for the intruder too: a count of one in a table of :math:`t`
     columns is still there. The finer the table of all columns, the fewer moves there are: with many columns,
     long lists of categories or a high :math:`t`, few records change or none do, and then there is no
-    protection. How many exchanged is told with the progress; look at it, and measure. Impossible combinations
-    of more than :math:`t` columns can arise.
+    protection. How many did not is said in the notes of the release; look at it, and measure. Impossible
+    combinations of more than :math:`t` columns can arise.
 
     **Ties, missing, weights.** Equal values are not exchanged: every exchange changes two records. A missing
     value stays where it is. Weights are not used and stay with their record, so weighted tables change.
@@ -113,15 +113,14 @@ class DataSwapping(Method):
     def protect(self, table: Table, run: Run) -> Release:
         """Exchange the values of one column after the other, each on the table as it is by then."""
         codes = {name: table.codes(name).codes for name in table.chosen}
-        protected, total = table, len(table.chosen)
-        for done, name in enumerate(table.chosen):
-            run.tell(self.title, done, total)
+        protected, notes = table, []
+        for name in run.track(self.title, table.chosen, total=len(table.chosen)):
             source, missed = self._exchanges(codes, name, run)
             codes[name] = codes[name][source]
             protected = protected.with_values(name, table.frame[name].gather(source))
-            note = f"`{name}`: {missed} records fewer exchanged than wanted" if missed > 0 else ""
-            run.tell(self.title, done + 1, total, note)
-        return Release.of(protected, source_rows=np.arange(len(table), dtype=np.int64))
+            if missed > 0:
+                notes.append(f"`{name}`: {missed} records fewer than asked for were exchanged")
+        return Release.of(protected, source_rows=np.arange(len(table), dtype=np.int64), notes=tuple(notes))
 
     def _exchanges(self, codes: Mapping[str, Ints], name: str, run: Run) -> tuple[Ints, int]:
         """Find which record's value each record gets, and how many exchanges are lacking."""

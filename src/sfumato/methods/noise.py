@@ -1,4 +1,4 @@
-"""Noise: values move at random, in a way that keeps what statistics need."""
+"""Additive noise: values move at random, by amounts that do not depend on the value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from sfumato import kernels
 from sfumato.core.method import Block, BlockMethod
-from sfumato.core.params import listed, param
+from sfumato.core.params import PerColumn, listed, param
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Table
@@ -19,6 +19,131 @@ def normals(block: Block, run: Run) -> Floats:
     """Standard normal draws for a block, one stream per column: a column's draws are its own."""
     draws = [run.rng(name).standard_normal(len(block)) for name in block.names]
     return np.stack(draws, axis=1) if draws else np.empty((len(block), 0))
+
+
+def deviations(covariance: Floats) -> Floats:
+    """Standard deviations, with 1 where nothing varies, so that one can divide by them."""
+    variances = np.diagonal(covariance)
+    return np.sqrt(np.where(variances > 0, variances, 1.0))
+
+
+def mixing(covariance: Floats) -> Floats:
+    """Make the matrix that gives independent standard normal draws a covariance.
+
+    The root is taken of the correlations: that of the covariances loses every digit of a share that stands
+    beside turnovers a hundred million times as large.
+    """
+    units = deviations(covariance)
+    root: Floats = kernels.moments.symmetric_root(covariance / np.outer(units, units))
+    return root * units
+
+
+def matched(centred: Floats, *, wanted: Floats, got: Floats, units: Floats) -> Floats:
+    r"""Give centred records of the covariance ``got`` the covariance ``wanted``.
+
+    By :math:`\Sigma_{got}^{-1/2}\,\Sigma_{wanted}^{1/2}`, with the columns first divided by ``units`` for the
+    same reason as in `mixing`.
+    """
+    ours = deviations(wanted)
+    turn = kernels.moments.inverse_root(got / np.outer(units, units))
+    stretch = kernels.moments.symmetric_root(wanted / np.outer(ours, ours))
+    result: Floats = (centred / units) @ turn @ stretch * ours
+    return result
+
+
+def holes(table: Table, method: str) -> str | None:
+    """Why covariances cannot be restored in this table; None when every record is complete."""
+    lacking = listed(name for name in table.chosen if table.missing(name).any())
+    if lacking:
+        return f"{method} must have complete columns to restore covariances, got: holes in {lacking}"
+    return None
+
+
+class UncorrelatedNoise(BlockMethod):
+    r"""Add normal noise to each column on its own.
+
+    .. math::
+
+        y_{ij} = x_{ij} + \varepsilon_{ij}, \qquad
+        \varepsilon_{ij} \sim N\left(0, \left(\frac{\sigma}{100}\, f_j\, s_j\right)^2\right)
+
+    where :math:`s_j` is the standard deviation of column :math:`j` and :math:`f_j` its ``multiple``, 1 unless
+    said. All draws are independent. Means and covariances between columns are those of the original in
+    expectation; a variance grows by the factor :math:`1 + (\sigma f_j / 100)^2`, so correlations shrink.
+
+    See Also
+    --------
+    CorrelatedNoise : noise with the correlations of the data.
+    KimNoise : the same, with variances brought back.
+    UniformNoise : noise in proportion to the value.
+
+    Notes
+    -----
+    **When to use.** The plain method that others are compared with. A single column, or columns whose
+    correlations nobody will study.
+
+    **Guarantees.** Unbiased means and covariances. The noise of a column does not depend on which other
+    columns are protected.
+
+    **Risk to know.** Independent errors cancel over columns: who knows many columns of a person finds the
+    record even under much noise. An outlier stays an outlier. Values may leave their range unless the schema
+    declares it. A column or stratum in which nothing varies, or with a single record, gets no noise.
+
+    **Ties, missing, weights.** Ties are broken apart. Missing values stay missing. Weights are not used:
+    :math:`s_j` counts each record once.
+
+    **Cost.** :math:`O(n)`, three passes.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from sfumato.data.schema import Column, Schema
+    >>> frame = pl.DataFrame({"income": [10.0, 20.0, 30.0, 40.0]})
+    >>> table = Table(frame, Schema((Column("income", Kind.CONTINUOUS),)))
+    >>> release = UncorrelatedNoise(deviation=1).protect(table, Run(seed=1))
+    >>> bool((release.table.frame["income"] - frame["income"]).abs().max() < 1)
+    True
+    """
+
+    name = "uncorrelated-noise"
+    title = "Uncorrelated noise"
+    kinds = frozenset({Kind.CONTINUOUS})
+    references = ("spruill1983", "brand2002", "hundepool2012", "herranz2015")
+    rounds = 2
+
+    deviation: float = param(
+        10.0,
+        "Standard deviation of the noise, in per cent of that of the column.",
+        gt=0,
+        le=1e6,
+        unit="%",
+        symbol="σ",
+        log=True,
+        tune=(0.1, 1000),
+        drive=True,
+        hint="it is a percentage of each column's standard deviation; 10 to 30 is usual",
+    )
+    multiple: PerColumn[float] = param(
+        1.0,
+        "Multiple of the deviation that a column gets.",
+        gt=0,
+        le=1000,
+        symbol="f",
+        hint="2 gives a column twice the noise of the others",
+    )
+
+    def summarise(self, block: Block, summaries: Sequence[Any], run: Run) -> Any:  # noqa: ARG002
+        """Find the means, then the variances around them."""
+        if not summaries:
+            return kernels.moments.means_of(block.values)
+        return kernels.moments.Moments.of(block.values, summaries[0].mean)
+
+    def protect_block(self, block: Block, summaries: Sequence[Any], run: Run) -> Floats:
+        """Add the noise of one block."""
+        spread = np.sqrt(summaries[1].variances())
+        multiples = np.array([self.multiple[name] for name in block.names])
+        noisy: Floats = block.values + normals(block, run) * (self.deviation / 100 * multiples * spread)
+        return noisy
 
 
 class CorrelatedNoise(BlockMethod):
@@ -34,6 +159,8 @@ class CorrelatedNoise(BlockMethod):
 
     See Also
     --------
+    UncorrelatedNoise : the plain method, column by column.
+    KimNoise : brings the variances back.
     HohneNoise : noise in proportion to the value, with means and variances restored.
     RankSwapping : exchanges values instead of moving them.
 
@@ -45,8 +172,9 @@ class CorrelatedNoise(BlockMethod):
     **Guarantees.** Unbiased means; covariances :math:`(1+\gamma)\Sigma` in expectation.
 
     **Risk to know.** Skewed columns: an outlier stays an outlier, and small values drown while large ones
-    barely move. Values may leave their range (a negative income). An intruder who subtracts two releases
-    of the same data with different noise averages it away.
+    barely move. Values may leave their range (a negative income). An intruder who subtracts two releases of
+    the same data with different noise averages it away. A column or stratum in which nothing varies, or
+    with a single record, gets no noise.
 
     **Ties, missing, weights.** Ties are broken apart. Missing values stay missing; covariances are taken
     over the records that have both values. Weights are not used.
@@ -91,119 +219,113 @@ class CorrelatedNoise(BlockMethod):
 
     def protect_block(self, block: Block, summaries: Sequence[Any], run: Run) -> Floats:
         """Add the noise of one block."""
-        root: Floats = kernels.moments.symmetric_root(self.ratio * summaries[1].covariance())
-        return block.values + normals(block, run) @ root
+        noisy: Floats = block.values + normals(block, run) @ mixing(self.ratio * summaries[1].covariance())
+        return noisy
 
 
-class HohneNoise(BlockMethod):
-    r"""Multiply by noise around one, then restore means and variances.
-
-    .. math::
-
-        x^a_{ij} = x_{ij}\,(1 + \sigma_i\,|\varepsilon_{ij}|), \qquad
-        \varepsilon_{ij} \sim N(0, s^2), \quad \sigma_i = \pm 1
-
-    where the sign :math:`\sigma_i` is drawn once for a record, so that a record's values rise or fall
-    together. Then, for ``restore="variances"``, each column is moved and stretched
+class KimNoise(BlockMethod):
+    r"""Add correlated noise, then shrink so that the covariances are those of the original.
 
     .. math::
 
-        y_{ij} = \frac{s_{X_j}}{s_{X^a_j}} \left(x^a_{ij} - \bar x^a_j\right) + \bar x_j
+        y_i = \bar x + c\,(x_i - \bar x + \varepsilon_i), \qquad
+        \varepsilon_i \sim N(0, \gamma\,\Sigma), \quad c = \frac{1}{\sqrt{1+\gamma}}
 
-    and for ``restore="covariances"`` the whole matrix is, by
-    :math:`\Sigma_X^{1/2}\,\Sigma_{X^a}^{-1/2}`. Large values move more than small ones, which is what
-    business data need.
+    where :math:`\Sigma` is the covariance matrix of the protected columns and :math:`\bar x` their means.
+    The covariance of the release is :math:`c^2 (1+\gamma)\,\Sigma = \Sigma` in expectation. With
+    ``restore="exactly"`` the means and covariances that the noisy records :math:`x + \varepsilon` happen to
+    have are taken in place of the expected ones, and the release has those of the original itself:
+
+    .. math::
+
+        y_i = \bar x + (x_i + \varepsilon_i - \overline{x + \varepsilon})\,
+              \Sigma_{x+\varepsilon}^{-1/2}\,\Sigma^{1/2}
 
     See Also
     --------
-    CorrelatedNoise : additive noise.
+    CorrelatedNoise : leaves the variances larger.
+    RotationNoise : keeps covariances exactly with other records' values in place of normal noise.
+    SullivanNoise : keeps the distribution of each column instead.
 
     Notes
     -----
-    **When to use.** Skewed amounts (incomes, turnovers), where the largest records need the most noise.
+    **When to use.** Regressions and correlations over all records are what the release is for, and they are
+    to be computed from it as from the original, without a correction for noise.
 
-    **Guarantees.** Means and variances (or the whole covariance matrix) of the protected columns are
-    those of the original up to rounding, whatever :math:`s`.
+    **Guarantees.** Means and covariances in expectation; with ``restore="exactly"`` up to rounding. Collinear
+    columns stay collinear.
 
-    **Risk to know.** Zeros stay together: every zero of a column becomes one and the same value. As
-    :math:`s` grows, restoring the variance shrinks the differences among ordinary records.
+    **Risk to know.** The mean of a subgroup moves towards the mean of all, by the factor :math:`c`: to study
+    strata, protect within them. Distributions of skewed columns come nearer to normal, and values may leave
+    their range; where the schema declares a range or whole numbers, clipping and rounding leave the moments
+    only nearly kept. A column or stratum in which nothing varies, or with a single record, gets no noise.
 
-    **Ties, missing, weights.** Ties are broken apart except zeros. Missing values stay missing; moments
-    are over the records that have the values, and restoring covariances asks for complete records.
-    Constants stay. Weights are not used.
+    **Ties, missing, weights.** Ties are broken apart. Missing values stay missing; covariances are taken
+    over the records that have both values, and restoring exactly asks for complete records. Constants stay.
+    Weights are not used.
 
-    **Cost.** :math:`O(n)`, five passes.
+    **Cost.** :math:`O(n)`, three passes.
 
     Examples
     --------
     >>> import polars as pl
     >>> from sfumato.data.schema import Column, Schema
-    >>> from sfumato.data.table import Table
     >>> frame = pl.DataFrame({"income": [10.0, 20.0, 30.0, 40.0]})
     >>> table = Table(frame, Schema((Column("income", Kind.CONTINUOUS),)))
-    >>> release = HohneNoise(deviation=0.5).protect(table, Run(seed=1))
-    >>> round(release.table.frame["income"].mean(), 9)
-    25.0
+    >>> income = KimNoise(ratio=0.5, restore="exactly").protect(table, Run(seed=1)).table.frame["income"]
+    >>> round(income.mean(), 9), round(income.var() / frame["income"].var(), 9)
+    (25.0, 1.0)
     """
 
-    name = "hohne-noise"
-    title = "Multiplicative noise (Höhne)"
+    name = "kim-noise"
+    title = "Noise and linear transformation (Kim)"
     kinds = frozenset({Kind.CONTINUOUS})
-    references = ("hohne2004", "hundepool2012", "domingoferrer2018")
-    rounds = 4
+    references = ("kim1986", "brand2002", "hundepool2012")
+    rounds = 2
 
-    deviation: float = param(
-        0.2,
-        "Standard deviation of the factor around one.",
+    ratio: float = param(
+        0.1,
+        "Variance of the noise as a multiple of the variance of the data.",
         gt=0,
-        le=1e3,
-        symbol="s",
+        le=1e6,
+        symbol="γ",
         log=True,
-        tune=(1e-3, 20),
+        tune=(1e-4, 1e3),
         drive=True,
-        hint="0.1 changes a value by about a tenth",
+        hint="0.01 is light; at 1 half of every variance is noise",
     )
-    restore: Literal["variances", "covariances"] = param(
-        "variances", "Which second moments of the original the release has."
+    restore: Literal["expectation", "exactly"] = param(
+        "expectation", "Whether means and covariances are kept in expectation or exactly."
     )
 
     def refuses(self, table: Table) -> str | None:
         """Refuse to mix columns across records that lack values."""
-        reason = super().refuses(table)
-        if reason is None and self.restore == "covariances":
-            lacking = listed(name for name in table.chosen if table.missing(name).any())
-            if lacking:
-                return (
-                    f"{self.name} must have complete columns to restore covariances, got: holes in {lacking}"
-                )
-        return reason
-
-    def _noisy(self, block: Block, run: Run) -> Floats:
-        signs = 2.0 * run.rng("record", "sign").integers(0, 2, len(block)) - 1.0
-        return block.values * (1.0 + signs[:, None] * np.abs(self.deviation * normals(block, run)))
+        return super().refuses(table) or (holes(table, self.name) if self.restore == "exactly" else None)
 
     def summarise(self, block: Block, summaries: Sequence[Any], run: Run) -> Any:
-        """Find the moments of the data in rounds 0 and 1, those of the noisy data in rounds 2 and 3."""
-        turn = len(summaries)
-        values = block.values if turn <= 1 else self._noisy(block, run)
-        if turn % 2 == 0:
-            return kernels.moments.means_of(values)
-        return kernels.moments.Moments.of(values, summaries[-1].mean)
+        """Find the means, then the moments around them: of the draws as well where they are to be undone."""
+        if not summaries:
+            return kernels.moments.means_of(block.values)
+        mean = summaries[0].mean
+        if self.restore == "expectation":
+            return kernels.moments.Moments.of(block.values, mean)
+        # Noise is linear in the draws, so the moments of the two side by side give those of their sum.
+        both = np.concatenate([block.values, normals(block, run)], axis=1)
+        return kernels.moments.Moments.of(both, np.concatenate([mean, np.zeros_like(mean)]))
 
     def protect_block(self, block: Block, summaries: Sequence[Any], run: Run) -> Floats:
-        """Multiply, then restore the moments."""
-        _, wanted, _, got = summaries
-        centred = self._noisy(block, run) - got.means()
-        restored: Floats = self._restored(centred, wanted, got) + wanted.means()
-        return restored
-
-    def _restored(self, centred: Floats, wanted: Any, got: Any) -> Floats:
-        if self.restore == "variances":
-            target, have = wanted.variances(), got.variances()
-            factor: Floats = np.sqrt(np.divide(target, have, out=np.zeros_like(target), where=have > 0))
-            return centred * factor
-        roots = kernels.moments
-        mixed: Floats = (
-            centred @ roots.inverse_root(got.covariance()) @ roots.symmetric_root(wanted.covariance())
-        )
-        return mixed
+        """Add the noise of one block and bring the moments back."""
+        moments, d = summaries[1], len(block.names)
+        means, covariance = moments.means(), moments.covariance()
+        centre, wanted = means[:d], covariance[:d, :d]
+        mix = mixing(self.ratio * wanted)
+        if self.restore == "expectation":
+            shrink = 1.0 / np.sqrt(1.0 + self.ratio)
+            kept: Floats = centre + shrink * (block.values - centre + normals(block, run) @ mix)
+            return kept
+        noisy = block.values - centre + (normals(block, run) - means[d:]) @ mix
+        cross = covariance[:d, d:] @ mix
+        got = wanted + cross + cross.T + mix.T @ covariance[d:, d:] @ mix
+        # The original's units for both, so that where it is collinear the noisy records are in the same way.
+        exact: Floats = centre + matched(noisy, wanted=wanted, got=got, units=deviations(wanted))
+        return exact

@@ -53,7 +53,7 @@ class TargetedSwapping(Method):
     **Guarantees.** The multiset of areas is unchanged. Where partners were found without giving up a column
     of ``similar``, so is the table of area by ``similar``; the table of area by the first column of
     ``similar`` always is (for households: counted in households, by their first-listed members). A record at
-    risk without a partner anywhere stays as it was; how many did is told with the progress.
+    risk without a partner anywhere stays as it was; how many did is said in the notes of the release.
 
     **Risk to know.** A swap changes where a rare record is found, not that it is rare: its other values are
     in the release as they were. One in :math:`100/s` areas or more being false makes a claim deniable, not
@@ -124,15 +124,16 @@ class TargetedSwapping(Method):
         at_risk &= units.areas >= 0
         partners = self._partners(table, units, at_risk, run.rng("partners"))
         alone = int((at_risk & (partners < 0)).sum())
-        note = f"{alone} at risk found no partner" if alone else ""
-        run.tell(self.title, len(partners), len(partners), note)
+        what = "records" if table.schema.only_role(Role.HOUSEHOLD) is None else "households"
+        notes = (f"{alone} {what} at risk found no partner and kept their area",) if alone else ()
+        run.tell(self.title, len(partners), len(partners))
         source = np.where(partners < 0, -1, units.first[partners])[units.of_record]
         rows = np.arange(len(table), dtype=np.int64)
         protected = table
         for name in table.chosen:
             moved = table.frame[name].gather(np.where(source < 0, rows, source))
             protected = protected.with_values(name, moved)
-        return Release.of(protected, source_rows=rows)
+        return Release.of(protected, source_rows=rows, notes=notes)
 
     def _rare(self, table: Table) -> Flags:
         """Which records share area and keys with fewer than k records, themselves among them."""

@@ -1,0 +1,289 @@
+"""Multiplicative noise: values are multiplied by factors near one, so that large ones move more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from sfumato import kernels
+from sfumato.core.method import Block, BlockMethod
+from sfumato.core.params import param
+from sfumato.core.run import Run
+from sfumato.data.schema import Kind
+from sfumato.data.table import Floats, Table
+from sfumato.methods.noise import deviations, holes, matched, normals
+
+
+class FactorNoise(BlockMethod):
+    """Multiplies by factors of mean one. Write ``draw``; there is one pass and nothing to summarise."""
+
+    rounds = 0
+
+    per: Literal["cell", "record"] = param(
+        "cell", "What has a factor of its own: each cell, or each record for all its protected cells."
+    )
+
+    def draw(self, rng: np.random.Generator, count: int) -> Floats:
+        """Draw factors."""
+        raise NotImplementedError  # abstract: every method in the registry has its own
+
+    def protect_block(self, block: Block, summaries: Sequence[Any], run: Run) -> Floats:  # noqa: ARG002
+        """Multiply the values of one block."""
+        if self.per == "record":
+            return block.values * self.draw(run.rng("record", "factor"), len(block))[:, None]
+        protected = np.empty_like(block.values)
+        for position, name in enumerate(block.names):
+            protected[:, position] = block.values[:, position] * self.draw(run.rng(name), len(block))
+        return protected
+
+
+class UniformNoise(FactorNoise):
+    r"""Multiply each value by a uniform factor around one.
+
+    .. math::
+
+        y_{ij} = x_{ij}\,e_{ij}, \qquad e_{ij} \sim U(1 - \beta, 1 + \beta)
+
+    where the factors are independent, or with ``per="record"`` one factor :math:`e_i` serves all protected
+    cells of a record. In expectation a mean is kept and
+
+    .. math::
+
+        \operatorname{Var}(Y) = \operatorname{Var}(X) + \frac{\beta^2}{3}\,\overline{x^2},
+
+    with covariances kept for ``per="cell"``, and increased by :math:`\beta^2\,\overline{x z}/3` for
+    ``per="record"``.
+
+    See Also
+    --------
+    LognormalNoise : factors without a bound.
+    HohneNoise : restores means and variances.
+    UncorrelatedNoise : noise that does not depend on the value.
+
+    Notes
+    -----
+    **When to use.** Amounts for which a relative error is what one can promise: no value is off
+    by more than :math:`100\,\beta` per cent. One factor per record keeps the shares of a total, and a total
+    stays the sum of its parts.
+
+    **Guarantees.** :math:`|y - x| \le \beta\,|x|`. Signs and zeros are kept. Unbiased means.
+
+    **Risk to know.** The bound tells an intruder that :math:`x` lies between :math:`y/(1+\beta)` and
+    :math:`y/(1-\beta)`. Zeros are told as they are. On skewed columns ranks barely change: measure before you
+    rely on it. With one factor per record every ratio of two protected columns is released exactly.
+
+    **Ties, missing, weights.** Ties are broken apart except zeros. Missing values stay missing. Weights are
+    not used.
+
+    **Cost.** :math:`O(n)`, one pass.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from sfumato.data.schema import Column, Schema
+    >>> frame = pl.DataFrame({"income": [10.0, 0.0, -30.0, 40.0]})
+    >>> table = Table(frame, Schema((Column("income", Kind.CONTINUOUS),)))
+    >>> noisy = UniformNoise(spread=0.2).protect(table, Run(seed=1)).table.frame["income"]
+    >>> [int(np.sign(value)) for value in noisy], bool(8 <= noisy[0] <= 12)
+    ([1, 0, -1, 1], True)
+    """
+
+    name = "uniform-noise"
+    title = "Multiplicative noise (uniform)"
+    kinds = frozenset({Kind.CONTINUOUS})
+    references = ("nayak2011", "hundepool2012", "domingoferrer2020")
+
+    spread: float = param(
+        0.1,
+        "Farthest that a factor lies from one.",
+        gt=0,
+        lt=1,
+        symbol="β",
+        log=True,
+        tune=(1e-3, 0.999),
+        drive=True,
+        hint="0.1 changes a value by at most a tenth",
+    )
+
+    def draw(self, rng: np.random.Generator, count: int) -> Floats:
+        """Draw uniform factors."""
+        return rng.uniform(1.0 - self.spread, 1.0 + self.spread, count)
+
+
+class LognormalNoise(FactorNoise):
+    r"""Multiply each value by a lognormal factor of mean one.
+
+    .. math::
+
+        y_{ij} = x_{ij}\,e_{ij}, \qquad \ln e_{ij} \sim N\left(-\tfrac{1}{2} s^2, s^2\right)
+
+    where the factors are independent, or with ``per="record"`` one factor :math:`e_i` serves all protected
+    cells of a record. Of positive values this is additive noise on their logarithms. In expectation a mean is
+    kept and
+
+    .. math::
+
+        \operatorname{Var}(Y) = \operatorname{Var}(X) + \left(e^{s^2} - 1\right)\,\overline{x^2}.
+
+    See Also
+    --------
+    UniformNoise : factors with a bound.
+    HohneNoise : restores means and variances.
+    UncorrelatedNoise : noise that does not depend on the value.
+
+    Notes
+    -----
+    **When to use.** Positive skewed amounts (incomes, turnovers) that are studied on a log scale, where the
+    noise is normal and of one size. One factor per record keeps the shares of a total, and a total stays the
+    sum of its parts.
+
+    **Guarantees.** Signs and zeros are kept. Unbiased means.
+
+    **Risk to know.** For large :math:`s` the mean rests on few huge factors: at :math:`s = 2` half of all
+    factors are below 0.14, and sums over few records are off. Zeros are told as they are. With one factor
+    per record every ratio of two protected columns is released exactly.
+
+    **Ties, missing, weights.** Ties are broken apart except zeros. Missing values stay missing. Weights are
+    not used.
+
+    **Cost.** :math:`O(n)`, one pass.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from sfumato.data.schema import Column, Schema
+    >>> frame = pl.DataFrame({"pay": [10.0, 20.0], "rent": [5.0, 12.0]})
+    >>> table = Table(frame, Schema((Column("pay", Kind.CONTINUOUS), Column("rent", Kind.CONTINUOUS))))
+    >>> noisy = LognormalNoise(deviation=0.3, per="record").protect(table, Run(seed=1)).table.frame
+    >>> [round(share, 9) for share in noisy["rent"] / noisy["pay"]]
+    [0.5, 0.6]
+    """
+
+    name = "lognormal-noise"
+    title = "Multiplicative noise (lognormal)"
+    kinds = frozenset({Kind.CONTINUOUS})
+    references = ("muralidhar1995", "nayak2011", "hundepool2012")
+
+    deviation: float = param(
+        0.1,
+        "Standard deviation of the logarithm of the factor.",
+        gt=0,
+        le=10,
+        symbol="s",
+        log=True,
+        tune=(1e-3, 5),
+        drive=True,
+        hint="0.1 changes a value by about a tenth",
+    )
+
+    def draw(self, rng: np.random.Generator, count: int) -> Floats:
+        """Draw lognormal factors."""
+        return rng.lognormal(-(self.deviation**2) / 2, self.deviation, count)
+
+
+class HohneNoise(BlockMethod):
+    r"""Multiply by noise around one, then restore means and variances.
+
+    .. math::
+
+        x^a_{ij} = x_{ij}\,(1 + \sigma_i\,|\varepsilon_{ij}|), \qquad
+        \varepsilon_{ij} \sim N(0, s^2), \quad \sigma_i = \pm 1
+
+    where the sign :math:`\sigma_i` is drawn once for a record, so that a record's values rise or fall
+    together. Then, for ``restore="variances"``, each column is moved and stretched
+
+    .. math::
+
+        y_{ij} = \frac{s_{X_j}}{s_{X^a_j}} \left(x^a_{ij} - \bar x^a_j\right) + \bar x_j
+
+    and for ``restore="covariances"`` the whole matrix is, by
+    :math:`\Sigma_X^{1/2}\,\Sigma_{X^a}^{-1/2}`. Large values move more than small ones, which is what
+    business data need.
+
+    See Also
+    --------
+    UniformNoise : factors alone, with nothing restored.
+    CorrelatedNoise : additive noise.
+
+    Notes
+    -----
+    **When to use.** Skewed amounts (incomes, turnovers), where the largest records need the most noise.
+
+    **Guarantees.** Means and variances (or the whole covariance matrix) of the protected columns are
+    those of the original up to rounding, whatever :math:`s`; the covariance matrix if there are more records
+    than columns.
+
+    **Risk to know.** Zeros stay together: every zero of a column becomes one and the same value. As
+    :math:`s` grows, restoring the variance shrinks the differences among ordinary records.
+
+    **Ties, missing, weights.** Ties are broken apart except zeros. Missing values stay missing; moments
+    are over the records that have the values, and restoring covariances asks for complete records.
+    Constants stay. Weights are not used.
+
+    **Cost.** :math:`O(n)`, five passes.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from sfumato.data.schema import Column, Schema
+    >>> from sfumato.data.table import Table
+    >>> frame = pl.DataFrame({"income": [10.0, 20.0, 30.0, 40.0]})
+    >>> table = Table(frame, Schema((Column("income", Kind.CONTINUOUS),)))
+    >>> release = HohneNoise(deviation=0.5).protect(table, Run(seed=1))
+    >>> round(release.table.frame["income"].mean(), 9)
+    25.0
+    """
+
+    name = "hohne-noise"
+    title = "Multiplicative noise (Höhne)"
+    kinds = frozenset({Kind.CONTINUOUS})
+    references = ("hohne2004", "hundepool2012", "domingoferrer2018")
+    rounds = 4
+
+    deviation: float = param(
+        0.2,
+        "Standard deviation of the factor around one.",
+        gt=0,
+        le=1e3,
+        symbol="s",
+        log=True,
+        tune=(1e-3, 20),
+        drive=True,
+        hint="0.1 changes a value by about a tenth",
+    )
+    restore: Literal["variances", "covariances"] = param(
+        "variances", "Which second moments of the original the release has."
+    )
+
+    def refuses(self, table: Table) -> str | None:
+        """Refuse to mix columns across records that lack values."""
+        return super().refuses(table) or (holes(table, self.name) if self.restore == "covariances" else None)
+
+    def _noisy(self, block: Block, run: Run) -> Floats:
+        signs = 2.0 * run.rng("record", "sign").integers(0, 2, len(block)) - 1.0
+        return block.values * (1.0 + signs[:, None] * np.abs(self.deviation * normals(block, run)))
+
+    def summarise(self, block: Block, summaries: Sequence[Any], run: Run) -> Any:
+        """Find the moments of the data in rounds 0 and 1, those of the noisy data in rounds 2 and 3."""
+        turn = len(summaries)
+        values = block.values if turn <= 1 else self._noisy(block, run)
+        if turn % 2 == 0:
+            return kernels.moments.means_of(values)
+        return kernels.moments.Moments.of(values, summaries[-1].mean)
+
+    def protect_block(self, block: Block, summaries: Sequence[Any], run: Run) -> Floats:
+        """Multiply, then restore the moments."""
+        _, wanted, _, got = summaries
+        centred = self._noisy(block, run) - got.means()
+        restored: Floats = self._restored(centred, wanted, got) + wanted.means()
+        return restored
+
+    def _restored(self, centred: Floats, wanted: Any, got: Any) -> Floats:
+        if self.restore == "variances":
+            target, have = wanted.variances(), got.variances()
+            factor: Floats = np.sqrt(np.divide(target, have, out=np.zeros_like(target), where=have > 0))
+            return centred * factor
+        have = got.covariance()
+        return matched(centred, wanted=wanted.covariance(), got=have, units=deviations(have))
