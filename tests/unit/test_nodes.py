@@ -68,3 +68,16 @@ def test_numbers_match_leaves_by_value():
     assert match_leaves(pl.Series([25.0, 25.5, float("nan")]), leaves).tolist() == [0, -2, -1]
     assert match_leaves(pl.Series(["25", "30", "8.0", None]), leaves).tolist() == [0, -2, 5, -1]
     assert match_leaves(pl.Series(["x"], dtype=pl.Categorical), leaves).tolist() == [3]
+
+
+def test_tables_of_one_column_are_joined():
+    """Strata that were recoded apart: the labels of all, and the wildcard covers every value of all."""
+    north = Nodes.of({"{a|b}": ("a", "b"), "a": ("a",)}, leaves=("a", "b"))
+    south = Nodes.of({"{b|c}": ("b", "c"), "{a|b}": ("a", "b")}, leaves=("c", "b", "a"))
+    both = Nodes.union([north, south])
+    assert both.leaves.to_list() == ["a", "b", "c"]
+    covered = {label: set(both.members_of(code)) for code, label in enumerate(both.labels)}
+    assert covered == {"{a|b}": {"a", "b"}, "a": {"a"}, "{b|c}": {"b", "c"}, "*": {"a", "b", "c"}}
+    assert Nodes.union([both]) == both
+    with pytest.raises(DataError, match="the same values in all tables"):
+        Nodes.union([north, Nodes.of({"{a|b}": ("a", "b", "d")}, leaves=("a", "b", "d"))])

@@ -17,6 +17,7 @@ from sfumato.core.method import Method
 from sfumato.core.params import Columns, PerColumn, listed
 from sfumato.core.release import Provenance, Release
 from sfumato.core.run import Run, Stopwatch
+from sfumato.data.nodes import Nodes
 from sfumato.data.schema import STRUCTURAL_ROLES, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, PlanError, SfumatoError, UnknownNameError
@@ -201,9 +202,7 @@ def _strata(table: Table, within: Sequence[str]) -> Iterator[tuple[bytes, npt.ND
 
 
 def _stitched(pieces: Sequence[tuple[npt.NDArray[np.int64], Release]], *, keep_order: bool) -> Release:
-    tables = [release.table for _, release in pieces]
-    frame = pl.concat([table.frame for table in tables], how="vertical_relaxed")
-    merged = replace(tables[0], frame=frame, schema=tables[-1].schema)
+    merged = _joined([release.table for _, release in pieces])
     rows = classes = None
     if all(release.source_rows is not None for _, release in pieces):
         rows = np.concatenate([own[release.source_rows] for own, release in pieces])
@@ -221,6 +220,18 @@ def _stitched(pieces: Sequence[tuple[npt.NDArray[np.int64], Release]], *, keep_o
     notes = tuple(dict.fromkeys(note for _, release in pieces for note in release.notes))
     whole = Release.of(merged, source_rows=rows, classes=classes, notes=notes)
     return reordered(whole, np.argsort(rows, kind="stable")) if keep_order and rows is not None else whole
+
+
+def _joined(tables: Sequence[Table]) -> Table:
+    """One below the other; labels of groups of values get one table of what they cover."""
+    named = {name for table in tables for name in table.nodes}
+    nodes = {
+        name: Nodes.union([table.nodes[name] for table in tables if name in table.nodes])
+        for name in sorted(named)
+    }
+    casts = [pl.col(name).cast(pl.String).cast(each.dtype) for name, each in nodes.items()]
+    frame = pl.concat([table.frame.with_columns(casts) for table in tables], how="vertical_relaxed")
+    return replace(tables[0], frame=frame, schema=tables[-1].schema, nodes=nodes)
 
 
 def reordered(release: Release, order: npt.NDArray[np.int64]) -> Release:

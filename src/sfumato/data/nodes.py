@@ -75,6 +75,29 @@ class Nodes:
         codes = np.repeat(np.arange(len(listed), dtype=np.int32), [len(group) for group in listed.values()])
         return cls.of_pairs(known, pl.Series("labels", list(listed), dtype=pl.String), codes, found)
 
+    @classmethod
+    def union(cls, tables: Sequence[Nodes]) -> Nodes:
+        """Join tables of the same column: the leaves and labels of all, each label with its one meaning."""
+        leaves = pl.concat([table.leaves.rename("leaves") for table in tables]).unique(maintain_order=True)
+        labels = pl.concat([table.labels.rename("labels") for table in tables]).unique(maintain_order=True)
+        pairs, sizes = [], []
+        for table in tables:
+            places = match_leaves(table.labels, labels).astype(np.int64)
+            members = match_leaves(table.leaves, leaves)[table.members]
+            pairs.append(np.repeat(places, table.sizes) * len(leaves) + members)
+            sizes.append((places, table.sizes))
+        keys = np.unique(np.concatenate(pairs))
+        joined = cls.of_pairs(
+            leaves, labels, (keys // len(leaves)).astype(np.int32), (keys % len(leaves)).astype(np.int32)
+        )
+        tame = (labels != WILDCARD).to_numpy()
+        n_torn = sum(int((joined.sizes[places] != own)[tame[places]].sum()) for places, own in sizes)
+        if n_torn:
+            raise DataError(
+                f"a label must cover the same values in all tables of a column, got: {n_torn} that do not"
+            )
+        return joined
+
     @property
     def dtype(self) -> pl.Enum:
         """The dtype of a column of these labels."""
