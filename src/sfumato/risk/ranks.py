@@ -13,8 +13,9 @@ from sfumato.core.measure import Measure, Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
-from sfumato.data.schema import Kind, Role
+from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Table
+from sfumato.risk.persons import best_by_person, held_rows, persons_of
 
 ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
 
@@ -34,16 +35,6 @@ def rank_matrix(table: Table, names: tuple[str, ...], *, scale: int) -> Floats:
     return ranks
 
 
-def _intruder_rows(evidence: Evidence, run: Run) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The records of the intruder's table that they hold, as the scenario's share says."""
-    size = len(evidence.known_table)
-    share = evidence.scenario.records
-    if share >= 1:
-        return np.arange(size, dtype=np.int64)
-    held = max(1, round(share * size))
-    return np.sort(run.rng("scenario", evidence.scenario.name).choice(size, held, replace=False))
-
-
 def nearest_ranks(
     measure: Measure, evidence: Evidence, run: Run, *, norm: str
 ) -> tuple[Floats, tuple[str, ...]]:
@@ -52,7 +43,7 @@ def nearest_ranks(
     names = measure.columns(evidence)
     known = evidence.known_table
     scale = len(known)
-    held = _intruder_rows(evidence, run)
+    held = held_rows(evidence, run)
     mine = rank_matrix(known, names, scale=scale)[held]
     theirs = rank_matrix(evidence.protected, names, scale=scale)
     distances = np.full(scale, np.nan)
@@ -67,17 +58,8 @@ def per_person(known: Table, distances: Floats) -> Floats:
 
     Where several records are of one person (the unit), reaching any of them reaches the person.
     """
-    unit = known.schema.only_role(Role.UNIT)
     held = ~np.isnan(distances)
-    if unit is None:
-        return distances[held]
-    persons = known.codes(unit).codes.copy()
-    alone = persons < 0  # a record without a person's number is a person of its own
-    persons[alone] = persons.max(initial=-1) + 1 + np.arange(int(alone.sum()))
-    _, person = np.unique(persons[held], return_inverse=True)
-    nearest = np.full(person.max(initial=-1) + 1, np.inf)
-    np.minimum.at(nearest, person, distances[held])
-    return nearest
+    return -best_by_person(persons_of(known)[held], -distances[held])
 
 
 def _looked_at(evidence: Evidence, names: tuple[str, ...]) -> dict[str, int]:

@@ -1,0 +1,377 @@
+"""Linking: how many released records are nearer to each of an intruder's than its own, and how many as near.
+
+Only the distance of a record to its own released records matters: one that is strictly nearer ends the search
+for it. The released records lie in leaves of a balanced tree of bounding boxes; identical ones are one point
+with a weight. Boxes that are too far are not opened, boxes that lie wholly within reach are counted unopened,
+and the nearer of two boxes is opened first.
+
+Distances of equal length may differ by rounding. Each distance is compared with one reference only, and ties
+with it if they differ by no more than `SLACK` of the numbers that go into them: far above what rounding does,
+far below what data say. That is a matter of the place: one value far out must not make all others tie. Codes
+are compared exactly.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from sfumato.kernels import linking_tree
+from sfumato.kernels.linking_tree import Questions, Tree
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Metric = Literal["euclidean", "manhattan", "hamming"]
+Tick = Callable[[int, int], None]
+
+SLACK = 2.0**-34  # of how far a point and those it is compared with lie from the middle
+SECONDS = 0.2  # of work between two calls of `tick`: about this to three times this
+
+
+@dataclass(frozen=True)
+class Window:
+    """A condition on the candidates of each point: their ``values`` must lie from ``lows`` to ``highs``."""
+
+    values: Floats  # [m, w]
+    lows: Floats  # [n, w]
+    highs: Floats  # [n, w]
+    decides: bool = (
+        False  # it rules out more than distance does: the search goes by it; this changes no answer
+    )
+
+
+class Belongings(NamedTuple):
+    """The own others of each point: ``members[starts[i]:ends[i]]``."""
+
+    members: Ints
+    starts: Ints
+    ends: Ints
+
+
+@dataclass(frozen=True)
+class Rivals:
+    """What stands between each point and its own others."""
+
+    references: Floats  # [n] distance to the nearest of its own; infinite where it has none
+    own: Ints  # [n] its own at that distance
+    tied: Ints  # [n] all others at that distance, its own among them
+    nearer: Ints  # [n] others that are nearer, as far as they were counted
+
+    @property
+    def chances(self) -> Floats:
+        """The probability of each point to find one of its own, if it draws from the nearest others."""
+        found = np.isfinite(self.references) & (self.nearer == 0)
+        return np.where(found, self.own / np.maximum(self.tied, 1), 0.0)
+
+
+def rivals(
+    points: Floats,
+    others: Floats,
+    groups: Ints,
+    other_groups: Ints,
+    *,
+    metric: Metric,
+    n_codes: int = 0,
+    window: Window | None = None,
+    cap: int | None = 1,
+    tick: Tick | None = None,
+) -> Rivals:
+    r"""Count the others that are nearer to each point than the nearest of its own, and those as near.
+
+    Parameters
+    ----------
+    points : float64[n, d]
+    others : float64[m, d]
+    groups, other_groups : int64[n], int64[m]
+        A point's own are the others of its group; a negative group has none.
+    metric : {"euclidean", "manhattan", "hamming"}
+        Two unequal codes add 1 to the squared (Euclidean) or plain distance.
+    n_codes : int
+        So many of the last columns are codes; with "hamming" all are.
+    window : Window, optional
+        Others outside the window of a point are no candidates, its own among them.
+    cap : int, optional
+        Stop at so many that are nearer; then ``tied`` means nothing. None: count them all.
+    tick : callable, optional
+        Called as ``tick(done, total)`` a few times each second; what it raises ends the run.
+
+    Notes
+    -----
+    Exact up to the slack for ties. **Cost:** :math:`O(n \log n)` in few columns; in many, up to
+    :math:`O(n^2)` for records that are found and have few nearer than their own.
+    """
+    points, others, n_measured = _checked(points, others, metric, n_codes)
+    groups, other_groups = np.asarray(groups, dtype=np.int64), np.asarray(other_groups, dtype=np.int64)
+    if groups.shape != (len(points),) or other_groups.shape != (len(others),):
+        raise ValueError("`groups` must name one group for each point and each other, got: other lengths")
+    window = _checked_window(window, len(points), len(others))
+    belongings = _belongings(groups, other_groups)
+    euclidean = metric == "euclidean"
+    endless = Questions(points, window.lows, window.highs, np.empty(0), np.full(len(points), np.inf))
+    keys, _ = _own(endless, others, window.values, belongings, (n_measured, euclidean))
+    near, far = _tying(keys, points[:, :n_measured], euclidean=euclidean)
+    questions = endless._replace(near=near, far=far)
+    _, own = _own(questions, others, window.values, belongings, (n_measured, euclidean))
+    tree = _plant(others, window, n_measured, euclidean=euclidean)
+    nearer, tied = _counts(tree, questions, np.flatnonzero(np.isfinite(keys)), cap=cap, tick=tick)
+    return Rivals(np.sqrt(keys) if euclidean else keys, own, tied, nearer)
+
+
+def nearest_in_window(
+    points: Floats,
+    others: Floats,
+    *,
+    metric: Metric,
+    window: Window,
+    n_codes: int = 0,
+    tick: Tick | None = None,
+) -> tuple[Ints, Ints]:
+    """Count the others nearest to each point, and those of them that lie in its window.
+
+    Parameters are those of `rivals`; the window does not matter to who is nearest.
+
+    Returns
+    -------
+    tied : int64[n]
+        The others at the least distance from each point.
+    inside : int64[n]
+        Those of them in the point's window.
+    """
+    points, others, n_measured = _checked(points, others, metric, n_codes)
+    window = _checked_window(window, len(points), len(others))
+    euclidean = metric == "euclidean"
+    tree = _plant(others, window, n_measured, euclidean=euclidean)
+    keys = np.zeros(len(points))
+
+    def work(part: Ints) -> None:
+        keys[part] = linking_tree.least(tree, points[part])
+
+    asked = np.arange(len(points) if len(others) else 0)
+    _share_out(asked, work, _of_parts(tick, 0, 3))
+    near, far = _tying(keys, points[:, :n_measured], euclidean=euclidean)
+    inside = Questions(points, window.lows, window.highs, near, far)
+    anywhere = inside._replace(
+        lows=np.full_like(window.lows, -np.inf), highs=np.full_like(window.highs, np.inf)
+    )
+    counts = [
+        _counts(tree, questions, asked, cap=None, tick=_of_parts(tick, part, 3))[1]
+        for part, questions in enumerate((anywhere, inside), start=1)
+    ]
+    return counts[0], counts[1]
+
+
+# The shell: checks, identical records, threads ----------------------------------------------------------
+
+
+def _checked(points: Floats, others: Floats, metric: str, n_codes: int) -> tuple[Floats, Floats, int]:
+    """Return both as the kernels want them, and how many columns count by their difference."""
+    if metric not in get_args(Metric):
+        raise ValueError(f"`metric` must be `euclidean`, `manhattan` or `hamming`, got: `{metric}`")
+    points, others = (np.ascontiguousarray(each, dtype=np.float64) for each in (points, others))
+    if points.ndim != 2 or others.ndim != 2 or points.shape[1] != others.shape[1]:  # noqa: PLR2004
+        raise ValueError(
+            f"points and others must be tables of as many columns, got: {points.shape}, {others.shape}"
+        )
+    if not np.isfinite(points).all() or not np.isfinite(others).all():
+        raise ValueError("points and others must be finite")
+    if not 0 <= n_codes <= points.shape[1]:
+        raise ValueError(f"`n_codes` must be from 0 to {points.shape[1]}, got: {n_codes}")
+    n_measured = 0 if metric == "hamming" else points.shape[1] - n_codes
+    if n_measured and len(points):
+        # Around a value that occurs, so that offsets cost no digits; a median, so that one far out does not.
+        middle = (len(points) - 1) // 2
+        origin = np.zeros(points.shape[1])
+        origin[:n_measured] = np.partition(points[:, :n_measured], middle, axis=0)[middle]
+        points, others = points - origin, others - origin
+    return *_recoded(points, others, n_measured), n_measured
+
+
+def _recoded(points: Floats, others: Floats, n_measured: int) -> tuple[Floats, Floats]:
+    """Number the codes that both have, and give one number to all that only one has: they match nobody.
+
+    So records that differ only there are one point, and a column of numbers taken as codes costs nothing.
+    """
+    points, others = points.copy(), others.copy()
+    for column in range(n_measured, points.shape[1]):
+        shared = np.intersect1d(points[:, column], others[:, column])
+        for side, alone in ((points, len(shared)), (others, len(shared) + 1)):
+            places = np.searchsorted(shared, side[:, column])
+            known = np.append(shared, np.nan)[places] == side[:, column]
+            side[:, column] = np.where(known, places, alone)
+    return points, others
+
+
+def _checked_window(window: Window | None, n: int, m: int) -> Window:
+    if window is None:
+        return Window(np.empty((m, 0)), np.empty((n, 0)), np.empty((n, 0)))
+    values, lows, highs = (
+        np.ascontiguousarray(each, dtype=np.float64) for each in (window.values, window.lows, window.highs)
+    )
+    width = values.shape[1]
+    if values.shape != (m, width) or lows.shape != (n, width) or highs.shape != (n, width):
+        raise ValueError(
+            f"a window must have a value for each other and limits for each point, got: {values.shape}, "
+            f"{lows.shape}, {highs.shape}"
+        )
+    if not np.isfinite(values).all() or np.isnan(lows).any() or np.isnan(highs).any():
+        raise ValueError("the values of a window must be finite and its limits numbers")
+    return Window(values, lows, highs, window.decides)
+
+
+def _belongings(groups: Ints, other_groups: Ints) -> Belongings:
+    """List the others by group, and find each point's own in the list."""
+    order = np.argsort(other_groups, kind="stable")
+    starts = np.searchsorted(other_groups[order], groups, side="left")
+    ends = np.searchsorted(other_groups[order], groups, side="right")
+    return Belongings(order, starts, np.where(groups < 0, starts, ends))
+
+
+def _tying(keys: Floats, measured: Floats, *, euclidean: bool) -> tuple[Floats, Floats]:
+    """Return the keys from which and up to which others tie with each key."""
+    if measured.shape[1] == 0:  # whole numbers
+        return keys - 0.5, keys + 0.5
+    distances = np.sqrt(keys) if euclidean else keys
+    lengths = np.sqrt((measured**2).sum(axis=1)) if euclidean else np.abs(measured).sum(axis=1)
+    near = np.maximum(distances * (1 - SLACK) - SLACK * lengths, 0.0)
+    far = distances * (1 + SLACK) + SLACK * lengths
+    return (near**2, far**2) if euclidean else (near, far)
+
+
+def _plant(others: Floats, window: Window, n_measured: int, *, euclidean: bool) -> Tree:
+    """Build the tree of the distinct points among ``others``, told apart by what is watched too."""
+    points = np.concatenate((others, window.values), axis=1)
+    first, back = _distinct(points)
+    weights = np.bincount(back, minlength=len(first)).astype(np.int64)
+    return linking_tree.plant(
+        points[first],
+        weights,
+        n_measured=n_measured,
+        n_counted=others.shape[1],
+        euclidean=euclidean,
+        by_window=window.decides,
+    )
+
+
+def _distinct(rows: Floats) -> tuple[Ints, Ints]:
+    """Return one row of each group of identical rows, and the group of each row.
+
+    By sorting a hash. Should two different rows share theirs, a group may come apart in two, which costs time
+    but changes nothing: rows of one group are always identical.
+    """
+    if rows.shape[1] == 0:
+        return np.arange(min(len(rows), 1)), np.zeros(len(rows), dtype=np.int64)
+    hashes = np.zeros(len(rows), dtype=np.uint64)
+    for column in range(rows.shape[1]):
+        bits = (rows[:, column] + 0.0).view(np.uint64)  # −0 becomes 0
+        hashes = (hashes ^ (bits ^ (bits >> np.uint64(29)))) * np.uint64(0x9E3779B97F4A7C15)
+        hashes ^= hashes >> np.uint64(32)
+    order = np.argsort(hashes, kind="stable")
+    opens = np.ones(len(rows), dtype=np.bool_)
+    for start in range(1, len(rows), 65_536):  # in parts: a sorted copy of all rows would double the memory
+        part = slice(start, start + 65_536)
+        here, before = order[part], order[start - 1 : start + 65_535][: len(order[part])]
+        opens[part] = (rows[here] != rows[before]).any(axis=1)
+    back = np.empty(len(rows), dtype=np.int64)
+    back[order] = np.cumsum(opens) - 1
+    return order[opens], back
+
+
+def _counts(
+    tree: Tree, questions: Questions, asked: Ints, *, cap: int | None, tick: Tick | None
+) -> tuple[Ints, Ints]:
+    """Count, for the points ``asked`` for, the records that are nearer and those that tie."""
+    n = len(questions.points)
+    nearer, tied = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    # The same question is asked once; neighbours ask one after the other, as they open the same boxes.
+    first, back = _distinct(np.column_stack(questions)[asked])
+    distinct = asked[first]
+    if tree.n_counted:
+        places = linking_tree.homes(tree, questions.points[distinct]).astype(np.float64)
+    else:
+        places = questions.lows[distinct].sum(axis=1)
+    limit = np.iinfo(np.int64).max if cap is None else cap
+
+    def work(part: Ints) -> None:
+        nearer[part], tied[part] = linking_tree.count(
+            tree, Questions(*(each[part] for each in questions)), limit
+        )
+
+    _share_out(distinct[np.argsort(places, kind="stable")], work, tick)
+    nearer[asked], tied[asked] = nearer[distinct[back]], tied[distinct[back]]
+    return nearer, tied
+
+
+def _of_parts(tick: Tick | None, part: int, parts: int) -> Tick | None:
+    """Tell of one of several parts of a work."""
+    if tick is None:
+        return None
+    return lambda done, total: tick(part * total + done, parts * total)
+
+
+def _share_out(which: Ints, work: Callable[[Ints], None], tick: Tick | None) -> None:
+    """Let threads of our own do slices of the work, and tick between."""
+    n_threads = os.cpu_count() or 1
+    done = 0
+    with ThreadPoolExecutor(n_threads) as pool:
+        for part in _slices(which):
+            list(pool.map(work, np.array_split(part, n_threads)))
+            done += len(part)
+            if tick is not None:
+                tick(done, len(which))
+
+
+def _slices(indices: Ints) -> Iterator[Ints]:
+    """Cut into parts that take their user about as long as `SECONDS` asks."""
+    start, size = 0, 64
+    while start < len(indices):
+        began = time.perf_counter()
+        yield indices[start : start + size]
+        seconds = time.perf_counter() - began
+        start += size
+        if seconds < SECONDS:
+            size *= 2
+        elif seconds > 3 * SECONDS:
+            size = max(1, size // 2)
+
+
+# The distances of records to their own -------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _own(
+    questions: Questions,
+    others: Floats,
+    values: Floats,
+    belongings: Belongings,
+    measured: tuple[int, bool],
+) -> tuple[Floats, Ints]:
+    """Return each point's least key among its own others, and how many of them have one up to ``far``."""
+    points, lows, highs, _, far = questions
+    n_measured, euclidean = measured
+    keys, counts = np.full(len(points), np.inf), np.zeros(len(points), dtype=np.int64)
+    for i in range(len(points)):
+        for place in range(belongings.starts[i], belongings.ends[i]):
+            j = belongings.members[place]
+            inside = True
+            for c in range(values.shape[1]):
+                inside &= lows[i, c] <= values[j, c] <= highs[i, c]
+            if not inside:
+                continue
+            key = 0.0  # summed as in a scan of the tree, to the last bit
+            for c in range(points.shape[1]):
+                gap = abs(others[j, c] - points[i, c])
+                if c >= n_measured:
+                    key += 1.0 if gap > 0.0 else 0.0
+                else:
+                    key += gap * gap if euclidean else gap
+            keys[i] = min(keys[i], key)
+            counts[i] += key <= far[i]
+    return keys, counts

@@ -1,0 +1,295 @@
+"""Risk by local linkage: each record is linked to the released record that is nearest to it, whoever else is.
+
+See `Space` for what is compared. A link is right if the released record is of the same person: of the same
+record or, where a column says whose records they are (the unit), of any record of that person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from sfumato import kernels
+from sfumato.core.measure import Score
+from sfumato.core.params import param
+from sfumato.core.run import Run
+from sfumato.data.codings import codes_of_both, numbers_of_both
+from sfumato.data.evidence import Evidence
+from sfumato.data.schema import Kind
+from sfumato.data.table import Floats, Ints, Table
+from sfumato.risk.coverage import covering_of
+from sfumato.risk.persons import best_by_person, persons_of, untrue
+from sfumato.risk.spaces import LinkageMeasure, Space, TrueLinkMeasure, coarse_columns, generalised, inexact
+
+#: Columns whose values are compared by size; those of the others are equal or not.
+MEASURED = frozenset({Kind.CONTINUOUS, Kind.DATE})
+
+#: Rounding of a difference, against the values themselves: two that should be equal are.
+ROUNDING = 2.0**-40
+
+
+def around_median(first: Floats, second: Floats) -> tuple[Floats, Floats]:
+    """Shift a column of both tables to a value that occurs, so that offsets cost no digits of differences."""
+    there = first[~np.isnan(first)]
+    if not len(there):
+        return first, second
+    origin = np.partition(there, (len(there) - 1) // 2)[(len(there) - 1) // 2]
+    return first - origin, second - origin
+
+
+def deviation(values: Floats) -> float:
+    """The standard deviation of what is there; 0 if nothing is."""
+    there = values[~np.isnan(values)]
+    if not len(there):
+        return 0.0
+    exponent = int(np.frexp(np.abs(there).max())[1])  # so that no square overflows
+    return float(np.ldexp(np.ldexp(there, -exponent).std(), exponent))
+
+
+def by_original(rows: Ints, values: Floats, size: int) -> Floats:
+    """What is known of the records the intruder holds, in the order of their table; NaN for the others."""
+    spread = np.full(size, np.nan)
+    spread[rows] = values
+    return spread
+
+
+def shares_by_person(persons: Ints, owners: Ints) -> Floats:
+    """For each of ``persons``, the share of all released records that are theirs: what guessing finds."""
+    distinct, counts = np.unique(owners[owners >= 0], return_counts=True)
+    if not len(distinct):
+        return np.zeros(len(persons))
+    places = np.minimum(np.searchsorted(distinct, persons), len(distinct) - 1)
+    return np.where(distinct[places] == persons, counts[places], 0) / len(owners)
+
+
+def expected_links(
+    evidence: Evidence, space: Space, chances: Floats, details: Mapping[str, float | int | str]
+) -> Score:
+    """The score of links that come true with these chances, one for each record the intruder holds."""
+    assert space.owners is not None  # `refuses` saw to it
+    best = best_by_person(space.persons, chances)
+    guessed = best_by_person(space.persons, shares_by_person(space.persons, space.owners))
+    persons = {"persons": len(best)} if len(best) < len(chances) else {}
+    links = {"links_expected": float(best.sum()), "links_certain": int((best == 1).sum())}
+    return Score(
+        value=float(best.mean()),
+        by_record=by_original(space.rows, chances, len(evidence.known_table)),
+        baseline=float(guessed.mean()),
+        details={**details, **persons, **links},
+    )
+
+
+class DistanceLinkage(LinkageMeasure):
+    r"""Share of records that are linked to their own released record by the least distance (DBRL).
+
+    .. math::
+
+        P(T, T') = \frac{1}{N} \sum_{n=1}^{N} \frac{\chi_n}{|B_n|}
+
+    where :math:`B_n` are the released records at the least distance from record :math:`n` of the intruder,
+    and :math:`\chi_n` is 1 if its own is among them, else 0: the probability to be right for an intruder who
+    knows the true values of a record and links it to the nearest, drawing among equals.
+
+    With ``metric`` *euclidean*, *manhattan* or *gower* two unequal categories are one unit apart; *hamming*
+    counts the columns that differ; *mahalanobis* weighs numbers with the inverse of the sum of both tables'
+    covariances. *gower* always divides by the range over both tables, *mahalanobis* needs no ``scale``.
+
+    Where released values are intervals or groups, the distance is infinite if the released record does not
+    cover the intruder's, else its information loss: the mean over the columns of the share of the domain it
+    spans. :math:`B_n` then are the covering records of least loss; ``metric`` and ``scale`` do not matter.
+
+    Notes
+    -----
+    **How to read it.** 0 is safe; 1 means every record is found. ``baseline`` is what guessing finds;
+    ``links_certain`` counts the records whose own is the nearest and the only one. Linking all records at
+    once, one to one, often finds more: look at both.
+
+    **Doubt.** Exact, ties shared. Distances that differ by less than :math:`2^{-34}` of the numbers that go
+    into them are taken as equal, since rounding might be all that tells them apart.
+
+    **Missing.** A missing value is a value of its own: one unit from any that is there, and it lies at the
+    column's mean. Of generalised values, one that is missing in the release covers every value, and a missing
+    one of the intruder's is covered only by a missing one or the wildcard.
+
+    **Units.** Where a column tells whose record it is, a link to any record of the same person is right, and
+    persons are counted, each by the record that is linked best. An intruder who knows who is in the file
+    (``membership``) does not try the records of others; one who does not tries and fails.
+
+    **Cost.** :math:`O(n \log n)` in few columns, up to :math:`O(n^2)` in many; a million records of 8 columns
+    take about a minute.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from sfumato.core.release import Release
+    >>> from sfumato.data.schema import Column, Schema
+    >>> schema = Schema((Column("x", Kind.CONTINUOUS),))
+    >>> original = Table(pl.DataFrame({"x": [1.0, 2.0, 3.0, 4.0]}), schema)
+    >>> released = Table(pl.DataFrame({"x": [2.0, 3.0, 4.0, -0.1]}), schema)
+    >>> evidence = Release.of(released, source_rows=np.arange(4)).against(original)
+    >>> DistanceLinkage().score(evidence, Run(seed=1)).value
+    0.25
+    """
+
+    name = "dbrl"
+    title = "Distance-based record linkage"
+    references = ("herranz2015", "domingoferrer2001", "pagliuca1999", "torra2006")
+    cost = "n²"
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Refuse where nobody knows which links are right."""
+        return (
+            super(TrueLinkMeasure, self).refuses(evidence)
+            or untrue(self.name, evidence)
+            or inexact(self.name, coarse_columns(evidence.known_table, self.columns(evidence)))
+        )
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:
+        """Link each record to the nearest."""
+        names = self.columns(evidence)
+        coarse = coarse_columns(evidence.protected, names)
+        space = self.space(evidence, run, () if coarse else names)
+        assert space.owners is not None  # `refuses` saw to it
+        if not len(space.mine):
+            return Score.not_estimable("the intruder holds no record that is in the release")
+        tick, said = run.ticker(self.title), self.counted(space, evidence, names)
+        if coarse:
+            links = covering_of(evidence, names, space.rows).links(space.persons, space.owners, tick=tick)
+            said |= {"metric": "information loss of those that cover", "scale": "shares of the domain"}
+            said |= {"not_covered": int(np.isinf(links.references).sum())}
+        else:
+            links = kernels.linking.rivals(
+                space.mine, space.theirs, space.persons, space.owners,
+                metric=space.metric, n_codes=space.n_codes, tick=tick,
+            )  # fmt: skip
+        said |= {"ties_shared": int(((links.chances > 0) & (links.chances < 1)).sum())}
+        return expected_links(evidence, space, links.chances, said)
+
+
+class AttributeLinkage(LinkageMeasure):
+    r"""Share of values an intruder learns from the record that is nearest in all other columns.
+
+    For each of the :math:`V` columns the intruder is taken to know the other :math:`V - 1`, links each record
+    by them, and takes the released value of the column for the true one:
+
+    .. math::
+
+        A = \frac{1}{V} \sum_{c=1}^{V} \frac{1}{N} \sum_{n=1}^{N}
+            \frac{|\{y \in B_n^{(c)} : y_c \approx x_{n,c}\}|}{|B_n^{(c)}|}
+
+    where :math:`B_n^{(c)}` are the released records nearest to record :math:`n` in all columns but :math:`c`,
+    and :math:`\approx` means equal for nominal and ordinal values, and within ``within`` per cent of the
+    column's standard deviation for numbers and dates. No true pairs are needed, so synthetic data can be
+    measured.
+
+    Notes
+    -----
+    **How to read it.** 0 means nothing is learnt, 1 that every value is. Compare with ``baseline``, what the
+    value of a released record drawn blindly would give: what is known of everybody discloses nobody.
+    ``by_column`` shows which columns are learnt.
+
+    **Doubt.** Exact, ties shared.
+
+    **Missing.** In the columns used for linking as in `DistanceLinkage`. A record whose true value is missing
+    is left out of that column: there is nothing to learn; a released value that is missing is never right.
+
+    **Units.** Persons are counted, each by the record from which most is learnt.
+
+    **Cost.** That of `DistanceLinkage` times the number of columns.
+    """
+
+    name = "attribute-linkage"
+    title = "Attribute disclosure by linkage"
+    references = ("soriacomas2015", "carvalho2023")
+    cost = "n²"
+
+    within: float = param(
+        10.0,
+        "How near a number must come, in per cent of the column's standard deviation.",
+        ge=0,
+        le=1000,
+        unit="%",
+    )
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Refuse a single column: there would be none to link by."""
+        reason = super(TrueLinkMeasure, self).refuses(evidence)
+        names = () if reason else self.columns(evidence)
+        if reason is None and len(names) == 1:
+            reason = f"{self.name} must find at least two columns, one to learn and one to link by, got: 1"
+        return reason or generalised(self.name, evidence, names)
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:
+        """Link by all columns but one, for each, and look at that one."""
+        names = self.columns(evidence)
+        size = len(evidence.known_table)
+        learnt, guessed = np.full((len(names), size), np.nan), np.full((len(names), size), np.nan)
+        for i, name in enumerate(run.track(self.title, names, len(names))):
+            space = self.space(evidence, run, tuple(other for other in names if other != name))
+            learnt[i, space.rows], guessed[i, space.rows] = self._learnt(evidence, space, name, run)
+        persons = persons_of(evidence.known_table)
+        by_column = {name: mean_of_best(persons, learnt[i]) for i, name in enumerate(names)}
+        by_column = {name: value for name, value in by_column.items() if not np.isnan(value)}
+        if not by_column or not len(space.theirs):
+            return Score.not_estimable("the intruder holds no record with a value to learn")
+        chance = [mean_of_best(persons, each) for each in guessed]
+        there = ~np.isnan(learnt)
+        return Score(
+            value=float(np.mean(list(by_column.values()))),
+            by_column=by_column,
+            by_record=np.where(
+                there.any(axis=0), np.nansum(learnt, axis=0) / np.maximum(there.sum(axis=0), 1), np.nan
+            ),
+            baseline=float(np.nanmean(chance)),
+            details={**self.counted(space, evidence, names), "values": int(there.sum())},
+        )
+
+    def _learnt(self, evidence: Evidence, space: Space, name: str, run: Run) -> tuple[Floats, Floats]:
+        """The share of right values among the nearest of each, and among all; NaN where there is none."""
+        assert evidence.protected is not None  # `refuses` saw to it
+        true, released, reach = self._values(evidence.known_table, evidence.protected, name)
+        true = true[space.rows]
+        if not len(space.mine) or not len(space.theirs):
+            return np.full(len(true), np.nan), np.full(len(true), np.nan)
+        slack = ROUNDING * (np.abs(true) + reach)
+        lows, highs = true - reach - slack, true + reach + slack
+        guessed = _share_between(released, lows, highs)
+        holes, nowhere = np.isnan(true), np.nanmax(np.abs(released), initial=0) + reach + 1
+        # A missing value is put where no window reaches, so it is never right.
+        window = kernels.linking.Window(
+            np.where(np.isnan(released), 2 * nowhere, released)[:, None],
+            np.where(holes, 0.0, np.clip(lows, -nowhere, None))[:, None],
+            np.where(holes, 0.0, np.clip(highs, None, nowhere))[:, None],
+        )
+        tied, inside = kernels.linking.nearest_in_window(
+            space.mine, space.theirs, metric=space.metric, n_codes=space.n_codes, window=window,
+            tick=run.silent().ticker(self.title),
+        )  # fmt: skip
+        return np.where(holes, np.nan, inside / tied), np.where(holes, np.nan, guessed)
+
+    def _values(self, known: Table, released: Table, name: str) -> tuple[Floats, Floats, float]:
+        """A column of both tables as numbers that compare, and how far apart two may be."""
+        kind = known.schema[name].kind
+        if kind in MEASURED:
+            true, other = around_median(*numbers_of_both(known, released, name))
+            return true, other, self.within / 100 * deviation(true)
+        first, second = codes_of_both(known, released, name)
+        return (
+            np.where(first < 0, np.nan, first.astype(np.float64)),
+            np.where(second < 0, np.nan, second.astype(np.float64)),
+            0.0,
+        )
+
+
+def mean_of_best(persons: Ints, values: Floats) -> float:
+    """The mean over persons of the greatest of their values; NaN if there is none."""
+    there = ~np.isnan(values)
+    return float(best_by_person(persons[there], values[there]).mean()) if there.any() else np.nan
+
+
+def _share_between(values: Floats, lows: Floats, highs: Floats) -> Floats:
+    """The share of all values, missing ones among them, from each low to each high; NaN where a limit is."""
+    ordered = np.sort(values[~np.isnan(values)])
+    counts = np.searchsorted(ordered, highs, side="right") - np.searchsorted(ordered, lows, side="left")
+    return np.where(np.isnan(lows), np.nan, counts / max(len(values), 1))

@@ -1,0 +1,88 @@
+"""Who is who: which records an intruder holds, whose they are, and whose the released ones are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.core.run import Run
+from sfumato.data.codings import codes_of_both
+from sfumato.data.evidence import Evidence
+from sfumato.data.schema import Role
+from sfumato.data.table import Floats, Ints, Table
+
+
+def held_rows(evidence: Evidence, run: Run) -> Ints:
+    """The records of the intruder's table that they hold, as the scenario's share says."""
+    size = len(evidence.known_table)
+    share = evidence.scenario.records
+    if share >= 1:
+        return np.arange(size, dtype=np.int64)
+    held = min(size, max(1, round(share * size)))
+    return np.sort(run.rng("scenario", evidence.scenario.name).choice(size, held, replace=False))
+
+
+def persons_of(table: Table) -> Ints:
+    """Whose record each is, as numbers: the unit's, and a number of its own where there is none."""
+    unit = table.schema.only_role(Role.UNIT)
+    if unit is None:
+        return np.arange(len(table), dtype=np.int64)
+    return _everyone(table.codes(unit).codes)
+
+
+def _everyone(codes: Ints) -> Ints:
+    """Give a number of its own to each record that has none."""
+    alone = codes < 0
+    return np.where(alone, codes.max(initial=-1) + np.cumsum(alone), codes)
+
+
+def best_by_person(persons: Ints, values: Floats) -> Floats:
+    """The greatest value of each person: who reaches one of a person's records reaches the person."""
+    distinct, person = np.unique(persons, return_inverse=True)
+    best = np.full(len(distinct), -np.inf)
+    np.maximum.at(best, person, values)
+    return best
+
+
+def untrue(measure: str, evidence: Evidence) -> str | None:
+    """Why nobody can tell which links are right; None if one can."""
+    if evidence.source_rows is None:
+        return f"{measure} must know which record each released one comes from, got: records that do not map"
+    if evidence.scenario.external and _shared_identifier(evidence) is None:
+        return (
+            f"{measure} must find a unit or identifier both in the original and in "
+            f"`{evidence.scenario.external}` to know who is who, got: none"
+        )
+    return None
+
+
+def _shared_identifier(evidence: Evidence) -> str | None:
+    """The column that tells whose record it is in the original and in the intruder's own file."""
+    schema = evidence.original.schema
+    names = (*schema.with_role(Role.UNIT), *sorted(schema.with_role(Role.IDENTIFIER)))
+    return next((name for name in names if name in evidence.known_table.schema), None)
+
+
+def belonging(evidence: Evidence) -> tuple[Ints, Ints | None, Ints | None]:
+    """Whose records the intruder's and the released ones are, and which released one is the same as each."""
+    known, sources = evidence.known_table, evidence.source_rows
+    if sources is None or untrue("", evidence):
+        return persons_of(known), None, None
+    shared = _shared_identifier(evidence) if evidence.scenario.external else None
+    if shared is None:
+        persons = originals = persons_of(known)
+        owners = np.append(originals, -1)[sources]  # a source of −1 is nobody
+        return persons, owners, _first_of(sources, np.arange(len(known)))
+    codes = codes_of_both(known, evidence.original, shared)
+    everyone = _everyone(np.concatenate(codes))
+    persons, originals = everyone[: len(known)], everyone[len(known) :]
+    owners = np.append(originals, -1)[sources]
+    return persons, owners, _first_of(owners, persons)
+
+
+def _first_of(names: Ints, wanted: Ints) -> Ints:
+    """The place of the first of ``names`` that is the one wanted; −1 where there is none."""
+    if not len(names):
+        return np.full(len(wanted), -1, dtype=np.int64)
+    order = np.argsort(names, kind="stable")
+    found = order[np.minimum(np.searchsorted(names[order], wanted), len(names) - 1)]
+    return np.where(names[found] == wanted, found, -1)

@@ -1,0 +1,212 @@
+"""Laws of local linkage, and DBRL against all pairs in exact fractions."""
+
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sfumato.core.measure import Status
+from sfumato.core.run import Run
+from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.schema import Kind, Role
+from sfumato.risk.intervals import IntervalDisclosure, IntervalLinkage, RankIntervalLinkage
+from sfumato.risk.linkage import AttributeLinkage, DistanceLinkage
+from toys import table_of
+
+KINDS = {"x": Kind.CONTINUOUS, "y": Kind.ORDINAL, "c": Kind.NOMINAL}
+numbers = st.one_of(st.integers(0, 4), st.none())
+letters = st.one_of(st.sampled_from("abc"), st.none())
+
+
+@st.composite
+def tables(draw, *, min_size=1):
+    """Two small tables of a number, a rank and a category with ties and holes, and who comes from whom."""
+    n, m = draw(st.integers(min_size, 9)), draw(st.integers(min_size, 9))
+    original, released = (
+        {
+            "x": draw(st.lists(numbers, min_size=size, max_size=size)),
+            "y": draw(st.lists(numbers, min_size=size, max_size=size)),
+            "c": draw(st.lists(letters, min_size=size, max_size=size)),
+        }
+        for size in (n, m)
+    )
+    sources = draw(st.lists(st.integers(0, n - 1), min_size=m, max_size=m))
+    persons = draw(st.one_of(st.none(), st.lists(st.integers(0, 3), min_size=n, max_size=n)))
+    return original, released, np.array(sources), persons
+
+
+def evidence_of(original, released, sources, persons=None, *, membership=False):
+    frames = [
+        pl.DataFrame(each, schema={"x": pl.Float64, "y": pl.Int64, "c": pl.String})
+        for each in (original, released)
+    ]
+    first = table_of(frames[0], **KINDS)
+    if persons is not None:
+        named = frames[0].with_columns(pl.Series("who", persons, dtype=pl.Int64))
+        first = table_of(named, **KINDS, who=(Kind.NOMINAL, Role.UNIT))
+    scenario = Scenario(columns=("x", "y", "c"), membership=membership)
+    return Evidence(first, table_of(frames[1], **KINDS), source_rows=sources, scenario=scenario)
+
+
+def scaled(mine, theirs, metric, scale):
+    """A column of both tables in exact units (squared ones for the Euclidean metric), as (coordinate, missing).
+
+    Of the Euclidean metric the coordinates are whole and the unit stands apart, since a deviation has a root.
+    """
+    there = [Fraction(v) for v in mine if v is not None]
+    others = [Fraction(v) for v in theirs if v is not None]
+    of_scale = there or others
+    if not of_scale:
+        return [(Fraction(0), True)] * len(mine), [(Fraction(0), True)] * len(theirs), Fraction(1)
+    mean = sum(of_scale) / len(of_scale)
+    pooled = there + others if scale == "pooled" else of_scale
+    unit = Fraction(max(pooled) - min(pooled))
+    square = unit**2
+    if scale == "deviation":
+        square = sum((v - mean) ** 2 for v in of_scale) / len(of_scale)
+    place = [
+        [(Fraction(v) - mean if v is not None else Fraction(0), v is None) for v in side]
+        for side in (mine, theirs)
+    ]
+    by = (square if metric == "euclidean" else unit) or Fraction(1)
+    return place[0], place[1], by
+
+
+def exact_distances(original, released, metric, scale):
+    n, m = len(original["x"]), len(released["x"])
+    total = [[Fraction(0)] * m for _ in range(n)]
+    ranks = {value: place for place, value in enumerate(sorted({*original["y"], *released["y"]} - {None}))}
+    columns = {"x": (original["x"], released["x"])}
+    columns["y"] = tuple(
+        [None if v is None else ranks[v] for v in side["y"]] for side in (original, released)
+    )
+    for mine, theirs in columns.values():
+        first, second, unit = scaled(mine, theirs, metric, scale)
+        for i in range(n):
+            for j in range(m):
+                gap = abs(first[i][0] - second[j][0])
+                total[i][j] += (gap**2 if metric == "euclidean" else gap) / unit
+                total[i][j] += first[i][1] != second[j][1]
+    for i in range(n):
+        for j in range(m):
+            total[i][j] += original["c"][i] != released["c"][j]
+    return total
+
+
+def exact_dbrl(distances, sources, persons, n):
+    """Mean over persons of the best of their records, and the chance of each record."""
+    persons = list(range(n)) if persons is None else persons
+    chances = []
+    for i, row in enumerate(distances):
+        nearest = [j for j, d in enumerate(row) if d == min(row)]
+        right = [j for j in nearest if persons[sources[j]] == persons[i]]
+        chances.append(Fraction(len(right), len(nearest)))
+    best = {}
+    for person, chance in zip(persons, chances, strict=True):
+        best[person] = max(best.get(person, Fraction(0)), chance)
+    return sum(best.values()) / len(best), chances
+
+
+@pytest.mark.parametrize(
+    ("metric", "scale"),
+    [("euclidean", "deviation"), ("euclidean", "pooled"), ("manhattan", "range"), ("gower", "pooled")],
+)
+@settings(max_examples=40)
+@given(tables())
+def test_dbrl_is_that_of_all_pairs_in_fractions(metric, scale, drawn):
+    original, released, sources, persons = drawn
+    found = DistanceLinkage(metric=metric, scale=scale).score(evidence_of(*drawn), Run(seed=1))
+    value, chances = exact_dbrl(
+        exact_distances(original, released, metric, scale), sources, persons, len(original["x"])
+    )
+    np.testing.assert_allclose(found.by_record, [float(chance) for chance in chances], rtol=1e-12)
+    assert found.value == pytest.approx(float(value), rel=1e-12)
+
+
+@given(tables())
+def test_dbrl_by_hamming_is_that_of_all_pairs(drawn):
+    original, released, sources, persons = drawn
+    distances = [
+        [sum(original[k][i] != released[k][j] for k in "xyc") for j in range(len(released["x"]))]
+        for i in range(len(original["x"]))
+    ]
+    value, _ = exact_dbrl(distances, sources, persons, len(original["x"]))
+    found = DistanceLinkage(metric="hamming").score(evidence_of(*drawn), Run(seed=1))
+    assert found.value == pytest.approx(float(value), rel=1e-12)
+
+
+MEASURES = [
+    DistanceLinkage(),
+    DistanceLinkage(metric="mahalanobis"),
+    AttributeLinkage(within=20),
+    IntervalDisclosure(by="rank", width=40),
+    IntervalLinkage(width=150),
+    IntervalLinkage(width=60, by="rank"),
+    RankIntervalLinkage(window=30),
+]
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=str)
+@settings(max_examples=20)
+@given(tables(), st.randoms(use_true_random=False))
+def test_the_order_of_records_does_not_matter(measure, drawn, chance):
+    original, released, sources, persons = drawn
+    order = list(range(len(sources)))
+    chance.shuffle(order)
+    turned = {name: [values[i] for i in order] for name, values in released.items()}
+    first = measure.score(evidence_of(original, released, sources, persons), Run(seed=1))
+    second = measure.score(evidence_of(original, turned, sources[order], persons), Run(seed=1))
+    assert first.status is second.status
+    np.testing.assert_allclose(first.value, second.value, rtol=1e-9)
+    if first.status is Status.OK:
+        assert 0 <= first.value <= 1
+        assert 0 <= first.baseline <= 1
+        np.testing.assert_allclose(first.by_record, second.by_record, rtol=1e-9)
+
+
+@given(tables())
+def test_a_person_is_never_safer_than_any_of_their_records(drawn):
+    """Counted as one record each, nobody is linked better than the person whose record it is."""
+    original, released, sources, _ = drawn
+    persons = [i // 2 for i in range(len(original["x"]))]
+    together = DistanceLinkage().score(evidence_of(original, released, sources, persons), Run(seed=1))
+    apart = DistanceLinkage().score(evidence_of(original, released, sources), Run(seed=1))
+    assert (together.by_record >= apart.by_record - 1e-12).all()
+    if len(persons) % 2 == 0:  # as many records for each: then the mean cannot fall either
+        assert together.value >= apart.value - 1e-12
+
+
+@given(tables())
+def test_who_knows_the_members_is_never_worse_off(drawn):
+    knows = DistanceLinkage().score(evidence_of(*drawn, membership=True), Run(seed=1))
+    blind = DistanceLinkage().score(evidence_of(*drawn), Run(seed=1))
+    assert knows.value >= blind.value - 1e-12
+
+
+@given(st.lists(st.tuples(numbers, numbers, letters), min_size=1, max_size=12))
+def test_the_original_itself_gives_away_whoever_is_unlike_the_others(records):
+    """Each finds itself among those who are alike, missing values and all: nothing is left out."""
+    table = {name: [record[i] for record in records] for i, name in enumerate("xyc")}
+    found = DistanceLinkage().score(evidence_of(table, table, np.arange(len(records))), Run(seed=1))
+    np.testing.assert_allclose(found.by_record, [1 / records.count(record) for record in records])
+    assert found.value == pytest.approx(len(set(records)) / len(records))
+
+
+@settings(max_examples=25)
+@given(tables(), st.integers(-3, 3), st.sampled_from([0.25, 1.0, 8.0]))
+def test_units_and_offsets_do_not_matter(drawn, shift, unit):
+    original, released, sources, persons = drawn
+    turned = [
+        {**each, "x": [None if v is None else v * unit + shift * 1e6 for v in each["x"]]}
+        for each in (original, released)
+    ]
+    constant = len({v for v in original["x"] if v is not None} or set(released["x"]) - {None}) < 2
+    for measure in (DistanceLinkage(), IntervalLinkage(width=150), RankIntervalLinkage(window=30)):
+        if constant and unit != 1.0 and not isinstance(measure, RankIntervalLinkage):
+            continue  # a constant is not scaled
+        plain = measure.score(evidence_of(original, released, sources, persons), Run(seed=1))
+        other = measure.score(evidence_of(*turned, sources, persons), Run(seed=1))
+        np.testing.assert_allclose(plain.by_record, other.by_record, atol=1e-9)
