@@ -1,0 +1,233 @@
+"""Assignment of the records of one file to those of another, at the least total distance, with a proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.kernels.assignment.costs import (
+    NEVER,
+    Floats,
+    Frame,
+    Ints,
+    Metric,
+    costs_of_pairs,
+    distinct,
+    frame,
+    limits_of,
+)
+from sfumato.kernels.assignment.dense import solve_dense, solve_on_line
+from sfumato.kernels.assignment.solver import Flow, Solver
+from sfumato.kernels.assignment.verification import judge
+
+Tick = Callable[[int, int], None]
+
+DENSE = 1000  # records up to which all costs are computed at once
+N_TICKS = 1000  # what a whole solution counts
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A matching, the prices that prove it, and whether they do."""
+
+    partners: Ints  #: column of each row; −1 for a row left over
+    row_prices: Ints  #: u, in units of cost
+    column_prices: Ints  #: v: u + v is at most the cost of every pair, and equal to it for matched ones
+    cost: int  #: of the matching
+    bound: int  #: no complete matching costs less
+    unit: float  #: distance that one unit of cost stands for
+    certified: bool  #: the matching is complete and proved to be of least cost
+    complete: bool  #: as many pairs as the smaller file has records; radii can make that impossible
+
+    @property
+    def gap(self) -> int:
+        """Cost above the bound; 0 if certified."""
+        return self.cost - self.bound
+
+    @property
+    def distance(self) -> float:
+        """Total distance of the matching, to the accuracy of one unit a pair."""
+        return self.cost * self.unit
+
+
+@dataclass
+class _Found:
+    partners: Ints
+    row_prices: Ints
+    column_prices: Ints
+
+
+def solve(
+    rows: Floats,
+    columns: Floats,
+    metric: Metric,
+    *,
+    n_codes: int = 0,
+    radii: Floats | None = None,
+    tick: Tick | None = None,
+    limit: int | None = None,
+    dense: int = DENSE,
+) -> Assignment:
+    r"""Match rows and columns one to one at the least total distance.
+
+    .. math:: \min_\pi \sum_i d(x_i, y_{\pi(i)})
+
+    over all one-to-one maps :math:`\pi` of the smaller file into the larger, with a certificate (see `verify`).
+
+    Parameters
+    ----------
+    rows : float64[n, d]
+        Finite.
+    columns : float64[m, d]
+        Likewise.
+    metric : {"euclidean", "manhattan", "hamming"}
+        Hamming distances count the attributes that differ.
+    n_codes : int
+        So many of the last attributes are codes and count 1 where they differ, whatever the metric.
+    radii : float64[n], optional
+        Pairs farther apart than a row's radius are no pairs (up to one unit of cost, for rounding).
+    tick : callable, optional
+        Called as ``tick(done, total)`` a few times each second; what it raises ends the run.
+    limit : int, optional
+        Largest number of search rounds. When it is reached the result is a matching with a bound, not certified.
+    dense : int
+        Files of no more records than this are solved with the matrix of all costs.
+
+    Notes
+    -----
+    Which of several optima is found may depend on the order of the records: shuffle one file before, so that
+    its order cannot give the truth away, and see `ties` for what holds in all of them.
+
+    Columns are listed for each row as they are needed: an auction with falling steps [bertsekas1988]_ and
+    shortest augmenting paths [jonker1987]_ work on the lists, and every row keeps a proof that no other column
+    would be better. **Cost:** most of the time goes into that search, between :math:`n` and :math:`n^2`;
+    memory :math:`O(n d)`.
+
+    References
+    ----------
+    .. [bertsekas1988] D. P. Bertsekas (1988). The auction algorithm: a distributed relaxation method for the
+       assignment problem. Annals of Operations Research 14, 105–123.
+    .. [jonker1987] R. Jonker, A. Volgenant (1987). A shortest augmenting path algorithm for dense and sparse
+       linear assignment problems. Computing 38, 325–340.
+    """
+    framed = frame(rows, columns, metric, n_codes=n_codes)
+    n, m = len(framed.space.rows), len(framed.space.columns)
+    limits = limits_of(framed, radii, n)
+    unlimited = np.full(n, NEVER)
+    most = 0.0
+
+    def beat(share: float) -> None:
+        nonlocal most
+        most = max(most, share)
+        if tick is not None:
+            tick(int(most * N_TICKS), N_TICKS)
+
+    if min(n, m) == 0:
+        found = _Found(np.full(n, -1), np.zeros(n, np.int64), np.zeros(m, np.int64))
+    elif max(n, m) <= dense:
+        found = _Found(*solve_dense(framed.space, limits)[:3])
+    else:
+        found = _solve_large(framed, unlimited, None, limit, beat)
+        if _exceeds(framed, found.partners, limits):
+            found = _solve_large(framed, limits, found, limit, beat)
+    verdict = judge(
+        framed, found.row_prices, found.column_prices, found.partners, limits, tick=_last_part(tick, most)
+    )
+    return Assignment(
+        partners=found.partners,
+        row_prices=found.row_prices,
+        column_prices=found.column_prices,
+        cost=verdict.cost,
+        bound=min(verdict.bound, verdict.cost) if verdict.is_matching else verdict.bound,
+        unit=framed.unit,
+        certified=verdict.certified,
+        complete=verdict.is_matching,
+    )
+
+
+def _last_part(tick: Tick | None, most: float) -> Tick | None:
+    """Fit the ticks of the verification behind those of the solver."""
+    if tick is None:
+        return None
+    return lambda done, total: tick(int((most + (1 - most) * done / total) * N_TICKS), N_TICKS)
+
+
+def _exceeds(framed: Frame, partners: Ints, limits: Ints) -> bool:
+    """Is a matched pair farther apart than its row's radius?"""
+    linked = np.flatnonzero(partners >= 0)
+    return bool((costs_of_pairs(framed.space, linked, partners[linked]) > limits[linked]).any())
+
+
+def _solve_large(
+    framed: Frame, limits: Ints, start: _Found | None, limit: int | None, beat: Callable[[float], None]
+) -> _Found:
+    """Solve by search, on distinct records; with a start, from its prices."""
+    space = framed.space
+    n, m = len(space.rows), len(space.columns)
+    is_free = bool((limits >= NEVER).all())
+    if n == m and space.rows.shape[1] == 1 and space.n_measured == 1 and is_free:
+        return _Found(*solve_on_line(space))
+    if n > m:  # the smaller file bids, so that columns are what is left over
+        turned = Frame(space._replace(rows=space.columns, columns=space.rows), framed.unit, framed.rounding)
+        prices = None if start is None else start.row_prices
+        found = _solve_distinct(turned, np.full(m, NEVER), limits, prices, limit, beat)
+        partners = np.full(n, -1, dtype=np.int64)
+        owned = np.flatnonzero(found.partners >= 0)
+        partners[found.partners[owned]] = owned
+        return _Found(partners, found.column_prices, found.row_prices)
+    prices = None if start is None else start.column_prices
+    return _solve_distinct(framed, limits, np.full(m, NEVER), prices, limit, beat)
+
+
+def _solve_distinct(
+    framed: Frame,
+    row_limits: Ints,
+    column_limits: Ints,
+    prices: Ints | None,
+    limit: int | None,
+    beat: Callable[[float], None],
+) -> _Found:
+    """Collapse identical records, solve, and expand; there are no more rows than columns."""
+    space = framed.space
+    row_firsts, row_groups = distinct(space.rows, row_limits)
+    column_firsts, column_groups = distinct(space.columns, column_limits)
+    small = Frame(
+        space._replace(rows=space.rows[row_firsts], columns=space.columns[column_firsts]),
+        framed.unit,
+        framed.rounding,
+    )
+    solver = Solver(
+        small,
+        np.bincount(row_groups),
+        np.bincount(column_groups),
+        row_limits[row_firsts],
+        column_limits[column_firsts],
+        beat,
+    )
+    flow = solver.solve(None if prices is None else prices[column_firsts], limit)
+    is_free = bool((row_limits >= NEVER).all() and (column_limits >= NEVER).all())
+    partners = _expanded(flow, row_groups, column_groups, fill=is_free)
+    return _Found(partners, flow.row_prices[row_groups], flow.column_prices[column_groups])
+
+
+def _expanded(flow: Flow, row_groups: Ints, column_groups: Ints, *, fill: bool) -> Ints:
+    """Turn units that groups hold of each other into partners of records.
+
+    Units not placed are matched with room not filled, so that each record has a place in the count; such
+    pairs stay only if ``fill`` says so.
+    """
+    n_columns = int(column_groups.max()) + 1
+    filled = np.bincount(flow.columns, weights=flow.units, minlength=n_columns).astype(np.int64)
+    left_columns = np.repeat(np.arange(n_columns), np.bincount(column_groups) - filled)
+    left_rows = np.repeat(np.arange(len(flow.row_left)), flow.row_left)
+    of_rows = np.concatenate((np.repeat(flow.rows, flow.units), left_rows))
+    of_columns = np.concatenate((np.repeat(flow.columns, flow.units), left_columns))
+    is_placed = np.arange(len(of_rows)) < len(of_rows) - len(left_rows)
+    columns = np.empty(len(of_columns), dtype=np.int64)
+    columns[np.argsort(of_columns, kind="stable")] = np.argsort(column_groups, kind="stable")
+    by_row = np.argsort(of_rows, kind="stable")[: len(row_groups)]  # behind them: columns left over
+    partners = np.empty(len(row_groups), dtype=np.int64)
+    partners[np.argsort(row_groups, kind="stable")] = np.where(is_placed[by_row] | fill, columns[by_row], -1)
+    return partners

@@ -1,0 +1,247 @@
+"""The solver: search, auction and shortest paths in turn, until nothing unlisted can be better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.kernels.assignment import market as trade
+from sfumato.kernels.assignment.costs import NEVER, Frame, Ints
+from sfumato.kernels.assignment.leaves import Filter, leaf_order, plant, reach_of, search, sieve, turned
+from sfumato.kernels.assignment.paths import PAUSED, WAITING, augment, open_paths
+
+Beat = Callable[[float], None]
+
+FIRST_K = 10  # columns listed for each row to begin with
+NEXT_K = 12
+WIDTH = 24  # of a list, to begin with
+KEEP = 48  # of a list, after a phase
+N_ENTRIES = 4_000_000  # if all pairs are so few, all are listed
+MAX_ENTRIES = 60_000_000
+SHRINK = 4  # of the step from phase to phase
+LAST_STEP = 2e-4  # of the typical key
+FIRST_STEP = 3  # the typical key divided by it
+MAX_BIDS = 60  # for each row, in a phase
+FEW = 0.02  # of the rows: no reason for another search within a phase
+SEARCHES = 5_000  # of single rows between two beats
+BIDS = 1_000_000  # between two beats
+SCANS = 20_000_000
+
+
+@dataclass
+class Flow:
+    """What the solver hands back, in the order of its input."""
+
+    rows: Ints  # of each holding; one more than there are stands for no row
+    columns: Ints
+    units: Ints
+    row_left: Ints  # units of rows not placed
+    row_prices: Ints
+    column_prices: Ints
+    n_rounds: int
+
+
+class Solver:
+    """A transportation problem on distinct records: each row has units to place, each column room for some."""
+
+    def __init__(
+        self, framed: Frame, supplies: Ints, rooms: Ints, row_limits: Ints, column_limits: Ints, beat: Beat
+    ) -> None:
+        rows, columns = turned(framed.space)
+        self.row_order, row_leaves = leaf_order(rows)
+        self.column_order, column_leaves = leaf_order(columns)
+        space = framed.space._replace(
+            rows=framed.space.rows[self.row_order], columns=framed.space.columns[self.column_order]
+        )
+        ordered = Frame(space, framed.unit, framed.rounding)
+        self.filter: Filter = plant(
+            ordered, rows[self.row_order], columns[self.column_order], row_leaves, column_leaves
+        )
+        self.space = space
+        self.row_limits, self.column_limits = row_limits[self.row_order], column_limits[self.column_order]
+        self.limits = trade.Limits(self.row_limits, self.column_limits)
+        self.reach = reach_of(self.filter, self.row_limits, self.column_limits)
+        self.n, self.m = len(rows), len(columns)
+        self.supplies = np.append(supplies[self.row_order], int(rooms.sum() - supplies.sum()))
+        self.rooms = rooms[self.column_order]
+        self.beat = beat
+        self.progress = 0.0
+        self.n_rounds = 0
+
+    def solve(self, prices: Ints | None, limit: int | None) -> Flow:
+        """Solve; with prices, from them."""
+        self.max_rounds = NEVER if limit is None else limit
+        start = np.zeros(self.m, np.int64) if prices is None else prices[self.column_order]
+        self.market = trade.open_market(self.supplies, self.rooms, start)
+        self.paths = open_paths(self.n + 1, self.m)
+        self.is_whole = self.n * self.m <= N_ENTRIES
+        self._open_lists(self.m if self.is_whole else WIDTH)
+        if self.is_whole:
+            trade.list_all(self.space, self.lists, self.row_limits, self.column_limits)
+        else:
+            self.query(np.arange(self.n), FIRST_K)
+        self._phases(is_warm=prices is not None)
+        self._finish()
+        return self._flow()
+
+    def _open_lists(self, width: int) -> None:
+        """Make room for so many entries a row; a last row stands for no record, and may have any column."""
+        n, m = self.n, self.m
+        starts = np.arange(n + 1) * width
+        ends = np.append(starts[1:], n * width + (m if self.supplies[n] > 0 else 0))
+        counts = np.zeros(n + 1, dtype=np.int64)
+        counts[n] = ends[n] - starts[n]
+        heads, costs = np.zeros(ends[n], np.int32), np.zeros(ends[n], np.int64)
+        heads[n * width :] = np.arange(counts[n])
+        floors = np.full(n + 1, -NEVER)
+        floors[n] = NEVER
+        self.lists = trade.Lists(starts, ends, counts, heads, costs, floors, np.zeros(n + 1, np.bool_))
+        self.n_used = int(ends[n])
+
+    def _make_room(self, rows: Ints, k: int) -> None:
+        """Let each of the rows have room for k more entries: those that have not, move behind all others."""
+        old = self.lists
+        rows = rows[old.counts[rows] + k > (old.ends - old.starts)[rows]]
+        ends = self.n_used + np.cumsum(np.minimum(self.m, old.counts[rows] + k + (old.counts[rows] + k) // 2))
+        if len(rows) == 0:
+            return
+        if ends[-1] > len(old.heads):
+            more = int(ends[-1]) + int(ends[-1]) // 4 - len(old.heads)
+            heads = np.concatenate((old.heads, np.zeros(more, np.int32)))
+            self.lists = old._replace(heads=heads, costs=np.concatenate((old.costs, np.zeros(more, np.int64))))
+        starts = np.concatenate(([self.n_used], ends[:-1]))
+        trade.move(self.lists, rows, starts, ends, self.lists)
+        self.n_used = int(ends[-1])
+
+    def _beat(self) -> None:
+        self.beat(self.progress)
+
+    def query(self, active: Ints, k: int) -> None:
+        """Search for the columns of k least keys of the active rows and list them."""
+        prices = self.market.prices
+        thresholds = self.filter.thresholds(self.keys(active, k), active)
+        found, floors = search(self.filter, active, k, prices, thresholds, self.reach, beat=self._beat)
+        self.lists.floors[active] = np.maximum(self.lists.floors[active], floors)
+        self._make_room(active, k)
+        trade.admit(self.space, self.lists, active, found, self.row_limits, self.column_limits)
+        self.n_rounds += 1
+
+    def extend(self, rows: Ints) -> bool:
+        """Search for more columns than are known to be the best of these rows; no if lists grow too long."""
+        k = NEXT_K if len(rows) > self.n // 10 else 4 * NEXT_K
+        known = trade.count_known(self.lists, self.market.prices, rows)
+        known = np.where(self.lists.is_rough[rows], self.lists.counts[rows], known)
+        while len(rows):
+            if self.n_used > MAX_ENTRIES:
+                return False
+            is_turn = known + NEXT_K // 2 <= k
+            if is_turn.any():
+                self.query(rows[is_turn], min(k, self.m))
+            rows, known, k = rows[~is_turn], known[~is_turn], 2 * k
+        return True
+
+    def keys(self, rows: Ints | None = None, k: int = 1) -> Ints:
+        """Return the k-th least key listed by each of the rows."""
+        rows = np.arange(self.n + 1) if rows is None else rows
+        return trade.least_keys(self.lists, self.market.prices, rows, k)
+
+    def waiting(self) -> Ints:
+        """Return the rows with units left for which a column not listed may be better than all that are."""
+        rows = np.flatnonzero(self.market.left[: self.n] > 0)
+        return rows[self.keys(rows) > self.lists.floors[rows]]
+
+    def _bid(self, step: int, max_bids: int) -> None:
+        """Auction in portions; rows that wait are searched for together while they are many, then singly."""
+        n_searches = 0
+        while max_bids > 0 and self.n_rounds < self.max_rounds:
+            made = trade.auction(
+                self.space, sieve(self.filter, self.market.prices, self.reach), self.lists, self.market,
+                self.limits, step, min(BIDS, max_bids), n_searches,
+            )  # fmt: skip
+            self._beat()
+            max_bids -= made[0]
+            if made[0] < BIDS and made[1] == n_searches > 0:
+                continue
+            waiting = self.waiting()
+            if made[0] < BIDS and len(waiting) == 0:
+                break
+            if len(waiting) > FEW * self.n:
+                self.extend(waiting)
+            n_searches = SEARCHES if len(waiting) <= 4 * FEW * self.n else 0
+
+    def _phases(self, *, is_warm: bool) -> None:
+        """Auction with ever smaller steps; each phase begins with what the last one left in order."""
+        rows = np.arange(self.n)
+        spread = self.keys(rows, min(FIRST_K, self.m))
+        typical = int(np.median(spread))
+        step = max(1, typical // (250 if is_warm else FIRST_STEP))
+        stop = max(1, int(typical * LAST_STEP))
+        start = self.market.prices.copy()
+        is_first = True
+        while step > stop and self.n_rounds < self.max_rounds:
+            self._release(step)
+            self._bid(step, MAX_BIDS * self.n)
+            if is_first and self.market.left.any() and step < self.space.scale:
+                # Some records are much farther apart than is typical: prices would take for ever to fall.
+                self.market = trade.open_market(self.supplies, self.rooms, start)
+                self._open_lists(WIDTH)
+                self.query(rows, FIRST_K)
+                step *= SHRINK**3
+                continue
+            is_first = False
+            if not self.is_whole:
+                trade.prune(self.lists, self.market.prices, KEEP)
+            self.progress += (1 - self.progress) * 0.12
+            step //= SHRINK
+
+    def _release(self, step: int) -> int:
+        """Drop what is not as good, to ``step``, as the best that a row may have."""
+        return int(trade.release(self.market, np.minimum(self.keys(), self.lists.floors), step))
+
+    def _finish(self) -> None:
+        """Settle exactly by shortest paths, and search for rows that stand in their way."""
+        left = self._release(0)
+        self._bid(0, 4 * left + 1000)
+        wanted = np.zeros(self.n + 1, dtype=np.bool_)
+        while self.n_rounds < self.max_rounds:
+            status = augment(self.lists, self.market, self.paths, wanted, SCANS)
+            self._beat()
+            if status == PAUSED:
+                continue
+            if status != WAITING or not self.extend(np.flatnonzero(wanted)):
+                return
+            wanted[:] = False
+            self.progress += (1 - self.progress) * 0.12
+
+    def _flow(self) -> Flow:
+        """Return holdings and prices in the order in which the records came."""
+        market = self.market
+        used = np.concatenate(
+            [np.arange(0)]
+            + [
+                np.arange(begin, begin + count)
+                for begin, count in zip(market.starts, market.counts, strict=False)
+            ]
+        )
+        columns = np.repeat(np.arange(self.m), market.counts)
+        row_order = np.append(self.row_order, self.n)
+        row_prices, column_prices = np.zeros(self.n, np.int64), np.empty(self.m, np.int64)
+        keys = self.keys()[: self.n]
+        row_prices[self.row_order] = np.where(keys < NEVER, keys, 0)
+        column_prices[self.column_order] = market.prices
+        if self.supplies[self.n] > 0:
+            highest = column_prices.max()
+            row_prices, column_prices = row_prices + highest, column_prices - highest
+        left = np.empty(self.n + 1, np.int64)
+        left[row_order] = market.left
+        return Flow(
+            rows=row_order[market.holders[used]],
+            columns=self.column_order[columns],
+            units=market.units[used],
+            row_left=left,
+            row_prices=row_prices,
+            column_prices=column_prices,
+            n_rounds=self.n_rounds,
+        )

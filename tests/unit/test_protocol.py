@@ -1,0 +1,95 @@
+"""The owner's protocol: accept, protect anew, take a stronger step, withhold."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato.compare.protocol import Limits, carry_out_protocol, rounded_up
+from sfumato.compare.recipe import Step
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Table
+from sfumato.errors import ParameterError, RefusedError
+from sfumato.methods.microaggregation import Mdav
+from sfumato.methods.noise import CorrelatedNoise
+from sfumato.risk.global_linkage import GlobalLinkage
+from sfumato.risk.linkage import DistanceLinkage
+
+RNG = np.random.default_rng(6)
+POINTS = RNG.lognormal(size=(120, 3))
+NAMES = ("a", "b", "c")
+TABLE = Table(
+    pl.DataFrame(POINTS, schema=NAMES, orient="row"),
+    Schema(tuple(Column(name, Kind.CONTINUOUS, Role.KEY) for name in NAMES)),
+)
+
+
+def test_a_strong_step_is_accepted_and_measured_alike_from_outside():
+    ended = carry_out_protocol(
+        TABLE, [Step(CorrelatedNoise(ratio=100))], Run(seed=1), limits=Limits(0.1, 0.1)
+    )
+    assert ended.accepted
+    (only,) = ended.attempts
+    assert only.verdict == "accepted"
+    evidence = ended.release.against(TABLE)
+    assert DistanceLinkage().score(evidence, Run(seed=8)).value == only.local.value <= 0.1
+    assert GlobalLinkage().score(evidence, Run(seed=8)).value == only.everywhere.value <= 0.1
+    moved = (POINTS - ended.release.table.frame.to_numpy()) / POINTS.std(axis=0)
+    assert only.distortion == pytest.approx(np.linalg.norm(moved, axis=1).max())
+    assert only.distortion <= ended.bound <= only.distortion * 1.1
+
+
+def test_weak_steps_are_tried_anew_and_then_withheld():
+    ended = carry_out_protocol(TABLE, [Step(CorrelatedNoise(ratio=1e-4))], Run(seed=1), attempts=2)
+    assert not ended.accepted
+    assert ended.bound is None
+    assert [attempt.replicate for attempt in ended.attempts] == [0, 1]
+    assert ended.attempts[0].local.value > 0.05
+    assert ended.attempts[0].everywhere is None  # no need to look further
+    assert ended.reason.startswith("withheld after 2 attempts: dbrl is")
+    assert ended.attempts[0].distortion != ended.attempts[1].distortion  # fresh chance
+
+
+def test_a_stronger_step_is_taken_when_the_first_fails():
+    steps = [Step(Mdav(k=2)), Step(CorrelatedNoise(ratio=100))]
+    ended = carry_out_protocol(TABLE, steps, Run(seed=1), limits=Limits(0.2, 0.2))
+    assert ended.accepted
+    assert [attempt.step.method.name for attempt in ended.attempts] == ["mdav", "correlated-noise"]
+
+
+def test_global_linkage_alone_can_stop_a_release():
+    """Noise whose neighbours are mostly wrong may still be undone by linking everyone at once."""
+    ended = carry_out_protocol(
+        TABLE, [Step(CorrelatedNoise(ratio=0.5))], Run(seed=1), limits=Limits(1.0, 0.0), attempts=1
+    )
+    assert not ended.accepted
+    assert "gdbrl" in ended.reason
+    assert ended.attempts[0].everywhere.value > 0
+
+
+def test_bad_settings_and_releases_that_do_not_map():
+    with pytest.raises(ParameterError, match="share from 0 to 1"):
+        Limits(local=5)
+    with pytest.raises(ParameterError, match="a step and an attempt"):
+        carry_out_protocol(TABLE, [], Run(seed=1))
+
+    class Anew(Mdav):
+        """Make other records."""
+
+        def protect(self, table, run):
+            return Release.of(table)
+
+    with pytest.raises(RefusedError, match="do not map"):
+        carry_out_protocol(TABLE, [Step(Anew())], Run(seed=1))
+
+
+@given(st.floats(1e-12, 1e12))
+def test_a_published_bound_is_above_and_near(distance):
+    upper = rounded_up(distance)
+    assert distance <= upper <= distance * 1.11
+    assert float(f"{upper:.2g}") == upper
