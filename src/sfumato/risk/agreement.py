@@ -1,0 +1,322 @@
+"""How far two records agree, column by column, and which pairs of records an intruder compares at all.
+
+A column of two tables is compared in levels: both missing, equal, ever farther apart, one missing. The pairs
+and their levels come from splink on a DuckDB in memory; it is given numbers and codes, never a text.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import rankdata
+
+from sfumato.core.run import Run
+from sfumato.data.codings import codes_of_both, numbers_of_both
+from sfumato.data.schema import Kind
+from sfumato.data.table import Floats, Ints, Table
+from sfumato.errors import MissingDependencyError
+
+if TYPE_CHECKING:
+    import duckdb
+
+Differences = Literal["values", "ranks"]
+Levels = npt.NDArray[np.int8]
+
+#: Distances between equal and farthest at which the levels of a number change.
+CUTS = 9
+
+#: Values of each table whose differences tell where the cuts are.
+SAMPLED = 500
+
+#: Two differences that are equal but for rounding fall on the same side of a cut.
+ROUNDING = 1e-9
+
+#: Sorts of blocks that are tried where all pairs are too many, each with its own borders.
+BLOCKINGS = 3
+
+#: How often the values of a column are halved, at most, to make blocks.
+HALVINGS = 20
+
+#: Pairs that are compared at a time.
+AT_A_TIME = 400_000
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A column of two tables, as numbers or codes with NaN where missing, and where its levels end.
+
+    The levels, from nearest to farthest: 0 both missing, 1 equal, 2 and so on by the ``cuts`` above 0 that
+    the difference does not exceed, then farther than the last cut, and last that one of both is missing.
+    """
+
+    mine: Floats
+    theirs: Floats
+    cuts: Floats  # rising, the first is 0
+    ordered: bool  # whether a difference says more than equal or not
+
+    @property
+    def n_levels(self) -> int:
+        """Levels there are."""
+        return len(self.cuts) + 3
+
+    def conditions(self, name: str) -> Iterator[str]:
+        """Say when a pair is on each level, the first that holds counts; missing is NULL."""
+        left, right = f"{name}_l", f"{name}_r"
+        yield f"{left} IS NULL AND {right} IS NULL"
+        yield f"{left} = {right}"
+        for cut in self.cuts[1:]:
+            yield f"abs({left} - {right}) <= {float(cut)!r}"
+        yield f"{left} IS NOT NULL AND {right} IS NOT NULL"
+        yield "ELSE"
+
+    def shares(self) -> Floats:
+        """The share of all pairs on each level, counted without looking at pairs."""
+        mine, theirs = self.mine[~np.isnan(self.mine)], np.sort(self.theirs[~np.isnan(self.theirs)])
+        within = [
+            np.searchsorted(theirs, mine + cut, side="right")
+            - np.searchsorted(theirs, mine - cut, side="left")
+            for cut in self.cuts
+        ]
+        up_to = [0, *(int(each.sum()) for each in within), len(mine) * len(theirs)]
+        both_missing = (len(self.mine) - len(mine)) * (len(self.theirs) - len(theirs))
+        counts = np.array([both_missing, *np.diff(up_to), 0])
+        n_pairs = len(self.mine) * len(self.theirs)
+        counts[-1] = n_pairs - counts.sum()
+        shares: Floats = counts / max(n_pairs, 1)
+        return shares
+
+
+def comparisons_of(
+    known: Table, released: Table, names: tuple[str, ...], rows: Ints, differences: Differences
+) -> list[Comparison]:
+    """Compare the intruder's records ``rows`` and all released ones in each of the columns."""
+    made = []
+    for name in names:
+        ordered = known.schema[name].kind is not Kind.NOMINAL
+        if ordered:
+            mine, theirs = numbers_of_both(known, released, name)
+        else:
+            codes = codes_of_both(known, released, name)
+            mine, theirs = (np.where(each < 0, np.nan, each.astype(np.float64)) for each in codes)
+        mine = mine[rows]
+        if ordered:
+            mine, theirs = _ranked(mine, theirs) if differences == "ranks" else _small(mine, theirs)
+        cuts = _cuts(mine, theirs) if ordered else np.zeros(1)
+        made.append(Comparison(mine, theirs, cuts, ordered))
+    return made
+
+
+def _small(mine: Floats, theirs: Floats) -> tuple[Floats, Floats]:
+    """Both, a power of two smaller, so that differences are numbers too."""
+    largest = np.nanmax(np.abs(np.concatenate((mine, theirs))), initial=0.0)
+    exponent = int(np.frexp(largest)[1]) + 1
+    return np.ldexp(mine, -exponent), np.ldexp(theirs, -exponent)
+
+
+def _ranked(mine: Floats, theirs: Floats) -> tuple[Floats, Floats]:
+    """Replace both by mid-ranks among both; a missing value has none."""
+    ranks = rankdata(np.concatenate((mine, theirs)), nan_policy="omit") if len(mine) + len(theirs) else mine
+    return ranks[: len(mine)], ranks[len(mine) :]
+
+
+def _cuts(mine: Floats, theirs: Floats) -> Floats:
+    """0, and differences that ever larger shares of all pairs do not exceed, from one in a file to all."""
+    few = []
+    for values in (mine, theirs):
+        there = np.sort(values[~np.isnan(values)])
+        places = np.linspace(0, len(there) - 1, min(len(there), SAMPLED)).round().astype(np.int64)
+        few.append(there[places])
+    apart = np.abs(few[0][:, None] - few[1][None, :])
+    apart = apart[apart > 0]
+    if not len(apart):
+        return np.zeros(1)
+    shares = np.geomspace(1 / max(len(theirs), 2), 1, CUTS + 1)[:-1]
+    cuts: Floats = np.unique(np.append(0.0, np.quantile(apart, shares) * (1 + ROUNDING)))
+    return cuts
+
+
+def cells_of(
+    comparisons: list[Comparison], blocked: list[int], most: int
+) -> tuple[list[tuple[Ints, Ints]], bool]:
+    """Give each record a cell, or several of different sorts: pairs in one cell are compared.
+
+    Pairs agree in the columns ``blocked``. If those are more than ``most``, they also agree in coarse classes
+    of all columns, in one of several sorts with different borders. Says beside it whether they are too many.
+    """
+    n_mine = len(comparisons[0].mine)
+    values = [np.concatenate((each.mine, each.theirs)) for each in comparisons]
+    base = alike([values[column] for column in blocked], len(values[0]))
+    sorts = [base]
+    if _pairs_in(base, n_mine) > most:
+        shares = [
+            rankdata(each, nan_policy="omit") / (len(each) + 1) if comparison.ordered else None
+            for comparison, each in zip(comparisons, values, strict=True)
+        ]
+        columns = list(zip(values, shares, strict=True))
+        sorts = [_coarse(columns, base, sort, n_mine, most // BLOCKINGS) for sort in range(BLOCKINGS)]
+    too_many = sum(_pairs_in(cells, n_mine) for cells in sorts) > most
+    return [(cells[:n_mine], cells[n_mine:]) for cells in sorts], too_many
+
+
+def _coarse(
+    columns: list[tuple[Floats, Floats | None]], base: Ints, sort: int, n_mine: int, most: int
+) -> Ints:
+    """Cells within those of ``base``, halved by one column after the other until few enough pairs are left.
+
+    Columns without an order are not halved but taken as they are. The borders of each sort lie elsewhere, so
+    that a value that was moved across one of the first sort need not have been moved across one of the next.
+    """
+    halvings = np.zeros(len(columns), dtype=np.int64)
+    cells = base
+    for step in range(HALVINGS * len(columns)):
+        halvings[(sort + step) % len(columns)] += 1
+        bins = [
+            values if shares is None else np.floor(shares * 2.0**halved + sort / BLOCKINGS)
+            for (values, shares), halved in zip(columns, halvings, strict=True)
+            if halved
+        ]
+        cells = alike([base, *bins], len(base))
+        if _pairs_in(cells, n_mine) <= most:
+            break
+    return cells
+
+
+def alike(columns: Sequence[Floats | Ints], size: int) -> Ints:
+    """Number the records by what they say: those that say the same in all columns have the same number."""
+    groups = np.zeros(size, dtype=np.int64)
+    for values in columns:
+        codes = np.unique(values, return_inverse=True)[1]  # all missing ones are one
+        # Dense again after each, so the product stays below n², which 64 bits hold.
+        groups = np.unique(groups * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1]
+    return groups
+
+
+def _pairs_in(cells: Ints, n_mine: int) -> int:
+    counts = [
+        np.bincount(side, minlength=int(cells.max(initial=0)) + 1) for side in np.split(cells, [n_mine])
+    ]
+    return int(counts[0] @ counts[1])
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The pairs that are compared, in order, and the level of each in each column."""
+
+    mine: Ints  # [p] rising
+    theirs: Ints  # [p] rising for each of mine
+    levels: Levels  # [d, p]
+
+
+def compare_pairs(
+    comparisons: list[Comparison], cells: list[tuple[Ints, Ints]], run: Run, task: str
+) -> Pairs:
+    """Let splink find the pairs that share a cell, and the level of each in each column."""
+    n_mine, n_theirs = len(comparisons[0].mine), len(comparisons[0].theirs)
+    size = int(max(np.concatenate(pair).max(initial=0) for pair in cells)) + 1
+    n_pairs = sum(
+        int(np.bincount(mine, minlength=size) @ np.bincount(theirs, minlength=size)) for mine, theirs in cells
+    )
+    if not n_pairs:
+        nobody = np.empty(0, dtype=np.int64)
+        return Pairs(nobody, nobody, np.empty((len(comparisons), 0), dtype=np.int8))
+    n_parts = -(-n_pairs // AT_A_TIME)
+    with _linker(comparisons, cells) as (linker, database):
+        parts = []
+        for part in run.track(task, range(1, n_parts + 1), n_parts):
+            found = linker.inference.predict_chunk(left_chunk=(part, n_parts), warning_mode="never")
+            parts.append(_fetched(database, found.physical_name, len(comparisons)))
+            found.drop_table_from_database_and_remove_from_cache()
+    first, second, levels = (np.concatenate(each, axis=-1) for each in zip(*parts, strict=True))
+    # Which of both tables splink puts first is its own affair; the numbers of the records tell.
+    mine, theirs = np.minimum(first, second), np.maximum(first, second) - n_mine
+    farthest = np.array([each.n_levels - 1 for each in comparisons], dtype=np.int8)  # splink's level 0
+    order = np.argsort(mine * n_theirs + theirs)
+    return Pairs(mine[order], theirs[order], farthest[:, None] - levels[:, order])
+
+
+def _fetched(database: duckdb.DuckDBPyConnection, table: str, n_columns: int) -> tuple[Ints, Ints, Levels]:
+    """Read the numbers of the records and the levels of the pairs of a table."""
+    levels = ", ".join(f"gamma_column{column}::TINYINT AS level{column}" for column in range(n_columns))
+    found = database.execute(f"SELECT unique_id_l, unique_id_r, {levels} FROM {table}").fetchnumpy()  # noqa: S608
+    return (
+        found["unique_id_l"].astype(np.int64),
+        found["unique_id_r"].astype(np.int64),
+        np.array([found[f"level{column}"] for column in range(n_columns)], dtype=np.int8),
+    )
+
+
+@contextmanager
+def _linker(
+    comparisons: list[Comparison], cells: list[tuple[Ints, Ints]]
+) -> Iterator[tuple[Any, duckdb.DuckDBPyConnection]]:
+    """Open a linker of splink on a database that lives in memory, says nothing and asks nobody."""
+    try:
+        import duckdb
+        import splink
+    except ImportError:
+        raise MissingDependencyError.of(
+            "splink", extra="linkage", purpose="probabilistic record linkage"
+        ) from None
+    settings = {
+        "link_type": "link_only",
+        "comparisons": [_settings(f"column{i}", each) for i, each in enumerate(comparisons)],
+        "blocking_rules_to_generate_predictions": [f"l.cell{i} = r.cell{i}" for i in range(len(cells))],
+        "retain_matching_columns": True,  # or it does not tell the levels
+    }
+    config: dict[str, Any] = {
+        "threads": 1,  # so that every run gives the same
+        "temp_directory": "",  # nothing of the records goes to a disk
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
+    with closing(duckdb.connect(":memory:", config=config)) as database, _silent("splink"):
+        backend = splink.DuckDBAPI(connection=database)
+        tables = [
+            backend.register(_as_arrow(comparisons, cells, side), table_name=("mine", "theirs")[side])
+            for side in (0, 1)
+        ]
+        yield splink.Linker(tables, settings, log_level=None, validate_settings=False), database
+
+
+def _settings(name: str, comparison: Comparison) -> dict[str, Any]:
+    """A comparison for splink; its weights are of no interest, but it must have some."""
+    levels = [
+        {"sql_condition": condition, "label_for_charts": str(i), "m_probability": 0.5, "u_probability": 0.5}
+        for i, condition in enumerate(comparison.conditions(name))
+    ]
+    return {"output_column_name": name, "comparison_levels": levels}
+
+
+def _as_arrow(comparisons: list[Comparison], cells: list[tuple[Ints, Ints]], side: int) -> Any:
+    """One of both tables: a number for each record, its cells and its values."""
+    import pyarrow as pa
+
+    values = [(each.mine, each.theirs)[side] for each in comparisons]
+    first = len(comparisons[0].mine) if side else 0  # no number stands for two records
+    return pa.table(
+        {
+            "unique_id": np.arange(first, first + len(values[0])),
+            **{f"cell{i}": pair[side] for i, pair in enumerate(cells)},
+            **{
+                f"column{i}": pa.array(each, from_pandas=True) for i, each in enumerate(values)
+            },  # NaN is NULL
+        }
+    )
+
+
+@contextmanager
+def _silent(name: str) -> Iterator[None]:
+    """Let a logger say nothing."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
