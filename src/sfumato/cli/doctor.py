@@ -18,6 +18,13 @@ _EXTRAS = {
     "statsmodels": ("data", "the data sets rand and fair"),
     "pandas": ("frames", "pandas tables"),
     "pyarrow": ("frames", "Arrow tables"),
+    "fastexcel": ("files", "reading Excel files"),
+    "xlsxwriter": ("files", "writing Excel files"),
+    "pyreadstat": ("files", "files of SPSS, Stata and SAS"),
+    "adbc-driver-sqlite": ("databases", "tables of SQLite"),
+    "adbc-driver-postgresql": ("databases", "tables of PostgreSQL"),
+    "splink": ("linkage", "probabilistic record linkage"),
+    "scikit-learn": ("models", "forests as a measure of utility"),
 }
 
 
