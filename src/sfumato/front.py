@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from sfumato.compare import study as studies
 from sfumato.compare.level import Target
@@ -108,7 +108,7 @@ def protect(
 def assess(
     original: Any,
     release: Any = None,
-    measures: Sequence[Measure | str] = (),
+    measures: Sequence[Measure | str] | Literal["all"] = (),
     *,
     schema: Schema | None = None,
     scenario: Scenario | None = None,
@@ -117,7 +117,7 @@ def assess(
     seed: int | None = None,
     run: Run | None = None,
 ) -> dict[str, Score]:
-    """Score a release by several measures (all that apply when none are named).
+    """Score a release by several measures: those named, the usual ones, or ``"all"`` there are.
 
     ``release`` is what ``protect`` gave, or a protected table from elsewhere; then ``aligned=True`` says
     that its records stand in the order of the original.
@@ -125,9 +125,12 @@ def assess(
     table, _ = as_table(original, schema=schema)
     if release is not None and not isinstance(release, Release):
         release = beside(table, release, aligned=aligned)
-    chosen = [parse_measure(m) if isinstance(m, str) else m for m in measures]
-    if not chosen:
-        chosen = [cls() for cls in registry.measures().values()]
+    known = registry.measures().values()
+    if measures == "all":
+        chosen = [cls() for cls in known]
+    else:
+        chosen = [parse_measure(m) if isinstance(m, str) else m for m in measures]
+    chosen = chosen or [cls() for cls in known if cls.usual]
     return score_all(table, release, chosen, make_run(seed, run), scenario=scenario, resources=resources)
 
 

@@ -16,17 +16,19 @@ from sfumato.errors import ParameterError, RequirementError
 def score(
     aspect: Literal["risk", "utility"], original: str, protected: str | None, options: dict[str, Any]
 ) -> None:
-    """Score a release by all measures of an aspect, or by those asked for."""
+    """Score a release by the usual measures of an aspect, or by those asked for."""
     from sfumato.compare.requirement import Requirement, parse_measure
     from sfumato.front import assess, beside, read
 
     requirements = [Requirement.parse(text) for text in options["require"]]
-    measures = [parse_measure(text) for text in options["measure"]]
+    ours = [cls for cls in registry.measures().values() if cls.aspect == aspect]
+    every_one = "all" in options["measure"]
+    measures = [cls() for cls in ours] if every_one else [parse_measure(text) for text in options["measure"]]
     for measure in (*measures, *(requirement.measure for requirement in requirements)):
         if measure.aspect != aspect:
             raise ParameterError(f"{measure.name} must be a measure of {aspect}, got: {measure.aspect}")
     if not measures and not requirements:
-        measures = [cls() for cls in registry.measures().values() if cls.aspect == aspect]
+        measures = [cls() for cls in ours if cls.usual]
     schema, scenario = schema_and_scenario(options["plan_path"])
     table = read(original, schema=schema)
     known = split(options["columns"])

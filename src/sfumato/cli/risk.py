@@ -14,7 +14,10 @@ from sfumato.cli._score import score
 @click.argument("original")
 @click.argument("protected", required=False)
 @click.option(
-    "-m", "--measure", multiple=True, help="A measure, such as rank-linkage (default: all of risk)."
+    "-m",
+    "--measure",
+    multiple=True,
+    help="A measure, such as rank-linkage, or all (default: the usual ones).",
 )
 @click.option(
     "--require", multiple=True, help="A requirement, such as 'rank-linkage >= 0.45'; exit code 1 if unmet."

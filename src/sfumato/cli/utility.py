@@ -14,7 +14,10 @@ from sfumato.cli._score import score
 @click.argument("original")
 @click.argument("protected")
 @click.option(
-    "-m", "--measure", multiple=True, help="A measure, such as earth-movers-distance (default: all)."
+    "-m",
+    "--measure",
+    multiple=True,
+    help="A measure, such as earth-movers-distance, or all (default: the usual ones).",
 )
 @click.option("--require", multiple=True, help="A requirement, such as 'earth-movers-distance <= 0.2'.")
 @click.option("--aligned", is_flag=True, help="Records of both files stand in the same order.")

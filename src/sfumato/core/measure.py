@@ -91,6 +91,7 @@ class Measure(Described):
     better: ClassVar[Better]
     bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     needs_release: ClassVar[bool] = True
+    usual: ClassVar[bool] = False  # looked at when nobody says by what
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns it looks at: for a risk those the intruder knows, for a utility all that both have."""
@@ -138,4 +139,5 @@ class Measure(Described):
             "better": cls.better,
             "bounds": [low if math.isfinite(low) else None, high if math.isfinite(high) else None],
             "needs_release": cls.needs_release,
+            "usual": cls.usual,
         }

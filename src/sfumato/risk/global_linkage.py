@@ -84,6 +84,7 @@ class GlobalLinkage(LinkageMeasure):
     """
 
     name = "gdbrl"
+    usual = True
     title = "Global record linkage"
     references = ("herranz2015", "tassa2012")
     cost = "n²"

@@ -133,6 +133,7 @@ class DistanceLinkage(LinkageMeasure):
     """
 
     name = "dbrl"
+    usual = True
     title = "Distance-based record linkage"
     references = ("herranz2015", "domingoferrer2001", "pagliuca1999", "torra2006")
     cost = "n²"

@@ -98,6 +98,7 @@ class RankLinkage(Measure):
     """
 
     name = "rank-linkage"
+    usual = True
     title = "Rank linkage R(X,Y)"
     aspect = "risk"
     better = "high"
@@ -161,6 +162,7 @@ class PermutationDistance(Measure):
     """
 
     name = "permutation-distance"
+    usual = True
     title = "Permutation distance"
     aspect = "risk"
     better = "high"
