@@ -60,11 +60,16 @@ def _show(measures: list[Measure], scores: dict[str, Score], options: dict[str, 
     for measure in measures:
         found = scores[str(measure)]
         value = "—" if math.isnan(found.value) else f"{found.value:.4f}"
-        details = found.reason or ", ".join(
-            f"{key.replace('_', ' ')} {_short(v)}" for key, v in found.details.items()
-        )
+        details = found.reason or ", ".join(_said(found))
         rows.append([str(measure), value, found.status.value, f"{measure.better} is better", details])
     emit_table(["measure", "value", "status", "direction", "details"], rows, right=[1])
+
+
+def _said(found: Score) -> list[str]:
+    between = (
+        [f"between {_short(found.interval[0])} and {_short(found.interval[1])}"] if found.interval else []
+    )
+    return between + [f"{key.replace('_', ' ')} {_short(value)}" for key, value in found.details.items()]
 
 
 def _short(value: float | str) -> str:

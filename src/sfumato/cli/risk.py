@@ -17,7 +17,7 @@ from sfumato.cli._score import score
     "-m",
     "--measure",
     multiple=True,
-    help="A measure, such as rank-linkage, or all (default: the usual ones).",
+    help="A measure, such as dbrl, or all (default: the usual ones).",
 )
 @click.option(
     "--require", multiple=True, help="A requirement, such as 'rank-linkage >= 0.45'; exit code 1 if unmet."

@@ -17,7 +17,7 @@ from sfumato.cli._score import score
     "-m",
     "--measure",
     multiple=True,
-    help="A measure, such as earth-movers-distance, or all (default: the usual ones).",
+    help="A measure, such as il1s, or all (default: the usual ones).",
 )
 @click.option("--require", multiple=True, help="A requirement, such as 'earth-movers-distance <= 0.2'.")
 @click.option("--aligned", is_flag=True, help="Records of both files stand in the same order.")
