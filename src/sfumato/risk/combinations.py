@@ -1,0 +1,346 @@
+"""Rare combinations: who stands out in a few of the keys already, whichever few an intruder may know."""
+
+from __future__ import annotations
+
+from itertools import chain, combinations
+from math import comb
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core.measure import Score
+from sfumato.core.params import param
+from sfumato.core.run import Run
+from sfumato.data.evidence import Evidence
+from sfumato.data.table import Flags, Floats, Ints
+from sfumato.risk.classes import Classes, seen_table
+from sfumato.risk.key_measures import (
+    EMPTY,
+    KeyMeasure,
+    SensitiveMeasure,
+    by_original,
+    counted_in,
+    worst_by_person,
+    yes_or_no,
+)
+from sfumato.risk.subsets import Cut, KeyCodes, code_column, too_many
+
+Bits = npt.NDArray[np.uint8]
+
+#: What a confidence may be above the one allowed because of rounding.
+_ROUNDING = 1e-12
+
+
+class UnsafeCombinations(KeyMeasure):
+    r"""Share of records with a combination of a few keys that fewer than k records have.
+
+    .. math::
+
+        \frac{1}{n} \left|\left\{ r : \min_{S \subseteq Q,\ |S| \le d} f_S(r) < k \right\}\right|
+
+    where :math:`f_S(r)` is the number of records that agree with :math:`r` in all keys of :math:`S`, and
+    :math:`d` is the ``dimension``. An unsafe combination is *smallest* if no part of it is unsafe: that is
+    where suppressing one value or recoding one key helps.
+
+    See Also
+    --------
+    KAnonymity : all keys at once.
+    Uniqueness : all keys at once, with ranges and wildcards.
+
+    Notes
+    -----
+    **How to read it.** An intruder rarely knows all keys; this is the rule of thumb of
+    statistical offices, that no combination of two or three may be rare. ``by_column`` is the number of
+    records in whose smallest unsafe combinations a key takes part, so it says which key to recode.
+    ``by_record`` is the number of a record's smallest unsafe combinations. ``details`` has for each number
+    of keys how many records have an unsafe combination (``unsafe_1``, …), a smallest one (``smallest_1``,
+    …), and how many combinations of values are unsafe (``combinations_1``, …).
+
+    **Doubt.** Exact for the file. A combination that is rare in a sample need not be so in the population. A
+    generalised value is a value like others: ranges that overlap are different.
+
+    **Missing.** A missing key is a value of its own by default (``category``). As ``any`` it agrees with
+    every value. At ``worst`` every combination with a missing value is unsafe, and helps nobody else.
+
+    **Units.** Where a column tells whose record it is, :math:`f` counts persons, and so does the share.
+
+    **Cost.** One pass for each subset of up to ``dimension`` keys: 129 for up to three of nine, at about
+    20 ns for each record. More than 20,000 subsets are refused.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from sfumato.core.run import Run
+    >>> from sfumato.data.evidence import Evidence
+    >>> from sfumato.data.schema import Column, Kind, Role, Schema
+    >>> from sfumato.data.table import Table
+    >>> jobs = ["cook", "cook", "cook", "smith", "cook"]
+    >>> frame = pl.DataFrame({"sex": ["m", "m", "f", "f", "f"], "job": jobs})
+    >>> table = Table(frame, Schema(tuple(Column(name, Kind.NOMINAL, Role.KEY) for name in ("sex", "job"))))
+    >>> score = UnsafeCombinations(dimension=2).score(Evidence(table), Run(seed=1))
+    >>> score.value, dict(score.by_column), score.details["combinations_2"]
+    (0.2, {'job': 1.0, 'sex': 0.0}, 1)
+    """
+
+    name = "unsafe-combinations"
+    title = "Unsafe combinations"
+    better = "low"
+    bounds = (0.0, 1.0)
+    references = ("dewaal1996", "willenborg2001", "hundepool2012")
+    cost = "n"
+
+    dimension: int = param(3, "Largest number of keys in a combination.", ge=1, le=6, symbol="d")
+    k: int = param(2, "Combinations that fewer records have are unsafe.", ge=2, le=1_000_000, unit="records")
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Refuse more subsets than can be gone through."""
+        n_keys = len(self.keys(evidence))
+        sizes = range(1, min(self.dimension, n_keys) + 1)
+        return super().refuses(evidence) or too_many(self.name, n_keys, sizes)
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:
+        """Go through the subsets, small ones first."""
+        table = seen_table(evidence)
+        if not len(table):
+            return Score.not_estimable(EMPTY)
+        keys = KeyCodes.of(table, self.keys(evidence))
+        n_keys = len(keys.names)
+        details: dict[str, float | int | str] = {"columns": n_keys, "records": len(table)}
+        tally = _Tally(n_keys, len(table))
+        for size in range(1, min(self.dimension, n_keys) + 1):
+            before, n_combinations = tally.smallest.copy(), 0
+            for subset, cut in run.track(f"{self.title} of {size}", keys.subsets(size), comb(n_keys, size)):
+                rare, n_rare = self._rare(keys, subset, cut)
+                n_combinations += n_rare
+                tally.add(subset, rare)
+            details |= {
+                f"unsafe_{size}": int(tally.unsafe.sum()),
+                f"smallest_{size}": int((tally.smallest > before).sum()),
+                f"combinations_{size}": n_combinations,
+            }
+        unsafe, smallest = (keys.back(each).astype(np.float64) for each in (tally.unsafe, tally.smallest))
+        return Score(
+            value=float(worst_by_person(table, unsafe).mean()),
+            by_column={name: float(part.sum()) for name, part in zip(keys.names, tally.part_of, strict=True)},
+            by_record=by_original(evidence, smallest, worst="high"),
+            details=details | {"counted": counted_in(table)},
+        )
+
+    def _rare(self, keys: KeyCodes, subset: tuple[int, ...], cut: Cut) -> tuple[Flags, int]:
+        """Whose combination is unsafe, and how many combinations are."""
+        holes = keys.incomplete(subset)
+        if self.missing == "any" and holes is not None:
+            classes = _overlapping(keys, subset)
+            rare = classes.persons < self.k
+            return keys.forth(rare[classes.of_record]).astype(np.bool_), int(rare.sum())
+        rare = keys.count(cut) < self.k
+        flags: Flags = rare[cut.of_record]
+        if self.missing == "worst" and holes is not None:
+            # Combinations with a missing value are alone, each for itself.
+            n_cells = int(
+                np.bincount(cut.of_record[~holes], minlength=cut.n_classes)[rare].astype(bool).sum()
+            )
+            return flags | holes, n_cells + int(holes.sum())
+        return flags, int(rare.sum())
+
+
+class _Tally:
+    """Who is unsafe, and in which smallest combinations; subsets of fewer keys must come first."""
+
+    def __init__(self, n_keys: int, n: int) -> None:
+        self.unsafe = np.zeros(n, dtype=np.bool_)
+        self.smallest = np.zeros(n, dtype=np.int64)  # how many smallest unsafe combinations a record has
+        self.part_of = np.zeros((n_keys, n), dtype=np.bool_)  # whether a key is part of one
+        self._levels: dict[int, dict[tuple[int, ...], Bits]] = {}  # who is unsafe, by size of the subset
+
+    def add(self, subset: tuple[int, ...], rare: Flags) -> None:
+        """Note who is unsafe in a subset of the keys."""
+        self.unsafe |= rare
+        new = rare & ~self._in_a_part(subset)
+        self.smallest += new
+        for key in subset:
+            self.part_of[key] |= new
+        self._levels.pop(len(subset) - 2, None)  # no longer needed
+        self._levels.setdefault(len(subset), {})[subset] = np.packbits(rare)
+
+    def _in_a_part(self, subset: tuple[int, ...]) -> Flags:
+        """Who is unsafe in the subset without one of its keys: then a smaller combination is to blame."""
+        if len(subset) == 1:
+            return np.zeros(len(self.unsafe), dtype=np.bool_)
+        below = self._levels[len(subset) - 1]
+        parts = [below[part] for part in combinations(subset, len(subset) - 1)]
+        return np.unpackbits(np.bitwise_or.reduce(parts), count=len(self.unsafe)).astype(np.bool_)
+
+
+def _overlapping(keys: KeyCodes, subset: tuple[int, ...]) -> Classes:
+    """The classes of a subset in which a missing key agrees with every value."""
+    return Classes.of(keys.table, [keys.names[key] for key in subset], missing="any")
+
+
+class LkcPrivacy(SensitiveMeasure):
+    r"""Smallest group of records that agree in L keys, if no sensitive value is told of one too surely.
+
+    A table is LKC-private if every combination :math:`q` of values of at most :math:`L` keys that occurs in
+    it
+
+    .. math::
+
+        |T(q)| \ge K \quad\text{and}\quad \max_s \frac{|T(q) \cap T(s)|}{|T(q)|} \le C
+
+    where :math:`T(q)` are the records with these values and :math:`T(s)` those with the sensitive value
+    :math:`s`. The score is the largest :math:`K` for which that holds with the given ``l`` and ``c``: the
+    smallest :math:`|T(q)|`, or 0 if for some :math:`q` a value is surer than ``c``.
+
+    See Also
+    --------
+    KAnonymity : all keys known.
+    UnsafeCombinations : which keys make whom rare.
+
+    Notes
+    -----
+    **How to read it.** It protects against an intruder who knows up to L keys of a person,
+    which in files of many keys is more realistic, and asks for less, than all. ``details`` has the smallest
+    group and the highest confidence apart; ``by_column`` is the highest confidence for each sensitive
+    column, ``by_record`` the smallest group of a record.
+
+    **Doubt.** Exact. Groups of fewer than L keys are never smaller, nor surer, than the smallest and surest
+    among those of L, so that only the latter are looked at (where records are counted and groups do not
+    overlap).
+
+    **Missing.** A missing key is a value of its own by default (``category``), and so is a missing sensitive
+    value. As ``any`` a missing key agrees with every value, and a missing sensitive value tells nothing. At
+    ``worst`` a record with a missing key is a group of its own, and a missing sensitive value may be any.
+
+    **Units.** Where a column tells whose record it is, persons are counted.
+
+    **Cost.** One pass for each subset of L keys and each sensitive column. More than 20,000 subsets are
+    refused.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from sfumato.core.run import Run
+    >>> from sfumato.data.evidence import Evidence
+    >>> from sfumato.data.schema import Column, Kind, Role, Schema
+    >>> from sfumato.data.table import Table
+    >>> frame = pl.DataFrame({
+    ...     "sex": ["m", "m", "f", "f"], "job": ["cook", "smith", "smith", "cook"],
+    ...     "illness": ["flu", "flu", "flu", "angina"],
+    ... })
+    >>> roles = {"sex": Role.KEY, "job": Role.KEY, "illness": Role.SENSITIVE}
+    >>> table = Table(frame, Schema(tuple(Column(name, Kind.NOMINAL, role) for name, role in roles.items())))
+    >>> score = LkcPrivacy(l=1, c=0.9).score(Evidence(table), Run(seed=1))
+    >>> score.value, score.details["smallest_group"], score.details["highest_confidence"]
+    (0.0, 2, 1.0)
+    """
+
+    name = "lkc-privacy"
+    title = "LKC-privacy"
+    better = "high"
+    bounds = (0.0, np.inf)
+    references = ("mohammed2009",)
+    cost = "n"
+
+    l: int = param(2, "Largest number of keys an intruder knows.", ge=1, le=6, symbol="L")  # noqa: E741
+    c: float = param(
+        0.5, "Highest confidence with which a sensitive value may be told.", gt=0, le=1, symbol="C"
+    )
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Refuse more subsets than can be gone through."""
+        reason = super().refuses(evidence)
+        if reason is not None:
+            return reason
+        return too_many(self.name, len(self.keys(evidence)), self._sizes(evidence))
+
+    def _sizes(self, evidence: Evidence) -> range:
+        """How many keys at a time are looked at: as many as are known, if fewer cannot be surer.
+
+        Where groups overlap, or persons have several records, a group may be surer than all its parts.
+        """
+        most = min(self.l, len(self.keys(evidence)))
+        disjoint = self.missing != "any" and counted_in(seen_table(evidence)) == "records"
+        return range(most if disjoint else 1, most + 1)
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:
+        """Go through the subsets of as many keys as are known."""
+        table = seen_table(evidence)
+        if not len(table):
+            return Score.not_estimable(EMPTY)
+        keys, names = KeyCodes.of(table, self.keys(evidence)), self.learnt(evidence)
+        learnt = [code_column(table, name, keys.order) for name in names]
+        sizes = self._sizes(evidence)
+        groups = np.full(len(table), np.iinfo(np.int64).max)
+        surest = np.zeros(len(names))
+        n_subsets = sum(comb(len(keys.names), size) for size in sizes)
+        every = chain.from_iterable(keys.subsets(size) for size in sizes)
+        for subset, cut in run.track(self.title, every, n_subsets):
+            of_group, confidences = self._looked_at(keys, subset, cut, names, learnt)
+            groups = np.minimum(groups, of_group)
+            surest = np.maximum(surest, confidences)
+        smallest, highest = int(groups.min()), float(surest.max())
+        holds = highest <= self.c + _ROUNDING
+        return Score(
+            value=float(smallest) if holds else 0.0,
+            by_column=dict(zip(names, surest.tolist(), strict=True)),
+            by_record=by_original(evidence, keys.back(groups).astype(np.float64), worst="low"),
+            details={
+                "columns": len(keys.names),
+                "subsets": n_subsets,
+                "smallest_group": smallest,
+                "highest_confidence": highest,
+                "feasible": yes_or_no(holds=holds),
+                "counted": counted_in(table),
+            },
+        )
+
+    def _looked_at(
+        self,
+        keys: KeyCodes,
+        subset: tuple[int, ...],
+        cut: Cut,
+        names: tuple[str, ...],
+        learnt: list[tuple[Cut, Flags | None]],
+    ) -> tuple[Ints, Floats]:
+        """The size of each record's group, and the highest confidence in each sensitive column."""
+        holes = keys.incomplete(subset)
+        if self.missing == "any" and holes is not None:
+            classes = _overlapping(keys, subset)
+            surest = [_surest_of_classes(classes, name) for name in names]
+            return keys.forth(classes.persons[classes.of_record]).astype(np.int64), np.array(surest)
+        counts = keys.count(cut)
+        sizes = counts[cut.of_record]
+        alone = holes if self.missing == "worst" else None
+        if alone is not None:
+            sizes = np.where(alone, 1, sizes)
+        surest = [self._surest(keys, cut, counts, column, alone) for column in learnt]
+        return sizes, np.array(surest)
+
+    def _surest(
+        self,
+        keys: KeyCodes,
+        cut: Cut,
+        counts: Ints,
+        learnt: tuple[Cut, Flags | None],
+        alone: Flags | None,
+    ) -> float:
+        """The highest share of one value in a group; records ``alone`` are groups of their own."""
+        values, gone = learnt
+        cells = keys.cut(cut, values)
+        persons = keys.count(cells)[cells.of_record]
+        if gone is not None and self.missing == "worst":  # whoever lacks the value may have any
+            persons = np.where(gone, 0, persons) + keys.count(cut, only=gone)[cut.of_record]
+        shares = np.minimum(persons / counts[cut.of_record], 1.0)
+        if alone is not None:
+            shares = np.where(alone, 1.0, shares)
+        if gone is not None and self.missing == "any":
+            shares = shares[~gone]
+        return float(shares.max(initial=0.0))
+
+
+def _surest_of_classes(classes: Classes, name: str) -> float:
+    """The highest share of a value that is there, in classes that overlap."""
+    counts = classes.counts(name)
+    there = counts.values > 0
+    shares = counts.counts[there] / classes.persons[counts.classes[there]]
+    return float(shares.max(initial=0.0))

@@ -1,0 +1,214 @@
+"""Disclosure without re-identification: what a release tells of people in whose class all are alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from sfumato.core.measure import Score
+from sfumato.core.params import param
+from sfumato.core.run import Run
+from sfumato.data.evidence import Evidence
+from sfumato.data.generalised import ends, is_interval
+from sfumato.data.nodes import match_leaves
+from sfumato.data.schema import Kind
+from sfumato.data.table import Flags, Floats, Table
+from sfumato.risk.classes import Classes, Counts, seen_table
+from sfumato.risk.key_measures import (
+    EMPTY,
+    SensitiveMeasure,
+    by_original,
+    of_records,
+    records_where,
+    worst_by_person,
+)
+
+
+class AttributeDisclosure(SensitiveMeasure):
+    r"""Share of the records with a sensitive value, or range of values, of whom a release tells it for sure.
+
+    .. math::
+
+        \mathrm{risk}(D', z) = \frac{\sum_{C \in \mathcal{N}(z)} |C|}{|\{r \in D' : r \text{ has } z\}|}
+
+    where :math:`z` is a value or range of the sensitive column, and :math:`\mathcal{N}(z)` are the classes of
+    records with the same keys that are not diverse: *all* their records have :math:`z`. Who is known to be in
+    such a class has :math:`z`, without anybody knowing which record is theirs.
+
+    :math:`z` is the range from ``low`` to ``high``, both included, or one of the values ``value`` (several
+    are divided by ``|``). Without any, each value is a :math:`z` of its own and their sums are divided: the
+    share of all records in classes whose records have one and the same value.
+
+    See Also
+    --------
+    Uniqueness : whoever is unique is disclosed, too.
+    LDiversity : how many values there are in the class that has fewest.
+
+    Notes
+    -----
+    **How to read it.** 0 means that nobody's class gives the value away with certainty; it may
+    still make it very likely, which t-closeness measures. Ask for what would harm: a diagnosis, a charge
+    above a limit. For a column of many numbers a range must be given: hardly two have the same.
+
+    **Doubt.** Exact. A generalised sensitive value has :math:`z` only if all it stands for lies in :math:`z`.
+
+    **Missing.** The policy ``missing`` is that of the keys. A missing sensitive value is not :math:`z`, and
+    makes its class diverse; at ``worst`` it may be :math:`z`, and does not. Who lacks the value is not
+    counted.
+
+    **Units.** Where a column tells whose record it is, persons are counted: disclosed is who has a record
+    with :math:`z` in such a class.
+
+    **Cost.** That of grouping by the keys and the sensitive column.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from sfumato.core.run import Run
+    >>> from sfumato.data.evidence import Evidence
+    >>> from sfumato.data.schema import Column, Kind, Role, Schema
+    >>> from sfumato.data.table import Table
+    >>> frame = pl.DataFrame({"ward": [1, 1, 2, 2], "charge": [300_000, 250_000, 400_000, 900]})
+    >>> schema = Schema((
+    ...     Column("ward", Kind.NOMINAL, Role.KEY), Column("charge", Kind.CONTINUOUS, Role.SENSITIVE)
+    ... ))
+    >>> score = AttributeDisclosure(low=100_000).score(Evidence(Table(frame, schema)), Run(seed=1))
+    >>> round(score.value, 3), score.by_record.tolist()
+    (0.667, [1.0, 1.0, 0.0, 0.0])
+    """
+
+    name = "attribute-disclosure"
+    title = "Attribute disclosure"
+    better = "low"
+    bounds = (0.0, 1.0)
+    references = ("sanchez2016",)
+
+    low: float | None = param(None, "Least value of the range that must not be told.")
+    high: float | None = param(None, "Greatest value of the range that must not be told.")
+    value: str | None = param(None, "Value that must not be told; several are divided by vertical bars.")
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Refuse two ways of saying what must not be told, and a range of what is no number."""
+        reason = super().refuses(evidence)
+        if reason is not None or not (self._ranged or self.value is not None):
+            return reason
+        return self._unclear() or self._unfit(evidence)
+
+    def _unclear(self) -> str | None:
+        """Why nobody can tell what must not be told."""
+        if self._ranged and self.value is not None:
+            return f"{self.name} must be given a range or a value, got: both"
+        if self.low is not None and self.high is not None and self.low > self.high:
+            return f"`low` of {self.name} must not be above `high`, got: {self.low:g} and {self.high:g}"
+        return None
+
+    def _unfit(self, evidence: Evidence) -> str | None:
+        """Why the columns cannot have what must not be told."""
+        names = self.learnt(evidence)
+        if len(names) > 1:
+            return (
+                f"{self.name} must be told by `sensitive` which column the range or value is of, "
+                f"got: {len(names)} columns"
+            )
+        if self._ranged and not _is_numeric(seen_table(evidence), names[0]):
+            return f"{self.name} must be given a column of numbers for a range, got: `{names[0]}`"
+        if not self._ranged and is_interval(seen_table(evidence).frame.schema[names[0]]):
+            return f"{self.name} must be given `low` and `high` for a column of ranges, got: `value`"
+        return None
+
+    @property
+    def _ranged(self) -> bool:
+        return self.low is not None or self.high is not None
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:
+        """Find the classes that tell, column by column, and who is in them."""
+        table, classes = seen_table(evidence), self.classes(evidence)
+        if not len(table):
+            return Score.not_estimable(EMPTY)
+        names = self.learnt(evidence)
+        told, by_column, concerned = np.zeros(len(table), dtype=np.bool_), {}, 0
+        for name in run.track(self.title, names, len(names)):
+            having, telling = self._of_column(table, classes, name)
+            disclosed = having & of_records(classes, telling.astype(np.int64)).astype(np.bool_)
+            told |= disclosed
+            at_stake = worst_by_person(table, having.astype(np.float64)) > 0
+            concerned += int(having.sum())
+            if at_stake.any():
+                risks = worst_by_person(table, disclosed.astype(np.float64))
+                by_column[name] = float(risks[at_stake].mean())
+        if not by_column:
+            return Score.not_estimable("no record has what must not be told")
+        return Score(
+            value=max(by_column.values()),
+            by_column=by_column,
+            by_record=by_original(evidence, told.astype(np.float64), worst="high"),
+            details={
+                "records": len(table),
+                "records_concerned": concerned,
+                "records_disclosed": int(told.sum()),
+                "classes": len(classes),
+                "records_alone": records_where(classes, classes.persons == 1),
+            },
+        )
+
+    def _of_column(self, table: Table, classes: Classes, name: str) -> tuple[Flags, Flags]:
+        """Which records have what must not be told, and which classes tell it."""
+        counts = classes.counts(name)
+        there = counts.values > 0
+        harmless = counts.holes if self.missing == "worst" else np.zeros_like(counts.holes)
+        if not self._ranged and self.value is None:
+            values = np.bincount(counts.classes[there], minlength=len(classes))
+            return ~table.missing(name), (values == 1) & ((counts.holes == 0) | (harmless > 0))
+        having = self._having(table, name) & ~table.missing(name)
+        has = _codes_that(having, counts)[counts.values]
+        with_it = np.bincount(counts.classes[has], weights=counts.counts[has], minlength=len(classes)).astype(
+            np.int64
+        )
+        return having, (with_it > 0) & (with_it + harmless == counts.totals)
+
+    def _having(self, table: Table, name: str) -> Flags:
+        """Which records have for sure what must not be told."""
+        series = table.frame[name]
+        if self._ranged:
+            lows, highs = _limits(table, name)
+            inside: Flags = np.ones(len(table), dtype=np.bool_)
+            if self.low is not None:
+                inside &= lows >= self.low  # NaN, for what is missing or has no end, is not
+            if self.high is not None:
+                inside &= highs <= self.high
+            return inside
+        wanted = pl.Series((self.value or "").split("|"), dtype=pl.String).unique(maintain_order=True)
+        if name in table.nodes:
+            nodes = table.nodes[name]
+            asked = np.isin(np.arange(len(nodes.leaves)), match_leaves(wanted, nodes.leaves))
+            members = np.repeat(np.arange(len(nodes.labels)), nodes.sizes)
+            outside = np.bincount(members[~asked[nodes.members]], minlength=len(nodes.labels))
+            only = np.append((outside == 0) & (nodes.sizes > 0), [False])  # code −1 is the last: missing
+            return only[nodes.codes(series)]
+        return match_leaves(series, wanted) >= 0
+
+
+def _codes_that(having: Flags, counts: Counts) -> Flags:
+    """Of each code of the column: whether its records have what must not be told."""
+    flags: Flags = np.append(having, [False])[counts.examples]  # −1 is the last: a code that does not occur
+    return flags
+
+
+def _is_numeric(table: Table, name: str) -> bool:
+    series = table.frame[name]
+    if is_interval(series.dtype):
+        return ends(series)[0].dtype.is_numeric()
+    return name not in table.nodes and (
+        table.schema[name].kind is Kind.CONTINUOUS or series.dtype.is_numeric()
+    )
+
+
+def _limits(table: Table, name: str) -> tuple[Floats, Floats]:
+    """The least and the greatest number that each value may stand for, NaN where there is none."""
+    series = table.frame[name]
+    if table.schema[name].kind is Kind.CONTINUOUS and not is_interval(series.dtype):
+        numbers = table.numbers(name)
+        return numbers, numbers
+    lo, hi = ends(series) if is_interval(series.dtype) else (series, series)
+    low, high = (side.cast(pl.Float64).fill_null(np.nan).to_numpy() for side in (lo, hi))
+    return low, high
