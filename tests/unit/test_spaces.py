@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from sfumato.core.run import Run
+from sfumato.data.codings import codes_of_both, numbers_of_both
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.schema import Column, Kind, Role
-from sfumato.data.codings import codes_of_both, numbers_of_both
 from sfumato.risk.persons import best_by_person, held_rows, persons_of, untrue
 from sfumato.risk.spaces import FARTHEST, space_of
 from toys import table_of

@@ -12,8 +12,11 @@ from scipy.spatial.distance import cdist
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
-from sfumato.data.schema import Column, Kind, Schema
+from sfumato.data.generalised import intervals
+from sfumato.data.nodes import Nodes
+from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
+from sfumato.utility.slices import SlicedEarthMoversDistance, mean_shadow
 from sfumato.utility.transport import EarthMoversDistance
 
 
@@ -111,7 +114,8 @@ def test_large_tables_are_sampled_and_say_so():
     x = rng.normal(size=(600, 2))
     y = x + 0.3 * rng.normal(size=x.shape)
     exact = emd(numeric(x), numeric(y), rows=np.arange(600))
-    rough = emd(numeric(x), numeric(y), EarthMoversDistance(records=150, draws=5), rows=np.arange(600))
+    sampled = EarthMoversDistance(records=150, matched=150, draws=5)
+    rough = emd(numeric(x), numeric(y), sampled, rows=np.arange(600))
     assert rough.status is Status.APPROXIMATE
     assert rough.interval[0] <= rough.value <= rough.interval[1]
     assert rough.details["records"] == 150
@@ -126,3 +130,142 @@ def test_triangle_inequality():
     y[2:], z[2:] = rng.uniform(size=(2, 38, 2))
     a, b, c = numeric(x), numeric(y), numeric(z)
     assert emd(a, c).value <= emd(a, b).value + emd(b, c).value + 1e-12
+
+
+# One to one ---------------------------------------------------------------------------------------------
+
+
+def test_more_records_are_matched_one_to_one():
+    """The same by assignment as by transport, when both tables have as many records."""
+    rng = np.random.default_rng(8)
+    x = rng.normal(size=(300, 3))
+    y = x + 0.2 * rng.normal(size=x.shape)
+    whole = emd(numeric(x), numeric(y))
+    matched = emd(numeric(x), numeric(y), EarthMoversDistance(records=100))
+    assert matched.status is Status.OK
+    assert matched.details["matched"] == "one to one"
+    assert matched.value == pytest.approx(whole.value, rel=1e-8)
+
+
+def test_words_are_matched_one_to_one():
+    rng = np.random.default_rng(9)
+    kinds = [Kind.NOMINAL, Kind.CONTINUOUS, Kind.NOMINAL]
+    words = np.array(["a", "b", "c", None], dtype=object)
+    x, y = (
+        table_of(
+            [
+                words[rng.integers(0, 4, 250)].tolist(),
+                rng.normal(size=250),
+                words[rng.integers(0, 3, 250)].tolist(),
+            ],
+            kinds,
+        )
+        for _ in range(2)
+    )
+    matched = emd(x, y, EarthMoversDistance(records=100))
+    assert "matched" in matched.details
+    assert matched.value == pytest.approx(emd(x, y).value, rel=1e-8)
+
+
+def test_holes_and_weights_and_other_sizes_are_not_matched():
+    x = np.random.default_rng(10).normal(size=(200, 2))
+    holed = x.copy()
+    holed[3, 1] = np.nan
+    for other in (holed, x[:-1]):
+        found = emd(numeric(x), numeric(other), EarthMoversDistance(records=50, draws=2))
+        assert found.status is Status.APPROXIMATE
+    found = emd(weighted(x, np.ones(200)), numeric(x), EarthMoversDistance(records=50, draws=2))
+    assert found.status is Status.APPROXIMATE
+
+
+# Weights and generalised values -------------------------------------------------------------------------
+
+
+def weighted(values, weights):
+    frame = pl.DataFrame({f"c{i}": column for i, column in enumerate(values.T)}).with_columns(
+        weight=pl.Series(weights, dtype=pl.Float64)
+    )
+    columns = [Column(f"c{i}", Kind.CONTINUOUS) for i in range(values.shape[1])]
+    return Table(frame, Schema((*columns, Column("weight", Kind.CONTINUOUS, Role.WEIGHT))))
+
+
+@pytest.mark.parametrize("measure", [EarthMoversDistance(), SlicedEarthMoversDistance(directions=20)])
+def test_a_weight_of_three_is_three_records(measure):
+    rng = np.random.default_rng(11)
+    x, y = rng.normal(size=(6, 2)), rng.normal(size=(4, 2))
+    times = np.array([1, 3, 2, 1, 1, 2]), np.array([2, 1, 1, 3])
+    long = numeric(np.repeat(x, times[0], axis=0)), numeric(np.repeat(y, times[1], axis=0))
+    short = weighted(x, times[0]), weighted(y, times[1])
+    assert emd(*short, measure).value == pytest.approx(emd(*long, measure).value, rel=1e-9)
+
+
+def test_intervals_lie_at_their_middle():
+    x = table_of([np.arange(11), np.zeros(11)], [Kind.CONTINUOUS] * 2)
+    y = table_of([intervals(np.arange(11) - 1, np.arange(11) + 3), np.zeros(11)], [Kind.CONTINUOUS] * 2)
+    assert emd(x, y).value == pytest.approx(0.1)
+    assert emd(y, y).value == pytest.approx(0, abs=1e-12)
+    assert emd(x, y, SlicedEarthMoversDistance()).value == pytest.approx(0.1, rel=0.5)
+
+
+def test_a_set_of_words_lies_between_them():
+    """Of two words: (½, ½) to (1, 0), each divided by √2, is √(2 · ¼) / √2 = ½ away."""
+    nodes = Nodes.of({"ab": ["a", "b"], "a": ["a"], "b": ["b"], "c": ["c"]}, leaves=["a", "b", "c"])
+    kinds = [Kind.NOMINAL, Kind.CONTINUOUS]
+    x = table_of([["a", "b", "c", "c"], [0.0] * 4], kinds)
+    labels = pl.Series(["ab", "ab", "c", "c"], dtype=nodes.dtype)
+    y = Table(x.frame.with_columns(c0=labels), x.schema, nodes={"c0": nodes})
+    assert emd(x, y).value == pytest.approx(0.25)
+    assert emd(y, y).value == pytest.approx(0, abs=1e-12)
+    sliced = emd(x, y, SlicedEarthMoversDistance(directions=400))
+    assert sliced.interval[0] <= 0.25  # never above the distance itself, but for chance
+    assert emd(y, y, SlicedEarthMoversDistance(directions=5)).value == 0
+
+
+# Slices -------------------------------------------------------------------------------------------------
+
+
+def test_the_mean_shadow():
+    """In one dimension all of it, in two 2/π, in three ½."""
+    assert [mean_shadow(d) for d in (1, 2, 3)] == pytest.approx([1, 2 / np.pi, 0.5])
+
+
+def test_one_column_is_exact_in_slices():
+    x, y = np.random.default_rng(1).normal(size=(2, 100, 1))
+    sliced = emd(numeric(x), numeric(y), SlicedEarthMoversDistance())
+    assert sliced.status is Status.OK
+    assert sliced.value == pytest.approx(emd(numeric(x), numeric(y)).value)
+
+
+def test_a_step_of_all_records_is_the_same_in_slices():
+    """Its length is 0.5 = |(0.3, 0.4)|; the interval of 95 % holds it at this seed."""
+    x = np.random.default_rng(2).uniform(size=(200, 2))
+    x[0], x[1] = 0.0, 1.0
+    sliced = emd(numeric(x), numeric(x + np.array([0.3, 0.4])), SlicedEarthMoversDistance(directions=2000))
+    assert sliced.status is Status.APPROXIMATE
+    assert sliced.interval[0] <= 0.5 <= sliced.interval[1]
+    assert sliced.interval[1] - sliced.interval[0] < 0.03
+    assert emd(numeric(x), numeric(x + np.array([0.3, 0.4]))).value == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_slices_are_not_above_the_distance(seed):
+    """Mixed kinds with holes: the lower end of a 95 % interval is above the mean in 1 of 40 cases."""
+    rng = np.random.default_rng(seed)
+    kinds = [Kind.CONTINUOUS, Kind.NOMINAL, Kind.ORDINAL]
+    words = np.array(["a", "b", "c", None], dtype=object)
+
+    def drawn(shift):
+        numbers = np.clip(rng.uniform(size=60) + shift, 0, 1)
+        numbers[:2] = 0.0, 1.0
+        holed = [None if rng.random() < 0.1 else v for v in numbers]
+        return table_of([holed, words[rng.integers(0, 4, 60)].tolist(), rng.integers(0, 5, 60)], kinds)
+
+    x, y = drawn(0.0), drawn(0.2)
+    assert emd(x, y, SlicedEarthMoversDistance(directions=200)).interval[0] <= emd(x, y).value
+
+
+def test_slices_see_joint_structure():
+    x = np.array([[0.0, 0.0], [1.0, 1.0]] * 5)
+    y = np.array([[0.0, 1.0], [1.0, 0.0]] * 5)
+    assert emd(numeric(x), numeric(y), SlicedEarthMoversDistance(directions=200)).value > 0.3
+    assert emd(numeric(x), numeric(x[::-1]), SlicedEarthMoversDistance(directions=5)).value == 0

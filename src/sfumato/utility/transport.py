@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+import polars as pl
 
+from sfumato import kernels
 from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Table
+from sfumato.data.table import Floats, Ints
+from sfumato.utility.coordinates import Coordinates, coordinates_of, distances
+from sfumato.utility.marginals import readable_columns
 
 #: Iterations after which the exact solver gives up; it needs about ten per record.
 _SOLVER_ITERATIONS = 100_000_000
@@ -28,24 +31,35 @@ class EarthMoversDistance(Measure):
     column's distance is :math:`|x - y|` after the original's smallest and largest values were put at 0 and 1
     (ordinal columns: their position; nominal: 0 if equal, else 1).
 
+    See Also
+    --------
+    SlicedEarthMoversDistance : never above it, and fast at any size.
+    ColumnEarthMoversDistance : one column at a time.
+
     Notes
     -----
     **How to read it.** 0 means the same distribution; the unit is one range of one column. Lower is
     better.
 
-    **Doubt.** Exact up to ``records`` distinct records in either table. Above, equally many records are
-    drawn from both tables, pairs together where records map, ``draws`` times: the mean of such draws lies
-    above the true distance, and approaches it as ``records`` grows. The status then is approximate, with
-    the interval of the draws.
+    **Doubt.** Exact up to ``records`` distinct records in either table, and up to ``matched`` records where
+    both tables have as many: then the least work is that of a one-to-one assignment, which is solved with a
+    proof (to nine digits; without missing numbers, weights and sets of categories). Above, equally many
+    records are drawn from both tables, pairs together where records map, ``draws`` times: the mean of such
+    draws lies above the true distance, and approaches it as ``records`` grows. The status then is
+    approximate, with the interval of the draws. Each table counts by its own weights, if it has any. A
+    generalised number is taken at its middle, and a set of categories at the middle of them: nearer to each
+    of them than they are to each other.
 
     **Missing.** A missing value is as far from any value as the whole range (1), and 0 from another
     missing one: suppression costs utility.
 
     **Cost.** Up to :math:`O(n^3)` time and :math:`O(n^2)` memory in the records solved at once, which
-    ``records`` bounds.
+    ``records`` bounds; assignment takes between :math:`n` and :math:`n^2` per round and memory
+    :math:`O(n)`, for 20,000 records five seconds to a minute.
     """
 
     name = "earth-movers-distance"
+    usual = True
     title = "Earth mover's distance"
     aspect = "utility"
     better = "low"
@@ -57,129 +71,103 @@ class EarthMoversDistance(Measure):
     records: int = param(
         5000, "Largest number of distinct records solved exactly.", ge=2, le=20_000, unit="records"
     )
+    matched: int = param(
+        20_000, "Largest number of records matched one to one, if both tables have as many.", ge=2,
+        le=1_000_000, unit="records",
+    )  # fmt: skip
     draws: int = param(5, "Number of samples taken when there are more records than that.", ge=2, le=1000)
+
+    def columns(self, evidence: Evidence) -> tuple[str, ...]:
+        """The columns of both tables whose values compare."""
+        return readable_columns(evidence, self.kinds)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Solve the transport problem between the two tables, or between samples of them."""
-        assert evidence.protected is not None  # `refuses` saw to it
         names = self.columns(evidence)
-        first, second, nominal = comparable(evidence.original, evidence.protected, names)
-        if not len(first) or not len(second):
+        space = coordinates_of(evidence, names)
+        n, m = len(space.first), len(space.second)
+        if not n or not m:
             return Score.not_estimable("one of the tables has no records")
-        mine, my_mass = _collapsed(first)
-        theirs, their_mass = _collapsed(second)
-        if max(len(mine), len(theirs)) <= self.records:
-            value = transport_cost(mine, theirs, nominal, my_mass, their_mass)
-            return Score(value=value, details={"columns": len(names), "records": len(first)})
-        return self._sampled(first, second, nominal, evidence.source_rows, run)
+        details = {"columns": len(names), "records": n}
+        mine = _collapsed(space.first, space.first_weights)
+        theirs = _collapsed(space.second, space.second_weights)
+        if max(len(mine[0]), len(theirs[0])) <= self.records:
+            return Score(value=transport_cost(space, *mine, *theirs), details=details)
+        weighted = space.first_weights is not None or space.second_weights is not None
+        if n == m <= self.matched and space.complete and not weighted:
+            score = self._matched(space, run)
+            if score is not None:
+                return score
+        return self._sampled(space, evidence.source_rows, run)
 
-    def _sampled(
-        self,
-        first: Floats,
-        second: Floats,
-        nominal: npt.NDArray[np.bool_],
-        source_rows: npt.NDArray[np.int64] | None,
-        run: Run,
-    ) -> Score:
-        size = min(self.records, len(first), len(second))
+    def _matched(self, space: Coordinates, run: Run) -> Score | None:
+        """The work of the best assignment; None if no proof was found."""
+        nominal = np.array(space.nominal, dtype=np.bool_)
+        # Numbers first, codes last, with what is missing as a code of its own.
+        mine, theirs = (
+            np.hstack((each[:, ~nominal], np.nan_to_num(each[:, nominal], nan=-1.0)))
+            for each in (space.first, space.second)
+        )
+        found = kernels.assignment.solve(
+            mine, theirs, "euclidean", n_codes=int(nominal.sum()), tick=run.ticker(self.title)
+        )
+        if not found.certified:
+            return None
+        gaps = mine - theirs[found.partners]
+        n_numbers = int((~nominal).sum())
+        squares = (gaps[:, :n_numbers] ** 2).sum(axis=1) + (gaps[:, n_numbers:] != 0).sum(axis=1)
+        details = {"columns": mine.shape[1], "records": len(mine), "matched": "one to one"}
+        return Score(value=float(np.sqrt(squares).mean()), details=details)
+
+    def _sampled(self, space: Coordinates, source_rows: Ints | None, run: Run) -> Score:
+        size = min(self.records, len(space.first), len(space.second))
         costs = []
         for draw in run.track(self.title, range(self.draws), total=self.draws):
             rng = run.rng("sample", draw)
-            released = rng.choice(len(second), size, replace=False)
+            released = rng.choice(len(space.second), size, replace=False)
             rows = (
-                rng.choice(len(first), size, replace=False) if source_rows is None else source_rows[released]
+                rng.choice(len(space.first), size, replace=False)
+                if source_rows is None
+                else source_rows[released]
             )
-            costs.append(_between(first[rows], second[released], nominal))
+            first = _collapsed(space.first[rows], _those(space.first_weights, rows))
+            second = _collapsed(space.second[released], _those(space.second_weights, released))
+            costs.append(transport_cost(space, *first, *second))
         return Score(
             value=float(np.mean(costs)),
             status=Status.APPROXIMATE,
             interval=(min(costs), max(costs)),
             reason=f"measured on {self.draws} samples of {size} records, which overstates it",
-            details={"columns": first.shape[1], "records": size, "draws": self.draws},
+            details={"columns": space.first.shape[1], "records": size, "draws": self.draws},
         )
 
 
-def comparable(
-    original: Table, protected: Table, names: tuple[str, ...]
-) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
-    """Both tables on one scale, NaN where missing, and which columns are nominal."""
-    first = np.empty((len(original), len(names)))
-    second = np.empty((len(protected), len(names)))
-    nominal = np.zeros(len(names), dtype=np.bool_)
-    for i, name in enumerate(names):
-        kind = original.schema[name].kind
-        nominal[i] = kind is Kind.NOMINAL
-        if kind in {Kind.NOMINAL, Kind.ORDINAL}:
-            first[:, i], second[:, i] = _same_codes(original, protected, name)
-        else:
-            first[:, i], second[:, i] = original.numbers(name), protected.numbers(name)
-        if not nominal[i]:
-            low, span = _range(first[:, i])
-            first[:, i] = (first[:, i] - low) / span
-            second[:, i] = (second[:, i] - low) / span
-    return first, second, nominal
+def _those(weights: Floats | None, rows: Ints) -> Floats | None:
+    return None if weights is None else weights[rows]
 
 
-def _same_codes(original: Table, protected: Table, name: str) -> tuple[Floats, Floats]:
-    """Code a column of both tables into one list of values: the original's, then what is new."""
-    mine, theirs = original.codes(name), protected.codes(name)
-    place = {value: code for code, value in enumerate(mine.categories.to_list())}
-    table = [place.setdefault(value, len(place)) for value in theirs.categories.to_list()]
-    lookup = np.array([*table, -1], dtype=np.float64)
-    first, second = mine.codes.astype(np.float64), lookup[theirs.codes]
-    first[first < 0], second[second < 0] = np.nan, np.nan
-    return first, second
-
-
-def _range(values: Floats) -> tuple[float, float]:
-    present = values[~np.isnan(values)]
-    if not len(present):
-        return 0.0, 1.0
-    low, high = float(present.min()), float(present.max())
-    return low, (high - low) if high > low else 1.0
-
-
-def _collapsed(points: Floats) -> tuple[Floats, Floats]:
+def _collapsed(points: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
     """The distinct records and the share of each: the same problem, smaller."""
-    distinct, counts = np.unique(points, axis=0, return_counts=True, equal_nan=True)
-    return distinct, counts / counts.sum()
-
-
-def _between(first: Floats, second: Floats, nominal: npt.NDArray[np.bool_]) -> float:
-    (mine, my_mass), (theirs, their_mass) = _collapsed(first), _collapsed(second)
-    return transport_cost(mine, theirs, nominal, my_mass, their_mass)
+    names = [str(i) for i in range(points.shape[1])]
+    records = pl.DataFrame(points, schema=names, orient="row")
+    distinct = records.unique().sort(names).with_row_index("place")
+    places = records.join(distinct, on=names, how="left", maintain_order="left")["place"].to_numpy()
+    masses = np.bincount(places, weights=weights, minlength=len(distinct)).astype(np.float64)
+    return distinct.select(names).to_numpy(), masses / masses.sum()
 
 
 def transport_cost(
-    first: Floats, second: Floats, nominal: npt.NDArray[np.bool_], first_mass: Floats, second_mass: Floats
+    space: Coordinates, first: Floats, first_mass: Floats, second: Floats, second_mass: Floats
 ) -> float:
     """Solve one transport problem exactly."""
-    from ot.lp import emd2
-
-    if first.shape[1] == 1 and not nominal[0] and not (np.isnan(first).any() or np.isnan(second).any()):
+    if first.shape[1] == 1 and not space.nominal[0] and not (np.isnan(first).any() or np.isnan(second).any()):
         from scipy.stats import wasserstein_distance
 
         return float(wasserstein_distance(first[:, 0], second[:, 0], first_mass, second_mass))
-    costs = _distances(first, second, nominal)
+    from ot.lp import emd2
+
+    costs = distances(space, first, second)
     value, log = emd2(first_mass, second_mass, costs, numItermax=_SOLVER_ITERATIONS, log=True)
     if log.get("warning"):
         raise RuntimeError("the transport solver did not finish")
     return float(max(value, 0.0))
-
-
-def _distances(first: Floats, second: Floats, nominal: npt.NDArray[np.bool_]) -> Floats:
-    from scipy.spatial.distance import cdist
-
-    if not (nominal.any() or np.isnan(first).any() or np.isnan(second).any()):
-        complete: Floats = cdist(first, second)
-        return complete
-    squares = np.zeros((len(first), len(second)))
-    for i in range(first.shape[1]):
-        difference = np.abs(first[:, i, None] - second[None, :, i])
-        if nominal[i]:
-            difference = (difference > 0).astype(np.float64)
-        mine, theirs = np.isnan(first[:, i]), np.isnan(second[:, i])
-        difference[mine[:, None] ^ theirs[None, :]] = 1.0
-        difference[mine[:, None] & theirs[None, :]] = 0.0
-        squares += difference**2
-    return np.sqrt(squares)
