@@ -27,6 +27,7 @@ class Described(Parameters):
     """What methods and measures say of themselves."""
 
     name: ClassVar[str]  # kebab-case: the word in the CLI, in URLs and in plans
+    aliases: ClassVar[tuple[str, ...]] = ()  # other words for it, as in `k >= 5`
     title: ClassVar[str] = ""
     kinds: ClassVar[frozenset[Kind]] = frozenset()
     references: ClassVar[tuple[str, ...]] = ()
@@ -47,6 +48,7 @@ class Described(Parameters):
         """Describe itself for machines (``--json``) and for the docs."""
         return {
             "name": cls.name,
+            "aliases": list(cls.aliases),
             "title": cls.title,
             "family": cls.family(),
             "summary": cls.summary(),

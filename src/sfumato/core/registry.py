@@ -41,20 +41,28 @@ def measure(name: str) -> type[Measure]:
 
 
 def _named(what: str, name: str, known: Mapping[str, type[D]]) -> type[D]:
+    words = {word: cls for cls in known.values() for word in _words(cls)}
     try:
-        return known[name]
+        return words[name]
     except KeyError:
-        raise UnknownNameError.of(what, name, known) from None
+        raise UnknownNameError.of(what, name, words) from None
+
+
+def _words(cls: type[Described]) -> tuple[str, ...]:
+    """The words that mean this class; those of a class it derives from mean that."""
+    return (cls.name, *vars(cls).get("aliases", ()))
 
 
 def _registered(base: type[D], *, rooms: tuple[str, ...], group: str) -> Mapping[str, type[D]]:
     found: dict[str, type[D]] = {}
+    words: dict[str, type[D]] = {}
     modules = [*(module for room in rooms for module in _modules_of(room)), *_plugins(group)]
     for module in modules:
         for cls in _defined_in(module, base):
-            if cls.name in found and found[cls.name] is not cls:
-                where = f"{found[cls.name].__module__} and {module.__name__}"
-                raise TypeError(f"the name `{cls.name}` must be given once, got: twice, in {where}")
+            for word in _words(cls):
+                if words.setdefault(word, cls) is not cls:
+                    where = f"{words[word].__module__} and {module.__name__}"
+                    raise TypeError(f"the name `{word}` must be given once, got: twice, in {where}")
             found[cls.name] = cls
     return MappingProxyType(dict(sorted(found.items())))
 

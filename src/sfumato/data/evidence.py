@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,8 @@ import numpy.typing as npt
 from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Role
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, UnknownNameError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,17 @@ class Evidence:
     classes: npt.NDArray[np.int64] | None = None
     scenario: Scenario = field(default_factory=Scenario)
     resources: Mapping[str, Table] = field(default_factory=dict)
+    _memory: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def remember(self, what: Hashable, make: Callable[[], T]) -> T:
+        """What was made before under this name for this evidence, or made now: measures share their work."""
+        if what not in self._memory:
+            self._memory[what] = make()
+        made: T = self._memory[what]
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_memory": {}}  # what can be made again need not travel
 
     @property
     def known_columns(self) -> tuple[str, ...]:

@@ -20,8 +20,9 @@ from sfumato.data.generalised import end_dtype, ends, exact_intervals, is_interv
 from sfumato.data.nodes import WILDCARD, Nodes
 from sfumato.data.schema import Column, Kind
 from sfumato.data.table import Ints, Table
-from sfumato.risk.classes import column_codes, number
+from sfumato.risk.classes import column_codes
 from sfumato.risk.coverage import MANY, runs_of_labels
+from sfumato.risk.packing import number
 
 Places = npt.NDArray[np.int32]
 

@@ -18,7 +18,8 @@ import numpy.typing as npt
 from sfumato import kernels
 from sfumato.data.schema import Role
 from sfumato.data.table import Flags, Ints, Table
-from sfumato.risk.classes import column_codes, number
+from sfumato.risk.classes import column_codes
+from sfumato.risk.packing import number
 from sfumato.risk.persons import persons_of
 
 Codes = npt.NDArray[np.int32]

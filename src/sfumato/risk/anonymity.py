@@ -1,0 +1,237 @@
+"""k-anonymity and its nearest relatives: how many are alike in what an intruder knows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sfumato.core.measure import Score
+from sfumato.core.params import Columns, Resource, param
+from sfumato.core.run import Run
+from sfumato.data.evidence import Evidence
+from sfumato.data.table import Ints, Table
+from sfumato.risk.classes import Classes, classes_of, seen_table
+from sfumato.risk.key_measures import (
+    EMPTY,
+    KeyMeasure,
+    by_original,
+    counted_in,
+    of_records,
+    records_where,
+)
+from sfumato.risk.population import population_refuses, population_sizes
+
+#: Sizes of classes that offices ask for.
+_USUAL = (2, 3, 5, 10)
+
+
+def class_facts(classes: Classes, sizes: Ints, table: Table) -> dict[str, float | int | str]:
+    """How many records and classes there are, and how many records stand in small ones."""
+    facts: dict[str, float | int | str] = {
+        "counted": counted_in(table),
+        "records": len(table),
+        "classes": len(classes),
+        "incomplete_records": classes.incomplete,
+    }
+    return facts | {f"records_below_{k}": records_where(classes, sizes < k) for k in _USUAL}
+
+
+class KAnonymity(KeyMeasure):
+    r"""Smallest number of persons who are alike in all keys.
+
+    .. math::
+
+        k = \min_{i} f_i, \qquad
+        f_i = \left|\{ j : x_j^q = x_i^q \text{ for every key } q \}\right|
+
+    where :math:`f_i` is the size of the class of record :math:`i`. A table is k-anonymous for every k up to
+    that number: whoever knows the keys of a person finds at least k who may be the one.
+
+    Notes
+    -----
+    **How to read it.** Higher is safer; 1 means that somebody is unique. In a requirement it is called
+    ``k``, as in ``k >= 5``. ``by_record`` is the size of each record's class, and the details tell how many
+    records stand in classes below the usual sizes. The release is looked at if there is one, else the
+    original. Generalised keys are alike if they are equal.
+
+    **Doubt.** Exact. It says nothing of what the people of a class have in common: see l-diversity. With
+    weights, the details give the smallest class as the population would have it, an estimate.
+
+    **Missing.** Under ``category`` a missing key is a value of its own, and no record is left out. Under
+    ``any`` it may be anything: a record is alike to all that agree with it wherever both have a value, which
+    is what an intruder sees who knows only that the value was suppressed. Under ``worst`` the class is
+    counted for those fillings of the holes that make it smallest: a record with a missing key is alone, and
+    helps nobody.
+
+    **Units.** Where a column tells whose record it is, persons are counted, not records.
+
+    **Cost.** :math:`O(n \log n)`, one pass over the keys for all measures of classes; under ``any`` times
+    the pairs of patterns of missing keys.
+
+    Examples
+    --------
+    >>> import sfumato
+    >>> score = sfumato.assess({"age": [30, 30, 41], "sex": ["f", "f", "m"]}, measures=["k-anonymity"])
+    >>> score["k-anonymity"].value
+    1.0
+    """
+
+    name = "k-anonymity"
+    usual = True
+    aliases = ("k",)
+    title = "k-anonymity"
+    better = "high"
+    bounds = (0.0, math.inf)
+    references = ("samarati2001", "sweeney2002")
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
+        """Find the smallest class."""
+        table, classes = seen_table(evidence), self.classes(evidence)
+        if not len(table):
+            return Score.not_estimable(EMPTY)
+        sizes = classes.persons
+        facts = class_facts(classes, sizes, table)
+        facts["mean_size"] = float((classes.members * sizes).sum() / len(table))
+        if table.weights is not None:
+            facts["population_size"] = float(classes.weights.min())
+        return Score(
+            value=float(sizes.min()),
+            by_record=by_original(evidence, of_records(classes, sizes), worst="low"),
+            details=facts,
+        )
+
+
+class KMap(KeyMeasure):
+    r"""Smallest number of people in a population who are alike in all keys to a released record.
+
+    .. math::
+
+        k = \min_{i} F_i, \qquad
+        F_i = \left|\{ p \in P : p^q \in x_i^q \text{ for every key } q \}\right|
+
+    where :math:`P` is a table of the population that the records were drawn from, and :math:`x_i^q` the
+    exact value of a key or the values that a generalised one covers. A record that is unique in the release
+    is safe if many in the population are like it and nobody knows which of them was drawn.
+
+    Notes
+    -----
+    **How to read it.** Higher is safer. It may be lower than k-anonymity only if the population lacks people
+    who were released; ``not_in_population`` counts the records that nobody in it is like, and with any of
+    them the score is 0. ``by_record`` is the number of people like each record.
+
+    **Doubt.** Exact for the population given. It is a protection only against an intruder who does not know
+    who was drawn.
+
+    **Missing.** Under ``category`` a missing key is like a missing one (and covered by the wildcard); under
+    ``any`` it is like anything, on either side; under ``worst`` a record with a missing key is like itself
+    alone, and a person with one is counted for no value.
+
+    **Units.** Each record of the population is taken for a person.
+
+    **Cost.** :math:`O((n + N) \log (n + N))` for exact keys; for generalised ones each class costs what the
+    boundary of its box cuts of a tree over the population.
+    """
+
+    name = "k-map"
+    title = "k-map"
+    better = "high"
+    bounds = (0.0, math.inf)
+    references = ("elemam2008", "sweeney2002")
+
+    population: Resource | None = param(None, "The table of the population.", holds="table")
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Say that a population is needed, with all keys."""
+        reason = super().refuses(evidence)
+        if reason is None and self.population is None:
+            return f"{self.name} must be given a population, got: none"
+        return reason or population_refuses(self.name, evidence, str(self.population), self.columns(evidence))
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
+        """Count each class in the population."""
+        table, classes = seen_table(evidence), self.classes(evidence)
+        if not len(table):
+            return Score.not_estimable(EMPTY)
+        sizes = population_sizes(evidence, classes, str(self.population))
+        facts = class_facts(classes, sizes, table)
+        facts["counted"] = "people of the population"
+        facts["not_in_population"] = records_where(classes, sizes == 0)
+        return Score(
+            value=float(sizes.min()),
+            by_record=by_original(evidence, of_records(classes, sizes), worst="low"),
+            details=facts,
+        )
+
+
+class XYAnonymity(KeyMeasure):
+    r"""Smallest number of distinct values of some columns that stand beside one value of others.
+
+    .. math::
+
+        k = \min_{x} \left|\{ y : (x, y) \text{ occurs in the table} \}\right|
+
+    where :math:`x` runs over the combinations of values of the columns ``x``, and :math:`y` over those of
+    ``y``. With the number of a person as ``y`` it is k-anonymity counted in persons; with a sensitive column
+    it is distinct l-diversity.
+
+    Notes
+    -----
+    **How to read it.** Higher is safer. ``by_record`` is the number of values beside each record's.
+
+    **Doubt.** Exact.
+
+    **Missing.** In ``x`` as in k-anonymity. In ``y`` a missing value is one of its own; under ``worst`` it is
+    one of the others.
+
+    **Cost.** :math:`O(n \log n)`.
+    """
+
+    name = "xy-anonymity"
+    title = "(X,Y)-anonymity"
+    better = "high"
+    bounds = (0.0, math.inf)
+    references = ("wang2006",)
+
+    x: Columns = param(("@key",), "Columns whose values are looked at one by one.", symbol="X")
+    y: Columns = param(("@sensitive",), "Columns whose values are counted beside each.", symbol="Y")
+
+    def wanted(self, evidence: Evidence) -> tuple[str, ...]:
+        """The columns of ``x`` that the table still has."""
+        return _still_there(evidence, self.x)
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Say why the two sets of columns do not do."""
+        reason = super().refuses(evidence)
+        if reason is not None:
+            return reason
+        counted, schema = _still_there(evidence, self.y), seen_table(evidence).schema
+        if not counted:
+            return f"{self.name} must find a column of `y` in the table, got: none"
+        if twice := sorted(set(counted) & set(self.wanted(evidence))):
+            return f"`x` and `y` of {self.name} must share no column, got: `{'`, `'.join(twice)}`"
+        if odd := [name for name in counted if schema[name].kind not in self.kinds]:
+            return f"`y` of {self.name} must name columns of values to compare, got: `{'`, `'.join(odd)}`"
+        return None
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
+        """Count the distinct combinations of ``y`` in each class of ``x``."""
+        table, classes = seen_table(evidence), self.classes(evidence)
+        if not len(table):
+            return Score.not_estimable(EMPTY)
+        beside = classes_of(evidence, _still_there(evidence, self.y))
+        values = beside.of_record + 1
+        if self.missing == "worst":
+            values = np.where((beside.codes == 0).any(axis=1)[beside.of_record], 0, values)
+        counts = classes.counts_of(values, len(beside) + 1)
+        distinct = np.maximum(counts.distinct - (counts.holes > 0), 1)
+        return Score(
+            value=float(distinct.min()),
+            by_record=by_original(evidence, of_records(classes, distinct), worst="low"),
+            details={"records": len(table), "classes": len(classes), "values": len(beside)},
+        )
+
+
+def _still_there(evidence: Evidence, words: Columns) -> tuple[str, ...]:
+    schema = seen_table(evidence).schema
+    return tuple(sorted(name for name in evidence.original.schema.resolve(words) if name in schema))

@@ -1,0 +1,209 @@
+"""Presence and buckets: whether someone is in the release at all, and tables released in two parts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sfumato.core.measure import Score
+from sfumato.core.params import Columns, Resource, param
+from sfumato.core.run import Run
+from sfumato.data.codings import codes_of_both
+from sfumato.data.evidence import Evidence
+from sfumato.data.table import Ints, Table
+from sfumato.risk.classes import Classes, classes_of, seen_table
+from sfumato.risk.diversity import large_enough, profiles
+from sfumato.risk.key_measures import (
+    EMPTY,
+    KeyMeasure,
+    SensitiveMeasure,
+    by_original,
+    of_records,
+    records_where,
+)
+from sfumato.risk.population import population_refuses, population_sizes
+
+
+class DeltaPresence(KeyMeasure):
+    r"""Highest chance that someone of the population is in the release, for an intruder who knows the keys.
+
+    .. math::
+
+        \delta_{\max} = \max_C \frac{f_C}{F_C}, \qquad \delta_{\min} = \min_C \frac{f_C}{F_C}
+
+    where :math:`f_C` is the number of released records of class :math:`C`, and :math:`F_C` the number of
+    people in the population whom the keys of the class cover. Being in a register of patients may be what
+    must not be known.
+
+    Notes
+    -----
+    **How to read it.** Lower is safer; 1 means that of some people it is certain that they are in. The
+    lowest chance is ``delta_min`` in the details: 0 means that of some (``surely_absent``) it is certain that
+    they are not, which may be as bad. ``by_record`` is the chance of each released record's class.
+
+    **Doubt.** Exact where each person of the population is covered by one class; classes that overlap (local
+    recoding) may share people, and then the chance of those is between that of their classes. Not
+    estimable if more records of a class were released than the population has people: then it is not the
+    population they were drawn from.
+
+    **Missing.** As in k-map: a value of its own, anything, or the worst it could be.
+
+    **Units.** Persons are counted where a column of the release tells whose record it is; each record of the
+    population is taken for a person.
+
+    **Cost.** That of k-map.
+    """
+
+    name = "delta-presence"
+    title = "δ-presence"
+    better = "low"
+    bounds = (0.0, 1.0)
+    references = ("nergiz2007",)
+
+    population: Resource | None = param(None, "The table of the population.", holds="table")
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Say that a population is needed, with all keys."""
+        reason = super().refuses(evidence)
+        if reason is None and self.population is None:
+            return f"{self.name} must be given a population, got: none"
+        return reason or population_refuses(self.name, evidence, str(self.population), self.columns(evidence))
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
+        """Compare each class with its people in the population."""
+        classes = self.classes(evidence)
+        if not len(classes):
+            return Score.not_estimable(EMPTY)
+        sizes = population_sizes(evidence, classes, str(self.population))
+        too_many = records_where(classes, classes.persons > sizes)
+        if too_many:
+            return Score.not_estimable(
+                f"the population must hold all who were released, got: too few in classes of {too_many} "
+                "records"
+            )
+        chances = classes.persons / sizes
+        people = len(evidence.resources[str(self.population)])
+        absent = max(people - int(sizes.sum()), 0)
+        return Score(
+            value=float(chances.max()),
+            by_record=by_original(evidence, of_records(classes, chances), worst="high"),
+            details={
+                "delta_min": 0.0 if absent else float(chances.min()),
+                "surely_absent": absent,
+                "people": people,
+                "classes": len(classes),
+            },
+        )
+
+
+class PKAngelisation(SensitiveMeasure):
+    r"""Smallest number of sensitive values in a bucket of a release in two tables ((p, k)-angelisation).
+
+    .. math::
+
+        p = \min_B \left|\{ s : s \text{ stands in bucket } B \}\right|
+
+    where the buckets :math:`B` join a table with the keys to one with the sensitive values. The model holds
+    if every bucket has at least p values of each sensitive column, and if at least k records of the first
+    table are alike in bucket and keys.
+
+    Notes
+    -----
+    **How to read it.** Higher is safer: whoever finds a person's bucket is left with at least p values.
+    ``feasible`` says whether all classes of the first table have at least ``k``, and ``smallest_class`` the k
+    that is reached. The second table is a resource with the bucket and the sensitive columns, a record for
+    each value (a column of counts is not looked at); without it both parts are taken to be one table.
+
+    **Doubt.** Exact. Values count as they stand; where values form categories, release the categories.
+
+    **Missing.** A missing key is as in k-anonymity. A missing sensitive value is one of its own; under
+    ``worst`` it is one of the others. Records of a missing bucket make up a bucket.
+
+    **Cost.** :math:`O(n \log n)`.
+    """
+
+    name = "pk-angelisation"
+    title = "(p,k)-angelisation"
+    better = "high"
+    bounds = (0.0, math.inf)
+    references = ("anjum2018", "tao2009")
+
+    bucket: Columns = param((), "Columns that tell which bucket a record belongs to.")
+    values: Resource | None = param(
+        None, "The table with the buckets and their sensitive values; without it, the release.", holds="table"
+    )
+    k: int = param(2, "Smallest class that the model asks for.", ge=1, le=10**9, symbol="k")
+
+    def learnt(self, evidence: Evidence) -> tuple[str, ...]:
+        """The sensitive columns that the second table has."""
+        if self.values is None or not isinstance(evidence.resources.get(str(self.values)), Table):
+            return super().learnt(evidence)
+        wanted = evidence.original.schema.resolve(self.sensitive)
+        schema = evidence.resources[str(self.values)].schema
+        return tuple(sorted(name for name in wanted if name in schema))
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Say what the two tables lack."""
+        if not self.bucket:
+            return f"{self.name} must be told by `bucket` which column joins the two tables, got: none"
+        second = self._second(evidence)
+        if not isinstance(second, Table):
+            return f"`values` of {self.name} must name a resource that holds a table, got: `{self.values}`"
+        absent = [name for name in self.bucket if name not in seen_table(evidence).schema]
+        absent += [name for name in self.bucket if name not in second.schema and name not in absent]
+        if absent:
+            return f"{self.name} must find the bucket in both tables, got: no `{'`, `'.join(absent)}`"
+        if self.values is None:
+            return super().refuses(evidence)
+        if not self.learnt(evidence):
+            return f"{self.name} must find a sensitive column in `{self.values}`, got: none"
+        return KeyMeasure.refuses(self, evidence)
+
+    def _second(self, evidence: Evidence) -> object:
+        return seen_table(evidence) if self.values is None else evidence.resources.get(str(self.values))
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
+        """Count the values of each bucket, and the records of each class."""
+        table, second = seen_table(evidence), self._second(evidence)
+        assert isinstance(second, Table)  # `refuses` saw to it
+        if not len(table) or not len(second):
+            return Score.not_estimable(EMPTY)
+        keys = tuple(dict.fromkeys((*self.keys(evidence), *self.bucket)))
+        alike = classes_of(evidence, keys, missing=self.missing)
+        buckets = Classes.of(second, self.bucket)
+        places = _bucket_of(table, second, tuple(sorted(self.bucket)), buckets)
+        lost = int((places < 0).sum())
+        if lost:
+            return Score.not_estimable(
+                f"the table of values must have every bucket, got: none for {lost} records"
+            )
+        fill = self.missing == "worst"
+        by_column = {
+            name: profiles(buckets.counts(name), fill=fill).distinct.astype(np.float64)
+            for name in self.learnt(evidence)
+        }
+        fewest = np.minimum.reduce(list(by_column.values()))
+        used = np.unique(places)
+        return Score(
+            value=float(fewest[used].min()),
+            by_column={name: float(found[used].min()) for name, found in by_column.items()},
+            by_record=by_original(evidence, fewest[places], worst="low"),
+            details={"buckets": len(used), "classes": len(alike), **large_enough(alike, self.k)},
+        )
+
+
+def _bucket_of(table: Table, second: Table, names: tuple[str, ...], buckets: Classes) -> Ints:
+    """The bucket of each record of the first table among those of the second; −1 where it is not there."""
+    if table is second:
+        return buckets.of_record
+    known = np.zeros(len(table), dtype=np.int64)
+    others = np.zeros(len(second), dtype=np.int64)
+    for name in names:
+        mine, theirs = codes_of_both(table, second, name)
+        both = np.concatenate((known, others)) * (max(mine.max(), theirs.max()) + 2) + 1
+        _, numbers = np.unique(both + np.concatenate((mine, theirs)), return_inverse=True)
+        known, others = numbers[: len(table)], numbers[len(table) :]
+    places = np.full(int(max(known.max(), others.max())) + 1, -1, dtype=np.int64)
+    places[others] = buckets.of_record
+    return places[known]

@@ -1,0 +1,319 @@
+"""Chances to be found: by who knows that someone is in, by who does not, and by who looks for everybody."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sfumato.core.measure import Score, Status
+from sfumato.core.params import Resource, param
+from sfumato.core.run import Run
+from sfumato.data.evidence import Evidence
+from sfumato.data.schema import Role
+from sfumato.data.table import Floats, Ints
+from sfumato.risk.classes import Classes, seen_table
+from sfumato.risk.key_measures import (
+    EMPTY,
+    KeyMeasure,
+    by_original,
+    counted_in,
+    of_records,
+    worst_by_person,
+    yes_or_no,
+)
+from sfumato.risk.population import population_refuses, population_sizes
+
+
+class _Finding(KeyMeasure):
+    """The chance to find someone in a class is one over its size."""
+
+    better = "low"
+    bounds = (0.0, 1.0)
+
+    threshold: float = param(
+        0.2,
+        "Risk above which a record counts as at risk.",
+        gt=0,
+        le=1,
+        hint="0.2 is a class of five, 0.09 one of eleven",
+    )
+
+    def summary_of(
+        self, evidence: Evidence, classes: Classes, sizes: Ints | Floats
+    ) -> dict[str, float | int]:
+        """The highest and the mean risk, and how many are at risk: by person, the riskiest record counts."""
+        table, risks, people = seen_table(evidence), _chances(sizes), classes.members
+        if table.schema.only_role(Role.UNIT) is not None:
+            risks = worst_by_person(table, of_records(classes, risks))
+            people = np.ones(len(risks), dtype=np.int64)
+        at_risk = int(people[risks > self.threshold * (1 + 1e-12)].sum())  # 1/5 is not above 0.2
+        return {
+            "highest": float(risks.max()),
+            "mean": _mean(risks, people),
+            "at_risk": at_risk,
+            "share_at_risk": at_risk / int(people.sum()),
+        }
+
+    def scored(
+        self, evidence: Evidence, classes: Classes, sizes: Ints | Floats, *, value: str, basis: str
+    ) -> Score:
+        """Make the score of the highest or the mean risk; an estimate is labelled so."""
+        facts = self.summary_of(evidence, classes, sizes)
+        details: dict[str, float | int | str] = {
+            "counted": counted_in(seen_table(evidence)),
+            "sizes": basis,
+            "classes": len(classes),
+            "incomplete_records": classes.incomplete,
+            **facts,
+            "threshold": self.threshold,
+            "feasible": yes_or_no(holds=not facts["at_risk"]),
+        }
+        return Score(
+            value=facts[value],
+            status=Status.APPROXIMATE if basis == "sums of weights" else Status.OK,
+            by_record=by_original(evidence, of_records(classes, _chances(sizes)), worst="high"),
+            details=details,
+            reason="sizes of classes are estimated by weights" if basis == "sums of weights" else "",
+        )
+
+
+def _chances(sizes: Ints | Floats) -> Floats:
+    """One over the size, and never more than certainty: nobody is like a record less than itself."""
+    chances: Floats = 1.0 / np.maximum(sizes.astype(np.float64), 1.0)
+    return chances
+
+
+def _mean(risks: Floats, people: Ints) -> float:
+    """The mean, whatever the order of the classes: equal risks are counted before they are added."""
+    values, which = np.unique(risks, return_inverse=True)
+    counts = np.bincount(which, weights=people)
+    return math.fsum((values * counts).tolist()) / int(people.sum())
+
+
+class _InPopulation(_Finding):
+    """Class sizes in a population: of a table, or estimated by weights."""
+
+    population: Resource | None = param(
+        None, "The table of the population; without it weights estimate the classes.", holds="table"
+    )
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Say what is wrong with the population."""
+        reason = super().refuses(evidence)
+        if reason is not None or self.population is None:
+            return reason
+        return population_refuses(self.name, evidence, str(self.population), self.columns(evidence))
+
+    def sizes_in_population(self, evidence: Evidence, classes: Classes) -> tuple[Ints | Floats, str]:
+        """The sizes of the classes, and where they come from; a class is at least what was released of it."""
+        if self.population is not None:
+            sizes = population_sizes(evidence, classes, str(self.population))
+            return np.maximum(sizes, 1), f"population `{self.population}`"
+        if seen_table(evidence).weights is not None:
+            return classes.weights, "sums of weights"
+        return classes.persons, "this table"
+
+
+class ProsecutorRisk(_Finding):
+    r"""Highest chance to find someone who is known to be in the table.
+
+    .. math::
+
+        R = \max_i \frac{1}{f_i}
+
+    where :math:`f_i` is the number of persons alike to record :math:`i` in all keys. The intruder (the
+    prosecutor) looks for one person and knows that the person is in.
+
+    Notes
+    -----
+    **How to read it.** Lower is safer; 1 means that somebody is found with certainty, and it is one over
+    k-anonymity. The details give the mean, and how many are at risk: above ``threshold``; ``feasible`` says
+    whether nobody is. ``by_record`` is the risk of each record.
+
+    **Doubt.** Exact.
+
+    **Missing.** As in k-anonymity: a value of its own, anything, or the worst it could be.
+
+    **Units.** Persons are counted where a column tells whose record it is, each by the riskiest record.
+
+    **Cost.** :math:`O(n \log n)`, shared with all measures of classes.
+    """
+
+    name = "prosecutor-risk"
+    title = "Prosecutor risk"
+    references = ("elemam2008",)
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
+        """Find the highest chance."""
+        classes = self.classes(evidence)
+        if not len(classes):
+            return Score.not_estimable(EMPTY)
+        return self.scored(evidence, classes, classes.persons, value="highest", basis="this table")
+
+
+class JournalistRisk(_InPopulation):
+    r"""Highest chance to find someone of the population, of whom nobody knows whether they are in the table.
+
+    .. math::
+
+        R = \max_i \frac{1}{F_i}
+
+    where :math:`F_i` is the number of people in the population who are like record :math:`i` in all keys.
+    The intruder (the journalist) wants to show that anyone at all can be found.
+
+    Notes
+    -----
+    **How to read it.** Lower is safer, and it is never above prosecutor risk if the population holds all who
+    were released. The details say where the sizes come from, how many records are at risk (above
+    ``threshold``), and whether nobody is (``feasible``).
+
+    **Doubt.** Exact with a table of the population. With weights alone, :math:`F_i` is estimated by the sum
+    of the weights of the class, the score is *approximate*, and small classes may be far off. Without
+    either it is refused.
+
+    **Missing.** As in k-map: a value of its own, anything, or the worst it could be.
+
+    **Units.** Persons are counted where a column tells whose record it is, each by the riskiest record.
+
+    **Cost.** That of k-map.
+    """
+
+    name = "journalist-risk"
+    title = "Journalist risk"
+    references = ("elemam2008",)
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Say that a population or weights are needed."""
+        reason = super().refuses(evidence)
+        if reason is None and self.population is None and seen_table(evidence).weights is None:
+            return f"{self.name} must be given a population or weights, got: neither"
+        return reason
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
+        """Find the highest chance in the population."""
+        classes = self.classes(evidence)
+        if not len(classes):
+            return Score.not_estimable(EMPTY)
+        sizes, basis = self.sizes_in_population(evidence, classes)
+        return self.scored(evidence, classes, sizes, value="highest", basis=basis)
+
+
+class MarketerRisk(_InPopulation):
+    r"""Share of people who are found by an intruder who links the whole table.
+
+    .. math::
+
+        R = \frac{1}{n} \sum_i \frac{1}{F_i}
+
+    where :math:`F_i` is the number of people in the population who are like record :math:`i` in all keys.
+    The intruder (the marketer) does not mind single errors and links everyone, by chance within a class.
+
+    Notes
+    -----
+    **How to read it.** Lower is safer: 0.1 means that one link in ten is right. If the table itself is the
+    population (neither a population nor weights are given), it is the number of classes over that of records.
+
+    **Doubt.** Exact with a table of the population, or if this table is it. With weights the sizes are
+    estimates, and the score is *approximate*.
+
+    **Missing.** As in k-map: a value of its own, anything, or the worst it could be.
+
+    **Units.** Persons are counted where a column tells whose record it is, each by the riskiest record.
+
+    **Cost.** That of k-map.
+    """
+
+    name = "marketer-risk"
+    title = "Marketer risk"
+    references = ("elemam2008", "dankar2010")
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
+        """Average the chances."""
+        classes = self.classes(evidence)
+        if not len(classes):
+            return Score.not_estimable(EMPTY)
+        sizes, basis = self.sizes_in_population(evidence, classes)
+        return self.scored(evidence, classes, sizes, value="mean", basis=basis)
+
+
+class Distinction(KeyMeasure):
+    r"""Number of distinct combinations of keys, as a share of the records.
+
+    .. math::
+
+        D = \frac{1}{n} \sum_i \frac{1}{f_i}
+
+    where :math:`f_i` is the number of records alike to record :math:`i` in all keys: for classes that do not
+    overlap it is their number over :math:`n`.
+
+    Notes
+    -----
+    **How to read it.** Lower is safer. 1 means that the keys tell all records apart. It says how much the
+    keys of a scenario can do, and so which column to treat first: compare scenarios with and without it.
+
+    **Doubt.** Exact. Records are counted, not persons.
+
+    **Missing.** As in k-anonymity: a value of its own, anything, or the worst it could be.
+
+    **Cost.** :math:`O(n \log n)`, shared with all measures of classes.
+    """
+
+    name = "distinction"
+    title = "Distinction of the keys"
+    better = "low"
+    bounds = (0.0, 1.0)
+    references = ("motwani2007",)
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
+        """Count the combinations."""
+        classes = self.classes(evidence)
+        if not len(classes):
+            return Score.not_estimable(EMPTY)
+        chances = of_records(classes, _chances(classes.sizes))
+        return Score(
+            value=_mean(_chances(classes.sizes), classes.members),
+            by_record=by_original(evidence, chances, worst="high"),
+            details={"records": len(chances), "classes": len(classes)},
+        )
+
+
+class Separation(KeyMeasure):
+    r"""Share of pairs of records that the keys tell apart.
+
+    .. math::
+
+        S = 1 - \frac{\sum_i (f_i - 1)}{n (n - 1)}
+
+    where :math:`f_i` is the number of records alike to record :math:`i` in all keys.
+
+    Notes
+    -----
+    **How to read it.** Lower is safer. It is near 1 even for coarse keys (two halves give about one half, a
+    hundred equal classes 0.99), so compare it between scenarios rather than with a fixed level.
+
+    **Doubt.** Exact. Records are counted, not persons.
+
+    **Missing.** As in k-anonymity: a value of its own, anything, or the worst it could be.
+
+    **Cost.** :math:`O(n \log n)`, shared with all measures of classes.
+    """
+
+    name = "separation"
+    title = "Separation by the keys"
+    better = "low"
+    bounds = (0.0, 1.0)
+    references = ("motwani2007",)
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
+        """Count the pairs."""
+        classes = self.classes(evidence)
+        n = len(seen_table(evidence))
+        if n < 2:  # noqa: PLR2004  — a pair
+            return Score.not_estimable("fewer than two records make no pair")
+        alike = int((classes.members * (classes.sizes - 1)).sum())
+        pairs = n * (n - 1)
+        return Score(
+            value=(pairs - alike) / pairs,
+            details={"records": n, "classes": len(classes), "pairs_alike": alike // 2},
+        )
