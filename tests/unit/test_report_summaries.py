@@ -10,9 +10,11 @@ from sfumato.data.generalised import intervals
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.report.charts import charts
-from sfumato.report.column_charts import bars, histogram, quantiles
+from sfumato.report.column_charts import bars, histogram
 from sfumato.report.correlations import correlate, correlations
-from sfumato.report.distributions import OTHERS, distributions
+from sfumato.report.distributions import distributions
+from sfumato.report.quantile_charts import quantiles
+from sfumato.report.values import OTHERS
 
 METHOD = {"key": "m0", "label": "A method", "color": "#0072B2", "shape": "circle", "dash": [1, 0]}
 
@@ -83,7 +85,7 @@ def test_values_that_lie_far_apart_have_a_logarithmic_axis():
     assert spec["layer"][0]["encoding"]["x"]["scale"]["type"] == "log"
     heights = [row["y"] for row in spec["data"]["values"] if row["key"] == "original"]
     assert np.allclose(heights[1:-2], np.mean(heights[1:-2]), rtol=0.2)
-    assert all(row["value"] > 0 for row in quantiles(found, [METHOD])["data"]["values"])
+    assert all(row["m0"] > 0 for row in quantiles(found, [METHOD])["data"]["values"])
 
 
 def test_values_beyond_the_axis_count_in_the_open_bins():
@@ -165,8 +167,9 @@ def test_small_tables_have_no_public_quantiles():
 def test_quantiles_are_drawn_as_the_distribution_function():
     spec = quantiles(summary(one(np.arange(200) + 0.5)), [METHOD])
     rows = spec["data"]["values"]
-    assert {row["label"] for row in rows} == {"Original", "A method"}
-    assert [row["level"] for row in rows if row["key"] == "m0"] == sorted({row["level"] for row in rows})
+    assert spec["transform"][0] == {"fold": ["original", "m0"], "as": ["key", "value"]}
+    assert [row["level"] for row in rows] == sorted({row["level"] for row in rows})
+    assert all(row["original"] == row["m0"] for row in rows)
 
 
 # Values one by one -------------------------------------------------------------------------------------
@@ -286,5 +289,6 @@ def test_many_columns_are_cut_and_said_to_be():
     )
     found = correlations(table, {}, names, public=False)
     assert (len(found["columns"]), found["left_out"]) == (30, 3)
-    drawn = charts({"outcomes": [], "map": [], "distributions": [], "correlations": found})
+    nothing = {"outcomes": [], "map": [], "distributions": [], "class_sizes": None, "mosaics": None}
+    drawn = charts({**nothing, "correlations": found})
     assert len(drawn["correlation-original"]["layer"]) == 2  # no numbers in so many cells

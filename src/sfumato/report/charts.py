@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sfumato.report.column_charts import bars, correlation, histogram, quantiles
+from sfumato.report.class_charts import class_bars, class_steps
+from sfumato.report.column_charts import bars, histogram
 from sfumato.report.distributions import drawn
 from sfumato.report.marks import (
     GREY,
@@ -24,6 +25,9 @@ from sfumato.report.marks import (
     ticks,
     tip,
 )
+from sfumato.report.mosaic_charts import mosaic
+from sfumato.report.pair_charts import PARTS, correlation
+from sfumato.report.quantile_charts import against_original, quantiles
 from sfumato.report.words import figure, setting
 
 
@@ -42,15 +46,32 @@ def charts(twin: Mapping[str, Any]) -> dict[str, Spec]:
             found[f"shape-{place}"] = histogram(entry, outcomes)
             if entry["quantiles"]:
                 found[f"quantiles-{place}"] = quantiles(entry, outcomes)
-    if twin["correlations"]:
-        for part in ("original", "release", "difference") if _first(twin) else ("original",):
-            found[f"correlation-{part}"] = correlation(twin["correlations"], part, first=_first(twin))
+                if len(entry["quantiles"]["values"]) > 1:
+                    found[f"against-{place}"] = against_original(entry, outcomes)
+    return {**found, **_class_charts(twin), **_pair_charts(twin)}
+
+
+def _class_charts(twin: Mapping[str, Any]) -> dict[str, Spec]:
+    found, outcomes = twin["class_sizes"], twin["outcomes"]
+    if not found or not found["shares"]:
+        return {}
+    return {"classes-sizes": class_bars(found, outcomes), "classes-below": class_steps(found, outcomes)}
+
+
+def _pair_charts(twin: Mapping[str, Any]) -> dict[str, Spec]:
+    """The triptychs: only the original where there is no release."""
+    found: dict[str, Spec] = {}
+    mosaics, correlations = twin["mosaics"], twin["correlations"]
+    if mosaics:
+        first = next(iter(mosaics["releases"]), None)
+        for place, entry in enumerate(mosaics["pairs"]):
+            for part in PARTS if len(entry["shares"]) > 1 else ("original",):
+                found[f"mosaic-{place}-{part}"] = mosaic(entry, part, first=first)
+    if correlations:
+        first = next(iter(correlations["releases"]), None)
+        for part in PARTS if first else ("original",):
+            found[f"correlation-{part}"] = correlation(correlations, part, first=first)
     return found
-
-
-def _first(twin: Mapping[str, Any]) -> str | None:
-    """The method whose release is shown first: the best that has one."""
-    return next((o["key"] for o in twin["outcomes"] if o["key"] in twin["correlations"]["releases"]), None)
 
 
 def ranking(twin: Mapping[str, Any]) -> Spec:

@@ -18,8 +18,10 @@ from sfumato.core.method import Described
 from sfumato.core.references import cite, references
 from sfumato.data.schema import STRUCTURAL_ROLES, Role
 from sfumato.data.table import Table
+from sfumato.report.class_sizes import class_sizes
 from sfumato.report.correlations import correlations
 from sfumato.report.distributions import distributions
+from sfumato.report.mosaics import mosaics
 from sfumato.report.words import direction, plain, remark, verdict
 from sfumato.version import __version__
 
@@ -64,6 +66,8 @@ def twin(study: Study, *, public: bool, generated: str = "") -> dict[str, Any]:
         ],
         "map": _map(study, keys, public=public),
         "distributions": distributions(study.original, releases, protected, public=public),
+        "class_sizes": class_sizes(study.original, releases, study.scenario, public=public),
+        "mosaics": mosaics(study.original, releases, ordered, about=protected, public=public),
         "correlations": correlations(study.original, releases, ordered, public=public),
         "recipes": [_recipe(outcome, public=public) for outcome in study.outcomes],
         "glossary": _glossary(study),
@@ -124,7 +128,8 @@ def _outcome(study: Study, place: int, labels: Sequence[str], *, key: str, publi
         "label": labels[place],
         "method": outcome.step.method.name,
         "color": PALETTE[place % len(PALETTE)],
-        "shape": SHAPES[place % len(SHAPES)],
+        # one shape on in each round of the colours, so that colour and shape together stay a method's own
+        "shape": SHAPES[(place + place // len(PALETTE)) % len(SHAPES)],
         "dash": DASHES[place // len(PALETTE) % len(DASHES)],
         "columns": list(outcome.step.resolve(study.original.schema)),
         "rank": outcome.rank,

@@ -12,9 +12,18 @@ import numpy as np
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Ints, Table
 from sfumato.errors import DataError
-from sfumato.report.values import MOST_BARS, Rules, counts_of, is_measured, numbers_of, order_of
+from sfumato.report.values import (
+    MOST_BARS,
+    OTHERS,
+    Rules,
+    counts_of,
+    is_measured,
+    merge_neighbours,
+    merged_shares,
+    numbers_of,
+    order_of,
+)
 
-OTHERS = "(all others)"
 _DAY = 86_400_000.0
 _MOST_BINS = 40
 #: How far, in spans of the original, a release may stretch the axis.
@@ -68,7 +77,7 @@ def _measured(tables: Mapping[str, Table], name: str, rules: Rules) -> dict[str,
     if len(groups) < 2:  # noqa: PLR2004  — one bar is no distribution
         return {"note": _too_few(rules)}
     kept = axis.edges[[start - 1 for start, _ in groups[1:]]]
-    shares = _shares(counts, groups, rules)
+    shares = merged_shares(counts, groups, rules)
     return {
         "drawn": "histogram",
         "axis": axis.kind,
@@ -168,30 +177,12 @@ def _groups(counts: Ints, rules: Rules) -> list[tuple[int, int]]:
     """Merge neighbouring bins until all may be shown; the first row of ``counts`` is the original."""
     if not rules.coarse:
         return [(place, place + 1) for place in range(counts.shape[1])]
-    found: list[tuple[int, int]] = []
-    start, end = 0, counts.shape[1]
-    for stop in range(1, end + 1):
-        if _enough(counts[:, start:stop], rules):
-            found.append((start, stop))
-            start = stop
-    while start < end and found:  # what is left over joins the bins before it
-        start, _ = found.pop()
-        if _enough(counts[:, start:], rules):
-            found.append((start, end))
-            break
-    return found
+    return merge_neighbours(counts, lambda some: _enough(some, rules))
 
 
 def _enough(counts: Ints, rules: Rules) -> bool:
     totals = counts.sum(axis=1)
     return bool(totals[0] >= rules.floor) and rules.allow(totals)
-
-
-def _shares(counts: Ints, groups: Sequence[tuple[int, int]], rules: Rules) -> list[list[float]]:
-    merged = np.stack([counts[:, start:stop].sum(axis=1) for start, stop in groups], axis=1)
-    rounded = rules.rounded(merged)
-    totals = np.maximum(rounded.sum(axis=1, keepdims=True), 1)
-    return np.round(rounded / totals, 4).tolist()  # type: ignore[no-any-return]
 
 
 def _quantiles(columns: Mapping[str, Floats], rules: Rules, axis: _Axis) -> dict[str, Any] | None:

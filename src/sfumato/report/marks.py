@@ -40,6 +40,11 @@ CONFIG: Spec = {
 }  # fmt: skip
 
 
+def pickable(first: str | None = None) -> list[Spec]:
+    """The parameter that says whose release is shown; None: of all methods."""
+    return [{"name": "shown", "value": first}]
+
+
 def chart(description: str, **parts: Any) -> Spec:
     """A specification as wide as its place, which says in words what it shows."""
     return {"description": description, "width": "container", "config": CONFIG, **parts}
@@ -48,6 +53,31 @@ def chart(description: str, **parts: Any) -> Spec:
 def inline(rows: Iterable[Row]) -> Spec:
     """Data that stand in the specification itself."""
     return {"values": list(rows)}
+
+
+def named(outcomes: Sequence[Mapping[str, Any]], part: Iterable[str]) -> list[Row]:
+    """The original and the methods that have this part, by key and label."""
+    labels = {"original": "Original", **{o["key"]: o["label"] for o in outcomes}}
+    return [{"key": key, "label": labels[key]} for key in part if key in labels]
+
+
+def picked(*, original: bool) -> list[Spec]:
+    """Keep the rows of the original, or of the releases that are to be shown."""
+    word = "==" if original else "!="
+    return [{"filter": f"datum.key {word} 'original'"}, {"filter": SHOWN}]
+
+
+def side_by_side(series: Sequence[Row]) -> list[Spec]:
+    """Unfold rows that hold a value for each key, and name the keys: far shorter than a row for each value.
+
+    The keys are ours (original, m0, m1 …); the names come by a look-up, as data.
+    """
+    names = {"data": inline(series), "key": "key", "fields": ["label"]}
+    return [
+        {"fold": [each["key"] for each in series], "as": ["key", "value"]},
+        {"filter": "isValid(datum.value)"},
+        {"lookup": "key", "from": names},
+    ]
 
 
 def by_method(outcomes: Sequence[Mapping[str, Any]], *, channel: str = "color", **more: Any) -> Spec:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,8 @@ from sfumato.data.text_forms import to_text
 
 #: An ordinal column of numbers with more values than this is drawn as numbers, not value by value.
 MOST_BARS = 20
+#: What the values are called that are put together.
+OTHERS = "(all others)"
 
 _MILLISECONDS = {"ms": 1.0, "us": 1e-3, "ns": 1e-6}
 _DAY = 86_400_000.0
@@ -70,6 +72,33 @@ PUBLIC = Rules(floor=10, base=5, tail=0.01, quantiles=19, records=200, decimals=
 INTERNAL = Rules(floor=1, base=1, tail=0.005, quantiles=99, records=2, decimals=3)
 
 
+def merge_neighbours(counts: Ints, enough: Callable[[Ints], bool]) -> list[tuple[int, int]]:
+    """Merge neighbouring columns of counts [tables, places] until each group, as counted, is enough.
+
+    Groups are (start, stop); there is none when not even all columns together are enough.
+    """
+    found: list[tuple[int, int]] = []
+    start, end = 0, counts.shape[1]
+    for stop in range(1, end + 1):
+        if enough(counts[:, start:stop]):
+            found.append((start, stop))
+            start = stop
+    while start < end and found:  # what is left over joins the groups before it
+        start, _ = found.pop()
+        if enough(counts[:, start:]):
+            found.append((start, end))
+            break
+    return found
+
+
+def merged_shares(counts: Ints, groups: Sequence[tuple[int, int]], rules: Rules) -> list[list[float]]:
+    """The shares of merged columns of counts [tables, places], from rounded counts."""
+    merged = np.stack([counts[:, start:stop].sum(axis=1) for start, stop in groups], axis=1)
+    rounded = rules.rounded(merged)
+    totals = np.maximum(rounded.sum(axis=1, keepdims=True), 1)
+    return np.round(rounded / totals, 4).tolist()  # type: ignore[no-any-return]
+
+
 def is_measured(table: Table, name: str) -> bool:
     """Whether a column is drawn on an axis of numbers or dates (and not value by value)."""
     kind, series = table.schema[name].kind, table.frame[name]
@@ -111,7 +140,7 @@ def _unit(dtype: pl.DataType) -> float:
 
 def _places(table: Table, name: str, *, like: Table) -> Floats:
     places = {text: float(place) for place, text in enumerate(order_of(like, name))}
-    texts = _texts(table, name)
+    texts = texts_of(table, name)
     found = texts.replace_strict(places, default=None, return_dtype=pl.Float64) if places else texts
     return found.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
 
@@ -125,14 +154,14 @@ def order_of(table: Table, name: str) -> list[str]:
 
 def counts_of(table: Table, name: str) -> Mapping[str, int]:
     """How many records have each value, as texts; for sets, how many have each member."""
-    texts = _texts(table, name)
+    texts = texts_of(table, name)
     if isinstance(texts.dtype, pl.List):
         texts = texts.list.unique().explode()
     counted = texts.drop_nulls().value_counts()
     return Counter(dict(zip(counted.to_series(0).to_list(), counted["count"].to_list(), strict=True)))
 
 
-def _texts(table: Table, name: str) -> pl.Series:
+def texts_of(table: Table, name: str) -> pl.Series:
     """A column as texts, null where it is missing."""
     series = table.frame[name]
     if isinstance(series.dtype, pl.List):

@@ -41,7 +41,12 @@
     );
   }
 
-  const groups = { distributions: /^(shape|quantiles)-/, correlations: /^correlation-/ };
+  const groups = {
+    classes: /^classes-/,
+    distributions: /^(shape|quantiles|against)-/,
+    mosaics: /^mosaic-/,
+    correlations: /^correlation-/,
+  };
 
   function pick(group, key) {
     for (const name of Object.keys(views)) {
