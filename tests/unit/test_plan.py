@@ -491,3 +491,11 @@ def test_a_source_that_is_not_there(tmp_path):
         with pytest.raises(ReadError, match="must be a file, got: none there") as caught:
             Source(name).check(tmp_path)
         assert caught.value.hint == f"looked in {tmp_path}"
+
+
+def test_a_requirement_may_name_only_declared_resources():
+    said = {"requirements": ["k-map(population=census) >= 5"]}
+    with pytest.raises(
+        PlanError, match="requirements: `population` of k-map names a resource that is not declared"
+    ):
+        Plan.from_dict({**said, "columns": {"age": {"kind": "continuous", "role": "key"}}})

@@ -166,12 +166,16 @@ def _judge(
     plan: Plan, table: Table, release: Release, resources: Mapping[str, Any], run: Run
 ) -> tuple[Judgement, ...]:
     judgements = []
+    measures = list(
+        {str(requirement.measure): requirement.measure for requirement in plan.requirements}.values()
+    )
     for scenario in plan.scenarios:
-        for requirement in plan.requirements:
-            scores = assess(
-                table, release, [requirement.measure], run, scenario=scenario, resources=resources
-            )
-            judgements.append(Judgement(requirement, scenario.name, scores[str(requirement.measure)]))
+        # All at once, so that measures share what they find, such as the classes of the keys.
+        scores = assess(table, release, measures, run, scenario=scenario, resources=resources)
+        judgements += [
+            Judgement(requirement, scenario.name, scores[str(requirement.measure)])
+            for requirement in plan.requirements
+        ]
     return tuple(judgements)
 
 

@@ -338,13 +338,16 @@ def _scenario_faults(scenarios: Sequence[Scenario]) -> list[str]:
     return [f"each scenario must have a name of its own, got twice: {_ticked(twice)}"] if twice else []
 
 
-def _resource_faults(recipe: Recipe, resources: Mapping[str, Source]) -> Iterator[str]:
-    for number, step in enumerate(recipe.steps, start=1):
-        for declared in step.method.parameters():
-            value = getattr(step.method, declared.name)
+def _resource_faults(
+    recipe: Recipe, requirements: Sequence[Requirement], resources: Mapping[str, Source]
+) -> Iterator[str]:
+    steps = [(f"step {number}", step.method) for number, step in enumerate(recipe.steps, start=1)]
+    for place, described in (*steps, *(("requirements", each.measure) for each in requirements)):
+        for declared in described.parameters():
+            value = getattr(described, declared.name)
             if not isinstance(value, Resource):
                 continue
-            what = f"step {number}: `{declared.name}` of {step.method.name}"
+            what = f"{place}: `{declared.name}` of {described.name}"
             if value not in resources:
                 yield f"{what} names a resource that is not declared: `{value}`"
             elif declared.holds and resources[value].holds != declared.holds:
@@ -355,7 +358,7 @@ def _cross_faults(plan: Mapping[str, Any]) -> list[str]:
     """What the parts of a plan say that does not fit together."""
     schema: Schema = plan["schema"]
     faults: list[str] = plan["recipe"].faults(schema)
-    faults += _resource_faults(plan["recipe"], plan["resources"])
+    faults += _resource_faults(plan["recipe"], plan.get("requirements", ()), plan["resources"])
     for scenario in plan["scenarios"]:
         try:
             schema.resolve(scenario.columns)
