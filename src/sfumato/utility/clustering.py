@@ -1,0 +1,346 @@
+"""Clusters: whether the release falls into the same groups as the original."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+
+from sfumato.core.measure import Score
+from sfumato.core.params import param
+from sfumato.core.run import Run
+from sfumato.data.evidence import Evidence
+from sfumato.data.table import Floats, Ints
+from sfumato.utility.features import ModelMeasure, features_of
+from sfumato.utility.readings import unmapped
+
+#: Rounds after which k-means is taken as it is.
+_ROUNDS = 300
+#: Distances held at a time.
+_AT_ONCE = 4_000_000
+
+
+class ClusterMeasure(ModelMeasure):
+    """A measure by k-means of both tables: what its kind have in common."""
+
+    cost = "n"
+
+    records: int = param(
+        10_000, "Largest number of records clustered; of larger tables samples are.", ge=20, unit="records"
+    )
+    clusters: int = param(5, "Number of clusters.", ge=2, le=100, symbol="k")
+    starts: int = param(5, "Number of times k-means begins anew; the best end counts.", ge=1, le=100)
+
+    def clustered(self, evidence: Evidence, run: Run) -> tuple[tuple[Floats, Ints], tuple[Floats, Ints]]:
+        """The points of both tables with the cluster of each."""
+        names = self.columns(evidence)
+        first, second = evidence.remember(("points", names), lambda: _points(evidence, names))
+        mine = k_means(first, self.clusters, [run.rng("start", turn) for turn in range(self.starts)])
+        # The release may begin where the original ended, so that a difference is one of the data.
+        theirs = k_means(
+            second,
+            self.clusters,
+            [run.rng("start", turn) for turn in range(self.starts)],
+            also=_centres(first, mine, int(mine.max()) + 1),
+        )
+        return (first, mine), (second, theirs)
+
+
+class ClusterAgreement(ClusterMeasure):
+    r"""Agreement of the clusters of the release with those of the original.
+
+    Both tables are clustered by k-means. With :math:`n_{11}` the pairs of records that are together in both,
+    :math:`n_{00}` those that are apart in both, and :math:`n_{10}`, :math:`n_{01}` those that are together
+    only in the original or only in the release,
+
+    .. math::
+
+        \text{Rand} = \frac{n_{11} + n_{00}}{n_{11} + n_{00} + n_{10} + n_{01}}, \qquad
+        \text{Fowlkes–Mallows} = \frac{n_{11}}{\sqrt{(n_{11} + n_{10})(n_{11} + n_{01})}}.
+
+    See Also
+    --------
+    ClusterStructure : how clear the clusters are, for releases whose records do not map.
+
+    Notes
+    -----
+    **How to read it.** 1 means the same clusters. ``baseline`` is what clusters of the same
+    sizes have that were drawn by chance, which for the Rand index is far from 0; ``details`` has the
+    adjusted Rand index (0: chance, 1: the same). Higher is better.
+
+    **Doubt.** k-means finds a good end, not always the best: it begins ``starts`` times (k-means++), and in
+    the release once more from the centres of the original. Where the data have no clusters, ends differ by
+    chance alone. Tables above ``records`` are sampled, and the status is then approximate.
+
+    **Missing.** A missing value or wildcard lies at the mean, one standard step apart from those that are
+    there. Generalised values are taken at their expectation: ranges at their middle, sets of categories in
+    equal shares. Each nominal column varies as much as a number. Records must map; those without an original
+    are left out of the pairs. Weights are not used.
+
+    **Cost.** :math:`O(n k)` for each round, which ``records`` bounds; pairs are counted from a
+    :math:`k \times k` table.
+    """
+
+    name = "cluster-agreement"
+    title = "Agreement of clusters"
+    better = "high"
+    bounds = (0.0, 1.0)
+    references = ("rand1971", "fowlkes1983", "hubert1985", "arthur2007")
+
+    index: Literal["rand", "fowlkes-mallows"] = param("rand", "How agreement is measured.")
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Refuse a release whose records do not map: nobody knows what was together before."""
+        return super().refuses(evidence) or unmapped(self.name, evidence)
+
+    def fit(self, evidence: Evidence, run: Run) -> Score:
+        """Cluster both tables and count the pairs."""
+        assert evidence.source_rows is not None
+        (_, mine), (_, theirs) = self.clustered(evidence, run)
+        known = evidence.source_rows >= 0
+        if known.sum() < 2:  # noqa: PLR2004
+            return Score.not_estimable(
+                "fewer than two released records have an original, so there is no pair"
+            )
+        if not mine.any():
+            return Score.not_estimable("all original records are alike, so there are no clusters")
+        found = agreement(mine[evidence.source_rows[known]], theirs[known])
+        value, baseline = found[self.index]
+        return Score(
+            value=value,
+            baseline=baseline,
+            details={
+                "adjusted_rand": found["adjusted-rand"][0],
+                "clusters": int(mine.max()) + 1,
+                "clusters_released": int(theirs.max()) + 1,
+            },
+        )
+
+
+class ClusterStructure(ClusterMeasure):
+    r"""Difference in how clear the clusters are, between release and original.
+
+    Both tables are clustered by k-means on their own, and the indices of the two are compared,
+    :math:`|I(X) - I(Y)|`. The silhouette is the mean over records of
+
+    .. math::
+
+        s_i = \frac{b_i - a_i}{\max(a_i, b_i)}
+
+    where :math:`a_i` is the mean distance to the others of its own cluster and :math:`b_i` that to the
+    nearest other cluster (0 where it is alone in its cluster). The Davies–Bouldin index is the mean over
+    clusters of
+
+    .. math::
+
+        \max_{j \ne i} \frac{S_i + S_j}{d_{ij}}
+
+    where :math:`S_i` is the mean distance of its records to its centre and :math:`d_{ij}` that between
+    centres.
+
+    See Also
+    --------
+    ClusterAgreement : whether the same records are together.
+
+    Notes
+    -----
+    **How to read it.** 0 means clusters as clear as before; the silhouette lies from −1 to 1, so its
+    difference is at most 2. Lower is better. ``details`` has both indices. A release that is clearer than the
+    original (microaggregation) is as far off as one that is as much more blurred.
+
+    **Doubt.** Exact for the clusters found, up to ``probes`` records; beyond, the silhouettes of so many
+    records of each table are taken, each against all, and the interval is that of their mean in 95 of 100
+    cases. Tables above ``records`` are sampled, and the status is then approximate.
+
+    **Missing.** A missing value or wildcard lies at the mean, one standard step apart from those that are
+    there. Generalised values are taken at their expectation: ranges at their middle, sets of categories in
+    equal shares. Each nominal column varies as much as a number. Records need not map. Weights are not used.
+
+    **Cost.** :math:`O(n k)` for each round of k-means; silhouettes take ``probes`` × :math:`n` distances,
+    never all at once.
+    """
+
+    name = "cluster-structure"
+    title = "Structure of clusters"
+    better = "low"
+    bounds = (0.0, np.inf)
+    references = ("rousseeuw1987", "davies1979", "arthur2007")
+
+    index: Literal["silhouette", "davies-bouldin"] = param("silhouette", "How clear clusters are.")
+    probes: int = param(2000, "Largest number of records whose silhouette is taken.", ge=20, unit="records")
+
+    def fit(self, evidence: Evidence, run: Run) -> Score:
+        """Cluster both tables and compare how clear the clusters are."""
+        (first, mine), (second, theirs) = self.clustered(evidence, run)
+        if not mine.any() or not theirs.any():
+            return Score.not_estimable("all records of one table are alike, so there are no clusters")
+        if self.index == "davies-bouldin":
+            indices = davies_bouldin(first, mine), davies_bouldin(second, theirs)
+            return Score(value=abs(indices[0] - indices[1]), details=_said(*indices))
+        found = [
+            silhouettes(points, labels, _probes(len(points), self.probes, run.rng("probes", side)))
+            for side, (points, labels) in enumerate(((first, mine), (second, theirs)))
+        ]
+        value = float(abs(found[0].mean() - found[1].mean()))
+        doubt = [_error(each, len(points)) for each, points in zip(found, (first, second), strict=True)]
+        half = 1.96 * float(np.hypot(doubt[0], doubt[1]))
+        return Score(
+            value=value,
+            interval=(max(value - half, 0.0), value + half) if half > 0 else None,
+            details=_said(float(found[0].mean()), float(found[1].mean())),
+        )
+
+
+def _said(original: float, released: float) -> dict[str, float | int | str]:
+    return {"original": original, "released": released}
+
+
+def _probes(n: int, most: int, rng: np.random.Generator) -> Ints:
+    return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
+
+
+def _error(drawn: Floats, n: int) -> float:
+    """The standard error of the mean of a sample of ``n`` without repeats."""
+    if len(drawn) >= n:
+        return 0.0
+    return float(drawn.std(ddof=1) * np.sqrt((1 - len(drawn) / n) / len(drawn)))
+
+
+def _points(evidence: Evidence, names: tuple[str, ...]) -> tuple[Floats, Floats]:
+    """Both tables as points in which each nominal column varies as much as a number."""
+    features = features_of(evidence, names)
+    units = np.ones(len(features.columns))
+    owners = np.array(features.columns, dtype=object)
+    for name in dict.fromkeys(features.columns):
+        places = np.intersect1d(features.places["share"], np.flatnonzero(owners == name))
+        spread = features.original[:, places].var(axis=0).sum()
+        units[places] = 1 / np.sqrt(spread) if spread > 0 else 1.0
+    return features.original * units, features.released * units
+
+
+# k-means -----------------------------------------------------------------------------------------------
+
+
+def k_means(
+    points: Floats, k: int, chances: list[np.random.Generator], *, also: Floats | None = None
+) -> Ints:
+    """Cluster points by Lloyd's rounds from k-means++ starts, and from the centres ``also``; the best counts.
+
+    Clusters are numbered in order of their first record; there are fewer than ``k`` where there are fewer
+    different points.
+    """
+    points = np.ascontiguousarray(points)
+    best, least = np.zeros(len(points), dtype=np.int64), np.inf
+    starts = ([] if also is None else [also]) + [_spread_start(points, k, rng) for rng in chances]
+    for start in starts:
+        labels, cost = _rounds(points, start)
+        if cost < least:
+            best, least = labels, cost
+    _, first, codes = np.unique(best, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[codes]
+
+
+def _spread_start(points: Floats, k: int, rng: np.random.Generator) -> Floats:
+    """Draw centres far from each other: each with a chance that grows with the squared distance."""
+    chosen = [int(rng.integers(len(points)))]
+    nearest = ((points - points[chosen[0]]) ** 2).sum(axis=1)
+    while len(chosen) < k and nearest.max() > 0:
+        sums = np.cumsum(nearest)
+        place = int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
+        chosen.append(min(place, len(points) - 1))
+        nearest = np.minimum(nearest, ((points - points[chosen[-1]]) ** 2).sum(axis=1))
+    return points[chosen]
+
+
+def _rounds(points: Floats, centres: Floats) -> tuple[Ints, float]:
+    """Move centres to the mean of what is nearest to them until nothing changes."""
+    labels = np.full(len(points), -1, dtype=np.int64)
+    for _ in range(_ROUNDS):
+        fresh, cost = _nearest(points, centres)
+        if (fresh == labels).all():
+            break
+        labels = fresh
+        held = np.bincount(labels, minlength=len(centres)) > 0  # a centre of nothing stays where it is
+        centres = np.where(held[:, None], _centres(points, labels, len(centres)), centres)
+    return labels, cost
+
+
+def _centres(points: Floats, labels: Ints, k: int) -> Floats:
+    counts = np.maximum(np.bincount(labels, minlength=k), 1)
+    sums = [np.bincount(labels, points[:, place], minlength=k) for place in range(points.shape[1])]
+    return np.stack(sums, axis=1) / counts[:, None]
+
+
+def _nearest(points: Floats, centres: Floats) -> tuple[Ints, float]:
+    labels, cost = np.empty(len(points), dtype=np.int64), 0.0
+    for start, distances in _distances(points, centres):
+        labels[start : start + len(distances)] = distances.argmin(axis=1)
+        cost += float((distances.min(axis=1) ** 2).sum())
+    return labels, cost
+
+
+def _distances(points: Floats, others: Floats) -> Iterator[tuple[int, Floats]]:
+    """Distances of points to others, some points at a time."""
+    from scipy.spatial.distance import cdist
+
+    step = max(1, _AT_ONCE // max(len(others), 1))
+    for start in range(0, len(points), step):
+        yield start, cdist(points[start : start + step], others)
+
+
+# Indices -----------------------------------------------------------------------------------------------
+
+
+def agreement(first: Ints, second: Ints) -> dict[str, tuple[float, float]]:
+    """Indices of agreement of two partitions of the same records, each with what chance gives."""
+    n_pairs = len(first) * (len(first) - 1) / 2
+    table = np.bincount(first * (int(second.max()) + 1) + second)
+    both, mine, theirs = (
+        float((counts * (counts - 1.0) / 2).sum())
+        for counts in (table, np.bincount(first), np.bincount(second))
+    )
+    by_chance = mine * theirs / n_pairs
+    room = (mine + theirs) / 2 - by_chance
+    scale = float(np.sqrt(mine * theirs)) or np.nan  # where no two records are together it says nothing
+    return {
+        "rand": (_rand(both, mine, theirs, n_pairs), _rand(by_chance, mine, theirs, n_pairs)),
+        "fowlkes-mallows": (both / scale, by_chance / scale),
+        "adjusted-rand": ((both - by_chance) / room if room > 0 else 1.0, 0.0),
+    }
+
+
+def _rand(both: float, mine: float, theirs: float, n_pairs: float) -> float:
+    """The share of pairs that are together in both or apart in both."""
+    return (n_pairs + 2 * both - mine - theirs) / n_pairs
+
+
+def silhouettes(points: Floats, labels: Ints, probes: Ints) -> Floats:
+    """The silhouettes of some records, each against all."""
+    sizes = np.bincount(labels)
+    members = np.zeros((len(points), len(sizes)))
+    members[np.arange(len(points)), labels] = 1.0
+    found = np.empty(len(probes))
+    for start, distances in _distances(points[probes], points):
+        own = labels[probes[start : start + len(distances)]]
+        sums = distances @ members
+        rows = np.arange(len(own))
+        inside = sums[rows, own] / np.maximum(sizes[own] - 1, 1)
+        means = sums / sizes
+        means[rows, own] = np.inf
+        beside = means.min(axis=1)
+        larger = np.maximum(inside, beside)
+        values = np.where(larger > 0, (beside - inside) / np.where(larger > 0, larger, 1.0), 0.0)
+        found[start : start + len(own)] = np.where(sizes[own] > 1, values, 0.0)
+    return found
+
+
+def davies_bouldin(points: Floats, labels: Ints) -> float:
+    """The mean over clusters of the worst ratio of their widths to the distance of their centres."""
+    k = int(labels.max()) + 1
+    centres = _centres(points, labels, k)
+    offsets = np.sqrt(((points - centres[labels]) ** 2).sum(axis=1))
+    widths = np.bincount(labels, offsets) / np.bincount(labels)
+    apart = np.sqrt(((centres[:, None] - centres[None]) ** 2).sum(axis=2))
+    np.fill_diagonal(apart, np.inf)
+    return float(((widths[:, None] + widths) / apart).max(axis=1).mean())

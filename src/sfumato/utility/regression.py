@@ -1,0 +1,286 @@
+"""Regressions: whether the release leads to the same coefficients as the original."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.core.measure import Score
+from sfumato.core.params import param
+from sfumato.core.run import Run
+from sfumato.data.evidence import Evidence
+from sfumato.data.schema import Kind
+from sfumato.data.table import Flags, Floats, Ints
+from sfumato.utility.features import (
+    Features,
+    TargetMeasure,
+    expected_of,
+    features_of,
+    shares_of,
+    standardised,
+    weights_of_both,
+)
+from sfumato.utility.readings import Spans, spans_of
+
+#: Steps of Newton's after which a fit is taken as it is; where classes separate it has no end.
+_STEPS = 100
+#: Largest slope of the mean log-likelihood at which a fit is done.
+_FLAT = 1e-10
+#: By how much of itself a sum may be off by rounding.
+_ROUNDING = 1e-13
+#: Share of a step of Newton's below which no shorter one is tried.
+_SHORTEST = 1e-6
+#: A direction is not there if it has less than this share of the variance of the largest.
+_REDUNDANT = 1e-11
+#: A regressor follows from those before it if they leave less than this share of its variance.
+_FOLLOWS = 1e-7
+#: A standard error beyond which nothing is known of a coefficient, in standard deviations.
+_UNKNOWN = 1e3
+#: Classes of a target that are told apart; the rarest beyond are one.
+_CLASSES = 10
+
+
+class CoefficientOverlap(TargetMeasure):
+    r"""Overlap of the confidence intervals of regression coefficients, original against release.
+
+    Each target is regressed on the other columns in both tables: by least squares if it is a number, a date
+    or ordinal, by logistic regression if it is nominal (each class against all others). Over the
+    coefficients,
+
+    .. math::
+
+        J = \frac{1}{K} \sum_{k=1}^{K} \frac{1}{2} \left(
+            \frac{U_k - L_k}{u_k - l_k} + \frac{U_k - L_k}{u'_k - l'_k} \right)
+
+    where :math:`(l_k, u_k)` and :math:`(l'_k, u'_k)` are the intervals from the original and from the
+    release, and :math:`(L_k, U_k)` is what they share; intervals that share nothing count 0.
+
+    See Also
+    --------
+    PropensityMeanSquare : whether any model can tell the tables apart.
+    Prediction : whether a model of the release predicts, whatever its coefficients.
+
+    Notes
+    -----
+    **How to read it.** 1 means the same inference; 0 that no interval of the release touches that of the
+    original. A release that blurs all (very wide intervals around the right ones) tends to 1/2. Higher is
+    better. ``by_column`` is the overlap of each target.
+
+    **Doubt.** The intervals are those of the model, with independent errors; of weighted tables, those of
+    weighted fits with weights of mean 1, without the effect of the design. Only the coefficients that the
+    original identifies count: the most frequent category of a column is the reference, and a column that
+    follows from others is left out. One that the release cannot identify counts 0. Tables above ``records``
+    are sampled, and the status is then approximate.
+
+    **Missing.** Records whose target is missing are left out. A predictor that is missing or a wildcard lies
+    at the mean, with a coefficient of its own for saying nothing. Generalised values are taken at their
+    expectation: ranges at their middle, sets of numbers at their mean, sets of categories in equal shares.
+    Records need not map.
+
+    **Cost.** :math:`O(n K^2)` for each fit, which ``records`` bounds.
+    """
+
+    name = "coefficient-overlap"
+    title = "Overlap of coefficients"
+    better = "high"
+    bounds = (0.0, 1.0)
+    references = ("karr2006", "snoke2018")
+    cost = "n"
+
+    confidence: float = param(95.0, "Confidence of the intervals.", gt=0, lt=100, unit="%")
+
+    def fit(self, evidence: Evidence, run: Run) -> Score:
+        """Regress each target in both tables and hold the intervals against each other."""
+        by_column: dict[str, float] = {}
+        outside: list[float] = []
+        targets = self.targets(evidence)
+        for target in run.track(self.title, targets, total=len(targets)):
+            pairs = [self._intervals(*fits) for fits in self._fits(evidence, target)]
+            first, second = (
+                np.vstack([pair[side] for pair in pairs] or [np.empty((0, 2))]) for side in (0, 1)
+            )
+            if len(first):
+                by_column[target] = float(overlap(first, second).mean())
+                outside += _outside(first, second).tolist()
+        if not by_column:
+            return Score.not_estimable("no target has a regression that the original can tell of")
+        return Score(
+            value=float(np.mean(list(by_column.values()))),
+            by_column=by_column,
+            details={"coefficients": len(outside), "outside": float(np.mean(outside))},
+        )
+
+    def _intervals(self, mine: Fit, theirs: Fit) -> tuple[Floats, Floats]:
+        """The intervals of the coefficients that the original tells of."""
+        first, second = (fit.intervals(self.confidence / 100)[mine.known] for fit in (mine, theirs))
+        return first, second
+
+    def _fits(self, evidence: Evidence, target: str) -> Iterator[tuple[Fit, Fit]]:
+        """Fit one target in both tables: one pair of fits, or one for each class."""
+        assert evidence.protected is not None
+        features = features_of(evidence, self.predictors_of(evidence, target))
+        numbers, spans = spans_of(evidence.original, evidence.protected, target)
+        present = ~np.isnan(numbers), ~spans.silent
+        weights = tuple(each[there] for each, there in zip(weights_of_both(evidence), present, strict=True))
+        nominal = evidence.original.schema[target].kind is Kind.NOMINAL
+        responses = _responses(numbers, spans, nominal=nominal)
+        designs = _designs(features, present, weights[0])
+        fit = logistic if nominal else least_squares
+        for place in range(responses[0].shape[1]):
+            asked = [response[there, place] for response, there in zip(responses, present, strict=True)]
+            if len(asked[0]) and np.ptp(asked[0]) > 0:
+                mine, theirs = (fit(designs[side], asked[side], weights[side]) for side in (0, 1))
+                yield mine, theirs
+
+
+def _responses(numbers: Floats, spans: Spans, *, nominal: bool) -> tuple[Floats, Floats]:
+    """The target of both tables: a number, or the share of each class; of two classes that of one."""
+    if not nominal:
+        first, second = standardised(numbers, expected_of(spans))
+        return first[:, None], second[:, None]
+    first, second = shares_of(numbers, spans, many=_CLASSES)
+    start = 1 if first.shape[1] == 2 else 0  # noqa: PLR2004  — two classes are one question
+    return first[:, start:], second[:, start:]
+
+
+def _designs(features: Features, present: tuple[Flags, Flags], weights: Floats) -> tuple[Floats, Floats]:
+    """The regressors of both tables, a constant first: those that are independent in the original."""
+    shares = features.original[present[0]].sum(axis=0)
+    references = set()
+    for name in dict.fromkeys(features.columns):
+        places = [place for place in features.places["share"].tolist() if features.columns[place] == name]
+        if places:
+            references.add(max(places, key=lambda place: (shares[place], -place)))
+    kept = features.keep([place for place in range(len(features.columns)) if place not in references])
+    first = _with_constant(kept.original[present[0]])
+    chosen = _independent((first * weights[:, None]).T @ first)
+    return first[:, chosen], _with_constant(kept.released[present[1]])[:, chosen]
+
+
+def _with_constant(regressors: Floats) -> Floats:
+    return np.column_stack([np.ones(len(regressors)), regressors])
+
+
+def _independent(gram: Floats) -> Ints:
+    """The columns, first come first, that do not follow from those before them."""
+    left, own, kept = gram.copy(), np.diagonal(gram).copy(), []
+    for place in range(len(gram)):
+        if left[place, place] > _FOLLOWS * own[place]:
+            kept.append(place)
+            left -= np.outer(left[:, place], left[place]) / left[place, place]
+    return np.array(kept, dtype=np.int64)
+
+
+def overlap(first: Floats, second: Floats) -> Floats:
+    """The share that intervals [K, 2] have in common, mean over the two; those of NaN share nothing."""
+    shared = np.minimum(first[:, 1], second[:, 1]) - np.maximum(first[:, 0], second[:, 0])
+    met = shared >= 0  # not so where an end is NaN
+    shares = []
+    for each in (first, second):
+        width = each[:, 1] - each[:, 0]
+        points = met & ~(width > 0)  # an interval of one point lies wholly in the other
+        shares.append(np.where(points, 1.0, np.where(met, shared, 0.0) / np.where(width > 0, width, 1.0)))
+    return (shares[0] + shares[1]) / 2
+
+
+def _outside(first: Floats, second: Floats) -> Flags:
+    """Which estimates of the release, the middles of its intervals, do not lie in those of the original."""
+    middles = second.mean(axis=1)
+    held: Flags = (first[:, 0] <= middles) & (middles <= first[:, 1])
+    return ~held
+
+
+# Fits --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Coefficients with their standard errors, and which of them are known at all."""
+
+    coefficients: Floats
+    errors: Floats
+    known: Flags
+    freedom: float  # degrees of freedom; infinite where the errors are those of large samples
+
+    def intervals(self, confidence: float) -> Floats:
+        """The confidence interval of each coefficient [K, 2], NaN where it is not known."""
+        from scipy.stats import norm, t
+
+        tail = (1 + confidence) / 2
+        quantile = norm.ppf(tail) if np.isinf(self.freedom) else t.ppf(tail, self.freedom)
+        ends = np.stack(
+            [self.coefficients - quantile * self.errors, self.coefficients + quantile * self.errors]
+        )
+        return np.where(self.known, ends, np.nan).T
+
+
+def _nothing(size: int) -> Fit:
+    return Fit(np.zeros(size), np.zeros(size), np.zeros(size, dtype=np.bool_), 1.0)
+
+
+def least_squares(design: Floats, response: Floats, weights: Floats) -> Fit:
+    """Fit a linear model; weights as those of statsmodels' WLS."""
+    gram = (design * weights[:, None]).T @ design
+    inverse, known, rank = inverted(gram)
+    freedom = len(design) - rank
+    if freedom < 1:
+        return _nothing(design.shape[1])
+    coefficients = inverse @ (design.T @ (weights * response))
+    left = response - design @ coefficients
+    variance = float((weights * left**2).sum()) / freedom
+    return Fit(coefficients, np.sqrt(variance * np.diagonal(inverse)), known, float(freedom))
+
+
+def logistic(design: Floats, response: Floats, weights: Floats) -> Fit:
+    """Fit a logistic model by its likelihood; a response may be a share."""
+    total = float((weights * response).sum())
+    if not 0 < total < weights.sum():
+        return _nothing(design.shape[1])
+    coefficients, chances = maximum_likelihood(design, response, weights)
+    inverse, known, rank = inverted((design * (weights * chances * (1 - chances))[:, None]).T @ design)
+    if len(design) <= rank:
+        return _nothing(design.shape[1])
+    errors = np.sqrt(np.diagonal(inverse))
+    return Fit(coefficients, errors, known & (errors < _UNKNOWN), np.inf)
+
+
+def maximum_likelihood(design: Floats, response: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """The coefficients of a logistic model and its fitted chances, by Newton's steps.
+
+    Where the classes separate there is no maximum; the chances then are within 1e-10 of what they tend to.
+    """
+    from scipy.special import expit
+
+    coefficients = np.zeros(design.shape[1])
+    scores = np.zeros(len(design))
+    loss = _loss(scores, response, weights)
+    for _ in range(_STEPS):
+        chances = expit(scores)
+        slope = design.T @ (weights * (response - chances))
+        if np.abs(slope).max(initial=0.0) < _FLAT * weights.sum():
+            break
+        curvature = (design * (weights * chances * (1 - chances))[:, None]).T @ design
+        step = inverted(curvature)[0] @ slope
+        change = design @ step
+        length, most = 1.0, loss + _ROUNDING * abs(loss)  # near the end the loss no longer tells steps apart
+        while (tried := _loss(scores + length * change, response, weights)) > most and length > _SHORTEST:
+            length /= 2
+        coefficients, scores, loss = coefficients + length * step, scores + length * change, tried
+    return coefficients, expit(scores)
+
+
+def _loss(scores: Floats, response: Floats, weights: Floats) -> float:
+    return float((weights * (np.logaddexp(0.0, scores) - response * scores)).sum())
+
+
+def inverted(gram: Floats) -> tuple[Floats, Flags, int]:
+    """The inverse of a symmetric matrix in the directions it has, what it can tell of, and its rank."""
+    units = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
+    units = np.where(units > 0, units, 1.0)
+    values, vectors = np.linalg.eigh(gram / np.outer(units, units))
+    there = values > _REDUNDANT * max(float(values.max(initial=0.0)), 0.0)
+    inverse = (vectors[:, there] / values[there]) @ vectors[:, there].T / np.outer(units, units)
+    known = (vectors[:, ~there] ** 2).sum(axis=1) < 1e-8  # noqa: PLR2004  — none of it in what is not there
+    return inverse, known, int(there.sum())
