@@ -1,4 +1,4 @@
-"""Assignment: the matching of two files at the least total distance, proved, without a matrix of all pairs."""
+"""Assignment: the matching of two files at the least total distance, proved, with no matrix of all pairs."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def solve(
 
     .. math:: \min_\pi \sum_i d(x_i, y_{\pi(i)})
 
-    over all one-to-one maps :math:`\pi` of the smaller file into the larger, with a certificate (see `verify`).
+    over all one-to-one maps :math:`\pi` of the smaller file into the larger, with a proof (see `verify`).
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def solve(
     tick : callable, optional
         Called as ``tick(done, total)`` a few times each second; what it raises ends the run.
     limit : int, optional
-        Largest number of search rounds. When it is reached the result is a matching with a bound, not certified.
+        Largest number of rounds of search; after it the result is a matching and a bound, not certified.
     dense : int
         Files of no more records than this are solved with the matrix of all costs.
 
@@ -101,9 +101,10 @@ def solve(
     its order cannot give the truth away, and see `ties` for what holds in all of them.
 
     Columns are listed for each row as they are needed: an auction with falling steps [bertsekas1988]_ and
-    shortest augmenting paths [jonker1987]_ work on the lists, and every row keeps a proof that no other column
-    would be better. **Cost:** most of the time goes into that search, between :math:`n` and :math:`n^2`;
-    memory :math:`O(n d)`.
+    shortest augmenting paths [jonker1987]_ work on the lists, and no row bids or is placed unless what it has
+    not listed is known to be no better. Identical records are one row of several units.
+    **Cost:** most of the time goes into the search, between :math:`n` and :math:`n^2`, and :math:`n^2` into
+    the last check of all pairs; memory :math:`O(n d)`.
 
     References
     ----------
@@ -155,7 +156,7 @@ def _last_part(tick: Tick | None, most: float) -> Tick | None:
 
 
 def _exceeds(framed: Frame, partners: Ints, limits: Ints) -> bool:
-    """Is a matched pair farther apart than its row's radius?"""
+    """Tell whether a matched pair is farther apart than its row's radius."""
     linked = np.flatnonzero(partners >= 0)
     return bool((costs_of_pairs(framed.space, linked, partners[linked]) > limits[linked]).any())
 
@@ -181,7 +182,7 @@ def _solve_large(
     return _solve_distinct(framed, limits, np.full(m, NEVER), prices, limit, beat)
 
 
-def _solve_distinct(
+def _solve_distinct(  # noqa: PLR0917
     framed: Frame,
     row_limits: Ints,
     column_limits: Ints,

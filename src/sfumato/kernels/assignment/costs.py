@@ -71,8 +71,9 @@ def frame(rows: Floats, columns: Floats, metric: Metric, *, n_codes: int = 0) ->
         measured = pooled[:, :0]
     else:
         measured, exponent = _normalised(pooled[:, :n_measured], n_codes, euclidean=euclidean)
-        scale, rounding = 2.0**bits, 1.0
-        weight = float(np.ldexp(1.0, -2 * exponent if euclidean else -exponent))  # or of squares
+        scale, rounding, weight = 2.0**bits, 1.0, 0.0
+        if n_codes:  # one unit of the data, or its square
+            weight = float(np.ldexp(1.0, -2 * exponent if euclidean else -exponent))
         unit = float(np.ldexp(1.0, exponent - bits))
         if not euclidean or (n_measured == 1 and n_codes == 0):
             # On a grid the differences are exact, and so are their sums, and so is a matching by sorting.
@@ -89,7 +90,7 @@ def _checked(rows: Floats, columns: Floats, metric: str, n_codes: int) -> int:
     """Return how many columns are codes, or say what is wrong."""
     if metric not in get_args(Metric):
         raise ValueError(f"`metric` must be `euclidean`, `manhattan` or `hamming`, got: `{metric}`")
-    if rows.ndim != 2 or columns.ndim != 2 or rows.shape[1] != columns.shape[1]:
+    if not rows.ndim == columns.ndim == 2 or rows.shape[1] != columns.shape[1]:  # noqa: PLR2004  — tables
         raise ValueError(
             f"rows and columns must be tables of as many attributes, got: {rows.shape}, {columns.shape}"
         )
@@ -144,7 +145,7 @@ def cost_of(space: Space, row: int, column: int) -> int:
             total += space.code_weight
     if space.euclidean:
         total = np.sqrt(total)
-    return np.int64(np.rint(total * space.scale))
+    return np.int64(np.rint(total * space.scale))  # type: ignore[return-value]  # numba has but one integer
 
 
 @njit(cache=True, nogil=True)

@@ -7,11 +7,11 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from sfumato.kernels.assignment.costs import NEVER, Ints, Space, costs_of_all
+from sfumato.kernels.assignment.costs import NEVER, Bools, Ints, Space, costs_of_all
 
 
 def solve_dense(space: Space, limits: Ints) -> tuple[Ints, Ints, Ints, bool]:
-    """Solve a small problem by SciPy's dense solver; return partners, both prices, and whether it is complete.
+    """Solve a small problem by SciPy's dense solver; return partners, both prices and whether all have one.
 
     Costs have so few bits that its doubles are exact.
     """
@@ -33,7 +33,7 @@ def solve_dense(space: Space, limits: Ints) -> tuple[Ints, Ints, Ints, bool]:
     return partners, row_prices, column_prices, True
 
 
-def _prices(costs: Ints, is_edge: Ints, partners: Ints) -> tuple[Ints, Ints]:
+def _prices(costs: Ints, is_edge: Bools, partners: Ints) -> tuple[Ints, Ints]:
     """Build prices from an optimal matching of all rows: shortest paths over what exchanges would cost.
 
     Row i leaves its column for another at the difference of costs; in an optimum no cycle of such exchanges

@@ -8,26 +8,19 @@ that of a column by raising its price, that of the sum by a common factor.
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from sfumato.kernels.assignment.costs import NEVER, Bools, Floats, Frame, Ints, Space
+from sfumato.kernels.assignment.costs import NEVER, Floats, Frame, Ints, Space
 
 Singles = NDArray[np.float32]
-Beat = Callable[[], None]
 
-LEAF = 128
+LEAF = 512
 HALF_ULP = 2.0**-24
 ENDLESS = np.float32(1e17)  # beyond any key; its square is still a number
-SLICE = 0.2  # seconds of work between two beats: about this to three times this
 
 
 class Blocks(NamedTuple):
@@ -104,7 +97,7 @@ def turned(space: Space) -> tuple[Floats, Floats]:
 
     A rotation keeps distances, and boxes around what varies together become tight.
     """
-    if not space.euclidean or space.n_measured < space.rows.shape[1] or len(space.columns) < 2:
+    if not space.euclidean or space.n_measured < space.rows.shape[1] or len(space.columns) <= 1:
         return space.rows, space.columns
     axes = np.linalg.eigh(np.cov(space.columns, rowvar=False).reshape(space.rows.shape[1], -1))[1][:, ::-1]
     return np.ascontiguousarray(space.rows @ axes), np.ascontiguousarray(space.columns @ axes)
@@ -146,275 +139,3 @@ def _slack(points: Floats, space: Space) -> Floats:
     measured = points[:, : space.n_measured]
     norms = np.sqrt((measured**2).sum(axis=1)) if space.euclidean else np.abs(measured).sum(axis=1)
     return np.asarray(1.01 * HALF_ULP * norms + (1e-30 if space.n_measured else 0.0))
-
-
-class Reach(NamedTuple):
-    """How far a row or a column may be from its partner, in the filter's distance."""
-
-    rows: Singles
-    columns: Singles
-
-
-def reach_of(filter_: Filter, row_limits: Ints, column_limits: Ints) -> Reach:
-    """Translate limits of cost into distances, to the safe side."""
-    scale, inflation = filter_.space.scale, filter_.inflation
-    row_slack, column_slack = filter_.row_slack.max(initial=0.0), filter_.column_slack.max(initial=0.0)
-
-    def far(limits: Ints) -> Singles:
-        distances = ((limits + 1) / scale + row_slack + column_slack) * inflation
-        return np.where(limits >= NEVER, ENDLESS, round_up(distances))
-
-    return Reach(far(row_limits), far(column_limits))
-
-
-class Sieve(NamedTuple):
-    """What a search for one row needs at given prices, for loops that do it themselves."""
-
-    rows: Singles
-    blocks: Blocks
-    raised: Singles
-    tops: Singles
-    reach: Reach
-    places: Ints
-    row_slack: Floats
-    column_slack: Floats
-    inflation: float
-    rounding: float
-
-
-def sieve(filter_: Filter, prices: Ints, reach: Reach) -> Sieve:
-    """Lay out a filter for loops."""
-    raised, tops = filter_.raised(prices)
-    return Sieve(
-        filter_.rows, filter_.blocks, raised, tops, reach, filter_.places, filter_.row_slack,
-        filter_.column_slack, filter_.inflation, filter_.rounding,
-    )  # fmt: skip
-
-
-@njit(cache=True, nogil=True)
-def lower(sieve_: Sieve, space: Space, column: int, price: int) -> None:
-    """Tell the sieve that a price fell."""
-    exact = (price / space.scale + sieve_.column_slack[column]) * sieve_.inflation
-    raised = np.float32(exact + abs(exact) * 2.4e-7 + 1e-37)
-    leaf, slot = divmod(sieve_.places[column], LEAF)
-    before = sieve_.raised[leaf, slot]
-    sieve_.raised[leaf, slot] = min(raised, before)
-    if before == sieve_.tops[leaf]:
-        sieve_.tops[leaf] = sieve_.raised[leaf].max()
-
-
-@njit(cache=True, nogil=True)
-def search_row(sieve_: Sieve, space: Space, row: int, below: int, keys: Singles, found: Ints) -> int:
-    """Find the columns of least key of one row, if less than ``below``; return its floor."""
-    threshold = np.float64(ENDLESS)
-    if below < NEVER:
-        wanted = (below + sieve_.rounding) / space.scale
-        raised = wanted + 8 * HALF_ULP * abs(wanted) + 1.001 * sieve_.row_slack[row]
-        threshold = raised * sieve_.inflation + abs(raised) * 2.4e-7 + 1e-37
-    keys[:] = np.float32(threshold)
-    found[:] = -1
-    active = np.full(1, row)
-    search_leaf(
-        sieve_.rows, active, sieve_.blocks, sieve_.raised, sieve_.tops, sieve_.reach, space.n_measured,
-        space.euclidean, np.float32(space.code_weight), keys, found,
-    )  # fmt: skip
-    reached = np.float64(keys[0, 0])
-    if reached >= ENDLESS:
-        return NEVER
-    lowered = reached / sieve_.inflation - 4 * HALF_ULP * abs(reached) - sieve_.row_slack[row]
-    return np.int64(np.ceil(lowered * space.scale - sieve_.rounding - 1e-6))
-
-
-def search(
-    filter_: Filter,
-    active: Ints,
-    k: int,
-    prices: Ints,
-    thresholds: Singles,
-    reach: Reach,
-    *,
-    beat: Beat,
-    barred: Bools | None = None,
-) -> tuple[Ints, Singles]:
-    """Find up to k columns of least key for each active row, below its threshold.
-
-    Parameters
-    ----------
-    active : int64[a]
-        Rows, rising.
-    prices : int64[m]
-    thresholds : float32[a]
-    barred : bool[m], optional
-        Columns not to be found.
-
-    Returns
-    -------
-    columns : int64[a, k]
-        −1 where there are fewer.
-    floors : int64[a]
-        No column that was passed over has a lesser key.
-    """
-    keys = np.repeat(thresholds[:, None], k, axis=1)
-    found = np.full((len(active), k), -1, dtype=np.int64)
-    raised, tops = filter_.raised(prices)
-    if barred is not None:
-        raised.reshape(-1)[filter_.places[barred]] = -ENDLESS
-    bounds = np.unique(np.searchsorted(active, filter_.row_leaves))
-    space = filter_.space
-
-    def work(part: range) -> None:
-        for leaf in part:
-            rows = slice(bounds[leaf], bounds[leaf + 1])
-            search_leaf(
-                filter_.rows, active[rows], filter_.blocks, raised, tops, reach, space.n_measured,
-                space.euclidean, np.float32(space.code_weight), keys[rows], found[rows],
-            )  # fmt: skip
-
-    share_out(len(bounds) - 1, work, beat)
-    return found, filter_.floors(keys[:, 0], active)
-
-
-def share_out(n_parts: int, work: Callable[[range], None], beat: Beat) -> None:
-    """Let threads of our own do the parts, a slice of time each, and beat between."""
-    n_threads = os.cpu_count() or 1
-    done, size = 0, 1
-    with ThreadPoolExecutor(n_threads) as pool:
-        while done < n_parts:
-            began = time.perf_counter()
-            ends = [min(n_parts, done + size * thread) for thread in range(n_threads + 1)]
-            list(pool.map(work, [range(ends[i], ends[i + 1]) for i in range(n_threads)]))
-            done = ends[-1]
-            beat()
-            seconds = time.perf_counter() - began
-            if seconds < SLICE:
-                size *= 2
-            elif seconds > 3 * SLICE:
-                size = max(1, size // 2)
-
-
-@njit(cache=True, nogil=True, fastmath=True)
-def measure(
-    point: Singles, block: Singles, begin: int, end: int, n_measured: int, euclidean: bool,  # noqa: FBT001
-    weight: np.float32, totals: Singles,
-) -> None:  # fmt: skip
-    """Add the attributes from ``begin`` to ``end`` to the (squared) distances of a point to a block."""
-    for c in range(begin, end):
-        here, there = point[c], block[c]
-        if c >= n_measured:
-            for slot in range(len(totals)):
-                totals[slot] += weight if there[slot] != here else np.float32(0.0)
-        elif euclidean:
-            for slot in range(len(totals)):
-                difference = here - there[slot]
-                totals[slot] += difference * difference
-        else:
-            for slot in range(len(totals)):
-                totals[slot] += abs(here - there[slot])
-
-
-@njit(cache=True, nogil=True, fastmath=True)
-def n_below(totals: Singles, raised: Singles, threshold: np.float32, euclidean: bool) -> int:  # noqa: FBT001
-    """Count the slots whose key is below the threshold, without a square root."""
-    count = 0
-    if euclidean:
-        for slot in range(len(totals)):
-            room = threshold + raised[slot]
-            count += totals[slot] < room * abs(room)
-    else:
-        for slot in range(len(totals)):
-            count += totals[slot] < threshold + raised[slot]
-    return count
-
-
-@njit(cache=True, nogil=True, fastmath=True)
-def _apart(
-    low: Singles, high: Singles, other_low: Singles, other_high: Singles, n_measured: int,
-    euclidean: bool, weight: np.float32,  # noqa: FBT001
-) -> np.float32:  # fmt: skip
-    """Return the least (squared) distance between two boxes."""
-    total = np.float32(0.0)
-    for c in range(len(low)):
-        gap = max(np.float32(0.0), max(low[c] - other_high[c], other_low[c] - high[c]))
-        if c >= n_measured:
-            total += weight if gap > 0 else np.float32(0.0)
-        else:
-            total += gap * gap if euclidean else gap
-    return total
-
-
-@njit(cache=True, nogil=True, fastmath=True)
-def search_leaf(
-    rows: Singles, active: Ints, blocks: Blocks, raised: Singles, tops: Singles, reach: Reach,
-    n_measured: int, euclidean: bool, weight: np.float32, keys: Singles, found: Ints,  # noqa: FBT001
-) -> None:  # fmt: skip
-    """Search for the rows of one leaf, the most promising leaves of columns first."""
-    n_leaves, n_attributes = blocks.lows.shape
-    k = keys.shape[1]
-    here = rows[active]
-    low, high = here[0].copy(), here[0].copy()
-    for point in here:
-        low, high = np.minimum(low, point), np.maximum(high, point)
-    apart, bounds = np.empty(n_leaves, dtype=np.float32), np.empty(n_leaves, dtype=np.float32)
-    largest = np.float32(0.0)
-    for leaf in range(n_leaves):
-        apart[leaf] = _apart(low, high, blocks.lows[leaf], blocks.highs[leaf], n_measured, euclidean, weight)
-        distance = np.sqrt(apart[leaf]) if euclidean else apart[leaf]
-        bounds[leaf] = distance - tops[leaf]
-        largest = max(largest, distance, abs(tops[leaf]))
-    totals = np.empty(LEAF, dtype=np.float32)
-    n_first = min(n_attributes, max(3, n_attributes // 3))
-    highest = keys[:, 0].max()
-    near = np.flatnonzero(bounds <= highest + np.float32(1e-6) * (abs(highest) + largest))
-    for leaf in near[np.argsort(bounds[near])]:
-        highest = keys[:, 0].max()
-        if bounds[leaf] > highest + np.float32(1e-6) * (abs(highest) + largest):
-            break
-        begin, size = blocks.starts[leaf], blocks.starts[leaf + 1] - blocks.starts[leaf]
-        for r in range(len(here)):
-            threshold = keys[r, 0]
-            room = threshold + tops[leaf]
-            limit = room * abs(room) if euclidean else room
-            far = reach.rows[active[r]]
-            limit = min(limit, far * far if euclidean else far)
-            if apart[leaf] > limit:
-                continue
-            point = here[r]
-            if _apart(
-                point, point, blocks.lows[leaf], blocks.highs[leaf], n_measured, euclidean, weight
-            ) > limit:  # fmt: skip
-                continue
-            totals[:] = np.float32(0.0)
-            block = blocks.coordinates[leaf]
-            measure(point, block, 0, n_first, n_measured, euclidean, weight, totals)
-            if n_first < n_attributes:
-                if n_below(totals, raised[leaf], threshold, euclidean) == 0:
-                    continue
-                measure(point, block, n_first, n_attributes, n_measured, euclidean, weight, totals)
-            if n_below(totals, raised[leaf], threshold, euclidean) == 0:
-                continue
-            for slot in range(size):
-                room = threshold + raised[leaf, slot]
-                if totals[slot] >= (room * abs(room) if euclidean else room):
-                    continue
-                distance = np.sqrt(totals[slot]) if euclidean else totals[slot]
-                key = distance - raised[leaf, slot]
-                if distance <= far and distance <= reach.columns[begin + slot]:
-                    _replace_worst(keys[r], found[r], k, min(key, threshold), begin + slot)
-                    threshold = keys[r, 0]
-
-
-@njit(cache=True, nogil=True)
-def _replace_worst(keys: Singles, found: Ints, k: int, key: np.float32, column: int) -> None:
-    """Put a column in the place of the worst, at the top of the heap, and let it sink to its own."""
-    place = 0
-    while True:
-        child = 2 * place + 1
-        if child >= k:
-            break
-        if child + 1 < k and keys[child + 1] > keys[child]:
-            child += 1
-        if keys[child] <= key:
-            break
-        keys[place], found[place] = keys[child], found[child]
-        place = child
-    keys[place], found[place] = key, column

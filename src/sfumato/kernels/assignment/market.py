@@ -14,10 +14,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from sfumato.kernels.assignment.costs import NEVER, Bools, Ints, Space, cost_of
-from sfumato.kernels.assignment.leaves import Sieve, lower, search_row
+from sfumato.kernels.assignment.search import Sieve, lower, search_row
 
-
-SEARCHED = 16  # columns listed by a search within the auction
+SEARCHED = 24  # columns listed by a search within the auction
 
 
 class Lists(NamedTuple):
@@ -79,7 +78,7 @@ def move(lists: Lists, rows: Ints, starts: Ints, ends: Ints, old: Lists) -> None
 
 
 @njit(cache=True, nogil=True)
-def admit(
+def admit(  # noqa: PLR0917
     space: Space, lists: Lists, active: Ints, found: Ints, row_limits: Ints, column_limits: Ints
 ) -> None:
     """List the columns found that are not listed yet; there must be room."""
@@ -154,7 +153,8 @@ def prune(lists: Lists, prices: Ints, keep: int) -> None:
     """Shorten lists to their ``keep`` least keys, but for the last row's, which stands for no record."""
     for row in range(len(lists.floors) - 1):
         begin, count = lists.starts[row], lists.counts[row]
-        if count <= keep or lists.is_rough[row]:
+        lists.is_rough[row] = False
+        if count <= keep:
             continue
         keys = np.empty(count, dtype=np.int64)
         for entry in range(count):
@@ -184,7 +184,7 @@ def drop(market: Market, column: int, holding: int, n_units: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def take(market: Market, column: int, row: int, n_units: int, bid: int, cost: int) -> None:
+def take(market: Market, column: int, row: int, n_units: int, bid: int, cost: int) -> None:  # noqa: PLR0917
     """Let a row hold units of a column."""
     market.left[row] -= n_units
     market.filled[column] += n_units
@@ -212,11 +212,11 @@ def release(market: Market, row_prices: Ints, step: int) -> int:
             else:
                 market.bids[holding] = price
                 holding += 1
-    return market.left.sum()
+    return market.left.sum()  # type: ignore[no-any-return]
 
 
 @njit(cache=True, nogil=True)
-def _relist(space: Space, sieve: Sieve, lists: Lists, market: Market, row: int, limits: Limits) -> None:
+def _relist(space: Space, sieve: Sieve, lists: Lists, market: Market, row: int, limits: Limits) -> None:  # noqa: PLR0917
     """Search for the best columns of a row at the prices of now and list these alone."""
     place = lists.starts[row]
     k = min(lists.ends[row] - place, len(market.prices), SEARCHED)
@@ -280,7 +280,7 @@ def _bid(market: Market, row: int, column: int, bid: int, cost: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def auction(
+def auction(  # noqa: PLR0917
     space: Space, sieve: Sieve, lists: Lists, market: Market, limits: Limits, step: int, max_bids: int,
     max_searches: int,
 ) -> tuple[int, int]:  # fmt: skip

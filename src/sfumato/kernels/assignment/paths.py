@@ -71,7 +71,7 @@ def _holding_of(market: Market, column: int, row: int) -> int:
     holding = market.starts[column]
     while market.holders[holding] != row:
         holding += 1
-    return holding
+    return holding  # type: ignore[no-any-return]
 
 
 @njit(cache=True, nogil=True)

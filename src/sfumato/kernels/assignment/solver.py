@@ -9,23 +9,25 @@ import numpy as np
 
 from sfumato.kernels.assignment import market as trade
 from sfumato.kernels.assignment.costs import NEVER, Frame, Ints
-from sfumato.kernels.assignment.leaves import Filter, leaf_order, plant, reach_of, search, sieve, turned
+from sfumato.kernels.assignment.leaves import Filter, leaf_order, plant, turned
 from sfumato.kernels.assignment.paths import PAUSED, WAITING, augment, open_paths
+from sfumato.kernels.assignment.search import reach_of, search, sieve
 
 Beat = Callable[[float], None]
 
 FIRST_K = 10  # columns listed for each row to begin with
 NEXT_K = 12
-WIDTH = 24  # of a list, to begin with
+WIDTH = 32  # of a list, to begin with
 KEEP = 48  # of a list, after a phase
 N_ENTRIES = 4_000_000  # if all pairs are so few, all are listed
 MAX_ENTRIES = 60_000_000
 SHRINK = 4  # of the step from phase to phase
 LAST_STEP = 2e-4  # of the typical key
-FIRST_STEP = 3  # the typical key divided by it
+FIRST_STEP = 2  # times the typical key
 MAX_BIDS = 60  # for each row, in a phase
 FEW = 0.02  # of the rows: no reason for another search within a phase
 SEARCHES = 5_000  # of single rows between two beats
+MAX_SEARCHES = 40  # for each row, in the first phase
 BIDS = 1_000_000  # between two beats
 SCANS = 20_000_000
 
@@ -44,9 +46,9 @@ class Flow:
 
 
 class Solver:
-    """A transportation problem on distinct records: each row has units to place, each column room for some."""
+    """A transport problem on distinct records: each row has units to place, each column room for some."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917
         self, framed: Frame, supplies: Ints, rooms: Ints, row_limits: Ints, column_limits: Ints, beat: Beat
     ) -> None:
         rows, columns = turned(framed.space)
@@ -61,9 +63,11 @@ class Solver:
         )
         self.space = space
         self.row_limits, self.column_limits = row_limits[self.row_order], column_limits[self.column_order]
+        self.is_bounded = bool((row_limits < NEVER).any() or (column_limits < NEVER).any())
         self.limits = trade.Limits(self.row_limits, self.column_limits)
         self.reach = reach_of(self.filter, self.row_limits, self.column_limits)
         self.n, self.m = len(rows), len(columns)
+        self.farthest = int(space.scale) * (1 if space.n_measured else columns.shape[1])
         self.supplies = np.append(supplies[self.row_order], int(rooms.sum() - supplies.sum()))
         self.rooms = rooms[self.column_order]
         self.beat = beat
@@ -77,14 +81,18 @@ class Solver:
         self.market = trade.open_market(self.supplies, self.rooms, start)
         self.paths = open_paths(self.n + 1, self.m)
         self.is_whole = self.n * self.m <= N_ENTRIES
+        self._list(FIRST_K)
+        self._phases(is_warm=prices is not None)
+        self._finish()
+        return self._flow()
+
+    def _list(self, k: int) -> None:
+        """List every column for every row if that is little, else those of k least keys."""
         self._open_lists(self.m if self.is_whole else WIDTH)
         if self.is_whole:
             trade.list_all(self.space, self.lists, self.row_limits, self.column_limits)
         else:
-            self.query(np.arange(self.n), FIRST_K)
-        self._phases(is_warm=prices is not None)
-        self._finish()
-        return self._flow()
+            self.query(np.arange(self.n), k)
 
     def _open_lists(self, width: int) -> None:
         """Make room for so many entries a row; a last row stands for no record, and may have any column."""
@@ -110,7 +118,9 @@ class Solver:
         if ends[-1] > len(old.heads):
             more = int(ends[-1]) + int(ends[-1]) // 4 - len(old.heads)
             heads = np.concatenate((old.heads, np.zeros(more, np.int32)))
-            self.lists = old._replace(heads=heads, costs=np.concatenate((old.costs, np.zeros(more, np.int64))))
+            self.lists = old._replace(
+                heads=heads, costs=np.concatenate((old.costs, np.zeros(more, np.int64)))
+            )
         starts = np.concatenate(([self.n_used], ends[:-1]))
         trade.move(self.lists, rows, starts, ends, self.lists)
         self.n_used = int(ends[-1])
@@ -121,11 +131,13 @@ class Solver:
     def query(self, active: Ints, k: int) -> None:
         """Search for the columns of k least keys of the active rows and list them."""
         prices = self.market.prices
-        thresholds = self.filter.thresholds(self.keys(active, k), active)
-        found, floors = search(self.filter, active, k, prices, thresholds, self.reach, beat=self._beat)
+        below = self.keys(active, k)
+        below = np.where(below < NEVER, below + 1, NEVER)
+        found, floors = search(self.filter, active, k, prices, below, self.reach, beat=self._beat)
         self.lists.floors[active] = np.maximum(self.lists.floors[active], floors)
         self._make_room(active, k)
         trade.admit(self.space, self.lists, active, found, self.row_limits, self.column_limits)
+        self.lists.is_rough[active] |= self.keys(active) > self.lists.floors[active]
         self.n_rounds += 1
 
     def extend(self, rows: Ints) -> bool:
@@ -152,49 +164,50 @@ class Solver:
         rows = np.flatnonzero(self.market.left[: self.n] > 0)
         return rows[self.keys(rows) > self.lists.floors[rows]]
 
-    def _bid(self, step: int, max_bids: int) -> None:
-        """Auction in portions; rows that wait are searched for together while they are many, then singly."""
+    def _bid(self, step: int, *, max_bids: int, max_searches: int = NEVER) -> bool:
+        """Auction in portions; rows that wait are searched for together while they are many, then singly.
+
+        Returns no if some row is left because bids or searches were used up.
+        """
         n_searches = 0
-        while max_bids > 0 and self.n_rounds < self.max_rounds:
+        while max_bids > 0 and max_searches > 0 and self.n_rounds < self.max_rounds:
             made = trade.auction(
                 self.space, sieve(self.filter, self.market.prices, self.reach), self.lists, self.market,
                 self.limits, step, min(BIDS, max_bids), n_searches,
             )  # fmt: skip
             self._beat()
             max_bids -= made[0]
+            max_searches -= made[1]
             if made[0] < BIDS and made[1] == n_searches > 0:
                 continue
             waiting = self.waiting()
             if made[0] < BIDS and len(waiting) == 0:
-                break
-            if len(waiting) > FEW * self.n:
-                self.extend(waiting)
-            n_searches = SEARCHES if len(waiting) <= 4 * FEW * self.n else 0
+                return True
+            is_many = len(waiting) > FEW * self.n
+            self.extend(waiting if is_many else waiting[self.lists.is_rough[waiting]])
+            n_searches = min(SEARCHES, max_searches) if len(waiting) <= 4 * FEW * self.n else 0
+        return False
 
     def _phases(self, *, is_warm: bool) -> None:
         """Auction with ever smaller steps; each phase begins with what the last one left in order."""
-        rows = np.arange(self.n)
-        spread = self.keys(rows, min(FIRST_K, self.m))
-        typical = int(np.median(spread))
-        step = max(1, typical // (250 if is_warm else FIRST_STEP))
+        keys = self.keys(np.arange(self.n), min(FIRST_K, self.m))
+        is_listed = keys < NEVER
+        typical = int(np.median(np.abs(keys[is_listed]))) if is_listed.any() else self.farthest // 16
+        step = max(1, typical // 250 if is_warm else FIRST_STEP * typical)
         stop = max(1, int(typical * LAST_STEP))
-        start = self.market.prices.copy()
-        is_first = True
+        budget = {"max_bids": MAX_BIDS * self.n, "max_searches": MAX_SEARCHES * self.n}
+        while not self._bid(step, **budget) and step < self.farthest and not self.is_bounded:
+            # What is left is much farther apart than is typical: by such steps prices would fall for ever.
+            if self.n_rounds >= self.max_rounds:
+                return
+            step *= SHRINK**3
         while step > stop and self.n_rounds < self.max_rounds:
-            self._release(step)
-            self._bid(step, MAX_BIDS * self.n)
-            if is_first and self.market.left.any() and step < self.space.scale:
-                # Some records are much farther apart than is typical: prices would take for ever to fall.
-                self.market = trade.open_market(self.supplies, self.rooms, start)
-                self._open_lists(WIDTH)
-                self.query(rows, FIRST_K)
-                step *= SHRINK**3
-                continue
-            is_first = False
             if not self.is_whole:
                 trade.prune(self.lists, self.market.prices, KEEP)
             self.progress += (1 - self.progress) * 0.12
             step //= SHRINK
+            self._release(step)
+            self._bid(step, max_bids=MAX_BIDS * self.n)
 
     def _release(self, step: int) -> int:
         """Drop what is not as good, to ``step``, as the best that a row may have."""
@@ -203,7 +216,7 @@ class Solver:
     def _finish(self) -> None:
         """Settle exactly by shortest paths, and search for rows that stand in their way."""
         left = self._release(0)
-        self._bid(0, 4 * left + 1000)
+        self._bid(0, max_bids=4 * left + 1000)
         wanted = np.zeros(self.n + 1, dtype=np.bool_)
         while self.n_rounds < self.max_rounds:
             status = augment(self.lists, self.market, self.paths, wanted, SCANS)

@@ -9,7 +9,6 @@ import numpy as np
 from numba import njit
 
 from sfumato.kernels.assignment.costs import (
-    NEVER,
     Floats,
     Frame,
     Ints,
@@ -22,16 +21,8 @@ from sfumato.kernels.assignment.costs import (
     frame,
     limits_of,
 )
-from sfumato.kernels.assignment.leaves import (
-    LEAF,
-    Blocks,
-    Filter,
-    Singles,
-    measure,
-    n_below,
-    plant,
-    share_out,
-)
+from sfumato.kernels.assignment.leaves import LEAF, Blocks, Singles, plant
+from sfumato.kernels.assignment.search import measure, n_below, reference_of, share_out
 
 Tick = Callable[[int, int], None]
 
@@ -49,11 +40,11 @@ class Verdict:
 
     @property
     def certified(self) -> bool:
-        """Is the matching proved to be of least cost?"""
+        """Whether the matching is proved to be of least cost."""
         return self.is_matching and self.is_feasible and self.is_tight and self.cost == self.bound
 
 
-def verify(
+def verify(  # noqa: PLR0917
     rows: Floats,
     columns: Floats,
     metric: Metric,
@@ -123,7 +114,7 @@ def judge(
 def _slacks(
     framed: Frame, row_prices: Ints, column_prices: Ints, limits: Ints, tick: Tick | None
 ) -> tuple[Ints, int]:
-    """Return by how much each row's price must fall to be feasible (0 or less), and how many pairs violate."""
+    """Return by how much each row's price is too high (0 or less), and how many pairs violate."""
     space = framed.space
     if len(space.rows) == 0 or len(space.columns) == 0:
         return np.zeros(len(space.rows), np.int64), 0
@@ -173,8 +164,9 @@ def scan(
     starts = np.append(np.arange(0, m, LEAF), m)
     parts = np.append(np.arange(0, n, LEAF), n)
     filter_ = plant(framed, space.rows, space.columns, parts, starts)
-    raised, _ = filter_.raised(column_prices)
-    thresholds = filter_.thresholds(row_prices + 1, slice(None))
+    middle = reference_of(column_prices)
+    raised, _ = filter_.raised(column_prices - middle)
+    thresholds = filter_.thresholds(row_prices + middle + 1, slice(None))
     slack, violated = np.zeros(n, np.int64), np.zeros(len(parts) - 1, np.int64)
     at_most = np.zeros(len(parts) - 1, np.int64)
     listed: dict[int, tuple[Ints, Ints]] = {}
@@ -186,8 +178,8 @@ def scan(
             pairs = np.empty((2, min(room, 4096)), dtype=np.int64)
             while True:
                 violated[leaf], at_most[leaf] = _scan_rows(
-                    space, filter_.rows, filter_.blocks, raised, thresholds, row_prices, column_prices, limits,
-                    begin, end, slack, pairs,
+                    space, filter_.rows, filter_.blocks, raised, thresholds, row_prices, column_prices,
+                    limits, begin, end, slack, pairs,
                 )  # fmt: skip
                 if at_most[leaf] <= pairs.shape[1] or at_most[leaf] > room:
                     break
@@ -204,16 +196,15 @@ def scan(
             tick(min(n_done, 99), 100)
 
     share_out(len(parts) - 1, work, beat)
-    pairs = None
-    if n_listed and int(at_most.sum()) <= n_listed:
-        pairs = tuple(
-            np.concatenate([listed[leaf][side] for leaf in range(len(parts) - 1)]) for side in (0, 1)
-        )
-    return slack, int(violated.sum()), pairs
+    if not n_listed or int(at_most.sum()) > n_listed:
+        return slack, int(violated.sum()), None
+    in_order = [listed[leaf] for leaf in range(len(parts) - 1)]
+    rows, columns = (np.concatenate([np.empty(0, np.int64), *side]) for side in zip(*in_order, strict=True))
+    return slack, int(violated.sum()), (rows, columns)
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def _scan_rows(
+def _scan_rows(  # noqa: PLR0917
     space: Space, rows: Singles, blocks: Blocks, raised: Singles, thresholds: Singles, row_prices: Ints,
     column_prices: Ints, limits: Ints, begin: int, end: int, slack: Ints, pairs: Ints,
 ) -> tuple[int, int]:  # fmt: skip
@@ -226,8 +217,8 @@ def _scan_rows(
         for row in range(begin, end):
             totals[:] = np.float32(0.0)
             measure(
-                rows[row], blocks.coordinates[leaf], 0, rows.shape[1], space.n_measured, space.euclidean, weight,
-                totals,
+                rows[row], blocks.coordinates[leaf], 0, rows.shape[1], space.n_measured, space.euclidean,
+                weight, totals,
             )  # fmt: skip
             if n_below(totals, raised[leaf], thresholds[row], space.euclidean) == 0:
                 continue

@@ -1,0 +1,121 @@
+"""Assignment: our kernel against SciPy's dense solver, and alone where a matrix of all pairs does not fit.
+
+    python benchmarks/bench_assignment.py [records] [families] [--alone]
+
+The records are correlated log-normal (13 attributes, z-scores), protected by one family after the other
+and shuffled. Both solvers get the same files, each in a process of its own; processor seconds and peak
+memory of the whole process say more than the clock does. Without ``--alone`` the two must agree on the
+total distance. The kernels are compiled before the clock starts. Families: noise, heavy-noise, rank-swapping, rank-shuffling,
+synthetic.
+"""
+
+import json
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+N_COLUMNS = 13
+FAMILIES = ("noise", "heavy-noise", "rank-swapping", "rank-shuffling", "synthetic")
+
+
+def lognormal(n, rng):
+    mixing = np.random.default_rng(0).normal(size=(N_COLUMNS, N_COLUMNS)) * 0.4 + np.eye(N_COLUMNS)
+    values = np.exp(0.5 * rng.normal(size=(n, N_COLUMNS)) @ mixing)
+    return (values - values.mean(axis=0)) / values.std(axis=0)
+
+
+def protected(original, family, rng):
+    n = len(original)
+    if family == "synthetic":
+        return lognormal(n, rng)
+    if family in {"noise", "heavy-noise"}:
+        return original + (0.15 if family == "noise" else 1.0) * rng.normal(size=original.shape)
+    released = original.copy()
+    for column in range(N_COLUMNS):
+        order = np.argsort(original[:, column])
+        if family == "rank-swapping":  # to a place at most 5 % of the records further
+            moved = np.argsort(np.arange(n) + rng.uniform(0, 0.05 * n, size=n))
+        else:  # within blocks of 3 % of the records
+            blocks = np.arange(n) // max(1, int(0.03 * n))
+            moved = np.lexsort((rng.random(n), blocks))
+        released[order, column] = original[order[moved], column]
+    return released
+
+
+def files(n, family):
+    rng = np.random.default_rng([n, FAMILIES.index(family)])
+    original = lognormal(n, rng)
+    order = rng.permutation(n)
+    return original, protected(original, family, rng)[order], order
+
+
+def peak_memory():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def run_ours(n, family):
+    from sfumato.kernels import assignment
+
+    original, released, order = files(n, family)
+    some, others, _ = files(3000, "noise")  # compile
+    assignment.solve(some, others, "euclidean")
+    began = time.process_time()
+    found = assignment.solve(original, released, "euclidean")
+    seconds = time.process_time() - began
+    links = float((order[found.partners] == np.arange(n)).mean())
+    return {"seconds": seconds, "memory": peak_memory(), "distance": found.distance, "links": links,
+            "certified": found.certified}  # fmt: skip
+
+
+def run_scipy(n, family):
+    from scipy.optimize import linear_sum_assignment
+    from scipy.spatial.distance import cdist
+
+    original, released, order = files(n, family)
+    began = time.process_time()
+    distances = cdist(original, released)
+    rows, columns = linear_sum_assignment(distances)
+    seconds = time.process_time() - began
+    return {"seconds": seconds, "memory": peak_memory(), "distance": float(distances[rows, columns].sum()),
+            "links": float((order[columns] == np.arange(n)).mean()), "certified": True}  # fmt: skip
+
+
+def in_process(solver, n, family):
+    done = subprocess.run(
+        [sys.executable, __file__, "--solver", solver, str(n), family], capture_output=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+def main(arguments):
+    if arguments[:1] == ["--solver"]:
+        run = {"ours": run_ours, "scipy": run_scipy}[arguments[1]]
+        print(json.dumps(run(int(arguments[2]), arguments[3])))
+        return 0
+    alone = "--alone" in arguments
+    arguments = [argument for argument in arguments if argument != "--alone"]
+    n = int(arguments[0]) if arguments else 3000
+    families = arguments[1].split(",") if len(arguments) > 1 else FAMILIES
+    print(f"assignment, {n:,} × {N_COLUMNS} records, processor seconds and peak memory")
+    is_well = True
+    for family in families:
+        ours = in_process("ours", n, family)
+        line = f"  {family:15s} sfumato {ours['seconds']:8.2f} s {ours['memory']:6.2f} GB"
+        is_well &= ours["certified"]
+        if not alone:
+            theirs = in_process("scipy", n, family)
+            line += f"   scipy {theirs['seconds']:8.2f} s {theirs['memory']:6.2f} GB"
+            line += f"   ratio {theirs['seconds'] / ours['seconds']:5.1f}"
+            is_well &= abs(ours["distance"] / theirs["distance"] - 1) < 1e-9
+        print(
+            line, f"  true links {ours['links']:.4f}", "certified" if ours["certified"] else "NOT CERTIFIED"
+        )
+    print("  all certified, totals agree" if is_well else "  FAILED")
+    return 0 if is_well else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
