@@ -5,8 +5,8 @@
 The records are correlated log-normal (13 attributes, z-scores), protected by one family after the other
 and shuffled. Both solvers get the same files, each in a process of its own; processor seconds and peak
 memory of the whole process say more than the clock does. Without ``--alone`` the two must agree on the
-total distance. The kernels are compiled before the clock starts. Families: noise, heavy-noise, rank-swapping, rank-shuffling,
-synthetic.
+total distance. The kernels are compiled before the clock starts. Families: noise, heavy-noise,
+rank-swapping, rank-shuffling, synthetic.
 """
 
 import json
