@@ -27,7 +27,7 @@ SHAPES = ("column", "block", "table")
 #: Columns a line of help may take, so that a page does not depend on who builds it.
 WIDTH = 100
 _SECTION = re.compile(r"^(?P<title>\w[\w ]*)\n-{3,}$", re.MULTILINE)
-_SEE_ALSO = re.compile(r"^(?P<name>\w+) : (?P<text>.+)$", re.MULTILINE)
+_SEE_ALSO = re.compile(r"^(?P<name>[\w-]+) : (?P<text>.+)$", re.MULTILINE)
 
 
 def pages() -> dict[str, str]:
@@ -283,7 +283,8 @@ def docstring(item) -> str:
 
 
 def _see_also(entry: re.Match[str]) -> str:
-    known = {cls.__name__: cls for cls in (*registry.methods().values(), *registry.measures().values())}
+    classes = (*registry.methods().values(), *registry.measures().values())
+    known = {word: cls for cls in classes for word in (cls.__name__, cls.name)}
     cls = known.get(entry["name"])
     return f"- {page_link(cls) if cls else literal(entry['name'])}: {entry['text']}"
 
