@@ -1,0 +1,66 @@
+"""Matchable pairs: which pairs of a graph of near records are in one of its complete matchings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from sfumato.kernels.assignment.assign import Tick
+from sfumato.kernels.assignment.costs import Floats, Ints, Metric, frame, limits_of
+from sfumato.kernels.assignment.ties import MOST_PAIRS
+from sfumato.kernels.assignment.verification import scan
+
+
+@dataclass(frozen=True)
+class Matchable:
+    """How many pairs of each row lie within its radius, and how many of them a complete matching can have."""
+
+    near: Ints
+    matchable: Ints
+
+
+def matchable(
+    rows: Floats,
+    columns: Floats,
+    metric: Metric,
+    radii: Floats,
+    matching: Ints,
+    *,
+    n_codes: int = 0,
+    most_pairs: int = MOST_PAIRS,
+    tick: Tick | None = None,
+) -> Matchable | None:
+    """Count the pairs within the radii, and those of them that are in some complete matching [tassa2012]_.
+
+    Parameters
+    ----------
+    rows, columns : float64[n, d]
+        Equally many.
+    radii : float64[n]
+        Pairs farther apart than a row's radius are no pairs.
+    matching : int64[n]
+        A complete matching within the radii, such as the true one.
+    most_pairs : int
+        With more pairs than this the answer is None.
+    """
+    n = len(rows)
+    if len(columns) != n or not np.array_equal(np.sort(matching), np.arange(n)):
+        raise ValueError("`matching` must be complete, on files of equally many records")
+    framed = frame(rows, columns, metric, n_codes=n_codes)
+    limits = limits_of(framed, radii, n)
+    # With each row's limit as its price, and none for columns, the pairs at or below it are the near ones.
+    _, _, listed = scan(framed, limits, np.zeros(n, np.int64), limits, n_listed=most_pairs, tick=tick)
+    if listed is None:
+        return None
+    near_rows, near_columns = listed
+    owner = np.empty(n, dtype=np.int64)
+    owner[matching] = np.arange(n)
+    graph = csr_array(
+        (np.ones(len(near_rows), dtype=np.int8), (near_rows, owner[near_columns])), shape=(n, n)
+    )
+    _, part = connected_components(graph, directed=True, connection="strong")
+    possible = part[near_rows] == part[owner[near_columns]]
+    return Matchable(np.bincount(near_rows, minlength=n), np.bincount(near_rows[possible], minlength=n))

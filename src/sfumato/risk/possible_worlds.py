@@ -1,0 +1,85 @@
+"""Risk by possible worlds: what a published bound on changes leaves possible, and what it makes certain."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato import kernels
+from sfumato.core.measure import Score
+from sfumato.core.params import param
+from sfumato.core.run import Run
+from sfumato.data.evidence import Evidence
+from sfumato.risk.global_linkage import distortion
+from sfumato.risk.linkage import by_original
+from sfumato.risk.spaces import LinkageMeasure
+
+
+class CertainLinks(LinkageMeasure):
+    r"""Share of records that a bound on the changes leaves only one possible partner.
+
+    Who knows that no record moved by more than :math:`\Delta` links only pairs with
+    :math:`d(v_n, v'_m) \le \Delta`, and of these only the *perfectly matchable* ones: those that are in some
+    one-to-one linkage of everybody. A record whose only matchable pair is the true one is found for certain.
+
+    Notes
+    -----
+    **How to read it.** 0 is safe. What is counted here no intruder can be wrong about, so even a small share
+    is grave. ``matchable_pairs`` against ``near_pairs`` in the details says how much linking everybody at
+    once rules out; ``by_record`` is one over the number of matchable partners.
+
+    **Doubt.** Exact. Not estimable where more than ``most_pairs`` pairs lie within the bound: then it rules
+    out little.
+
+    **Missing.** As in `dbrl`: a missing value is a value of its own.
+
+    **Units.** Records are counted, not persons; files must have equally many records, one for one.
+
+    **Cost.** :math:`O(n^2)` time in the worst case, memory by the pairs within the bound.
+    """
+
+    name = "certain-links"
+    title = "Certain links within a bound"
+    references = ("herranz2015", "tassa2012")
+    cost = "n²"
+
+    bound: float | None = param(
+        None, "The bound that is published; the most that a record moved if not given.", gt=0
+    )
+    most_pairs: int = param(
+        20_000_000, "Largest number of pairs that are looked at.", ge=1, le=10**9, unit="pairs"
+    )
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:
+        """List the near pairs and find which can be true together with a linkage of everybody else."""
+        names = self.columns(evidence)
+        space = self.space(evidence, run, names)
+        assert space.truth is not None  # `refuses` saw to it
+        n = len(space.mine)
+        if not n:
+            return Score.not_estimable("the intruder holds no record that is in the release")
+        if len(space.theirs) != n or not np.array_equal(np.sort(space.truth), np.arange(n)):
+            return Score.not_estimable("the files do not have the same records, one for one")
+        moved = distortion(space)
+        bound = moved if self.bound is None else self.bound
+        if bound < moved:
+            return Score.not_estimable("the bound is below what some record moved, so it is not true")
+        found = kernels.assignment.matchable(
+            space.mine, space.theirs, space.metric, np.full(n, bound), space.truth, n_codes=space.n_codes,
+            most_pairs=self.most_pairs, tick=run.ticker(self.title),
+        )  # fmt: skip
+        if found is None:
+            return Score.not_estimable(f"more than {self.most_pairs:,} pairs lie within the bound")
+        certain = found.matchable == 1
+        details = {
+            **self.counted(space, evidence, names),
+            "bound": bound,
+            "near_pairs": int(found.near.sum()),
+            "matchable_pairs": int(found.matchable.sum()),
+            "links_certain": int(certain.sum()),
+        }
+        return Score(
+            value=float(certain.mean()),
+            by_record=by_original(space.rows, 1.0 / found.matchable, len(evidence.known_table)),
+            baseline=0.0,
+            details=details,
+        )
