@@ -24,6 +24,7 @@ from sfumato.kernels.assignment.verification import judge
 
 Tick = Callable[[int, int], None]
 
+FALLBACK = 2000  # records up to which the matrix of all costs settles what the search could not
 DENSE = 1000  # records up to which all costs are computed at once
 N_TICKS = 1000  # what a whole solution counts
 
@@ -136,6 +137,9 @@ def solve(
     verdict = judge(
         framed, found.row_prices, found.column_prices, found.partners, limits, tick=_last_part(tick, most)
     )
+    if not verdict.certified and limit is None and dense < max(n, m) <= FALLBACK:
+        found = _Found(*solve_dense(framed.space, limits)[:3])
+        verdict = judge(framed, found.row_prices, found.column_prices, found.partners, limits, tick=None)
     return Assignment(
         partners=found.partners,
         row_prices=found.row_prices,

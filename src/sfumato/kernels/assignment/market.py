@@ -226,7 +226,8 @@ def _relist(space: Space, sieve: Sieve, lists: Lists, market: Market, row: int, 
         for entry in range(place, place + lists.counts[row]):
             below = max(below, lists.costs[entry] - market.prices[lists.heads[entry]] + 1)
     keys, found = np.empty((1, k), dtype=np.float32), np.empty((1, k), dtype=np.int64)
-    lists.floors[row] = search_row(sieve, space, row, below, keys, found)
+    floor = search_row(sieve, space, row, below, keys, found)
+    lists.floors[row] = floor if k < len(market.prices) else NEVER
     for column in found[0]:
         if column >= 0:
             cost = cost_of(space, row, column)

@@ -24,6 +24,7 @@ MAX_ENTRIES = 60_000_000
 SHRINK = 4  # of the step from phase to phase
 LAST_STEP = 2e-4  # of the typical key
 FIRST_STEP = 2  # times the typical key
+MOST_IN_VAIN = 1_000  # searches that place nobody, before the rest is left without a proof
 MAX_BIDS = 60  # for each row, in a phase
 FEW = 0.02  # of the rows: no reason for another search within a phase
 SEARCHES = 5_000  # of single rows between two beats
@@ -218,7 +219,8 @@ class Solver:
         left = self._release(0)
         self._bid(0, max_bids=4 * left + 1000)
         wanted = np.zeros(self.n + 1, dtype=np.bool_)
-        while self.n_rounds < self.max_rounds:
+        n_vain, fewest = 0, int(self.market.left.sum())
+        while self.n_rounds < self.max_rounds and n_vain < MOST_IN_VAIN:
             status = augment(self.lists, self.market, self.paths, wanted, SCANS)
             self._beat()
             if status == PAUSED:
@@ -227,6 +229,9 @@ class Solver:
                 return
             wanted[:] = False
             self.progress += (1 - self.progress) * 0.12
+            n_left = int(self.market.left.sum())
+            n_vain = n_vain + 1 if n_left >= fewest else 0
+            fewest = min(fewest, n_left)
 
     def _flow(self) -> Flow:
         """Return holdings and prices in the order in which the records came."""
