@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from sfumato.compare import study as studies
 from sfumato.compare.level import Target
 from sfumato.compare.recipe import Recipe, Step
-from sfumato.compare.requirement import parse_measure
 from sfumato.compare.trial import assess as score_all
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Score
 from sfumato.core.method import Method
 from sfumato.core.release import Release
+from sfumato.core.requirement import parse_measure
 from sfumato.core.run import Run
 from sfumato.data.evidence import Scenario
 from sfumato.data.guess import guess_schema

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
+from sfumato.data.classes import Classes
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.risk.anonymity import KAnonymity, KMap, XYAnonymity
-from sfumato.risk.classes import Classes
 from sfumato.risk.closeness import BetaLikeness, DeltaDisclosure, TCloseness
 from sfumato.risk.diversity import AlphaKAnonymity, LDiversity, PSensitivity, RecursiveDiversity
 from sfumato.risk.presence import DeltaPresence

@@ -5,13 +5,13 @@ import polars as pl
 import pytest
 
 from sfumato.core.run import Run
+from sfumato.data.classes import Classes
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.generalised import covers, intervals
 from sfumato.data.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.datasets import patients
-from sfumato.risk.classes import Classes
 from sfumato.risk.disclosure import AttributeDisclosure
 from sfumato.risk.uniqueness import Uniqueness
 from sfumato.utility.coarseness import GeneralisationLoss

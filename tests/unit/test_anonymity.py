@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 import sfumato
-from sfumato.compare.requirement import Requirement
 from sfumato.core.measure import Status
+from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.generalised import covers, intervals

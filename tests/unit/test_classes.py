@@ -13,17 +13,17 @@ from sfumato.core import registry
 from sfumato.core.measure import Measure
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.data import compatible
+from sfumato.data.classes import Classes, classes_of, column_codes
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised import intervals
 from sfumato.data.nodes import Nodes
+from sfumato.data.packing import Coding, distinct_of, number, pack
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, UnknownNameError
-from sfumato.risk import compatible
 from sfumato.risk.anonymity import KAnonymity
-from sfumato.risk.classes import Classes, classes_of, column_codes
 from sfumato.risk.key_measures import by_original
-from sfumato.risk.packing import Coding, distinct_of, number, pack
 
 
 def table_of(columns, *, roles=None, kinds=None, missing=None, nodes=None):

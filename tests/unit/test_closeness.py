@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.compare.requirement import Requirement
 from sfumato.core.measure import Status
+from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised import intervals

@@ -4,8 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.compare.requirement import Requirement
 from sfumato.core.measure import Status
+from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema

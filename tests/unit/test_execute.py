@@ -23,8 +23,8 @@ from sfumato.compare.execute import (
 )
 from sfumato.compare.plan import Output, Plan, Source, fingerprint
 from sfumato.compare.recipe import Recipe, Step
-from sfumato.compare.requirement import Requirement
 from sfumato.core.measure import Score, Status
+from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.evidence import Scenario
 from sfumato.data.rules import Rule

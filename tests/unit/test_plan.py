@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from sfumato.compare.plan import Output, Plan, Source, fingerprint
 from sfumato.compare.recipe import Recipe, Step
-from sfumato.compare.requirement import Requirement
 from sfumato.core import registry
+from sfumato.core.requirement import Requirement
 from sfumato.data.evidence import Scenario
 from sfumato.data.rules import Rule
 from sfumato.data.schema import Column, Kind, Role, Schema

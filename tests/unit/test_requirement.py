@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.compare.requirement import Requirement, parse_measure, parse_settings
 from sfumato.core import registry
 from sfumato.core.measure import Score, Status
+from sfumato.core.requirement import Requirement, parse_measure, parse_settings
 from sfumato.errors import ParameterError, PlanError, SfumatoError, UnknownNameError
 from sfumato.methods.microaggregation import Mdav
 from sfumato.risk.ranks import RankLinkage

@@ -9,9 +9,9 @@ import pytest
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
 from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.persons import best_by_person, persons_of, untrue
 from sfumato.data.schema import Column, Kind, Role
-from sfumato.risk.persons import best_by_person, held_rows, persons_of, untrue
-from sfumato.risk.spaces import FARTHEST, space_of
+from sfumato.risk.spaces import FARTHEST, held_rows, space_of
 from toys import table_of
 
 UNIT = (Kind.NOMINAL, Role.UNIT)

@@ -17,7 +17,7 @@ def score(
     aspect: Literal["risk", "utility"], original: str, protected: str | None, options: dict[str, Any]
 ) -> None:
     """Score a release by the usual measures of an aspect, or by those asked for."""
-    from sfumato.compare.requirement import Requirement, parse_measure
+    from sfumato.core.requirement import Requirement, parse_measure
     from sfumato.front import assess, beside, read
 
     requirements = [Requirement.parse(text) for text in options["require"]]

@@ -88,8 +88,8 @@ def command(source: str, **options: Any) -> None:
 
 
 def _method(text: str) -> Any:
-    from sfumato.compare.requirement import parse_settings
     from sfumato.core import registry
+    from sfumato.core.requirement import parse_settings
 
     name, _, rest = text.strip().partition("(")
     cls = registry.method(name.strip())

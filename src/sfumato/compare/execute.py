@@ -13,10 +13,10 @@ from typing import Any
 from sfumato.compare.finish import dangling, finish
 from sfumato.compare.plan import Plan, Source, fingerprint, located
 from sfumato.compare.recipe import reordered
-from sfumato.compare.requirement import Requirement
 from sfumato.compare.trial import assess
 from sfumato.core.measure import Score
 from sfumato.core.release import Release
+from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.checks import Violation, violations
 from sfumato.data.table import Table

@@ -12,8 +12,8 @@ from typing import Any, Literal, Self, TypeVar
 import tomli_w
 
 from sfumato.compare.recipe import Recipe
-from sfumato.compare.requirement import Requirement
 from sfumato.core.params import Resource
+from sfumato.core.requirement import Requirement
 from sfumato.data.evidence import Scenario
 from sfumato.data.schema import Role, Schema
 from sfumato.errors import PlanError, ReadError, SfumatoError, UnknownNameError

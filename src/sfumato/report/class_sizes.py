@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.data.classes import Classes
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.schema import Kind
 from sfumato.data.table import Ints, Table
 from sfumato.errors import DataError
 from sfumato.report.values import Rules, merge_neighbours, merged_shares
-from sfumato.risk.classes import Classes
 
 #: Groups of sizes begin at these numbers of each decade, and at 3.
 _STEPS = (1, 2, 5)

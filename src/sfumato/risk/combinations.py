@@ -11,9 +11,9 @@ import numpy.typing as npt
 from sfumato.core.measure import Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
+from sfumato.data.classes import Classes, seen_table
 from sfumato.data.evidence import Evidence
 from sfumato.data.table import Flags, Floats, Ints
-from sfumato.risk.classes import Classes, seen_table
 from sfumato.risk.key_measures import (
     EMPTY,
     KeyMeasure,

@@ -8,12 +8,12 @@ import polars as pl
 from sfumato.core.measure import Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
+from sfumato.data.classes import Classes, Counts, seen_table
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised import ends, is_interval
 from sfumato.data.nodes import match_leaves
 from sfumato.data.schema import Kind
 from sfumato.data.table import Flags, Floats, Table
-from sfumato.risk.classes import Classes, Counts, seen_table
 from sfumato.risk.key_measures import (
     EMPTY,
     SensitiveMeasure,

@@ -10,9 +10,9 @@ from typing import Literal
 import numpy as np
 
 from sfumato.core.params import param
+from sfumato.data.classes import Classes, Counts
 from sfumato.data.evidence import Evidence
 from sfumato.data.table import Floats, Ints
-from sfumato.risk.classes import Classes, Counts
 from sfumato.risk.key_measures import Facts, WorstClassMeasure, records_where, yes_or_no
 
 #: A number of values that is so near to a whole one is that: logarithms round.

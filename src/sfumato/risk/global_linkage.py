@@ -17,9 +17,9 @@ from sfumato.core.measure import Score, Status
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
+from sfumato.data.persons import best_by_person
 from sfumato.data.table import Floats, Ints
 from sfumato.risk.linkage import expected_links
-from sfumato.risk.persons import best_by_person
 from sfumato.risk.spaces import LinkageMeasure, Space
 
 #: Distances at a time when the (h+1)-th nearest is looked for.

@@ -11,11 +11,11 @@ import numpy as np
 from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
+from sfumato.data.classes import Classes, Missing, classes_of, seen_table
 from sfumato.data.evidence import Evidence
+from sfumato.data.persons import persons_of
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Flags, Floats, Ints, Table
-from sfumato.risk.classes import Classes, Missing, classes_of, seen_table
-from sfumato.risk.persons import persons_of
 
 #: Kinds whose values, exact or generalised, are equal or not.
 COMPARABLE = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})

@@ -16,10 +16,10 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
 from sfumato.data.evidence import Evidence
+from sfumato.data.persons import best_by_person, persons_of, untrue
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Ints, Table
 from sfumato.risk.coverage import covering_of
-from sfumato.risk.persons import best_by_person, persons_of, untrue
 from sfumato.risk.spaces import LinkageMeasure, Space, TrueLinkMeasure, coarse_columns, generalised, inexact
 
 #: Columns whose values are compared by size; those of the others are equal or not.

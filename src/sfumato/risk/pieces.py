@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.data.classes import column_codes
 from sfumato.data.codings import codes_of_both
 from sfumato.data.generalised import end_dtype, ends, exact_intervals, is_interval
 from sfumato.data.nodes import WILDCARD, Nodes
+from sfumato.data.packing import number
 from sfumato.data.schema import Column, Kind
 from sfumato.data.table import Ints, Table
-from sfumato.risk.classes import column_codes
 from sfumato.risk.coverage import MANY, runs_of_labels
-from sfumato.risk.packing import number
 
 Places = npt.NDArray[np.int32]
 

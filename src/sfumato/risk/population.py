@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from sfumato import kernels
+from sfumato.data.classes import Classes, seen_table
 from sfumato.data.evidence import Evidence
+from sfumato.data.packing import Coding, number, pack
 from sfumato.data.schema import Schema
 from sfumato.data.table import Flags, Floats, Ints, Table
 from sfumato.errors import UnknownNameError
-from sfumato.risk.classes import Classes, seen_table
 from sfumato.risk.coverage import Covering, covering_of
-from sfumato.risk.packing import Coding, number, pack
 
 
 def population_refuses(

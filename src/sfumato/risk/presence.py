@@ -9,10 +9,10 @@ import numpy as np
 from sfumato.core.measure import Score
 from sfumato.core.params import Columns, Resource, param
 from sfumato.core.run import Run
+from sfumato.data.classes import Classes, classes_of, seen_table
 from sfumato.data.codings import codes_of_both
 from sfumato.data.evidence import Evidence
 from sfumato.data.table import Ints, Table
-from sfumato.risk.classes import Classes, classes_of, seen_table
 from sfumato.risk.diversity import large_enough, profiles
 from sfumato.risk.key_measures import (
     EMPTY,

@@ -13,6 +13,7 @@ from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
+from sfumato.data.persons import untrue
 from sfumato.data.table import Floats, Ints
 from sfumato.risk.agreement import (
     Comparison,
@@ -24,7 +25,6 @@ from sfumato.risk.agreement import (
     comparisons_of,
 )
 from sfumato.risk.linkage import expected_links
-from sfumato.risk.persons import untrue
 from sfumato.risk.spaces import LINKABLE, Space, generalised, known_to_intruder, space_of
 
 #: Weights that differ by less are equal: rounding could not tell them apart.

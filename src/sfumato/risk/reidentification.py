@@ -9,10 +9,10 @@ import numpy as np
 from sfumato.core.measure import Score, Status
 from sfumato.core.params import Resource, param
 from sfumato.core.run import Run
+from sfumato.data.classes import Classes, seen_table
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Role
 from sfumato.data.table import Floats, Ints
-from sfumato.risk.classes import Classes, seen_table
 from sfumato.risk.key_measures import (
     EMPTY,
     KeyMeasure,

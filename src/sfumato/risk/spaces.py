@@ -18,9 +18,9 @@ from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised import is_interval
+from sfumato.data.persons import belonging, untrue
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Ints, Table
-from sfumato.risk.persons import belonging, held_rows, untrue
 
 Metric = Literal["euclidean", "manhattan", "mahalanobis", "hamming", "gower"]
 Scale = Literal["deviation", "range", "pooled"]
@@ -39,6 +39,16 @@ _SCALES = {
     "range": "ranges of the intruder's table",
     "pooled": "ranges over both tables",
 }
+
+
+def held_rows(evidence: Evidence, run: Run) -> Ints:
+    """The records of the intruder's table that they hold, as the scenario's share says."""
+    size = len(evidence.known_table)
+    share = evidence.scenario.records
+    if share >= 1:
+        return np.arange(size, dtype=np.int64)
+    held = min(size, max(1, round(share * size)))
+    return np.sort(run.rng("scenario", evidence.scenario.name).choice(size, held, replace=False))
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato import kernels
+from sfumato.data.classes import column_codes
+from sfumato.data.packing import number
+from sfumato.data.persons import persons_of
 from sfumato.data.schema import Role
 from sfumato.data.table import Flags, Ints, Table
-from sfumato.risk.classes import column_codes
-from sfumato.risk.packing import number
-from sfumato.risk.persons import persons_of
 
 Codes = npt.NDArray[np.int32]
 

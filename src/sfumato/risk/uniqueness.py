@@ -8,9 +8,10 @@ from sfumato import kernels
 from sfumato.core.measure import Score, Status
 from sfumato.core.params import param
 from sfumato.core.run import Run
+from sfumato.data.classes import Classes, Missing, classes_of, seen_table
 from sfumato.data.evidence import Evidence
+from sfumato.data.persons import persons_of
 from sfumato.data.table import Flags, Ints
-from sfumato.risk.classes import Classes, Missing, classes_of, seen_table
 from sfumato.risk.key_measures import (
     EMPTY,
     KeyMeasure,
@@ -19,7 +20,6 @@ from sfumato.risk.key_measures import (
     records_where,
     worst_by_person,
 )
-from sfumato.risk.persons import persons_of
 from sfumato.risk.pieces import boxes_of
 from sfumato.risk.spaces import coarse_columns
 

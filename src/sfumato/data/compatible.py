@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.data.packing import Coding, number, pack
 from sfumato.data.table import Floats, Ints
-from sfumato.risk.packing import Coding, number, pack
 
 #: Entries that are held at a time while those of compatible classes are gathered.
 _BATCH = 4_000_000

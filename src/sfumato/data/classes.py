@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.data import compatible
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised import is_interval
+from sfumato.data.packing import LARGEST, Coding, closed_up, distinct_of, fits, number, pack
+from sfumato.data.persons import persons_of
 from sfumato.data.schema import Role
 from sfumato.data.table import TEXTUAL, Flags, Floats, Ints, Table
 from sfumato.errors import DataError
-from sfumato.risk import compatible
-from sfumato.risk.packing import LARGEST, Coding, closed_up, distinct_of, fits, number, pack
-from sfumato.risk.persons import persons_of
 
 #: What a missing key counts for: a value of its own; any value; in each record whatever makes it rarest.
 Missing = Literal["category", "any", "worst"]

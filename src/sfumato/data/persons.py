@@ -1,24 +1,13 @@
-"""Who is who: which records an intruder holds, whose they are, and whose the released ones are."""
+"""Who is who: whose the records are that an intruder holds, and whose the released ones are."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Role
 from sfumato.data.table import Floats, Ints, Table
-
-
-def held_rows(evidence: Evidence, run: Run) -> Ints:
-    """The records of the intruder's table that they hold, as the scenario's share says."""
-    size = len(evidence.known_table)
-    share = evidence.scenario.records
-    if share >= 1:
-        return np.arange(size, dtype=np.int64)
-    held = min(size, max(1, round(share * size)))
-    return np.sort(run.rng("scenario", evidence.scenario.name).choice(size, held, replace=False))
 
 
 def persons_of(table: Table) -> Ints:
