@@ -64,11 +64,11 @@ def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
     return (columns,) if isinstance(columns, str) else tuple(columns)
 
 
-def make_run(seed: int | None, run: Run | None = None) -> Run:
+def make_run(seed: int | None, run: Run | None = None, resources: Mapping[str, Any] | None = None) -> Run:
     """Make the run of a call: chance from the operating system unless a seed is given."""
-    if run is not None:
-        return run
-    return Run() if seed is None else Run(seed=seed)
+    if run is None:
+        run = Run() if seed is None else Run(seed=seed)
+    return replace(run, resources={**run.resources, **resources}) if resources else run
 
 
 def protect(
@@ -78,13 +78,15 @@ def protect(
     columns: str | Sequence[str] = (),
     within: str | Sequence[str] = (),
     schema: Schema | None = None,
+    resources: Mapping[str, Any] | None = None,
     seed: int | None = None,
     run: Run | None = None,
 ) -> Release:
     """Protect a table by a method, a step or a whole recipe.
 
-    ``release.data`` is the protected table in the type that came in. ``seed`` is for experiments: who
-    knows it can undo the noise.
+    ``release.data`` is the protected table in the type that came in. ``resources`` are what columns and
+    parameters name: hierarchies, a table of the population. ``seed`` is for experiments: who knows it can
+    undo the noise.
 
     Examples
     --------
@@ -102,7 +104,7 @@ def protect(
     elif columns or within:
         raise ParameterError("`columns` and `within` must be given with a method, got: a step or recipe")
     recipe = Recipe((what,)) if isinstance(what, Step) else what
-    return replace(recipe.apply(table, make_run(seed, run)), native=native)
+    return replace(recipe.apply(table, make_run(seed, run, resources)), native=native)
 
 
 def assess(
@@ -184,7 +186,7 @@ def compare(
     that have a drive parameter and can take the columns are compared.
     """
     table, _ = as_table(data, schema=schema)
-    run = make_run(seed, run)
+    run = make_run(seed, run, resources)
     held = parse_measure(hold) if isinstance(hold, str) else hold
     ranked = parse_measure(rank_by) if isinstance(rank_by, str) else rank_by
     names = _names(columns)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from sfumato.core.params import Columns, Param, Parameters
+from sfumato.core.params import Columns, Param, Parameters, Requirements
 from sfumato.data.evidence import Scenario
 from sfumato.data.schema import Schema
 from sfumato.errors import ParameterError, UnknownNameError
@@ -68,12 +68,12 @@ def option_of(declared: Param) -> click.Option:
             default=() if declared.default is None else (str(declared.default),),
             metavar="VALUE|COLUMN=VALUE", **words,
         )  # fmt: skip
-    if declared.type is Columns:
+    if declared.type in {Columns, Requirements}:
         return click.Option(
             [flag, declared.name],
             multiple=True,
             default=tuple(declared.default or ()),
-            metavar="COLUMNS",
+            metavar="COLUMNS" if declared.type is Columns else "REQUIREMENT",
             **words,
         )
     if declared.choices:

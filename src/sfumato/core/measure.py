@@ -6,14 +6,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, ClassVar, Literal, Protocol, final
+from typing import Any, ClassVar, Literal, Protocol, final, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.method import Described
 from sfumato.core.run import Run
+from sfumato.data.classes import Classes
 from sfumato.data.evidence import Evidence
+from sfumato.data.table import Floats
 
 Aspect = Literal["risk", "utility"]
 Better = Literal["low", "high"]
@@ -82,6 +84,17 @@ class Score:
 def _finite(value: float | str | None) -> float | str | None:
     """Say a number as JSON can: it has neither NaN nor infinity."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@runtime_checkable
+class ClassMeasure(Protocol):
+    """A measure whose score is that of the worst class of records alike: classes tell it all."""
+
+    def classes(self, evidence: Evidence) -> Classes:
+        """The classes of the table that an intruder sees."""
+
+    def of_classes(self, evidence: Evidence, classes: Classes) -> Floats:
+        """The value of each class; the worst of them is the score."""
 
 
 class Measure(Described):

@@ -65,6 +65,7 @@ class Method(Described):
     produces: ClassVar[frozenset[Kind]] = frozenset()  # empty: the kinds it is given
     stochastic: ClassVar[bool] = True
     replay: ClassVar[bool] = True  # False: noise that must not be repeatable (differential privacy)
+    withholds: ClassVar[bool] = False  # True: cells that had a value may be missing or a wildcard afterwards
     changes_records: ClassVar[bool] = False  # True: the release may have other records than the original
 
     def refuses(self, table: Table) -> str | None:

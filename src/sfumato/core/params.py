@@ -10,56 +10,32 @@ import dataclasses
 import math
 import types
 import typing
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from numbers import Integral, Real
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast, dataclass_transform
+from typing import Any, ClassVar, Literal, Self, cast, dataclass_transform
 
 import numpy as np
 
+from sfumato.core.sorts import Columns, PerColumn, Requirements, Resource, as_names, as_requirements
 from sfumato.errors import ParameterError, PlanError, UnknownNameError
 
-T = TypeVar("T")
+__all__ = [
+    "Columns", "Holds", "Param", "Parameters", "PerColumn", "Requirements", "Resource", "listed", "param",
+]  # fmt: skip
+
 Scalar = float | int | bool | str
 Bound = float | int | None
 Holds = Literal["table", "hierarchy"]
 
 
-@dataclass(frozen=True)
-class PerColumn(Generic[T]):
-    """One value for all columns, with exceptions by column name."""
-
-    default: T
-    exceptions: tuple[tuple[str, T], ...] = ()
-
-    def __getitem__(self, column: str) -> T:
-        return dict(self.exceptions).get(column, self.default)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that have a value of their own."""
-        return tuple(name for name, _ in self.exceptions)
-
-    def to_plain(self) -> T | dict[str, T]:
-        """Say it as a plan does: one value, or a table with ``default`` and the exceptions."""
-        said = {} if self.default is None else {"default": self.default}
-        return {**said, **dict(self.exceptions)} if self.exceptions else self.default
-
-
-class Resource(str):
-    """The name of a file in the plan's ``[resources]``: a hierarchy, a population table."""
-
-    __slots__ = ()
-
-
-class Columns(tuple[str, ...]):
-    """Columns that a method looks at besides those it protects: names, or ``@key`` and the like."""
-
-    __slots__ = ()
-
-    def __str__(self) -> str:
-        return "+".join(self)
+#: What values there are of a type, where neither bounds nor choices say it.
+_WORDS: dict[type, str] = {
+    Columns: "names of columns, or @key, @continuous …",
+    Requirements: "requirements such as `l >= 3`",
+    bool: "true or false",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +70,12 @@ class Param:
         return f"{words}, or nothing" if self.optional else words
 
     def _scalar_domain(self) -> str:
-        if self.type is Columns:
-            return "names of columns, or @key, @continuous …"
+        if self.type in _WORDS:
+            return _WORDS[self.type]
         if self.holds:
             return f"the name of a resource that holds a {self.holds}"
         if self.choices:
             return "one of " + ", ".join(self.choices)
-        if self.type is bool:
-            return "true or false"
         if self.type is str:
             return "a text"
         noun = "a whole number" if self.type is int else "a number"
@@ -199,23 +173,19 @@ class Param:
         return {**facts, "domain": self.domain}
 
 
+#: The sorts that are lists of texts, and how each is read.
+_LISTS: dict[type, Callable[[object], Any]] = {Columns: as_names, Requirements: as_requirements}
+
+
 def _as_type(value: object, kind: type) -> Any:
     """Convert without loss, or return None: 50 is the float 50.0, 5.0 the integer 5, but 5.5 is neither."""
     if kind is bool:
         return bool(value) if isinstance(value, bool | np.bool_) else None
     if kind in {str, Resource}:
         return kind(value) if isinstance(value, str) else None
-    if kind is Columns:
-        return _as_columns(value)
+    if kind in _LISTS:
+        return _LISTS[kind](value)
     return None if isinstance(value, bool) or not isinstance(value, Real) else _as_number(value, kind)
-
-
-def _as_columns(value: object) -> Columns | None:
-    """Take a list of names; a single one may be given as it is."""
-    names = (value,) if isinstance(value, str) else value
-    if not isinstance(names, list | tuple) or not all(isinstance(name, str) and name for name in names):
-        return None
-    return Columns(names) if len(set(names)) == len(names) else None
 
 
 def _as_number(value: Real, kind: type) -> float | int | None:
@@ -263,9 +233,9 @@ def param(
 ) -> Any:
     """Declare one parameter of a method or measure; its type is the field's annotation.
 
-    Annotate with ``float``, ``int``, ``bool``, ``str``, ``Literal[...]``, ``PerColumn[float]``, ``Columns``
-    or ``Resource``; add ``| None`` where nothing is a choice. ``drive`` marks the one parameter that a level
-    search moves, within ``tune``.
+    Annotate with ``float``, ``int``, ``bool``, ``str``, ``Literal[...]``, ``PerColumn[float]``, ``Columns``,
+    ``Requirements`` or ``Resource``; add ``| None`` where nothing is a choice. ``drive`` marks the one
+    parameter that a level search moves, within ``tune``.
     """
     facts = {
         "help": help, "gt": gt, "ge": ge, "lt": lt, "le": le, "unit": unit, "symbol": symbol, "log": log,
@@ -357,7 +327,7 @@ def _as_said(value: Any) -> Any:
     """Say a value as a plan does."""
     if isinstance(value, PerColumn):
         return value.to_plain()
-    return list(value) if isinstance(value, Columns) else value
+    return list(value) if isinstance(value, Columns | Requirements) else value
 
 
 @cache
@@ -388,11 +358,13 @@ def _read_annotation(hint: Any) -> tuple[type, dict[str, Any]]:
     if origin is PerColumn:
         kind, more = _read_annotation(arguments[0])
         return kind, {**more, "per_column": True}
-    if hint in {Resource, Columns}:
+    if hint in {Resource, Columns, Requirements}:
         return hint, {}
     if hint in {float, int, bool, str}:
         return hint, {}
-    raise TypeError(f"a parameter must be a scalar, Literal, PerColumn, Columns or Resource, got: {hint}")
+    raise TypeError(
+        f"a parameter must be a scalar, Literal, PerColumn, Columns, Requirements or Resource, got: {hint}"
+    )
 
 
 def listed(names: Iterable[str]) -> str:

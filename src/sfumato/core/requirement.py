@@ -9,9 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Score, Status
-from sfumato.core.params import Columns
+from sfumato.core.sorts import REQUIREMENT, Columns, Requirements
+from sfumato.data.table import Flags, Floats
 from sfumato.errors import PlanError
 
 _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
@@ -20,9 +23,12 @@ _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
-_FORM = re.compile(
-    r"^\s*(?P<measure>[\w-]+)\s*(\((?P<settings>[^)]*)\))?\s*(?P<sign><=|>=|<|>)\s*(?P<level>[^\s]+)\s*$"
-)
+
+#: The same for arrays.
+_COMPARED = {"<=": np.less_equal, ">=": np.greater_equal, "<": np.less, ">": np.greater}
+
+#: A comma that parts settings, not those of a measure within one.
+_COMMA = re.compile(r",(?![^()]*\))")
 
 
 def parse_measure(text: str) -> Measure:
@@ -40,7 +46,7 @@ def parse_measure(text: str) -> Measure:
 def parse_settings(text: str, owner: Any) -> dict[str, Any]:
     """Read ``window=5, given=age+sex`` into values of the declared types."""
     settings: dict[str, Any] = {}
-    for part in filter(None, (piece.strip() for piece in text.split(","))):
+    for part in filter(None, (piece.strip() for piece in _COMMA.split(text))):
         key, sign, value = (piece.strip() for piece in part.partition("="))
         if not sign or not value:
             raise PlanError(f"a setting of {owner.name} must be written name=value, got: `{part}`")
@@ -55,6 +61,8 @@ def _read_value(text: str, kind: type) -> Any:
         return {"true": True, "false": False}.get(text.lower(), text)
     if kind is Columns:
         return text.split("+")
+    if kind is Requirements:
+        return Requirements.split(text)
     if kind in {int, float}:
         try:
             return float(text)
@@ -74,7 +82,7 @@ class Requirement:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read ``measure >= number``."""
-        form = _FORM.match(text) if isinstance(text, str) else None
+        form = REQUIREMENT.match(text) if isinstance(text, str) else None
         try:
             level = float(form["level"]) if form else math.nan
         except ValueError:
@@ -86,6 +94,10 @@ class Requirement:
             )
         settings = f"({form['settings']})" if form["settings"] else ""
         return cls(parse_measure(form["measure"] + settings), form["sign"], level)
+
+    def failing(self, values: Floats) -> Flags:
+        """Which of the values of single records or classes do not meet it; an undefined one never does."""
+        return ~_COMPARED[self.sign](values, self.level)
 
     def met_by(self, score: Score) -> bool:
         """Whether a score meets it: only a score that is exact and certain can."""

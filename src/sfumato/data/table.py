@@ -166,6 +166,10 @@ class Table:
         schema = self.schema if column is None else self.schema.replace(column)
         return replace(self, frame=frame, schema=schema)
 
+    def with_nodes(self, name: str, series: pl.Series, nodes: Nodes) -> Table:
+        """Replace one column by labels, and say which values each label covers."""
+        return replace(self.with_values(name, series), nodes={**self.nodes, name: nodes})
+
     def take(self, rows: npt.NDArray[np.integer]) -> Table:
         """Keep these records, in this order."""
         return replace(self, frame=self.frame[pl.Series(rows, dtype=pl.UInt32)])

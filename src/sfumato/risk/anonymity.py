@@ -11,7 +11,7 @@ from sfumato.core.params import Columns, Resource, param
 from sfumato.core.run import Run
 from sfumato.data.classes import Classes, classes_of, seen_table
 from sfumato.data.evidence import Evidence
-from sfumato.data.table import Ints, Table
+from sfumato.data.table import Floats, Ints, Table
 from sfumato.risk.key_measures import (
     EMPTY,
     KeyMeasure,
@@ -84,6 +84,10 @@ class KAnonymity(KeyMeasure):
     better = "high"
     bounds = (0.0, math.inf)
     references = ("samarati2001", "sweeney2002")
+
+    def of_classes(self, evidence: Evidence, classes: Classes) -> Floats:  # noqa: ARG002
+        """The number of persons of each class."""
+        return classes.persons.astype(np.float64)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
         """Find the smallest class."""
@@ -214,17 +218,25 @@ class XYAnonymity(KeyMeasure):
             return f"`y` of {self.name} must name columns of values to compare, got: `{'`, `'.join(odd)}`"
         return None
 
+    def _beside(self, evidence: Evidence) -> Classes:
+        return classes_of(evidence, _still_there(evidence, self.y))
+
+    def of_classes(self, evidence: Evidence, classes: Classes) -> Floats:
+        """The number of distinct combinations of ``y`` in each class of ``x``."""
+        beside = self._beside(evidence)
+        values = beside.of_record + 1
+        if self.missing == "worst":
+            values = np.where((beside.codes == 0).any(axis=1)[beside.of_record], 0, values)
+        counts = classes.counts_of(values, len(beside) + 1)
+        return np.maximum(counts.distinct - (counts.holes > 0), 1).astype(np.float64)
+
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
         """Count the distinct combinations of ``y`` in each class of ``x``."""
         table, classes = seen_table(evidence), self.classes(evidence)
         if not len(table):
             return Score.not_estimable(EMPTY)
-        beside = classes_of(evidence, _still_there(evidence, self.y))
-        values = beside.of_record + 1
-        if self.missing == "worst":
-            values = np.where((beside.codes == 0).any(axis=1)[beside.of_record], 0, values)
-        counts = classes.counts_of(values, len(beside) + 1)
-        distinct = np.maximum(counts.distinct - (counts.holes > 0), 1)
+        distinct = self.of_classes(evidence, classes)
+        beside = self._beside(evidence)
         return Score(
             value=float(distinct.min()),
             by_record=by_original(evidence, of_records(classes, distinct), worst="low"),

@@ -119,6 +119,14 @@ class WorstClassMeasure(SensitiveMeasure):
         """Why the worst is infinite."""
         return "the result is infinite"
 
+    def of_classes(self, evidence: Evidence, classes: Classes) -> Floats:
+        """The number of each class for its worst column."""
+        return self._worst({name: self.per_class(evidence, classes, name) for name in self.learnt(evidence)})
+
+    def _worst(self, columns: Mapping[str, Floats]) -> Floats:
+        worst: Floats = (np.minimum if self.better == "high" else np.maximum).reduce(list(columns.values()))
+        return worst
+
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
         """Find the worst class of the worst column."""
         classes = self.classes(evidence)
@@ -126,7 +134,7 @@ class WorstClassMeasure(SensitiveMeasure):
             return Score.not_estimable(EMPTY)
         low = self.better == "high"  # the worst is the lowest
         columns = {name: self.per_class(evidence, classes, name) for name in self.learnt(evidence)}
-        worst = (np.minimum if low else np.maximum).reduce(list(columns.values()))
+        worst = self._worst(columns)
         value = float(worst.min() if low else worst.max())
         details = {
             "records": len(seen_table(evidence)),

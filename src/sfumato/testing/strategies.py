@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from sfumato.core.params import Columns, Param, Parameters
+from sfumato.core.params import Columns, Param, Parameters, Requirements
 
 
 def strategy_of(declared: Param) -> Any:
     """The hypothesis strategy of one parameter's domain."""
     from hypothesis import strategies as st
 
-    if declared.type is Columns:
-        return st.just(declared.default)  # which columns there are depends on the table
+    if declared.type in {Columns, Requirements}:
+        return st.just(declared.default)  # what columns there are, and of what role, depends on the table
     if declared.choices:
         plain: Any = st.sampled_from(declared.choices)
     elif declared.type is bool:

@@ -1,0 +1,179 @@
+"""What enforcing methods share: the guarantee they are asked for, and the proof of it on what they release.
+
+Every model is a requirement on a measure, so that what is enforced is what is measured: ``k >= 5`` and
+``l >= 3`` are checked on the release by the very measures that anyone can run on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from sfumato.core.measure import ClassMeasure, Status
+from sfumato.core.method import Method
+from sfumato.core.params import Requirements, param
+from sfumato.core.release import Release
+from sfumato.core.requirement import Requirement
+from sfumato.core.run import Run
+from sfumato.data.classes import Classes, Missing, classes_of
+from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.schema import Kind
+from sfumato.data.table import Flags, Table
+from sfumato.errors import RefusedError, SfumatoError, UnreachableError
+
+#: Kinds of keys that are alike or not.
+COMPARABLE = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """Requirements on the worst record, for an intruder who knows the ``keys``."""
+
+    requirements: tuple[Requirement, ...]
+    keys: tuple[str, ...]
+
+    @classmethod
+    def of(cls, keys: Sequence[str], *, k: int, also: Sequence[str], missing: Missing) -> Guarantee:
+        """Ask for k people alike, and for what else is wanted, under one policy for missing keys."""
+        texts = ([f"k-anonymity >= {k}"] if k > 1 else []) + list(also)
+        made = []
+        for text in texts:
+            requirement = Requirement.parse(text)
+            own = {declared.name for declared in requirement.measure.parameters()}
+            if "missing" in own and "missing=" not in text.replace(" ", ""):
+                measure: Any = requirement.measure
+                requirement = replace(requirement, measure=replace(measure, missing=missing))
+            made.append(requirement)
+        return cls(tuple(made), tuple(sorted(keys)))
+
+    def evidence(self, table: Table, run: Run) -> Evidence:
+        """What an intruder sees of a table on its way to be released."""
+        return Evidence(original=table, scenario=Scenario(columns=self.keys), resources=run.resources)
+
+    def require_applicable(self, table: Table, run: Run) -> None:
+        """Raise the reason why a requirement cannot be asked of such a table."""
+        evidence = self.evidence(table, run)
+        for requirement in self.requirements:
+            reason = requirement.measure.refuses(evidence)
+            if reason is not None:
+                raise RefusedError(reason)
+
+    @cached_property
+    def by_classes(self) -> bool:
+        """Whether classes of records alike tell of every requirement whether it is met."""
+        return all(isinstance(requirement.measure, ClassMeasure) for requirement in self.requirements)
+
+    def failing_classes(self, evidence: Evidence, classes: Classes) -> Flags:
+        """Which classes do not meet some requirement; only for requirements that classes tell of."""
+        failing = np.zeros(len(classes), dtype=np.bool_)
+        for requirement in self.requirements:
+            assert isinstance(requirement.measure, ClassMeasure)
+            failing |= requirement.failing(requirement.measure.of_classes(evidence, classes))
+        return failing
+
+    def failing(self, table: Table, run: Run) -> Flags:
+        """Which records stand in the way of some requirement."""
+        failing = np.zeros(len(table), dtype=np.bool_)
+        if not len(table):
+            return failing
+        evidence = self.evidence(table, run)
+        for requirement in self.requirements:
+            failing |= _failing_records(requirement, evidence, run)
+        return failing
+
+    def unmet(self, table: Table, run: Run) -> list[str]:
+        """What is not met by a table, in words: measured as anyone would."""
+        if not len(table):
+            return []
+        evidence = self.evidence(table, run)
+        scored = [(each, each.measure.score(evidence, run.silent())) for each in self.requirements]
+        return [requirement.verdict(score) for requirement, score in scored if not requirement.met_by(score)]
+
+
+def _failing_records(requirement: Requirement, evidence: Evidence, run: Run) -> Flags:
+    measure = requirement.measure
+    if isinstance(measure, ClassMeasure):
+        classes = measure.classes(evidence)
+        return requirement.failing(measure.of_classes(evidence, classes))[classes.of_record]
+    score = measure.score(evidence, run.silent())
+    if score.status is not Status.OK:
+        raise RefusedError(
+            f"{measure.name} must be certain to be enforced, got: {score.status}: {score.reason}"
+        )
+    values = score.by_record
+    worst = np.min if measure.better == "high" else np.max
+    if values is None or not np.isclose(worst(values), score.value, rtol=1e-12, atol=0):
+        raise RefusedError(
+            f"a requirement to be enforced must be on the worst record, got: {measure.name}, which is not",
+            hint="ask for k, l, t or another model whose score is that of the worst record",
+        )
+    return requirement.failing(values)
+
+
+class EnforcingMethod(Method):
+    """Changes the keys until k people are alike in them, and whatever else is asked for holds.
+
+    Write ``enforce``; its release is measured before anyone gets it.
+    """
+
+    kinds = COMPARABLE
+    stochastic = False
+    withholds = True
+
+    k: int = param(
+        5,
+        "Smallest number of people who are alike in the keys; 1 asks nothing.",
+        ge=1,
+        symbol="k",
+        log=True,
+        tune=(2, 50),
+        drive=True,
+    )
+    also: Requirements = param(
+        Requirements(),
+        "What must hold besides, such as `l >= 3` or `t <= 0.2`: measures of the worst record.",
+    )
+    missing: Missing = param(
+        "category",
+        "What a missing key counts for: a value of its own, any value, or the worst it could be.",
+    )
+
+    def guarantee(self, keys: Sequence[str]) -> Guarantee:
+        """What is asked for, of these keys."""
+        return Guarantee.of(keys, k=self.k, also=self.also, missing=self.missing)
+
+    def refuses(self, table: Table) -> str | None:
+        """Refuse requirements that do not read."""
+        reason = super().refuses(table)
+        if reason is not None:
+            return reason
+        try:
+            self.guarantee(table.chosen)
+        except SfumatoError as error:
+            return error.message
+        return None
+
+    def enforce(self, table: Table, guarantee: Guarantee, run: Run) -> Release:
+        """Return a release that meets the guarantee."""
+        raise NotImplementedError  # abstract: every method in the registry has its own
+
+    @final
+    def protect(self, table: Table, run: Run) -> Release:
+        """Enforce, then measure what came of it: a release that does not meet the guarantee is withheld."""
+        guarantee = self.guarantee(table.chosen)
+        if not len(table):
+            return Release.unchanged(table)
+        guarantee.require_applicable(table, run)
+        release = self.enforce(table, guarantee, run)
+        unmet = guarantee.unmet(release.table, run)
+        if unmet:
+            raise UnreachableError(
+                f"the release of {self.name} must meet what is asked, got: {'; '.join(unmet)}",
+                hint="ask for less, protect fewer keys, or allow more to be withheld",
+            )
+        evidence = guarantee.evidence(release.table, run)
+        return replace(release, classes=classes_of(evidence, guarantee.keys).of_record)
