@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from sfumato.compare.recipe import Recipe, Step
 from sfumato.core.params import Columns, Param, Parameters, PerColumn, Resource, listed, param
+from sfumato.core.sorts import Requirements, as_requirements
 from sfumato.errors import ParameterError, PlanError, SfumatoError, UnknownNameError
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.swapping import RankSwapping
@@ -455,3 +456,32 @@ def test_with_drive():
         Mean().with_drive(3)
     with pytest.raises(ParameterError, match="`window` of rank-swapping"):
         RankSwapping().with_drive(101)
+
+
+class TestRequirements:
+    """What must hold besides, as a parameter."""
+
+    @pytest.mark.parametrize(
+        ("given", "read"),
+        [
+            ([], ()),
+            ("l >= 3", ("l >= 3",)),
+            ("l >= 3, t <= 0.2", ("l >= 3", "t <= 0.2")),
+            (
+                "l >= 3 and t(distance=ordered, missing=any) <= 0.2",
+                ("l >= 3", "t(distance=ordered, missing=any) <= 0.2"),
+            ),
+            (["k >= 5", "l >= 2, p > 1"], ("k >= 5", "l >= 2", "p > 1")),
+        ],
+    )
+    def test_is_read_from_a_text_or_a_list(self, given: object, read: tuple[str, ...]) -> None:
+        assert as_requirements(given) == read
+
+    @pytest.mark.parametrize("given", ["l", "l = 3", ["l >= "], 3, [3], "l >= 3, t"])
+    def test_refuses_what_is_no_requirement(self, given: object) -> None:
+        assert as_requirements(given) is None
+
+    def test_survives_being_said_and_read_again(self) -> None:
+        wanted = Requirements(("l >= 3", "t(distance=ordered) <= 0.2"))
+        assert as_requirements(str(wanted)) == wanted
+        assert as_requirements(list(wanted)) == wanted
