@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 #: A measure with or without settings, a comparison and a number.
 REQUIREMENT = re.compile(
-    r"^\s*(?P<measure>[\w-]+)\s*(\((?P<settings>[^)]*)\))?\s*(?P<sign><=|>=|<|>)\s*(?P<level>[^\s]+)\s*$"
+    r"^\s*(?P<measure>[\w-]+)\s*(\((?P<settings>[^)]*)\))?\s*(?P<sign><=|>=|<|>)\s*(?P<level>[^\s<>=]+)\s*$"
 )
 #: What stands between two requirements: a comma outside brackets, or "and".
 _BETWEEN = re.compile(r"\s*,\s*(?![^()]*\))|\s+and\s+")
