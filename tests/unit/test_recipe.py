@@ -135,6 +135,22 @@ def test_all_faults_of_all_steps_come_before_anything_runs():
     ]
 
 
+def test_a_step_that_needs_exact_values_cannot_follow_one_that_generalises_them():
+    class Ranges(Mean):
+        name = "ranges"
+        generalises = True
+
+    class Hiding(Mean):
+        name = "hiding"
+        takes_generalised = True
+
+    ranges, hiding, mean = (Step(method(), ("age",)) for method in (Ranges, Hiding, Mean))
+    (fault,) = Recipe((ranges, hiding, mean)).faults(SCHEMA)
+    assert fault.startswith("step 3: mean must be given exact values")
+    assert "`age`" in fault
+    assert not Recipe((mean, ranges, hiding, Step(Mean(), ("pay",)))).faults(SCHEMA)
+
+
 def test_a_text_is_not_a_list_of_letters():
     """`ab` would be the columns `a` and `b`."""
     for words in ({"columns": "ab"}, {"within": "ab"}):

@@ -287,11 +287,26 @@ class Recipe:
 
     def faults(self, schema: Schema) -> list[str]:
         """What is wrong with the recipe for a table of this schema."""
-        return [
+        faults = [
             f"step {number}: {fault}"
             for number, step in enumerate(self.steps, start=1)
             for fault in step.faults(schema)
         ]
+        return faults or list(self._inexact(schema))
+
+    def _inexact(self, schema: Schema) -> Iterator[str]:
+        """Which steps need exact values of columns that an earlier one generalises."""
+        generalised: set[str] = set()
+        for number, step in enumerate(self.steps, start=1):
+            columns = set(step.resolve(schema))
+            both = sorted(columns & generalised)
+            if both and not step.method.takes_generalised:
+                yield (
+                    f"step {number}: {step.method.name} must be given exact values, got: {listed(both)}, "
+                    "which an earlier step generalises"
+                )
+            if step.method.generalises:
+                generalised |= columns
 
     def warnings(self, schema: Schema) -> list[str]:
         """What is allowed but should be known."""
@@ -299,6 +314,13 @@ class Recipe:
 
     def apply(self, table: Table, run: Run) -> Release:
         """Follow the recipe; chance is keyed by the data, the step and the method, never by order."""
+        release = Release.unchanged(table)
+        for release in self.follow(table, run):  # noqa: B007  — the last one is wanted
+            pass
+        return release
+
+    def follow(self, table: Table, run: Run) -> Iterator[Release]:
+        """Yield the release as it stands after each step; the last one is what `apply` gives."""
         faults = self.faults(table.schema)
         if faults:
             raise PlanError.gather("the recipe", faults)
@@ -306,7 +328,7 @@ class Recipe:
         here = run.at(table.digest)
         for number, step in enumerate(self.steps):
             release = release.then(step.apply(release.table, here.at("step", number, step.method.name)))
-        return release
+            yield release
 
     @property
     def digest(self) -> str:

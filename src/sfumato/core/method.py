@@ -65,6 +65,8 @@ class Method(Described):
     produces: ClassVar[frozenset[Kind]] = frozenset()  # empty: the kinds it is given
     stochastic: ClassVar[bool] = True
     replay: ClassVar[bool] = True  # False: noise that must not be repeatable (differential privacy)
+    generalises: ClassVar[bool] = False  # True: values may be intervals or labels afterwards
+    takes_generalised: ClassVar[bool] = False  # True: it also works on columns that were generalised before
     withholds: ClassVar[bool] = False  # True: cells that had a value may be missing or a wildcard afterwards
     changes_records: ClassVar[bool] = False  # True: the release may have other records than the original
 
