@@ -16,7 +16,7 @@ from sfumato.data.evidence import Evidence
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Table
-from sfumato.risk.spaces import held_rows
+from sfumato.risk.spaces import generalised, held_rows
 
 ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
 
@@ -68,7 +68,15 @@ def _looked_at(evidence: Evidence, names: tuple[str, ...]) -> dict[str, int]:
     return {"columns": len(names), "columns_left_out": len(evidence.known_columns) - len(names)}
 
 
-class RankLinkage(Measure):
+class _RankMeasure(Measure):
+    """Compares the ranks of exact values: where nobody knows the value, nobody knows its rank."""
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Refuse ranges and groups of values."""
+        return super().refuses(evidence) or generalised(self.name, evidence, self.columns(evidence))
+
+
+class RankLinkage(_RankMeasure):
     r"""Mean log rank distance from each record to the nearest released one.
 
     .. math::
@@ -135,7 +143,7 @@ class RankLinkage(Measure):
         return logs
 
 
-class PermutationDistance(Measure):
+class PermutationDistance(_RankMeasure):
     r"""Mean of the largest rank difference to the nearest released record.
 
     .. math::
