@@ -38,10 +38,15 @@ def _show_in_full(cls: type[Described]) -> None:
     """Write the docstring, the parameters and the literature."""
     click.echo(f"{cls.name} — {cls.title}\n")
     click.echo(inspect.cleandoc(cls.__doc__ or "").replace(":math:", ""))
+    show_parameters(cls)
+    click.echo("\nLiterature")
+    for key in cls.references:
+        click.echo(f"  {cite(key)}")
+
+
+def show_parameters(cls: type[Described]) -> None:
+    """Write what can be set, if anything can."""
     if cls.parameters():
         click.echo("\nParameters")
         rows = [[p.name, p.symbol, p.domain, str(p.default), p.help] for p in cls.parameters()]
         emit_table(["name", "symbol", "domain", "default", "meaning"], rows)
-    click.echo("\nLiterature")
-    for key in cls.references:
-        click.echo(f"  {cite(key)}")

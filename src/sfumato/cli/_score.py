@@ -6,7 +6,7 @@ import math
 from typing import Any, Literal
 
 from sfumato.cli._options import require_columns, schema_and_scenario, split
-from sfumato.cli._screen import emit_json, emit_table, running, say
+from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Score
 from sfumato.data.evidence import Scenario
@@ -17,6 +17,7 @@ def score(
     aspect: Literal["risk", "utility"], original: str, protected: str | None, options: dict[str, Any]
 ) -> None:
     """Score a release by the usual measures of an aspect, or by those asked for."""
+    from sfumato.compare.cost import Work
     from sfumato.core.requirement import Requirement, parse_measure
     from sfumato.front import assess, beside, read
 
@@ -41,6 +42,8 @@ def score(
         release = beside(table, other, aligned=options["aligned"])
     every = [*measures, *(requirement.measure for requirement in requirements)]
     with running(quiet=options["quiet"], seed=options["seed"]) as run:
+        work = Work(measures=tuple(every), release=release, scenario=scenario)
+        announce(work, table, run, quiet=options["quiet"])
         scores = assess(table, release, every, scenario=scenario, run=run)
     _show(measures or every, scores, options)
     unmet = [r for r in requirements if not r.met_by(scores[str(r.measure)])]

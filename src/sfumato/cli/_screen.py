@@ -8,11 +8,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sfumato.core.run import Progress, Run
+
+if TYPE_CHECKING:
+    from sfumato.compare.cost import Work
+    from sfumato.data.table import Table
 
 COMPILING = "compiling once, kept for later runs"
 
@@ -21,6 +25,15 @@ def say(text: str, *, quiet: bool = False) -> None:
     """Say something to the person, not to the pipe."""
     if not quiet:
         click.echo(text, err=True)
+
+
+def announce(works: Work | Sequence[Work], table: Table, run: Run, *, quiet: bool = False) -> None:
+    """Say what work on a table will cost, where that is worth knowing; small tables are not even tried."""
+    from sfumato.compare.cost import SMALL, estimate
+
+    cost = None if quiet or len(table) < SMALL else estimate(works, table, run)
+    if cost is not None and cost.worth_telling:
+        say(f"this takes {cost.sentence()} ({cost.basis}); Ctrl-C stops it cleanly")
 
 
 def emit_json(value: Any) -> None:

@@ -19,7 +19,7 @@ from sfumato.cli._options import (
     seed_option,
     split,
 )
-from sfumato.cli._screen import running, say
+from sfumato.cli._screen import announce, running, say
 from sfumato.core import registry
 from sfumato.core.method import Method
 from sfumato.errors import ParameterError, PlanError, UnknownNameError
@@ -77,6 +77,7 @@ def command() -> None:
 
 
 def _protect(method: Method, options: dict[str, Any]) -> None:
+    from sfumato.compare.cost import Work
     from sfumato.compare.recipe import Recipe, Step
     from sfumato.data.checks import violations
     from sfumato.data.schema import Role
@@ -101,6 +102,7 @@ def _protect(method: Method, options: dict[str, Any]) -> None:
     for warning in step.warnings(table.schema):
         say(f"warning: {warning}", quiet=quiet)
     with running(quiet=quiet, seed=options["seed"]) as run:
+        announce(Work(Recipe((step,))), table, run, quiet=quiet)
         release = Recipe((step,)).apply(table, run)
         kept = [name for name in release.table.names if name not in drop]
         if not kept:

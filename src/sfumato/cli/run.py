@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
 
 from sfumato.cli._options import json_option, overwrite_option, quiet_option, seed_option
-from sfumato.cli._screen import emit_json, running, say
+from sfumato.cli._screen import announce, emit_json, running, say
 from sfumato.compare.execute import Outcome
+from sfumato.compare.plan import Plan
+from sfumato.core.run import Run
+from sfumato.data.table import Table
 from sfumato.errors import ParameterError, RequirementError
 
 
@@ -26,7 +30,6 @@ def command(
 ) -> None:
     """Carry out a plan."""
     from sfumato.compare.execute import carry_out_linked, originals, output_of, seed_of, write_linked
-    from sfumato.compare.plan import Plan
     from sfumato.io import check_writable
 
     if replay is not None and seed is not None:
@@ -39,7 +42,7 @@ def command(
         say(f"warning: {warning}", quiet=quiet)
     fixed, given = seed_of(replay) if replay is not None else (seed, seed is not None)
     with running(quiet=quiet, seed=fixed) as run:
-        linked = carry_out_linked(plan, run)
+        linked = carry_out_linked(plan, run, before=partial(_announce, quiet=quiet))
         for name, outcome in linked.parts.items():
             _tell(outcome, f"{name}: " if name else "", quiet=quiet)
         for what, count in linked.dangling.items():
@@ -54,6 +57,15 @@ def command(
         *written, private = write_linked(linked, run, overwrite=overwrite, seeded=given)
     say("written: " + ", ".join(str(path) for path in (*written, private)), quiet=quiet)
     say(f"keep {Path(private).name} private: with its seed the noise can be undone", quiet=quiet)
+
+
+def _announce(plan: Plan, table: Table, run: Run, *, quiet: bool) -> None:
+    from sfumato.compare.cost import Work
+
+    asked = {(str(each.measure), each.scenario.name): each.measure for each in plan.demands}
+    scenario, resources = plan.scenarios[0], run.resources
+    work = Work(plan.recipe, tuple(asked.values()), scenario=scenario, resources=resources)
+    announce(work, table, run, quiet=quiet)
 
 
 def _tell(outcome: Outcome, where: str, *, quiet: bool) -> None:

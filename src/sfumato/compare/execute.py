@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -27,6 +27,9 @@ from sfumato.version import __version__
 
 #: Packages whose version may change a number.
 _NUMBER_MAKERS = ("numpy", "polars", "numba", "scipy", "pot")
+
+#: Called with a plan, its table and the run with its resources, before the work on it begins.
+Loaded = Callable[[Plan, Table, Run], None]
 
 
 @dataclass(frozen=True)
@@ -134,13 +137,15 @@ def _read_source(source: Source, plan: Plan, *, schema: Any = None) -> Table:
     return read_table(source.check(plan.folder), schema=schema)
 
 
-def carry_out(plan: Plan, run: Run) -> Outcome:
-    """Protect as the plan says and judge the result; nothing is written."""
+def carry_out(plan: Plan, run: Run, *, before: Loaded | None = None) -> Outcome:
+    """Protect as the plan says and judge the result; nothing is written. ``before`` sees what was read."""
     blockers = plan.blockers()
     if blockers:
         raise PlanError.gather("the plan", blockers, hint="correct the columns in the plan")
     table, resources = load(plan), load_resources(plan)
     run = replace(run, resources=resources)
+    if before is not None:
+        before(plan, table, run)
     finished = finish(plan.recipe.apply(table, run), table, plan.output, run)
     release = finished.release
     judgements = _judge(plan, table, release, resources, run)
@@ -150,13 +155,14 @@ def carry_out(plan: Plan, run: Run) -> Outcome:
     return Outcome(plan, table, release, judgements, violations(release.table), finished.counts)
 
 
-def carry_out_linked(plan: Plan, run: Run) -> Linked:
+def carry_out_linked(plan: Plan, run: Run, *, before: Loaded | None = None) -> Linked:
     """Protect every table of a plan; people have the same pseudonym in all of them."""
     blockers = plan.blockers()
     if blockers:
         raise PlanError.gather("the plan", blockers, hint="correct the columns in the plan")
     parts = {
-        name: carry_out(part, run.at("table", name) if name else run) for name, part in plan.parts.items()
+        name: carry_out(part, run.at("table", name) if name else run, before=before)
+        for name, part in plan.parts.items()
     }
     lost = dangling({name: outcome.release.table for name, outcome in parts.items()})
     return Linked(parts, lost)
@@ -166,15 +172,13 @@ def _judge(
     plan: Plan, table: Table, release: Release, resources: Mapping[str, Any], run: Run
 ) -> tuple[Judgement, ...]:
     judgements = []
-    measures = list(
-        {str(requirement.measure): requirement.measure for requirement in plan.requirements}.values()
-    )
     for scenario in plan.scenarios:
+        asked = [demand.requirement for demand in plan.demands if demand.scenario == scenario]
+        measures = list({str(requirement.measure): requirement.measure for requirement in asked}.values())
         # All at once, so that measures share what they find, such as the classes of the keys.
         scores = assess(table, release, measures, run, scenario=scenario, resources=resources)
         judgements += [
-            Judgement(requirement, scenario.name, scores[str(requirement.measure)])
-            for requirement in plan.requirements
+            Judgement(requirement, scenario.name, scores[str(requirement.measure)]) for requirement in asked
         ]
     return tuple(judgements)
 

@@ -1,0 +1,185 @@
+"""How explanations are shown: of a record in private, of the riskiest records, of a measure or method."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from sfumato.cli._describe import show_parameters
+from sfumato.cli._screen import emit_table
+
+if TYPE_CHECKING:
+    from sfumato.compare.explain import Explanation
+    from sfumato.compare.explain_attacks import Attack, Riskiest
+    from sfumato.compare.explain_keys import KeyStory
+    from sfumato.compare.explain_steps import Change, StepStory
+    from sfumato.compare.explain_words import Meaning
+    from sfumato.core.measure import Measure
+    from sfumato.core.method import Described
+
+_WIDTH = 100
+#: Longer lists are cut for people; machines get all of them.
+_MOST = 8
+
+
+def show_record(said: Explanation) -> None:
+    """Write everything known of a record."""
+    from sfumato.compare.explain import PRIVATE
+
+    click.echo(PRIVATE)
+    click.echo(f"\nRecord {said.record} of {said.records:,} (counted from 0, in the order of the file)\n")
+    emit_table(["column", "value"], [[name, _cell(value)] for name, value in said.values.items()])
+    for note in said.notes:
+        click.echo(f"note: {note}")
+    if said.keys is not None:
+        _show_keys("The original: what makes it stand out", said.keys)
+    for number, step in enumerate(said.steps, start=1):
+        _show_step(number, step)
+    if said.released_keys is not None:
+        _show_keys("The release: what makes it stand out", said.released_keys)
+    elif said.released_as == ():
+        click.echo("\nThe record is not in the release.")
+    _show_attacks(said)
+
+
+def _show_keys(title: str, story: KeyStory) -> None:
+    click.echo(f"\n{title}\n")
+    emit_table(
+        ["key", "value", "shared by"],
+        [
+            [each.key, _cell(each.value), f"{each.shared_by:,} of {story.persons:,}"]
+            for each in story.rarities
+        ],
+        right=[2],
+    )
+    for line in _key_lines(story):
+        click.echo(line)
+
+
+def _key_lines(story: KeyStory) -> list[str]:
+    alike = "it is alone" if story.class_size == 1 else f"{story.class_size:,} are alike, itself among them"
+    lines = [f"In all {len(story.keys)} keys {alike}."]
+    if story.class_size == 1:
+        lines += _listed(
+            "Keys that point it out already:",
+            [" + ".join(keys) for keys in story.unique_in],
+            none=f"No {story.looked_up_to} keys or fewer point it out.",
+        )
+        if not story.complete:
+            lines.append(f"(Looked at all sets of up to {story.looked_up_to} keys, not at larger ones.)")
+    if story.class_size >= story.k:
+        return lines
+    return lines + _listed(
+        f"To be alike to at least {story.k}, any one of these is enough:",
+        [f"{' + '.join(each.keys)} {each.how}: {each.size:,} alike" for each in story.remedies],
+        none=f"No single key coarsened, and no few keys suppressed, bring it to {story.k}.",
+    )
+
+
+def _listed(title: str, entries: Sequence[str], *, none: str) -> list[str]:
+    if not entries:
+        return [none]
+    more = [f"  … and {len(entries) - _MOST} more"] if len(entries) > _MOST else []
+    return [title, *(f"  {entry}" for entry in entries[:_MOST]), *more]
+
+
+def _show_step(number: int, step: StepStory) -> None:
+    settings = ", ".join(f"{key}={value}" for key, value in step.parameters.items())
+    click.echo(f"\nStep {number}: {step.step}" + (f" ({settings})" if settings else "") + "\n")
+    if step.changes:
+        rows = [[each.column, _cell(each.before), _cell(each.after), _moved(each)] for each in step.changes]
+        emit_table(["column", "before", "after", "moved by"], rows)
+    if step.note:
+        click.echo(step.note)
+
+
+def _moved(change: Change) -> str:
+    parts = []
+    if change.deviations is not None:
+        parts.append(f"{change.deviations:+.3g} standard deviations")
+    if change.ranks is not None:
+        parts.append(f"{change.ranks:+,.6g} of {change.of_ranks:,} ranks")
+    return ", ".join(parts)
+
+
+def _show_attacks(said: Explanation) -> None:
+    click.echo("\nWhich attack reaches it\n")
+    headers = ["measure", "this record", "the file", "guessing", "others safer", "in words"]
+    rows = [_attack_row(attack) for attack in said.attacks]
+    if rows:
+        emit_table(headers, rows, right=[1, 2, 3, 4])
+    else:
+        click.echo("No measure has anything to say of it.")
+    if said.silent:
+        click.echo(f"\nNothing to say of this record: {', '.join(said.silent)} (--json gives the reasons)")
+
+
+def _attack_row(attack: Attack) -> list[str]:
+    about = "≈ " if attack.status == "approximate" else ""
+    return [
+        attack.measure,
+        f"{attack.value:.4g}",
+        "—" if attack.whole is None else f"{about}{attack.whole:.4g}",
+        "—" if attack.guessing is None else f"{attack.guessing:.2g}",
+        f"{attack.safer:.1%}",
+        attack.sentence,
+    ]
+
+
+def show_riskiest(found: Riskiest) -> None:
+    """Write the positions of the riskiest records."""
+    click.echo("private: never share this, it says who is at risk\n")
+    side = "lower" if found.better == "low" else "higher"
+    click.echo(f"By {found.title} ({side} is safer), counted from 0 in the order of the file\n")
+    rows = [
+        [str(row), f"{value:.6g}"]
+        for row, value in zip(found.rows.tolist(), found.values.tolist(), strict=True)
+    ]
+    emit_table(["record", found.measure], rows, right=[0, 1])
+    if found.as_risky > len(found.rows):
+        click.echo(
+            f"\n{found.as_risky:,} of {found.records:,} records are at least as risky as the last one here: "
+            "which of the equals stand here means nothing."
+        )
+
+
+def show_meaning(meaning: Meaning, cls: type[Described]) -> None:
+    """Write what a measure or method means."""
+    click.echo(f"{meaning.name} — {meaning.title}, a {meaning.what}\n")
+    click.echo(meaning.summary)
+    if meaning.side:
+        click.echo(f"{meaning.side[:1].upper()}{meaning.side[1:]}.")
+    if meaning.definition:
+        click.echo(f"\n{meaning.definition}")
+    for head, text in meaning.notes.items():
+        click.echo(f"\n{head}")
+        _wrapped(text)
+    if meaning.guessing:
+        click.echo("\nWhat guessing scores")
+        _wrapped(meaning.guessing)
+    show_parameters(cls)
+    click.echo("\nWhere it comes from")
+    for entry in meaning.literature:
+        _wrapped(entry)
+
+
+def show_scores(scores: Sequence[tuple[Measure, Sequence[str]]]) -> None:
+    """Write what scores mean, in sentences."""
+    for number, (measure, sentences) in enumerate(scores):
+        click.echo(f"{'' if not number else chr(10)}{measure}\n")
+        click.echo(type(measure).summary())
+        for sentence in sentences:
+            _wrapped(sentence)
+        click.echo(f"`sfumato explain {measure.name}` says what it means and where it comes from.")
+
+
+def _wrapped(text: str) -> None:
+    for paragraph in text.split("\n\n"):
+        click.echo(textwrap.fill(paragraph, _WIDTH, initial_indent="  ", subsequent_indent="  "))
+
+
+def _cell(value: object) -> str:
+    return "(missing)" if value is None else str(value)

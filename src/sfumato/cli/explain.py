@@ -1,0 +1,319 @@
+"""Explain a record (in private), a measure or a method: why it is at risk, what a number means."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sfumato.cli._options import (
+    SOURCE,
+    columns_option,
+    json_option,
+    quiet_option,
+    require_columns,
+    seed_option,
+    split,
+)
+from sfumato.cli._screen import announce, emit_json, running
+from sfumato.errors import ParameterError, PlanError, UnknownNameError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sfumato.compare.plan import Plan
+    from sfumato.compare.recipe import Recipe
+    from sfumato.core.measure import Measure
+    from sfumato.core.method import Described
+    from sfumato.core.release import Release
+    from sfumato.core.run import Run
+    from sfumato.data.evidence import Scenario
+    from sfumato.data.table import Table
+
+
+@click.command(
+    "explain",
+    help=__doc__,
+    epilog=f"WHAT is the name of a measure or method; or {SOURCE}. What is said of records is private.",
+)
+@click.argument("what", required=False)
+@click.option("--record", type=int, help="The record at this position, the first is 0. Keep it private.")
+@click.option("--riskiest", type=int, help="The positions of so many records most at risk. Keep it private.")
+@click.option("--measure", "measures", multiple=True, help="A measure: its meaning, its score, or its view.")
+@click.option("-m", "--method", "methods", multiple=True, help="A step of protection, such as 'mdav(k=5)'.")
+@click.option(
+    "--plan", "plan_path", type=click.Path(path_type=Path), help="Take columns, intruder and steps from it."
+)
+@click.option("--scenario", help="Which intruder of the plan (default: the first).")
+@click.option("--released", help="A protected file that is there already.")
+@click.option("--aligned", is_flag=True, help="Its records stand in the order of SOURCE.")
+@click.option(
+    "--replay", type=click.Path(path_type=Path), help="Follow the plan with the chance of this private trail."
+)
+@click.option("--k", type=click.IntRange(2), help="How many should be alike  [default: the plan's k, or 5].")
+@columns_option
+@seed_option
+@json_option
+@quiet_option
+def command(what: str | None, **options: Any) -> None:
+    """Explain a record, a measure or a method."""
+    of_records = options["record"] is not None or options["riskiest"] is not None
+    if not of_records and (what is None or (not options["measures"] and _is_name(what))):
+        _explain_names([what] if what else options["measures"], as_json=options["as_json"])
+        return
+    if what is None:
+        raise ParameterError("SOURCE must be named to explain its records, got: none")
+    _require_sense(options, of_records=of_records)
+    with running(quiet=options["quiet"], seed=_seed(options)) as run:
+        case = _Case.of(what, options, run)
+        if options["record"] is not None:
+            _explain_record(case, options)
+        elif options["riskiest"] is not None:
+            _explain_riskiest(case, options)
+        else:
+            _explain_scores(case, options)
+
+
+def _require_sense(options: dict[str, Any], *, of_records: bool) -> None:
+    if not of_records and not options["measures"]:
+        raise ParameterError(
+            "what is to be explained of a file must be said, got: nothing",
+            hint="give --record POSITION, --riskiest COUNT or --measure NAME",
+        )
+    for first, second in (
+        ("record", "riskiest"), ("released", "methods"), ("replay", "seed"), ("replay", "released"),
+    ):  # fmt: skip
+        if options[first] not in {None, ()} and options[second] not in {None, ()}:
+            names = [{"methods": "method"}.get(name, name) for name in (first, second)]
+            raise ParameterError(f"only one of --{names[0]} and --{names[1]} can be given, got: both")
+    if options["scenario"] and options["plan_path"] is None:
+        raise ParameterError("--scenario must come with --plan, got: no plan")
+
+
+def _seed(options: dict[str, Any]) -> int | None:
+    if options["replay"] is None:
+        seed: int | None = options["seed"]
+        return seed
+    from sfumato.compare.execute import seed_of
+
+    return seed_of(options["replay"])[0]
+
+
+# A measure or a method ---------------------------------------------------------------------------------
+
+
+def _named(name: str) -> type[Described]:
+    """The measure or method of a name; a measure, if both have it."""
+    from sfumato.core import registry
+
+    plain = name.partition("(")[0].strip()
+    for find in (registry.measure, registry.method):
+        try:
+            return find(plain)
+        except UnknownNameError:
+            continue
+    raise UnknownNameError.of("measure, method or file", plain, [*registry.measures(), *registry.methods()])
+
+
+def _is_name(what: str) -> bool:
+    """Whether it is not a source, and so must be a name: a file that is there needs a path to be one."""
+    if "/" in what or ":" in what:
+        return False
+    try:
+        _named(what)
+    except UnknownNameError:
+        if Path(what).exists() or Path(what).suffix:
+            return False
+        raise
+    return True
+
+
+def _explain_names(names: list[str], *, as_json: bool) -> None:
+    from sfumato.cli._explain import show_meaning
+    from sfumato.compare.explain_words import meaning_of
+
+    if not names:
+        raise ParameterError(
+            "a measure, a method or a file must be named, got: nothing",
+            hint="`sfumato explain dbrl`, or `sfumato explain FILE --record 0`",
+        )
+    classes = [_named(name) for name in names]
+    if as_json:
+        said = [{**cls.describe(), **meaning_of(cls).to_dict()} for cls in classes]
+        emit_json(said[0] if len(said) == 1 else said)
+        return
+    for number, cls in enumerate(classes):
+        if number:
+            click.echo("")
+        show_meaning(meaning_of(cls), cls)
+
+
+# A file --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Case:
+    """What is looked at: a table, how it is protected or what was released of it, and the intruder."""
+
+    table: Table
+    run: Run
+    scenario: Scenario | None
+    recipe: Recipe | None
+    release: Release | None
+    finishing: Callable[[Release], Release] | None
+    k: int
+
+    @classmethod
+    def of(cls, source: str, options: dict[str, Any], run: Run) -> _Case:
+        from sfumato.compare.execute import load_resources
+        from sfumato.compare.plan import Plan
+        from sfumato.data.evidence import Scenario
+        from sfumato.front import beside, read
+
+        plan = None if options["plan_path"] is None else Plan.read(options["plan_path"])
+        if plan is not None and plan.tables:
+            raise PlanError("the plan must be for one table to explain a record, got: several tables")
+        table = read(source, schema=plan.schema if plan else None)
+        resources = load_resources(plan) if plan else {}
+        known = split(options["columns"])
+        require_columns(table.schema, known)
+        scenario = Scenario(columns=known) if known else _scenario(plan, options["scenario"])
+        run = replace(run, resources=resources)
+        release = None
+        if options["released"]:
+            other: Any = options["released"]
+            other = read(other).frame if other.startswith("builtin:") else other
+            release = beside(table, other, aligned=options["aligned"])
+        recipe, finishing = _recipe(plan, options, table, run)
+        return cls(table, run, scenario, recipe, release, finishing, options["k"] or _k(plan))
+
+    def released(self) -> Release | None:
+        """The release: that which is there, or as the recipe makes it."""
+        if self.recipe is None or self.release is not None:
+            return self.release
+        release = self.recipe.apply(self.table, self.run)
+        return self.finishing(release) if self.finishing and len(release.tables) == 1 else release
+
+
+def _k(plan: Plan | None) -> int:
+    """How many the plan wants to be alike, or the usual five."""
+    wanted = [
+        math.ceil(each.requirement.level)
+        for each in (plan.demands if plan else ())
+        if each.measure.name == "k-anonymity"
+    ]
+    return max([*wanted, 2]) if wanted else 5
+
+
+def _scenario(plan: Plan | None, name: str | None) -> Scenario | None:
+    if plan is None:
+        return None
+    known = {each.name: each for each in plan.scenarios}
+    if name is not None and name not in known:
+        raise UnknownNameError.of("scenario", name, known)
+    return plan.scenarios[0] if name is None else known[name]
+
+
+def _recipe(
+    plan: Plan | None, options: dict[str, Any], table: Table, run: Run
+) -> tuple[Recipe | None, Callable[[Release], Release] | None]:
+    """The steps named, or those of the plan with its last touches; none beside a release."""
+    from sfumato.cli.compare import method_of
+    from sfumato.compare.finish import finish
+    from sfumato.compare.recipe import Recipe, Step
+
+    if options["methods"]:
+        known = table.schema.resolve(split(options["columns"]))
+        made = [method_of(text) for text in options["methods"]]
+        # Of the columns the intruder knows, each method takes those it can; if it can none, it says so.
+        able = [tuple(name for name in known if table.schema[name].kind in each.kinds) for each in made]
+        return Recipe(tuple(Step(each, some or known) for each, some in zip(made, able, strict=True))), None
+    if plan is None or options["released"] or not plan.recipe.steps:
+        return None, None
+    touch = partial(_finished, finish, table, plan, run)
+    return plan.recipe, touch
+
+
+def _finished(finish: Any, table: Table, plan: Plan, run: Run, release: Release) -> Release:
+    finished: Release = finish(release, table, plan.output, run).release
+    return finished
+
+
+def _measures(options: dict[str, Any]) -> list[Measure]:
+    from sfumato.core import registry
+    from sfumato.core.requirement import parse_measure
+
+    if "all" in options["measures"]:
+        return [cls() for cls in registry.measures().values() if cls.aspect == "risk"]
+    return [parse_measure(text) for text in options["measures"]]
+
+
+def _announced(case: _Case, measures: list[Measure], options: dict[str, Any]) -> None:
+    from sfumato.compare.cost import Work
+    from sfumato.compare.recipe import Recipe
+
+    work = Work(
+        case.recipe or Recipe(), tuple(measures), release=case.release, scenario=case.scenario,
+        resources=case.run.resources,
+    )  # fmt: skip
+    announce(work, case.table, case.run, quiet=options["quiet"])
+
+
+def _explain_record(case: _Case, options: dict[str, Any]) -> None:
+    from sfumato.cli._explain import show_record
+    from sfumato.compare.explain import explain_record
+    from sfumato.compare.explain_attacks import usual_attacks
+
+    measures = _measures(options) or usual_attacks()
+    _announced(case, measures, options)
+    said = explain_record(
+        case.table, options["record"], case.release, recipe=case.recipe, run=case.run, measures=measures,
+        scenario=case.scenario, resources=case.run.resources, k=case.k, finishing=case.finishing,
+    )  # fmt: skip
+    if options["as_json"]:
+        emit_json(said.to_dict())
+    else:
+        show_record(said)
+
+
+def _explain_riskiest(case: _Case, options: dict[str, Any]) -> None:
+    from sfumato.cli._explain import show_riskiest
+    from sfumato.compare.explain import PRIVATE, riskiest_records
+
+    measures = _measures(options)
+    if len(measures) > 1:
+        raise ParameterError(f"the riskiest must be found by one measure, got: {len(measures)}")
+    found = riskiest_records(
+        case.table, options["riskiest"], case.released(), measure=measures[0] if measures else None,
+        run=case.run, scenario=case.scenario, resources=case.run.resources,
+    )  # fmt: skip
+    if options["as_json"]:
+        emit_json({"private": PRIVATE, **found.to_dict()})
+    else:
+        show_riskiest(found)
+
+
+def _explain_scores(case: _Case, options: dict[str, Any]) -> None:
+    from sfumato.cli._explain import show_scores
+    from sfumato.compare.explain_words import explain_score
+    from sfumato.compare.trial import assess
+
+    measures = _measures(options)
+    _announced(case, measures, options)
+    scores = assess(
+        case.table, case.released(), measures, case.run, scenario=case.scenario, resources=case.run.resources
+    )
+    said = [(measure, explain_score(measure, scores[str(measure)])) for measure in measures]
+    if options["as_json"]:
+        emit_json(
+            {
+                str(measure): {**scores[str(measure)].to_dict(), "in_words": list(sentences)}
+                for measure, sentences in said
+            }
+        )
+    else:
+        show_scores(said)
