@@ -6,6 +6,7 @@ import math
 from typing import Any, Literal
 
 from sfumato.cli._options import require_columns, schema_and_scenario, split
+from sfumato.cli._resources import with_resources
 from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Score
@@ -31,7 +32,7 @@ def score(
     if not measures and not requirements:
         measures = [cls() for cls in ours if cls.usual]
     schema, scenario = schema_and_scenario(options["plan_path"])
-    table = read(original, schema=schema)
+    table, resources = with_resources(read(original, schema=schema), options)
     known = split(options["columns"])
     require_columns(table.schema, known)
     if known:
@@ -42,9 +43,9 @@ def score(
         release = beside(table, other, aligned=options["aligned"])
     every = [*measures, *(requirement.measure for requirement in requirements)]
     with running(quiet=options["quiet"], seed=options["seed"]) as run:
-        work = Work(measures=tuple(every), release=release, scenario=scenario)
+        work = Work(measures=tuple(every), release=release, scenario=scenario, resources=resources)
         announce(work, table, run, quiet=options["quiet"])
-        scores = assess(table, release, every, scenario=scenario, run=run)
+        scores = assess(table, release, every, scenario=scenario, resources=resources, run=run)
     _show(measures or every, scores, options)
     unmet = [r for r in requirements if not r.met_by(scores[str(r.measure)])]
     for requirement in requirements:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,11 @@ from sfumato.cli._options import (
     split,
 )
 from sfumato.cli._screen import emit_json, emit_table, running, say
-from sfumato.compare.study import Outcome, Spread, Study
+from sfumato.compare.demand import labelled
+from sfumato.compare.level import Reached
+from sfumato.compare.spread import Spread
+from sfumato.compare.study import Outcome, Study
+from sfumato.errors import ParameterError
 
 
 @click.command("compare", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
@@ -28,14 +33,22 @@ from sfumato.compare.study import Outcome, Spread, Study
 @click.option(
     "-m", "--method", "methods", multiple=True, help="A method, such as 'mdav' or 'mdav(k=5)' (default: all)."
 )
-@click.option("--hold", default="rank-linkage", show_default=True, help="The measure that is made equal.")
+@click.option("--hold", help="The measure that is made equal.  [default: rank-linkage]")
 @click.option("--level", type=float, help="Its level (default: what the first method gives as it is).")
-@click.option("--rank-by", default="earth-movers-distance", show_default=True, help="The measure that ranks.")
+@click.option(
+    "--require",
+    multiple=True,
+    help="A requirement, such as 'dbrl <= 0.05': each method at its weakest setting that meets all of them.",
+)
+@click.option("--profile", help="The requirements of a release profile: public, scientific … or a file.")
+@click.option("--like", help="A protected file: hold its level; a --require without a number takes it too.")
+@click.option("--aligned", is_flag=True, help="The records of --like stand in the order of SOURCE.")
+@click.option("--rank-by", help="The measure that ranks.  [default: the profile's, or earth-movers-distance]")
 @click.option(
     "--tolerance", default=0.01, show_default=True, help="How near is there, as a share of the level."
 )
 @click.option(
-    "--repeats", default=5, show_default=True, type=click.IntRange(1), help="Fresh runs per method."
+    "--repeats", type=click.IntRange(1), help="Fresh runs per method.  [default: the profile's, or 5]"
 )
 @click.option(
     "--points", default=0, show_default=True, type=click.IntRange(0), help="Points per method on the map."
@@ -55,6 +68,7 @@ from sfumato.compare.study import Outcome, Spread, Study
 def command(source: str, **options: Any) -> None:
     """Compare methods at equal risk or equal utility."""
     from sfumato import front
+    from sfumato.compare.profile import Profile
     from sfumato.compare.study import require_reached
     from sfumato.io import check_writable
     from sfumato.report import write_report
@@ -66,12 +80,19 @@ def command(source: str, **options: Any) -> None:
     table = front.read(source, schema=schema)
     columns = split(options["columns"])
     require_columns(table.schema, columns)
+    if options["like"] and options["level"] is not None:
+        raise ParameterError("only one of --level and --like can be given, got: both")
+    like = front.beside(table, options["like"], aligned=options["aligned"]) if options["like"] else None
+    profile = Profile.of(options["profile"]) if options["profile"] else None
+    methods = [method_of(text) for text in options["methods"]]
     with running(quiet=options["quiet"], seed=options["seed"]) as run:
         study = front.compare(
             table,
-            [_method(text) for text in options["methods"]],
+            methods,
             hold=options["hold"],
-            level=options["level"],
+            level=like or options["level"],
+            require=options["require"],
+            profile=profile,
             rank_by=options["rank_by"],
             columns=columns,
             tolerance=options["tolerance"],
@@ -87,7 +108,8 @@ def command(source: str, **options: Any) -> None:
     require_reached(study)
 
 
-def _method(text: str) -> Any:
+def method_of(text: str) -> Any:
+    """Read a method with its settings: ``mdav`` or ``mdav(k=5)``."""
     from sfumato.core import registry
     from sfumato.core.requirement import parse_settings
 
@@ -101,34 +123,45 @@ def _show(study: Study, *, as_json: bool, quiet: bool) -> None:
         emit_json(study.to_dict())
         return
     held, ranked = study.target.measure, study.ranked_by
+    what = (
+        f"required: {study.aim}"
+        if study.demands
+        else f"{held.title} held at {study.target.value:.4g} (± {study.target.tolerance:.0%})"
+    )
     say(
-        f"{len(study.original)} records; {held.title} held at {study.target.value:.4g} "
-        f"(± {study.target.tolerance:.0%}); ranked by {ranked.title}, {ranked.better} is better",
+        f"{len(study.original)} records; {what}; ranked by {ranked.title}, {ranked.better} is better",
         quiet=quiet,
     )
-    rows = [_row(outcome) for outcome in study.outcomes]
-    emit_table(["rank", "method", "parameter", held.name, ranked.name, "remark"], rows, right=[0])
-    if any(spread and spread.approximate for o in study.outcomes for spread in (o.held, o.ranked)):
+    for note in study.notes:
+        say(f"note: {note}", quiet=quiet)
+    shown = list(dict.fromkeys(label for label, _ in labelled(study.demands))) or [held.name]
+    rows = [_row(outcome, shown) for outcome in study.outcomes]
+    emit_table(["rank", "method", "parameter", *shown, ranked.name, "remark"], rows, right=[0])
+    spreads = [spread for o in study.outcomes for spread in (o.held, o.ranked, *o.scores.values())]
+    if any(spread and spread.approximate for spread in spreads):
         say("≈ estimated from samples, so not exact", quiet=quiet)
     for outcome in study.unreached:
         say(f"{outcome.step.method.name}: {outcome.level.sentence(study.target)}", quiet=quiet)
 
 
-def _row(outcome: Outcome) -> list[str]:
-    remarks = []
-    if outcome.rank is None:
-        remarks.append("level unreachable")
-    elif outcome.level.reached != "within tolerance":
-        remarks.append(str(outcome.level.reached))
+def _row(outcome: Outcome, shown: Sequence[str]) -> list[str]:
+    reached, remarks = outcome.level.reached, [outcome.remark]
+    if reached is Reached.REFUSED:
+        remarks.append("refused")
+    elif outcome.rank is None:
+        remarks.append("requirements not met" if outcome.level.reason else "level unreachable")
+    elif reached is Reached.NEAREST:
+        remarks.append(str(reached))
     if outcome.tied_with_next:
         remarks.append("no better than the next, within chance")
+    scores = [outcome.scores.get(label, outcome.held) for label in shown]
     return [
         "—" if outcome.rank is None else str(outcome.rank),
         outcome.step.method.name,
-        f"{outcome.level.parameter} = {outcome.level.value:.4g}",
-        _spread(outcome.held),
+        outcome.level.setting if reached is not Reached.REFUSED else "",
+        *map(_spread, scores),
         _spread(outcome.ranked),
-        "; ".join(remarks),
+        "; ".join(filter(None, remarks)),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -19,6 +20,7 @@ from sfumato.cli._options import (
     seed_option,
     split,
 )
+from sfumato.cli._resources import hierarchy_option, resource_option, with_resources
 from sfumato.cli._screen import announce, running, say
 from sfumato.core import registry
 from sfumato.core.method import Method
@@ -64,6 +66,8 @@ _shared = [
     click.option(
         "--keep-order", is_flag=True, help="Do not shuffle the records; file order can identify people."
     ),
+    hierarchy_option,
+    resource_option,
     plan_option,
     seed_option,
     overwrite_option,
@@ -88,7 +92,7 @@ def _protect(method: Method, options: dict[str, Any]) -> None:
     schema, _ = schema_and_scenario(options["plan_path"])
     originals = [] if source.startswith("builtin:") else [source]
     check_writable(out, originals=originals, overwrite=options["overwrite"])
-    table = read(source, schema=schema)
+    table, resources = with_resources(read(source, schema=schema), options)
     step = Step(method, split(options["columns"]), split(options["within"]), options["together"])
     drop = split(options["drop"])
     require_columns(table.schema, (*step.columns, *step.within, *drop))
@@ -102,7 +106,8 @@ def _protect(method: Method, options: dict[str, Any]) -> None:
     for warning in step.warnings(table.schema):
         say(f"warning: {warning}", quiet=quiet)
     with running(quiet=quiet, seed=options["seed"]) as run:
-        announce(Work(Recipe((step,))), table, run, quiet=quiet)
+        run = replace(run, resources=resources)  # noqa: PLW2901  — the same run, which knows them
+        announce(Work(Recipe((step,)), resources=resources), table, run, quiet=quiet)
         release = Recipe((step,)).apply(table, run)
         kept = [name for name in release.table.names if name not in drop]
         if not kept:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from sfumato.cli._options import SOURCE, columns_option, json_option, plan_option, quiet_option, seed_option
+from sfumato.cli._resources import hierarchy_option, resource_option
 from sfumato.cli._score import score
 
 
@@ -25,6 +26,8 @@ from sfumato.cli._score import score
 @click.option("--aligned", is_flag=True, help="Records of both files stand in the same order.")
 @click.option("--per-record", is_flag=True, help="With --json: each record's own risk too. Keep it private.")
 @columns_option
+@hierarchy_option
+@resource_option
 @plan_option
 @seed_option
 @json_option

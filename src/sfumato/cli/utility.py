@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from sfumato.cli._options import SOURCE, json_option, plan_option, quiet_option, seed_option
+from sfumato.cli._resources import hierarchy_option, resource_option
 from sfumato.cli._score import score
 
 
@@ -21,6 +22,8 @@ from sfumato.cli._score import score
 )
 @click.option("--require", multiple=True, help="A requirement, such as 'earth-movers-distance <= 0.2'.")
 @click.option("--aligned", is_flag=True, help="Records of both files stand in the same order.")
+@hierarchy_option
+@resource_option
 @plan_option
 @seed_option
 @json_option

@@ -1,0 +1,201 @@
+"""Find the recipe that meets all requirements and loses least, and write its plan."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sfumato.cli._options import (
+    SOURCE,
+    columns_option,
+    json_option,
+    overwrite_option,
+    plan_option,
+    quiet_option,
+    require_columns,
+    seed_option,
+    split,
+)
+from sfumato.cli._resources import hierarchy_option, resource_option, with_resources
+from sfumato.cli._screen import emit_json, emit_table, running, say
+from sfumato.errors import Cancelled, ParameterError
+
+if TYPE_CHECKING:
+    from sfumato.compare.candidate import Candidate
+    from sfumato.compare.plan import Plan
+    from sfumato.compare.tuned import Tuned
+
+_COUNT = click.IntRange(1)
+
+
+@click.command("tune", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
+@click.argument("source")
+@click.option("--require", multiple=True, help="What the release must score, such as 'dbrl <= 0.05'.")
+@click.option("--profile", help="The requirements of a release profile: public, scientific … or a file.")
+@click.option(
+    "--rank-by",
+    multiple=True,
+    help="The utility to lose least by.  [default: the profile's, or earth-movers-distance]",
+)
+@click.option("--trials", default=60, show_default=True, type=_COUNT, help="Recipes to try.")
+@click.option("--repeats", default=3, show_default=True, type=_COUNT, help="Runs of each recipe.")
+@click.option(
+    "--confirmations", default=5, show_default=True, type=_COUNT, help="Fresh runs of the best recipes."
+)
+@click.option("-m", "--method", "methods", multiple=True, help="A method to try (default: all that can).")
+@click.option("--without", multiple=True, help="A method not to try.")
+@click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    metavar="NAME=COLUMNS",
+    help="Columns, comma-separated, that one step protects; steps come in this order (default: derived).",
+)
+@click.option("--workers", default=1, show_default=True, type=_COUNT, help="Recipes tried at the same time.")
+@click.option(
+    "--ledger",
+    type=click.Path(path_type=Path),
+    help="Keep finished work in this file: the same command goes on where it was stopped.",
+)
+@click.option("--minutes", type=click.FloatRange(0, min_open=True), help="End early after so many minutes.")
+@click.option("--write-plan", type=click.Path(path_type=Path), help="Write the plan for `sfumato run` here.")
+@click.option("-o", "--out", default="", help="Where that plan puts the release.  [default: release.csv]")
+@columns_option
+@plan_option
+@hierarchy_option
+@resource_option
+@seed_option
+@overwrite_option
+@json_option
+@quiet_option
+def command(source: str, **options: Any) -> None:
+    """Find the recipe that meets all requirements and loses least."""
+    from sfumato.io import check_writable, write_text
+
+    place: Path | None = options["write_plan"]
+    originals = [source] if Path(source).is_file() else []
+    if place is not None:
+        check_writable(place, originals=originals, overwrite=options["overwrite"])
+    tuned = _searched(source, options)
+    if options["as_json"]:
+        emit_json(tuned.to_dict())
+    else:
+        _show(tuned)
+    if place is not None:
+        plan = tuned.plan.to_toml()
+        write_text(place, plan, originals=originals, overwrite=options["overwrite"])
+        for blocker in tuned.plan.blockers():
+            say(f"before it can run: {blocker}", quiet=options["quiet"])
+        say(f"plan: {place}; `sfumato run {place}` makes the release", quiet=options["quiet"])
+
+
+def _searched(source: str, options: Mapping[str, Any]) -> Tuned:
+    """Read, search, and say how to go on if it is stopped."""
+    from sfumato import front
+    from sfumato.compare import ledger as ledgers
+    from sfumato.compare.plan import Plan
+
+    base = Plan.read(options["plan_path"]) if options["plan_path"] else Plan()
+    table = front.read(source, schema=base.schema)
+    table, resources = with_resources(table, options)
+    columns = split(options["columns"])
+    require_columns(table.schema, columns)
+    ledger: Path | None = options["ledger"]
+    seed = options["seed"]
+    if seed is None and ledger is not None:
+        seed = ledgers.kept_seed(ledger)
+    own = () if options["require"] or options["profile"] else base.demands
+    described = options["plan_path"] is not None and not options["profile"]
+    try:
+        with running(quiet=options["quiet"], seed=seed) as run:
+            return front.tune(
+                table,
+                options["require"] or own,
+                profile=options["profile"],
+                utility=options["rank_by"],
+                columns=columns,
+                groups=_groups(options["groups"]),
+                methods=options["methods"],
+                without=options["without"],
+                trials=options["trials"],
+                repeats=options["repeats"],
+                confirmations=options["confirmations"],
+                workers=options["workers"],
+                minutes=options["minutes"],
+                ledger=ledger,
+                scenario=base.scenarios[0] if described and not columns else None,
+                resources=resources,
+                plan=_base(base, source, options),
+                seed=options["seed"],
+                run=run,
+            )
+    except Cancelled:
+        if ledger is None:
+            raise Cancelled(
+                "the search was stopped; nothing was kept", hint="with --ledger FILE it could go on"
+            ) from None
+        raise Cancelled(
+            f"the search was stopped; what was finished stands in `{ledger}`",
+            hint="the same command goes on where it was and ends with the same answer",
+        ) from None
+
+
+def _groups(said: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    groups = {}
+    for each in said:
+        name, sign, columns = each.partition("=")
+        if not sign or not name.strip() or not split([columns]):
+            raise ParameterError(f"a group must be written NAME=COLUMN,COLUMN, got: `{each}`")
+        groups[name.strip()] = split([columns])
+    return groups
+
+
+def _base(plan: Plan, source: str, options: Mapping[str, Any]) -> Plan:
+    """What the written plan says beside the recipe, its paths as they are seen from its folder."""
+    from sfumato.compare.plan import Source
+
+    place: Path | None = options["write_plan"]
+    folder = (place or Path("plan.toml")).resolve().parent
+
+    def seen(path: str, start: Path) -> str:
+        whole = start / path
+        return os.path.relpath(whole.resolve(), folder) if whole.is_file() else path
+
+    resources = {
+        name: replace(each, path=seen(each.path, plan.folder)) for name, each in plan.resources.items()
+    }
+    for option, prefix, holds in (("hierarchies", "hierarchy of ", "hierarchy"), ("resources", "", "table")):
+        for said in options[option]:
+            name, _, path = said.rpartition("=")
+            resources[prefix + name] = Source(seen(path, Path()), holds=holds)  # type: ignore[arg-type]
+    output = replace(plan.output, path=options["out"]) if options["out"] else plan.output
+    return replace(
+        plan,
+        data=Source(seen(source, Path())),
+        schema=None,  # that of the table, with the hierarchies declared on the command line
+        resources=resources,
+        output=output,
+        folder=folder,
+    )
+
+
+def _show(tuned: Tuned) -> None:
+    for sentence in tuned.sentences():
+        click.echo(sentence)
+    click.echo()
+    measures = [str(measure) for measure in tuned.goal.utilities]
+    headers = [*measures, *(str(demand) for demand in tuned.goal.demands), "met", "recipe"]
+    emit_table(headers, [_row(each, tuned) for each in tuned.frontier], right=range(len(headers) - 2))
+
+
+def _row(candidate: Candidate, tuned: Tuned) -> list[str]:
+    from sfumato.compare.tuned import describe
+
+    utilities, demands = tuned.goal.spreads(candidate.result)
+    values = [f"{spread.mean:.4g}" if spread else "—" for spread in (*utilities, *demands)]
+    return [*values, "yes" if candidate.feasible else "no", describe(candidate.recipe)]
