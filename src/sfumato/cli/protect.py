@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -87,6 +88,8 @@ def _protect(method: Method, options: dict[str, Any]) -> None:
     from sfumato.data.schema import Role
     from sfumato.front import read
     from sfumato.io import check_writable, write
+    from sfumato.io.addresses import is_address
+    from sfumato.io.codebook import place_beside
 
     quiet, source, out = options["quiet"], options["source"], options["out"]
     schema, _ = schema_and_scenario(options["plan_path"])
@@ -118,6 +121,8 @@ def _protect(method: Method, options: dict[str, Any]) -> None:
         write(protected, out, originals=originals, overwrite=options["overwrite"])
     columns = ", ".join(step.resolve(table.schema))
     say(f"{method.title} on {columns}: {len(protected)} records written to {out}", quiet=quiet)
+    if not is_address(out) and (labels := place_beside(Path(out))).exists():
+        say(f"what the labels of groups stand for is in {labels}", quiet=quiet)
     for note in (note for taken in release.provenance for note in taken.notes):
         say(f"note: {note}", quiet=quiet)
     for violation in violations(protected):

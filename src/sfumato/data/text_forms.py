@@ -19,7 +19,8 @@ from sfumato.data.nodes import WILDCARD, DType, Nodes, Values, canonical_text, o
 from sfumato.errors import DataError, ParameterError
 
 _INTERVAL = r"^\[([^;\[\]]*);([^;\[\]]*)\]$"
-_WOULD_MISREAD = r"(?s)^(\*|\[.*\]|\{.*\}|\\.*|)$"
+#: A text that reads as one of the forms.
+WOULD_MISREAD = r"(?s)^(\*|\[.*\]|\{.*\}|\\.*|)$"
 _SET = re.compile(r"\{((?:[^\\{}]|\\.)*)\}", re.DOTALL)
 _SET_PIECE = re.compile(r"\\(.)|(\|)|([^\\|]+)", re.DOTALL)
 _GUESSES: tuple[DType, ...] = (pl.Int64, pl.Float64, pl.Date, pl.Datetime("us"))
@@ -43,7 +44,7 @@ def to_text(column: pl.Series, nodes: Nodes | None = None) -> pl.Series:
 
 
 def _escaped(texts: pl.Series) -> pl.Series:
-    return texts.str.replace(_WOULD_MISREAD, r"\${1}")
+    return texts.str.replace(WOULD_MISREAD, r"\${1}")
 
 
 def _interval_texts(column: pl.Series) -> pl.Series:

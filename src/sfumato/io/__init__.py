@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.data.text_forms import to_text
 from sfumato.errors import ParameterError, ReadError, WriteError
-from sfumato.io import addresses, atomic, databases
+from sfumato.io import addresses, atomic, codebook, databases
 from sfumato.io import guard as guards
 from sfumato.io.atomic import replacing, write_bytes, write_text
 from sfumato.io.conform import as_text, conform
@@ -87,7 +88,8 @@ def read_contents(
     reader = format_of(place, error=ReadError)
     _require_file(place)
     try:
-        return reader.read(place, options)
+        found = reader.read(place, options)
+        return replace(found, frame=codebook.expanded(found.frame, place))
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
         raise ReadError(f"`{place}` must be a file that can be read, got: {reason}") from None
@@ -130,7 +132,8 @@ def write(
 ) -> None:
     """Write a table to a file, or a table of a database, that appears whole or not at all.
 
-    Generalised values are written in their text form; in Parquet and Arrow, intervals stay structs.
+    Generalised values are written in their text form; in Parquet and Arrow, intervals stay structs. What
+    the labels of large groups stand for is written beside the file (see `sfumato.io.codebook`).
 
     Parameters
     ----------
@@ -148,15 +151,18 @@ def write(
     if addresses.is_address(path):
         if guard:
             raise ParameterError("`guard` is for delimited text and Excel, got: a database")
-        databases.write(_plain(data, keep_intervals=False), path, originals=originals, overwrite=overwrite)
+        plain, _ = _plain(data, keep_intervals=False)
+        databases.write(plain, path, originals=originals, overwrite=overwrite)
         return
     place = Path(path)
     suffix = place.suffix.lower()
     writer = format_of(place, error=WriteError)
     if guard and FORMATS[suffix] not in guards.GUARDED:
         raise ParameterError(f"`guard` is for delimited text and Excel, got: `{place.name}`")
-    table = _plain(data, keep_intervals=FORMATS[suffix] in KEEP_INTERVALS)
+    table, lines = _plain(data, keep_intervals=FORMATS[suffix] in KEEP_INTERVALS, short=True)
     table = guards.guarded(table) if guard else table
+    atomic.check_writable(place, originals=originals, overwrite=overwrite)  # before its codebook is there
+    codebook.write(lines, place, originals=originals, overwrite=overwrite)
     with replacing(place, originals=originals, overwrite=overwrite) as file:
         writer.write(table, Path(file.name), suffix)
 
@@ -166,26 +172,36 @@ def check_writable(
 ) -> None:
     """Raise now what writing would raise later: a long run should not end in front of a locked door."""
     if addresses.is_address(path):
-        nothing = _plain(pl.DataFrame({"a": [True]}).clear(), keep_intervals=False)
+        nothing, _ = _plain(pl.DataFrame({"a": [True]}).clear(), keep_intervals=False)
         databases.write(nothing, path, originals=originals, overwrite=overwrite, trial=True)
     else:
         atomic.check_writable(path, originals=originals, overwrite=overwrite)
 
 
-def _plain(data: Table | pl.DataFrame, *, keep_intervals: bool) -> Table:
-    """Make a table whose generalised values are text, except intervals where the format can hold them."""
+def _plain(
+    data: Table | pl.DataFrame, *, keep_intervals: bool, short: bool = False
+) -> tuple[Table, pl.DataFrame]:
+    """Make a table whose generalised values are text, except intervals where the format can hold them.
+
+    With ``short`` large groups are written by their labels, which the codebook explains.
+    """
     table = data if isinstance(data, Table) else Table(data, _bare_schema(data))
-    frame = table.frame.with_columns(
-        to_text(series, table.nodes.get(series.name))
-        for series in table.frame
-        if series.name in table.nodes or (is_interval(series.dtype) and not keep_intervals)
-    )
+    texts, lines = [], []
+    for series in table.frame:
+        nodes = table.nodes.get(series.name)
+        if nodes is not None and short:
+            shown, needed = codebook.written(series, nodes)
+            texts.append(shown)
+            lines.append(needed)
+        elif nodes is not None or (is_interval(series.dtype) and not keep_intervals):
+            texts.append(to_text(series, nodes))
+    frame = table.frame.with_columns(texts)
     changed = [name for name in table.names if frame.schema[name] != table.frame.schema[name]]
     words = [
         Column(name, Kind.NOMINAL, table.schema[name].role, label=table.schema[name].label)
         for name in changed
     ]
-    return Table(frame, table.schema.replace(*words))
+    return Table(frame, table.schema.replace(*words)), pl.concat(lines) if lines else pl.DataFrame()
 
 
 def _bare_schema(frame: pl.DataFrame) -> Schema:

@@ -1,0 +1,104 @@
+"""The codebook: a file beside a release that says which values the labels of large groups stand for.
+
+A small group is written as the set of its values, ``{Kern|Fresno}``. A group of many has its label in the
+file, ``93***``, and its values in ``release.labels.csv`` beside ``release.csv``, one on each line with the
+column and the label. Whoever reads the release reads the codebook with it, so that nothing is lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from sfumato.data.nodes import WILDCARD, Nodes
+from sfumato.data.text_forms import WOULD_MISREAD, to_text
+from sfumato.io.atomic import replacing
+
+#: A group of more values has its label in the file and its values in the codebook.
+SHOWN = 5
+
+_COLUMNS = ["column", "label", "value"]
+
+
+def place_beside(path: Path) -> Path:
+    """Where the codebook of a file stands."""
+    return path.with_suffix(".labels.csv")
+
+
+def written(column: pl.Series, nodes: Nodes) -> tuple[pl.Series, pl.DataFrame]:
+    """A column of labels as text, and the lines of the codebook that it needs."""
+    full = to_text(column, nodes)
+    used = np.unique(nodes.codes(column))
+    large = [int(code) for code in used if code >= 0 and nodes.sizes[code] > SHOWN]
+    large = [code for code in large if nodes.labels[code] != WILDCARD]
+    if not large:
+        return full, _lines([], [], [])
+    taken = set(nodes.leaves) | set(full.unique())
+    names = []
+    for code in large:
+        name = str(nodes.labels[code])
+        if re.match(WOULD_MISREAD, name) or name in taken:
+            name = next(each for each in _numbered() if each not in taken)
+        taken.add(name)
+        names.append(name)
+    texts = to_text(nodes.labels.gather(large).cast(nodes.dtype), nodes)
+    members = [nodes.members_of(code) for code in large]
+    labels = np.repeat(names, [len(each) for each in members]).tolist()
+    lines = _lines([column.name] * len(labels), labels, pl.concat(members).to_list())
+    return full.replace(texts, pl.Series(names)), lines
+
+
+def _numbered() -> Sequence[str]:
+    return [f"group {number}" for number in range(1, 1_000_000)]
+
+
+def _lines(columns: Sequence[str], labels: Sequence[str], values: Sequence[str]) -> pl.DataFrame:
+    parts = dict(zip(_COLUMNS, (columns, labels, values), strict=True))
+    return pl.DataFrame(parts, schema=dict.fromkeys(_COLUMNS, pl.String))
+
+
+def write(
+    lines: pl.DataFrame, path: Path, *, originals: Sequence[str | Path] = (), overwrite: bool = False
+) -> None:
+    """Write the codebook of a file; an older one that is not needed any more goes with the file it was of."""
+    place = place_beside(path)
+    if len(lines):
+        with replacing(place, originals=originals, overwrite=overwrite) as file:
+            lines.write_csv(file)
+    elif overwrite and _read(path) is not None:
+        with suppress(OSError):
+            place.unlink()
+
+
+def expanded(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
+    """The records of a file with the sets of values in the place of the labels that its codebook has."""
+    lines = _read(path)
+    if lines is None:
+        return frame
+    for (name,), part in lines.group_by("column", maintain_order=True):
+        if name not in frame.columns or frame.schema[str(name)] != pl.String:
+            continue
+        groups = part.group_by("label", maintain_order=True).agg("value")
+        members = dict(zip(groups["label"], groups["value"].to_list(), strict=True))
+        leaves = part["value"].unique(maintain_order=True).to_list()
+        nodes = Nodes.of(members, leaves=leaves)
+        texts = to_text(groups["label"].cast(nodes.dtype), nodes)
+        frame = frame.with_columns(frame[str(name)].replace(groups["label"], texts).alias(str(name)))
+    return frame
+
+
+def _read(path: Path) -> pl.DataFrame | None:
+    """The lines of a file's codebook; None if there is none, or the file of that name is something else."""
+    place = place_beside(path)
+    if not place.is_file():
+        return None
+    try:
+        lines = pl.read_csv(place, infer_schema=False)
+    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError):
+        return None
+    return lines.drop_nulls() if lines.columns == _COLUMNS else None
