@@ -1,4 +1,4 @@
-"""The front door's four verbs: read, protect, assess, compare — for scripts and notebooks.
+"""The front door's five verbs: read, protect, assess, compare, tune — for scripts and notebooks.
 
 They take what people have in hand (a path, a pandas, polars or Arrow table, or a ``Table``) and give back
 the same sort of table they were given.
@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from sfumato.compare import study as studies
-from sfumato.compare.level import Target
+from sfumato.compare.demand import Demand
 from sfumato.compare.recipe import Recipe, Step
 from sfumato.compare.trial import assess as score_all
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Score
 from sfumato.core.method import Method
 from sfumato.core.release import Release
-from sfumato.core.requirement import parse_measure
+from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.core.run import Run
 from sfumato.data.evidence import Scenario
 from sfumato.data.guess import guess_schema
@@ -28,7 +28,10 @@ from sfumato.data.table import Table
 from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
+    from sfumato.compare.plan import Plan
+    from sfumato.compare.profile import Profile
     from sfumato.compare.study import Study
+    from sfumato.compare.tuned import Tuned
 
 
 def read(source: str | Path, *, schema: Schema | None = None) -> Table:
@@ -167,12 +170,14 @@ def compare(
     data: Any,
     methods: Sequence[Method | Step | str] = (),
     *,
-    hold: Measure | str = "rank-linkage",
-    level: float | None = None,
-    rank_by: Measure | str = "earth-movers-distance",
+    hold: Measure | str | None = None,
+    level: float | Release | None = None,
+    require: Sequence[Requirement | Demand | Measure | str] | Requirement | Measure | str = (),
+    profile: Profile | str | Path | None = None,
+    rank_by: Measure | str | None = None,
     columns: str | Sequence[str] = (),
     tolerance: float = 0.01,
-    repeats: int = 5,
+    repeats: int | None = None,
     points: int = 0,
     schema: Schema | None = None,
     scenario: Scenario | None = None,
@@ -180,32 +185,119 @@ def compare(
     seed: int | None = None,
     run: Run | None = None,
 ) -> Study:
-    """Bring methods to the same level of one measure and rank them by another.
+    """Bring methods to the same level of one measure, or to the same requirements, and rank them by another.
 
-    Without ``level`` the first method sets it with its parameters as they are; without ``methods`` all
-    that have a drive parameter and can take the columns are compared.
+    Without ``level`` the first method sets it with its parameters as they are; a release as the ``level``
+    means "as safe as this". With ``require`` (``["dbrl <= 0.05", "k >= 5"]``) or a ``profile`` (``"public"``)
+    each method is taken at its weakest setting that meets all requirements; one without a number
+    (``["dbrl"]``) takes it from the release given as ``level``. Without ``methods`` all that can take the
+    columns are compared.
     """
+    from sfumato.compare.profile import Profile
+    from sfumato.compare.question import RANKED_BY, Question, as_measure
+
     table, _ = as_table(data, schema=schema)
-    run = make_run(seed, run, resources)
-    held = parse_measure(hold) if isinstance(hold, str) else hold
-    ranked = parse_measure(rank_by) if isinstance(rank_by, str) else rank_by
-    names = _names(columns)
-    steps = _steps(methods, names, table.schema)
-    scenario = _scenario(scenario, names)
-    options: dict[str, Any] = {"scenario": scenario, "resources": resources}
-    if level is None:
-        level = studies.level_of(steps[0], table, held, run, **options)
-    return studies.compare(
-        table, steps, run, target=Target(held, level, tolerance), ranked_by=ranked, repeats=repeats,
-        points=points, **options,
+    run, names = make_run(seed, run), _names(columns)
+    if resources:
+        run = replace(run, resources=resources)
+    intruder = _scenario(scenario, names)
+    named = None if profile is None else Profile.of(profile)
+    wishes = (require,) if isinstance(require, str | Measure | Requirement) else tuple(require)
+    question = Question(
+        table, run, intruder, resources, names, hold=hold, level=level, tolerance=tolerance, require=wishes,
+        profile=named,
     )  # fmt: skip
+    demands = question.demands()
+    steps = _steps(methods, names, table.schema, driven=not demands)
+    return studies.compare(
+        table,
+        steps,
+        run,
+        target=None if demands else question.target(steps, named=bool(methods)),
+        demands=demands,
+        ranked_by=as_measure(rank_by or (named and named.rank_by) or RANKED_BY),
+        repeats=repeats if repeats is not None else named.repeats if named else 5,
+        points=points,
+        scenario=intruder,
+        resources=resources,
+        notes=question.notes(),
+    )
 
 
-def _steps(methods: Sequence[Method | Step | str], columns: Sequence[str], schema: Schema) -> list[Step]:
+def tune(
+    data: Any,
+    require: Sequence[Requirement | Demand | str] | Requirement | str = (),
+    *,
+    profile: Profile | str | Path | None = None,
+    utility: Measure | str | Sequence[Measure | str] = (),
+    columns: str | Sequence[str] = (),
+    groups: Mapping[str, Sequence[str]] | None = None,
+    methods: Sequence[str | type[Method]] = (),
+    without: Sequence[str] = (),
+    trials: int = 60,
+    repeats: int = 3,
+    confirmations: int = 5,
+    workers: int = 1,
+    minutes: float | None = None,
+    ledger: str | Path | None = None,
+    schema: Schema | None = None,
+    scenario: Scenario | None = None,
+    resources: Mapping[str, Any] | None = None,
+    plan: Plan | None = None,
+    seed: int | None = None,
+    run: Run | None = None,
+) -> Tuned:
+    """Find the recipe that meets all requirements and loses least, and say why.
+
+    Recipes of several steps are searched, each step a method on a group of columns; the best are run again
+    on fresh chance before one is recommended. ``groups`` (``{"money": ["income", "tax"]}``) says which
+    columns one step protects; ``methods`` and ``without`` which methods are tried. ``trials`` is the budget,
+    ``minutes`` only ends it early. With a ``ledger`` (a file) a search that was stopped goes on where it was.
+    ``tuned.plan.to_toml()`` is what ``sfumato run`` takes.
+    """
+    from sfumato.compare import ledger as ledgers
+    from sfumato.compare.derive_space import Wishes
+    from sfumato.compare.profile import Profile
+    from sfumato.compare.question import RANKED_BY, Question, as_measure
+    from sfumato.compare.tune import tune as search
+    from sfumato.compare.tuner import Budget
+
+    table, _ = as_table(data, schema=schema)
+    place = None if ledger is None else Path(ledger)
+    given = seed is not None
+    if place is not None and run is None and not given:
+        seed = ledgers.kept_seed(place)
+    run, names = make_run(seed, run), _names(columns)
+    if place is not None:
+        ledgers.keep_seed(place, run, given=given)
+    named = None if profile is None else Profile.of(profile)
+    wanted = (require,) if isinstance(require, str | Requirement) else tuple(require)
+    question = Question(
+        table, run, _scenario(scenario, names), resources, names, require=wanted, profile=named
+    )
+    chosen = (utility,) if isinstance(utility, str | Measure) else tuple(utility)
+    measures = chosen or ((named and named.rank_by) or RANKED_BY,)
+    return search(
+        table,
+        question.demands(),
+        [as_measure(each) for each in measures],
+        run,
+        wishes=Wishes(names, dict(groups or {}), tuple(methods), tuple(without)),
+        budget=Budget(trials, repeats, confirmations, workers, minutes),
+        ledger=place,
+        resources=resources,
+        plan=plan,
+        notes=question.notes(),
+    )
+
+
+def _steps(
+    methods: Sequence[Method | Step | str], columns: Sequence[str], schema: Schema, *, driven: bool
+) -> list[Step]:
     if methods:
         made = [registry.method(m)() if isinstance(m, str) else m for m in methods]
         return [m if isinstance(m, Step) else Step(m, tuple(columns)) for m in made]
-    able = [Step(cls(), tuple(columns)) for cls in registry.methods().values() if cls.drive()]
+    able = [Step(cls(), tuple(columns)) for cls in registry.methods().values() if cls.drive() or not driven]
     able = [step for step in able if not list(step.faults(schema))]
     if not able:
         raise ParameterError("at least one method must be able to take the columns, got: none")

@@ -250,7 +250,7 @@ def test_plan_reference_has_every_key():
         "Parts": set(plans._PARTS),
         "`[data]` and `[resources.NAME]`": {item.name for item in dataclasses.fields(plans.Source)},
         "`[columns.NAME]`": {item.name for item in dataclasses.fields(Column)} - {"name"},
-        "`[[scenarios]]`": {item.name for item in dataclasses.fields(Scenario)},
+        "`[[scenarios]]`": {item.name for item in dataclasses.fields(Scenario)} | {"requirements"},
         "`[[steps]]`": {item.name for item in dataclasses.fields(Step)} | {"parameters"},
         "`[output]`": {item.name for item in dataclasses.fields(plans.Output)},
     }

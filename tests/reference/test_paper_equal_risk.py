@@ -39,7 +39,7 @@ def scores(table, method, repeats):
     repeats = repeats if method.stochastic else 1
     measures = [RankLinkage(), EarthMoversDistance()]
     trials = [attempt(Recipe.of(method), table, measures, Run(seed=7), replicate=r) for r in range(repeats)]
-    return [np.mean([trial.scores[m.name].value for trial in trials]) for m in measures]
+    return [np.mean([trial.scores[str(m)].value for trial in trials]) for m in measures]
 
 
 @pytest.mark.parametrize("method", CENSUS, ids=lambda m: m.name)

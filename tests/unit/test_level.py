@@ -1,20 +1,31 @@
 """Reaching a level, with toy methods whose answer is known."""
 
+import json
+import math
+
 import numpy as np
 import polars as pl
 import pytest
 
+import sfumato
+from sfumato.compare.demand import Demand
 from sfumato.compare.frontier import Point, frontier, mark_front
 from sfumato.compare.level import Reached, Target, reach
 from sfumato.compare.recipe import Step
-from sfumato.compare.study import Spread, compare, level_of, require_reached
-from sfumato.core.measure import Measure, Score
+from sfumato.compare.spread import Spread
+from sfumato.compare.study import compare, level_of, require_reached
+from sfumato.core import registry
+from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.method import ColumnMethod
 from sfumato.core.params import param
+from sfumato.core.release import Release
+from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
-from sfumato.data.schema import Column, Kind, Schema
+from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.errors import Cancelled, ParameterError, PlanError, RefusedError, UnreachableError
+from sfumato.errors import Cancelled, DataError, ParameterError, PlanError, RefusedError, UnreachableError
+from sfumato.methods.microaggregation import Mdav
+from sfumato.risk.linkage import DistanceLinkage
 
 
 class _Shift(ColumnMethod):
@@ -320,3 +331,181 @@ def test_front_is_brute_force():
                 for q in points
             )
             assert point.on_front == (not beaten)
+
+
+# ------------------------------------------------------------------------------------ several requirements
+
+
+class _Shrunk(_Moved):
+    """The same change on another scale: a second requirement."""
+
+    name = "toy-shrunk"
+    by: float = param(2.0, "Divisor.", gt=0)
+
+    def measure(self, evidence, run):
+        return Score(super().measure(evidence, run).value / self.by)
+
+
+def demanded(steps, *requirements, **more):
+    demands = [Demand(requirement) for requirement in requirements]
+    return compare(TABLE, steps, Run(seed=1), demands=demands, ranked_by=_Lost(), **more)
+
+
+def test_methods_at_their_weakest_setting_that_meets_all_requirements():
+    asked = (
+        Requirement(_Moved(), ">=", 30),
+        Requirement(_Shrunk(), ">=", 20),
+        Requirement(_Shrunk(by=4), ">=", 5),
+    )
+    found = demanded([Step(_WholeShift()), Step(_Hump()), Step(_Shift())], *asked, repeats=2)
+    assert found.aim == "toy-moved >= 30 and toy-shrunk >= 20 and toy-shrunk(by=4.0) >= 5"
+    assert [outcome.rank for outcome in found.outcomes] == [1, 2, 3]
+    assert {o.level.reached for o in found.outcomes} == {Reached.MET}
+    by_name = {outcome.step.method.name: outcome for outcome in found.outcomes}
+    exact = by_name["toy-whole-shift"]
+    assert exact.level.value == 20  # moves by 40
+    assert {label: spread.mean for label, spread in exact.scores.items()} == {
+        "toy-moved": 40, "toy-shrunk": 20, "toy-shrunk(by=4.0)": 10,
+    }  # fmt: skip
+    assert exact.kept == exact.ranked.runs == 1
+    assert by_name["toy-hump"].ranked.mean == pytest.approx(40, abs=0.2)
+    assert found.to_dict()["requirements"][0]["requirement"] == "toy-moved >= 30"
+    json.dumps(found.to_dict(), allow_nan=False)
+    require_reached(found)
+
+
+def test_a_requirement_that_a_method_cannot_meet_is_explained():
+    class Short(_Shift):
+        name = "toy-short"
+        by: float = param(1.0, "How much.", ge=0, le=10, tune=(0, 10), drive=True)
+
+    found = demanded([Step(Short()), Step(_Shift())], Requirement(_Moved(), ">=", 30))
+    assert [o.step.method.name for o in found.unreached] == ["toy-short"]
+    assert found.unreached[0].level.sentence(found.target) == "toy-moved >= 30: at most 10, at by = 10"
+    with pytest.raises(UnreachableError, match="must meet toy-moved >= 30, got: none") as caught:
+        require_reached(demanded([Step(Short())], Requirement(_Moved(), ">=", 30)))
+    assert "at most 10" in caught.value.hint
+
+
+def test_a_setting_found_by_luck_is_looked_for_again():
+    """Fresh runs that miss send the search back with more runs; what is left unmet is said."""
+    found = demanded([Step(_NoisyShift())], Requirement(_Moved(), ">=", 40), repeats=3)
+    (only,) = found.outcomes
+    assert only.ranked.runs == 3
+    assert (only.kept == 3) == (only.remark == "")
+    assert only.level.value > 40
+
+
+def test_a_method_that_refuses_does_not_kill_the_study():
+    class Refusing(_Shift):
+        name = "toy-refusing"
+
+        def refuses(self, table):
+            return "toy-refusing must be given more records, got: 20"
+
+    for more in ({"target": Target(_Moved(), 30.0)}, {"demands": [Demand(Requirement(_Moved(), ">=", 30))]}):
+        found = compare(
+            TABLE, [Step(Refusing()), Step(_Shift())], Run(seed=1), ranked_by=_Lost(), points=3, **more
+        )
+        assert [o.rank for o in found.outcomes] == [1, None]
+        refused = found.unreached[0]
+        assert refused.level.reached is Reached.REFUSED
+        assert refused.level.sentence(found.target) == (
+            "refused: toy-refusing must be given more records, got: 20"
+        )
+        assert {point.method for point in found.points} == {"toy-shift"}
+        json.dumps(found.to_dict(), allow_nan=False)
+        with pytest.raises(RefusedError, match="more records"):
+            compare(TABLE, [Step(Refusing())], Run(seed=1), ranked_by=_Lost(), **more)
+
+
+def test_a_measure_that_is_not_estimable_for_one_method_leaves_the_others():
+    class Sometimes(_Moved):
+        name = "toy-sometimes"
+
+        def measure(self, evidence, run):
+            score = super().measure(evidence, run)
+            return score if score.value <= 50 else Score.not_estimable("too far")
+
+    class Far(_Shift):
+        name = "toy-far"
+
+        def shift(self, rng):
+            return 60 + self.by
+
+    steps = [Step(Far()), Step(_Shift()), Step(_Staircase())]
+    found = compare(TABLE, steps, Run(seed=1), ranked_by=_Lost(), target=Target(Sometimes(), 30.0))
+    assert found.winner.level.value == pytest.approx(30, rel=0.01)  # though its strong end has no number
+    far, stairs = found.unreached
+    assert far.level.reached is Reached.REFUSED
+    assert far.level.reason == "toy-sometimes must be estimable to compare by it, got: too far"
+    assert stairs.level.reached is Reached.UNREACHABLE
+
+
+def test_a_comparison_has_a_level_or_requirements_and_never_two_aspects_alike():
+    asked = [Demand(Requirement(_Moved(), ">=", 30))]
+    with pytest.raises(ParameterError, match="both or neither"):
+        compare(TABLE, [Step(_Shift())], Run(seed=1), ranked_by=_Lost())
+    with pytest.raises(ParameterError, match="both or neither"):
+        compare(
+            TABLE, [Step(_Shift())], Run(seed=1), ranked_by=_Lost(), demands=asked, target=Target(_Moved(), 1)
+        )
+    with pytest.raises(ParameterError, match="two measures of risk"):
+        compare(TABLE, [Step(_Shift())], Run(seed=1), ranked_by=_Moved(), demands=asked)
+
+
+def test_equal_utility_with_a_requirement_takes_the_method_as_far_as_it_may_go():
+    demands = [Demand(Requirement(_Lost(), "<=", 25))]
+    found = compare(TABLE, [Step(_WholeShift())], Run(seed=1), demands=demands, ranked_by=_Moved())
+    assert found.winner.level.value == 12  # moves by 24; 26 would be too much
+
+
+# --------------------------------------------------------------------------------------- the front door
+
+
+def people():
+    rng = np.random.default_rng(3)
+    frame = pl.DataFrame(rng.lognormal(size=(60, 2)), schema=["a", "b"])
+    names = tuple(Column(name, Kind.CONTINUOUS, Role.KEY) for name in frame.columns)
+    return Table(frame, Schema(names))
+
+
+def test_as_safe_as_this_release():
+    table = people()
+    release = sfumato.protect(table, "mdav", seed=1)
+    level = sfumato.assess(table, release, ["dbrl"], seed=1)["dbrl"].value
+    held = sfumato.compare(table, ["mdav"], hold="dbrl", level=release, rank_by="il1s", seed=1, repeats=1)
+    assert held.target.value == level
+    asked = sfumato.compare(table, ["mdav"], require="dbrl", level=release, rank_by="il1s", seed=1, repeats=1)
+    assert asked.demands[0].requirement == Requirement(DistanceLinkage(), "<=", level)
+    assert asked.winner.scores["dbrl"].mean <= level
+    with pytest.raises(ParameterError, match="a number or a release"):
+        sfumato.compare(table, ["mdav"], require=["dbrl"], rank_by="il1s")
+    with pytest.raises(ParameterError, match="`level` must be left out"):
+        sfumato.compare(table, ["mdav"], require=["dbrl <= 0.1"], level=0.1)
+    with pytest.raises(ParameterError, match="`hold` must be left out"):
+        sfumato.compare(table, ["mdav"], require=["dbrl <= 0.1"], hold="dbrl")
+    with pytest.raises(RefusedError, match="do not map") as caught:
+        sfumato.compare(table, ["mdav"], require=["dbrl"], level=Release.of(release.table))
+    assert "aligned" in caught.value.hint
+
+
+@pytest.mark.parametrize("measure", sorted(registry.measures()))
+def test_any_measure_can_be_held_or_says_why_not(measure):
+    """Every measure against one of the other aspect: a study, or an error that says what is wrong."""
+    table, cls = people(), registry.measure(measure)
+    other = "il1s" if cls.aspect == "risk" else "permutation-distance"
+    release = sfumato.protect(table, Mdav(k=3), seed=1)
+    hold = {"hold": measure, "level": release, "rank_by": other, "repeats": 1, "seed": 1}
+    scores = sfumato.assess(table, release, [measure], seed=1)
+    if scores[measure].status in {Status.REFUSED, Status.NOT_ESTIMABLE}:
+        with pytest.raises((RefusedError, DataError), match=r"must .*, got: "):
+            sfumato.compare(table, [Mdav(k=3)], **hold)
+    elif not math.isfinite(scores[measure].value):
+        with pytest.raises(ParameterError, match="must be a number"):
+            sfumato.compare(table, [Mdav(k=3)], **hold)
+    else:
+        found = sfumato.compare(table, [Mdav(k=3)], **hold)
+        assert found.target == Target(cls(), scores[measure].value)
+        told = found.winner or "unreachable" in found.unreached[0].level.sentence(found.target)
+        assert told  # a measure with chance of its own may not come to one draw's level again

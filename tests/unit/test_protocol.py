@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.compare.protocol import Limits, carry_out_protocol, rounded_up
+from sfumato.compare.protocol import Limits, carry_out_protocol, rounded_up, strengthened
 from sfumato.compare.recipe import Step
+from sfumato.compare.write_protocol import Destination, write_accepted
+from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, RefusedError
+from sfumato.errors import ParameterError, RefusedError, RequirementError, WriteError
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.noise import CorrelatedNoise
 from sfumato.risk.global_linkage import GlobalLinkage
@@ -93,3 +97,75 @@ def test_a_published_bound_is_above_and_near(distance):
     upper = rounded_up(distance)
     assert distance <= upper <= distance * 1.11
     assert float(f"{upper:.2g}") == upper
+
+
+# ------------------------------------------------------------------------------------- raised by itself
+
+
+def test_one_method_is_strengthened_rung_by_rung():
+    steps = strengthened(Step(CorrelatedNoise(ratio=0.01)), TABLE, Run(seed=1), rungs=5)
+    ratios = [step.method.ratio for step in steps]
+    assert ratios[0] == 0.01
+    assert ratios == sorted(ratios)
+    assert ratios[-1] == CorrelatedNoise.drive().tune[1]
+    ended = carry_out_protocol(TABLE, steps, Run(seed=1), limits=Limits(0.1, 0.1), attempts=1)
+    assert ended.accepted
+    assert 1 < len(ended.attempts) <= len(steps)
+
+
+def test_a_drive_that_runs_the_other_way_is_strengthened_downwards():
+    class Opposite(CorrelatedNoise):
+        """The larger, the less noise."""
+
+        name = "toy-opposite"
+        ratio: float = param(50.0, "How little.", gt=0, le=100, tune=(0.01, 100), log=True, drive=True)
+
+        def protect(self, table, run):
+            return CorrelatedNoise(ratio=1 / self.ratio).apply(table, run)
+
+    values = [step.method.ratio for step in strengthened(Step(Opposite()), TABLE, Run(seed=1), rungs=5)]
+    assert values[0] == 50
+    assert values == sorted(values, reverse=True)
+    assert values[-1] == 0.01
+
+
+def test_a_method_without_a_drive_stands_alone():
+    class Still(Mdav):
+        """Nothing to move."""
+
+        @classmethod
+        def drive(cls):
+            return None
+
+    step = Step(Still())
+    assert strengthened(step, TABLE, Run(seed=1)) == (step,)
+
+
+def test_the_protocol_says_itself_for_machines():
+    ended = carry_out_protocol(TABLE, [Step(Mdav(k=2))], Run(seed=1), limits=Limits(0.0, 0.0))
+    said = json.loads(json.dumps(ended.to_dict(), allow_nan=False))
+    assert said["accepted"] is False
+    assert said["bound"] is None
+    assert said["attempts"][0]["step"]["method"] == "mdav"
+    assert said["attempts"][0]["everywhere"] is None
+
+
+def test_only_what_was_accepted_is_written(tmp_path):
+    place = Destination(str(tmp_path / "out.csv"), "builtin:none", drop=("c",))
+    withheld = carry_out_protocol(TABLE, [Step(Mdav(k=2))], Run(seed=1), limits=Limits(0.0, 0.0))
+    with pytest.raises(RequirementError, match="must be accepted to be written"):
+        write_accepted(withheld, TABLE, place, Run(seed=1))
+    assert list(tmp_path.iterdir()) == []
+    taken = carry_out_protocol(TABLE, [Step(Mdav(k=2))], Run(seed=1), limits=Limits(1.0, 1.0))
+    write_accepted(taken, TABLE, place, Run(seed=1))
+    written = pl.read_csv(tmp_path / "out.csv")
+    assert written.columns == ["a", "b"]
+    assert sorted(written["a"]) == pytest.approx(sorted(taken.release.table.frame["a"]))
+    assert written["a"].to_list() != pytest.approx(taken.release.table.frame["a"].to_list())  # shuffled
+    trail = json.loads((tmp_path / "out.private.json").read_text())
+    assert trail["seed"] == f"{1:032x}"
+    assert trail["protocol"]["bound"] == taken.bound
+    with pytest.raises(WriteError):
+        write_accepted(taken, TABLE, place, Run(seed=1))
+    with pytest.raises(ParameterError, match="all are dropped"):
+        Destination("o.csv", "s.csv", drop=NAMES).check_columns(TABLE.schema)

@@ -60,7 +60,7 @@ def frontier(
         drive = step.method.drive()
         assert drive is not None
         means = [
-            float(np.mean([usable(measure, trial.scores[measure.name]) for trial in trials]))
+            float(np.mean([usable(measure, trial.scores[str(measure)]) for trial in trials]))
             for measure in (risk, utility)
         ]
         found.append(Point(step.method.name, step.method.title, drive.name, value, means[0], means[1]))

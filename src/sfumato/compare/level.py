@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.compare.recipe import Recipe, Step
-from sfumato.compare.trial import attempt, usable
+from sfumato.compare.trial import CANNOT, attempt, usable
 from sfumato.core.measure import Measure
 from sfumato.core.params import Param
 from sfumato.core.run import Run
@@ -34,6 +34,8 @@ class Reached(StrEnum):
     WITHIN = "within tolerance"
     NEAREST = "nearest possible"
     UNREACHABLE = "unreachable"
+    MET = "meets the requirements"
+    REFUSED = "refused"
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,11 @@ class Target:
 
 @dataclass(frozen=True)
 class Level:
-    """Where the search ended: the parameter's value, what it gives, and every point tried on the way."""
+    """Where the search ended: the parameter's value, what it gives, and every point tried on the way.
+
+    ``reason`` tells it in words where a number does not: several requirements, or a method that refuses.
+    A step without a drive has no ``parameter``, and its ``value`` is not a number.
+    """
 
     step: Step
     parameter: str
@@ -75,9 +81,17 @@ class Level:
     score: float
     reached: Reached
     tried: Mapping[float, float] = field(default_factory=dict, repr=False)
+    reason: str = ""
+
+    @property
+    def setting(self) -> str:
+        """The parameter and its value, as a table says them."""
+        return f"{self.parameter} = {self.value:.4g}" if self.parameter else ""
 
     def sentence(self, target: Target) -> str:
         """Say in words where the search ended."""
+        if self.reason:
+            return f"refused: {self.reason}" if self.reached is Reached.REFUSED else self.reason
         at = f"{self.parameter} = {self.value:.4g} gives {target.measure.name} {self.score:.4g}"
         if self.reached is Reached.UNREACHABLE:
             always = target.measure.is_better(self.score, target.value)
@@ -106,13 +120,13 @@ class _Probe:
             recipe = Recipe((replace(self.step, method=self.step.method.with_drive(value)),))
             measure = self.target.measure
             quiet = self.run.silent()
-            scores = [
-                attempt(recipe, self.table, [measure], quiet, replicate=replicate, **self.options).scores[
-                    measure.name
-                ]
+            trials = [
+                attempt(recipe, self.table, [measure], quiet, replicate=replicate, **self.options)
                 for replicate in range(self.repeats)
             ]
-            self.tried[value] = float(np.mean([usable(measure, score) for score in scores]))
+            self.tried[value] = float(
+                np.mean([usable(measure, trial.scores[str(measure)]) for trial in trials])
+            )
         return self.tried[value]
 
     def miss(self, value: float) -> float:
@@ -159,7 +173,7 @@ def reach(
     options = {"scenario": scenario, "resources": resources}
     probe = _Probe(step, table, target, run, repeats=repeats, options=options)
     ends = step.method.drive_range(table)
-    values = drive.grid(_SCAN_POINTS, low=ends[0], high=ends[1])
+    values = _with_numbers(probe, drive.grid(_SCAN_POINTS, low=ends[0], high=ends[1]))
     if abs(probe.miss(values[-1])) > abs(probe.miss(values[0])):
         values.reverse()
     bracketed = _approach(probe, drive, values)
@@ -171,6 +185,22 @@ def reach(
         reached = Reached.NEAREST if bracketed else Reached.UNREACHABLE
     found = replace(step, method=step.method.with_drive(value))
     return Level(found, drive.name, value, score, reached, dict(sorted(probe.tried.items())))
+
+
+def _with_numbers(probe: _Probe, values: Sequence[float]) -> list[float]:
+    """Leave out settings at the ends at which the method refuses or the measure has no number."""
+    kept, reasons = list(values), []
+    for end in (-1, 0):
+        while kept:
+            try:
+                probe(kept[end])
+                break
+            except CANNOT as error:
+                reasons.append(error)
+                kept.pop(end)
+    if not kept:
+        raise reasons[0]
+    return kept
 
 
 def _approach(probe: _Probe, drive: Param, values: Sequence[float]) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, TypeVar
 
 import tomli_w
 
+from sfumato.compare.demand import Demand, read_scenarios, say_scenarios
 from sfumato.compare.recipe import Recipe
 from sfumato.core.params import Resource
 from sfumato.core.requirement import Requirement
@@ -101,7 +102,8 @@ class Plan:
     scenarios: tuple[Scenario, ...] = (Scenario(),)
     resources: Mapping[str, Source] = field(default_factory=dict)
     recipe: Recipe = field(default_factory=Recipe)
-    requirements: tuple[Requirement, ...] = ()
+    requirements: tuple[Requirement, ...] = ()  # in every scenario
+    required_in: Mapping[str, tuple[Requirement, ...]] = field(default_factory=dict)  # in one, by its name
     output: Output = field(default_factory=Output)
     tables: Mapping[str, Plan] = field(default_factory=dict)
     folder: Path = field(default=Path(), compare=False)
@@ -140,10 +142,12 @@ class Plan:
             name: read(_source, f"resource `{name}`", part)
             for name, part in said.get("resources", {}).items()
         }
+        scenarios, required_in = read_scenarios(said.get("scenarios", ()), read)
         plan: dict[str, Any] = {
             "data": read(_source, "data", said["data"]) if "data" in said else None,
             "schema": read(Schema.from_dict, schema_part) if schema_part else None,
-            "scenarios": tuple(read.each(Scenario.from_dict, said.get("scenarios", ()))) or (Scenario(),),
+            "scenarios": scenarios or (Scenario(),),
+            "required_in": required_in,
             "resources": {name: source for name, source in resources.items() if source is not None},
             "recipe": read(Recipe.from_list, said.get("steps", ())) or Recipe(),
             "requirements": tuple(read.each(Requirement.parse, said.get("requirements", ()))),
@@ -171,8 +175,8 @@ class Plan:
             said["requirements"] = [str(requirement) for requirement in self.requirements]
         if "columns" in schema:
             said["columns"] = schema["columns"]
-        if self.scenarios != (Scenario(),):
-            said["scenarios"] = [scenario.to_dict() for scenario in self.scenarios]
+        if self.scenarios != (Scenario(),) or self.required_in:
+            said["scenarios"] = say_scenarios(self.scenarios, self.required_in)
         if self.resources:
             said["resources"] = {name: _plain(source) for name, source in self.resources.items()}
         if self.recipe.steps:
@@ -183,6 +187,15 @@ class Plan:
     def to_toml(self) -> str:
         """Write the plan as a person would read it."""
         return tomli_w.dumps(self.to_dict())
+
+    @property
+    def demands(self) -> tuple[Demand, ...]:
+        """Every requirement with the scenario it must be met in, by scenario."""
+        return tuple(
+            Demand(requirement, scenario)
+            for scenario in self.scenarios
+            for requirement in (*self.requirements, *self.required_in.get(scenario.name, ()))
+        )
 
     @property
     def parts(self) -> Mapping[str, Plan]:
@@ -358,7 +371,8 @@ def _cross_faults(plan: Mapping[str, Any]) -> list[str]:
     """What the parts of a plan say that does not fit together."""
     schema: Schema = plan["schema"]
     faults: list[str] = plan["recipe"].faults(schema)
-    faults += _resource_faults(plan["recipe"], plan.get("requirements", ()), plan["resources"])
+    required = [*plan["requirements"], *(each for own in plan["required_in"].values() for each in own)]
+    faults += _resource_faults(plan["recipe"], required, plan["resources"])
     for scenario in plan["scenarios"]:
         try:
             schema.resolve(scenario.columns)

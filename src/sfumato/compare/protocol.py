@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sfumato.compare.recipe import Recipe, Step
+from sfumato.compare.satisfy import milder_first
 from sfumato.core.measure import Score, Status
 from sfumato.core.release import Release
+from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.evidence import Scenario
 from sfumato.data.table import Table
@@ -51,6 +53,17 @@ class Attempt:
     everywhere: Score | None
     verdict: str
 
+    def to_dict(self) -> dict[str, Any]:
+        """Say it for machines; δ tells how far the farthest record moved, so it stays with the owner."""
+        return {
+            "step": self.step.to_dict(),
+            "attempt": self.replicate + 1,
+            "distortion": self.distortion,
+            "local": self.local.to_dict(),
+            "everywhere": self.everywhere.to_dict() if self.everywhere else None,
+            "verdict": self.verdict,
+        }
+
 
 @dataclass(frozen=True)
 class Protocol:
@@ -65,6 +78,15 @@ class Protocol:
     def accepted(self) -> bool:
         """Whether there is a release."""
         return self.release is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say it for machines: nothing per record, no seed."""
+        return {
+            "accepted": self.accepted,
+            "bound": self.bound,
+            "reason": self.reason,
+            "attempts": [attempt.to_dict() for attempt in self.attempts],
+        }
 
 
 def carry_out_protocol(
@@ -99,9 +121,11 @@ def carry_out_protocol(
         )
     limits, local, everywhere = limits or Limits(), local or DistanceLinkage(), everywhere or GlobalLinkage()
     tried: list[Attempt] = []
+    most = sum(attempts if step.method.stochastic else 1 for step in steps)
     for step in steps:
         for replicate in range(attempts if step.method.stochastic else 1):
-            here = run.at("protocol", len(tried))
+            run.tell("attempts", len(tried), most, str(step.method))
+            here = run.at("protocol", len(tried)).silent()
             release = Recipe((step,)).apply(table, here)
             evidence = release.against(table, scenario=scenario, resources=resources)
             moved = _distortion(everywhere, evidence, here)
@@ -119,6 +143,32 @@ def carry_out_protocol(
             if not verdict:
                 return Protocol(release, rounded_up(moved), tuple(tried), "both linkages are low enough")
     return Protocol(None, None, tuple(tried), f"withheld after {len(tried)} attempts: {tried[-1].verdict}")
+
+
+def strengthened(
+    step: Step,
+    table: Table,
+    run: Run,
+    *,
+    limits: Limits | None = None,
+    rungs: int = 9,
+    scenario: Scenario | None = None,
+    resources: Mapping[str, Any] | None = None,
+) -> tuple[Step, ...]:
+    """The step as it is, and then with its drive raised rung by rung to the strong end of its range.
+
+    Which end is strong is seen from the local linkage at both; a step without a drive stands alone.
+    """
+    local = Requirement(DistanceLinkage(), "<=", (limits or Limits()).local)
+    values = milder_first(
+        step, table, [local], run.at("protocol", "ends"), count=rungs, scenario=scenario, resources=resources
+    )
+    drive = step.method.drive()
+    if drive is None or not values:
+        return (step,)
+    now, upwards = getattr(step.method, drive.name), values[0] <= values[-1]
+    beyond = [value for value in values if (value > now if upwards else value < now)]
+    return (step, *(replace(step, method=step.method.with_drive(value)) for value in beyond))
 
 
 def _distortion(measure: GlobalLinkage, evidence: Any, run: Run) -> float:

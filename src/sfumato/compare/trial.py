@@ -12,12 +12,25 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.table import Table
-from sfumato.errors import DataError, RefusedError
+from sfumato.errors import (
+    DataError,
+    MissingDependencyError,
+    ParameterError,
+    PlanError,
+    RefusedError,
+    UnknownNameError,
+)
+
+#: What is raised by a method that cannot protect these data, or a measure that cannot score them: other
+#: methods, or other settings of it, may.
+CANNOT = (
+    RefusedError, DataError, ParameterError, PlanError, UnknownNameError, MissingDependencyError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of following a recipe once."""
+    """What came of following a recipe once; each score under its measure as it is set, ``str(measure)``."""
 
     recipe: Recipe
     replicate: int
@@ -39,7 +52,7 @@ def attempt(
     here = run.at("replicate", replicate)
     release = recipe.apply(table, here)
     evidence = release.against(table, scenario=scenario, resources=resources)
-    scores = {measure.name: measure.score(evidence, here.at("measure", measure.name)) for measure in measures}
+    scores = {str(each): each.score(evidence, here.at("measure", str(each))) for each in measures}
     return Trial(recipe=recipe, replicate=replicate, release=release, scores=scores)
 
 

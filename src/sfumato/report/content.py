@@ -12,7 +12,8 @@ import numpy as np
 import tomli_w
 
 from sfumato.compare.frontier import Point, mark_front
-from sfumato.compare.study import Outcome, Spread, Study
+from sfumato.compare.spread import Spread
+from sfumato.compare.study import Outcome, Study
 from sfumato.core.measure import Measure
 from sfumato.core.method import Described
 from sfumato.core.references import cite, references
@@ -56,6 +57,10 @@ def twin(study: Study, *, public: bool, generated: str = "") -> dict[str, Any]:
         "records": len(study.original),
         "columns": [_column(study.original, name, protected) for name in study.original.names],
         "held": {**_measure(study.target.measure), "level": study.target.value, "slack": study.target.slack},
+        "requirements": [
+            {"requirement": str(demand), "scenario": demand.scenario.name} for demand in study.demands
+        ],
+        "notes": list(study.notes),
         "ranked_by": _measure(study.ranked_by),
         "tolerance": study.target.tolerance,
         "repeats": study.repeats,
@@ -137,6 +142,8 @@ def _outcome(study: Study, place: int, labels: Sequence[str], *, key: str, publi
         "level": _number(outcome.level.score),
         "held": _spread(outcome.held),
         "ranked": _spread(outcome.ranked),
+        "scores": {label: _spread(spread) for label, spread in outcome.scores.items()},
+        "runs_met": outcome.kept,
         "tied_with_next": outcome.tied_with_next,
         "remark": remark(outcome, following, level=study.target.value),
     }
@@ -231,8 +238,12 @@ def _recipe(outcome: Outcome, *, public: bool) -> str:
     return f"{text}\n# parameters: withheld" if withheld else text
 
 
+def _measures(study: Study) -> list[Measure]:
+    return [study.target.measure, study.ranked_by, *(demand.measure for demand in study.demands)]
+
+
 def _glossary(study: Study) -> list[dict[str, Any]]:
-    measures = {m.name: m for m in (study.target.measure, study.ranked_by)}
+    measures = {m.name: m for m in _measures(study)}
     methods = {outcome.step.method.name: outcome.step.method for outcome in study.outcomes}
     return [
         *(_entry(m, f"{m.aspect}; {direction(m)}{_bounds(m)}") for m in measures.values()),
@@ -260,6 +271,6 @@ def _bounds(measure: Measure) -> str:
 
 
 def _references(study: Study) -> Mapping[str, str]:
-    used = [study.target.measure, study.ranked_by, *(outcome.step.method for outcome in study.outcomes)]
+    used = [*_measures(study), *(outcome.step.method for outcome in study.outcomes)]
     keys = dict.fromkeys(key for described in used for key in described.references)
     return {key: cite(key) if key in references() else key for key in keys}

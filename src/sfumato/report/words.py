@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from sfumato.compare.level import Reached
-from sfumato.compare.study import Outcome, Spread, Study
+from sfumato.compare.spread import Spread
+from sfumato.compare.study import Outcome, Study
 from sfumato.core.measure import Measure
 
 _DIGITS = 4
@@ -50,10 +51,16 @@ def direction(measure: Measure) -> str:
 def remark(outcome: Outcome, following: str, *, level: float) -> str:
     """What must be known to read an outcome's row; ``following`` is the label of the next in rank."""
     parts = []
-    if outcome.level.reached is Reached.UNREACHABLE:
+    if outcome.level.reached is Reached.REFUSED:
+        parts.append("does not apply to these data")
+    elif outcome.level.reached is Reached.UNREACHABLE and outcome.level.reason:
+        parts.append("cannot meet the requirements")
+    elif outcome.level.reached is Reached.UNREACHABLE:
         parts.append(f"cannot be brought to {level:g}; nearest: {figure(outcome.level.score)}")
     if outcome.level.reached is Reached.NEAREST:
         parts.append(f"the nearest to {level:g} that its parameter allows")
+    if outcome.remark:
+        parts.append(outcome.remark)
     if outcome.tied_with_next:
         parts.append(f"tied with {following}")
     return "; ".join(parts)
@@ -72,15 +79,12 @@ def verdict(study: Study, labels: Mapping[int, str], *, public: bool) -> list[st
     if placed:
         label, winner = placed[0]
         mean = figure(winner.ranked.mean if winner.ranked else None)
-        said.append(
-            f"At {target.measure.title} {target.value:g}, {label} ranks first, with {ranked_by.title} {mean} "
-            f"({direction(ranked_by)})."
-        )
+        where = f"{'Under' if study.demands else 'At'} {study.aim}"
+        said.append(f"{where}, {label} ranks first, with {ranked_by.title} {mean} ({direction(ranked_by)}).")
         said.append(_lead(winner, placed[1:], ranked_by, alone=len(named) == 1))
     else:
-        said.append(
-            f"None of the methods compared can be brought to {target.measure.title} {target.value:g}."
-        )
+        brought = "meet" if study.demands else "be brought to"
+        said.append(f"None of the methods compared can {brought} {study.aim}.")
     said += [_left_behind(label, o, study, public=public) for label, o in named if o.rank is None]
     return said + [
         f"{measure.title} is estimated from samples (≈), not exact."
@@ -126,5 +130,9 @@ def _percent(first: float, second: float) -> str:
 def _left_behind(label: str, outcome: Outcome, study: Study, *, public: bool) -> str:
     if not public:
         return f"{label} is not ranked: {outcome.level.sentence(study.target)}."
+    if outcome.level.reached is Reached.REFUSED:
+        return f"{label} is not ranked: it does not apply to these data."
+    if study.demands:
+        return f"{label} is not ranked: it cannot meet the requirements."
     level, nearest = f"{study.target.value:g}", figure(outcome.level.score)
     return f"{label} is not ranked: {level} is unreachable for it, the nearest it comes is {nearest}."

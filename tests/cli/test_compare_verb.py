@@ -1,0 +1,163 @@
+"""`sfumato compare` with requirements, profiles and "as safe as this file"; `sfumato profiles`."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sfumato.cli import _exit_code
+
+
+@pytest.fixture
+def run(capfd, monkeypatch, tmp_path):
+    """Run the command line in an empty folder; give exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def go(*arguments):
+        code = _exit_code([str(argument) for argument in arguments])
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return go
+
+
+@pytest.fixture
+def people(tmp_path):
+    """A small file of people."""
+    rng = np.random.default_rng(4)
+    income = rng.lognormal(10, 0.6, 80)
+    frame = pl.DataFrame({"income": income.round(2), "tax": (income * rng.uniform(0.1, 0.4, 80)).round(2)})
+    frame.write_csv(tmp_path / "people.csv")
+    return frame
+
+
+QUICK = ("--repeats", 1, "--seed", 1, "--rank-by", "il1s")
+
+
+def test_several_requirements_at_once(run, people):
+    code, out, err = run(
+        "compare", "people.csv", "-m", "mdav", "-m", "uniform-noise(spread=0.01)",
+        "--require", "dbrl <= 0.15", "--require", "k >= 3", *QUICK,
+    )  # fmt: skip
+    assert code == 0
+    head, first, second = out.splitlines()
+    assert head.split()[:6] == ["rank", "method", "parameter", "dbrl", "k-anonymity", "il1s"]
+    assert first.split()[:2] == ["1", "mdav"]
+    assert second.split()[:2] == ["—", "uniform-noise"]
+    assert "requirements not met" in second
+    assert "required: dbrl <= 0.15 and k-anonymity >= 3" in err
+    assert "uniform-noise: " in err
+    assert "k-anonymity >= 3: at most 1, at spread" in err
+
+
+def test_the_answer_for_machines_holds_every_requirement(run, people):
+    code, out, _ = run(
+        "compare", "people.csv", "-m", "mdav", "--require", "dbrl <= 0.15", "--require", "k >= 3", "--json",
+        *QUICK,
+    )  # fmt: skip
+    assert code == 0
+    said = json.loads(out)
+    assert [each["requirement"].split("(")[0].split()[0] for each in said["requirements"]] == [
+        "dbrl", "k-anonymity",
+    ]  # fmt: skip
+    (outcome,) = said["outcomes"]
+    assert outcome["scores"]["dbrl"]["mean"] <= 0.15
+    assert outcome["scores"]["k-anonymity"]["mean"] >= 3
+    assert outcome["runs_met"] == 1
+
+
+def test_nothing_meets_the_requirements(run, people):
+    code, _, err = run("compare", "people.csv", "-m", "mdav", "--require", "k >= 500", *QUICK)
+    assert code == 4
+    assert "error: at least one method must meet k-anonymity >= 500, got: none" in err
+
+
+def test_as_safe_as_a_file(run, people, tmp_path):
+    assert run("protect", "mdav", "people.csv", "--k", 4, "-o", "rel.csv", "--keep-order")[0] == 0
+    code, out, _ = run(
+        "compare", "people.csv", "--like", "rel.csv", "--aligned", "--require", "dbrl", "--require", "k",
+        "-m", "mdav", "--json", *QUICK,
+    )  # fmt: skip
+    assert code == 0
+    said = json.loads(out)
+    assert said["outcomes"][0]["parameters"]["k"] <= 4
+    assert said["requirements"][1]["requirement"].endswith(">= 4")
+    held = run("compare", "people.csv", "--like", "rel.csv", "--aligned", "--hold", "dbrl", "-m", "mdav",
+               "--json", *QUICK)  # fmt: skip
+    assert json.loads(held[1])["held"]["level"] == pytest.approx(
+        float(said["requirements"][0]["requirement"].split("<= ")[1])
+    )
+    code, _, err = run("compare", "people.csv", "--like", "rel.csv", "--require", "dbrl", "-m", "mdav")
+    assert code == 2
+    assert "do not map" in err
+    assert "aligned" in err
+
+
+def test_questions_that_contradict_themselves(run, people):
+    run("protect", "mdav", "people.csv", "-o", "rel.csv")
+    for wrong, told in (
+        (("--level", 0.5, "--like", "rel.csv"), "only one of --level and --like"),
+        (("--require", "dbrl"), "must have a number or a release to be as good as"),
+        (("--require", "dbrl <= 0.1", "--hold", "dbrl"), "`hold` must be left out"),
+        (("--require", "dbrl <= 0.1", "--level", 0.5), "`level` must be left out"),
+        (("--require", "il1s <= 0.1"), "two measures of utility"),
+        (("--profile", "secure"), "must require something to compare at"),
+        (("--profile", "publick"), "there is no profile `publick`"),
+    ):
+        code, _, err = run("compare", "people.csv", "-m", "mdav", *wrong)
+        assert code == 2
+        assert told in err
+
+
+def test_a_profile_with_what_does_not_apply_said(run, people):
+    code, out, err = run("compare", "people.csv", "--profile", "scientific", "-m", "mdav", *QUICK)
+    assert code == 0
+    assert "note: k-anonymity >= 3 is left out: scenario `acquaintance`" in err
+    assert "required: dbrl <= 0.1;" in err
+    assert out.splitlines()[1].split()[:2] == ["1", "mdav"]
+
+
+def test_a_report_tells_the_requirements(run, people, tmp_path):
+    code, _, _ = run(
+        "compare", "people.csv", "-m", "mdav", "-m", "uniform-noise", "--require", "dbrl <= 0.15",
+        "--require", "k >= 3", "--report", "r.html", "--public", "--points", 2, *QUICK,
+    )  # fmt: skip
+    assert code == 0
+    told = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    assert [each["requirement"] for each in told["requirements"]] == ["dbrl <= 0.15", "k-anonymity >= 3"]
+    assert told["verdict"][0].startswith("Under dbrl <= 0.15 and k-anonymity >= 3, Microaggregation")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "at their weakest settings that meet the requirements" in page
+    assert "spread =" not in page  # the public form tells no parameter
+    assert any("cannot meet the requirements" in said for said in told["verdict"])
+
+
+# ----------------------------------------------------------------------------------------------- profiles
+
+
+def test_profiles_are_listed_shown_and_written_to_edit(run, people, tmp_path):
+    code, out, _ = run("profiles")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines() if line[:1].isalpha()][1:] == [
+        "secure", "scientific", "industry", "public",
+    ]  # fmt: skip
+    code, out, _ = run("profiles", "public")
+    assert code == 0
+    assert "k-anonymity >= 10   (against acquaintance)" in out
+    assert "El Emam" in out
+    code, out, _ = run("profiles", "public", "--json")
+    assert json.loads(out)["requirements"][0]["require"].endswith(">= 10")
+    assert len(json.loads(run("profiles", "--json")[1])) == 4
+    assert run("profiles", "scientific", "--write", "my.toml")[0] == 0
+    text = (tmp_path / "my.toml").read_text(encoding="utf-8")
+    (tmp_path / "my.toml").write_text(text.replace("dbrl <= 0.1", "dbrl <= 0.3"), encoding="utf-8")
+    code, _, err = run("compare", "people.csv", "--profile", "my.toml", "-m", "mdav", *QUICK)
+    assert code == 0
+    assert "required: dbrl <= 0.3;" in err
+    assert run("profiles", "scientific", "--write", "my.toml")[0] == 3  # never over a file unasked
+    assert run("profiles", "--write", "x.toml")[0] == 2
+    code, out, _ = run("profiles", "secure")
+    assert "nothing of the records" in out
