@@ -19,12 +19,14 @@ from sfumato.errors import (
     PlanError,
     RefusedError,
     UnknownNameError,
+    UnreachableError,
 )
 
 #: What is raised by a method that cannot protect these data, or a measure that cannot score them: other
 #: methods, or other settings of it, may.
 CANNOT = (
     RefusedError, DataError, ParameterError, PlanError, UnknownNameError, MissingDependencyError,
+    UnreachableError,
 )  # fmt: skip
 
 
