@@ -197,9 +197,7 @@ def compare(
     from sfumato.compare.question import RANKED_BY, Question, as_measure
 
     table, _ = as_table(data, schema=schema)
-    run, names = make_run(seed, run), _names(columns)
-    if resources:
-        run = replace(run, resources=resources)
+    run, names = make_run(seed, run, resources), _names(columns)
     intruder = _scenario(scenario, names)
     named = None if profile is None else Profile.of(profile)
     wishes = (require,) if isinstance(require, str | Measure | Requirement) else tuple(require)
@@ -267,7 +265,7 @@ def tune(
     given = seed is not None
     if place is not None and run is None and not given:
         seed = ledgers.kept_seed(place)
-    run, names = make_run(seed, run), _names(columns)
+    run, names = make_run(seed, run, resources), _names(columns)
     if place is not None:
         ledgers.keep_seed(place, run, given=given)
     named = None if profile is None else Profile.of(profile)

@@ -20,6 +20,7 @@ from sfumato.cli._options import (
     seed_option,
     split,
 )
+from sfumato.cli._resources import hierarchy_option, resource_option, with_resources
 from sfumato.cli._screen import emit_json, emit_table, running, say
 from sfumato.compare.demand import labelled
 from sfumato.compare.level import Reached
@@ -60,6 +61,8 @@ from sfumato.errors import ParameterError
     "--public", is_flag=True, help="Make the report fit to publish: nothing that helps an intruder."
 )
 @columns_option
+@hierarchy_option
+@resource_option
 @plan_option
 @seed_option
 @overwrite_option
@@ -77,7 +80,7 @@ def command(source: str, **options: Any) -> None:
     if report is not None:
         check_writable(report, overwrite=options["overwrite"])
     schema, scenario = schema_and_scenario(options["plan_path"])
-    table = front.read(source, schema=schema)
+    table, resources = with_resources(front.read(source, schema=schema), options)
     columns = split(options["columns"])
     require_columns(table.schema, columns)
     if options["like"] and options["level"] is not None:
@@ -99,6 +102,7 @@ def command(source: str, **options: Any) -> None:
             repeats=options["repeats"],
             points=options["points"],
             scenario=scenario,
+            resources=resources,
             run=run,
         )
     _show(study, as_json=options["as_json"], quiet=options["quiet"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from sfumato.cli._options import (
     seed_option,
     split,
 )
+from sfumato.cli._resources import hierarchy_option, resource_option, with_resources
 from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.errors import RequirementError
 
@@ -64,6 +66,8 @@ _ADVICE = "allow more with --local and --everywhere, or name a method that prote
     "--keep-order", is_flag=True, help="Do not shuffle the records; file order can identify people."
 )
 @columns_option
+@hierarchy_option
+@resource_option
 @plan_option
 @seed_option
 @overwrite_option
@@ -85,12 +89,13 @@ def command(source: str, **options: Any) -> None:
     )  # fmt: skip
     place.check()
     schema, scenario = schema_and_scenario(options["plan_path"])
-    table = read(source, schema=schema)
+    table, resources = with_resources(read(source, schema=schema), options)
     require_columns(table.schema, (*columns, *place.drop))
     place.check_columns(table.schema)
     for warning in steps[0].warnings(table.schema):
         say(f"warning: {warning}", quiet=quiet)
     with running(quiet=quiet, seed=options["seed"]) as run:
+        run = replace(run, resources=resources)  # noqa: PLW2901  — the same run, which knows them
         ended = _ended(table, steps, run, scenario or Scenario(columns=columns), options)
         _show(ended, as_json=options["as_json"])
         if not ended.accepted:
@@ -112,12 +117,20 @@ def _ended(
     from sfumato.risk.linkage import DistanceLinkage
 
     limits = Limits(options["local"], options["everywhere"])
-    work = Work(Recipe(steps[:1]), (DistanceLinkage(), GlobalLinkage()), scenario=scenario)
+    work = Work(
+        Recipe(steps[:1]), (DistanceLinkage(), GlobalLinkage()), scenario=scenario, resources=run.resources
+    )
     announce(work, table, run, quiet=options["quiet"])
     if len(steps) == 1:
         steps = strengthened(steps[0], table, run, limits=limits, rungs=options["rungs"], scenario=scenario)
     return carry_out_protocol(
-        table, steps, run, limits=limits, attempts=options["attempts"], scenario=scenario
+        table,
+        steps,
+        run,
+        limits=limits,
+        attempts=options["attempts"],
+        scenario=scenario,
+        resources=run.resources,
     )
 
 
