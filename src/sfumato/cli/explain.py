@@ -19,6 +19,7 @@ from sfumato.cli._options import (
     seed_option,
     split,
 )
+from sfumato.cli._resources import hierarchy_option, resource_option, with_resources
 from sfumato.cli._screen import announce, emit_json, running
 from sfumato.errors import ParameterError, PlanError, UnknownNameError
 
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
 @click.option(
     "--replay", type=click.Path(path_type=Path), help="Follow the plan with the chance of this private trail."
 )
+@hierarchy_option
+@resource_option
 @click.option("--k", type=click.IntRange(2), help="How many should be alike  [default: the plan's k, or 5].")
 @columns_option
 @seed_option
@@ -169,7 +172,6 @@ class _Case:
 
     @classmethod
     def of(cls, source: str, options: dict[str, Any], run: Run) -> _Case:
-        from sfumato.compare.execute import load_resources
         from sfumato.compare.plan import Plan
         from sfumato.data.evidence import Scenario
         from sfumato.front import beside, read
@@ -177,8 +179,7 @@ class _Case:
         plan = None if options["plan_path"] is None else Plan.read(options["plan_path"])
         if plan is not None and plan.tables:
             raise PlanError("the plan must be for one table to explain a record, got: several tables")
-        table = read(source, schema=plan.schema if plan else None)
-        resources = load_resources(plan) if plan else {}
+        table, resources = with_resources(read(source, schema=plan.schema if plan else None), options)
         known = split(options["columns"])
         require_columns(table.schema, known)
         scenario = Scenario(columns=known) if known else _scenario(plan, options["scenario"])
