@@ -102,17 +102,22 @@ def test_lkc_by_enumeration(frame, policy, length, confidence):
     score = LkcPrivacy(l=length, c=confidence, missing=policy).score(Evidence(table_from(frame)), Run(seed=1))
     smallest, surest, by_record = np.inf, 0.0, [np.inf] * len(frame["s"])
     keys = keys_of(frame)
-    for size in range(1, min(length, len(keys)) + 1):
+    most = min(length, len(keys))
+    told = range(most if policy != "any" and "who" not in frame else 1, most + 1)
+    for size in range(1, most + 1):
         for subset in combinations(keys, size):
             for i, group in enumerate(groups_of(frame, subset, policy)):
                 size_of_group = len(persons_of(frame, group))
-                by_record[i] = min(by_record[i], size_of_group)
+                sure = _surest(frame, group, policy)
+                too_sure = size in told and sure > confidence + 1e-12
+                by_record[i] = min(by_record[i], 0 if too_sure else size_of_group)
                 smallest = min(smallest, size_of_group)
-                surest = max(surest, _surest(frame, group, policy))
+                surest = max(surest, sure)
     assert score.details["smallest_group"] == smallest
     assert score.details["highest_confidence"] == pytest.approx(surest, abs=1e-12)
     assert score.value == (smallest if surest <= confidence + 1e-12 else 0)
     np.testing.assert_array_equal(score.by_record, by_record)
+    assert score.by_record.min() == score.value
 
 
 def _surest(frame, group, policy):

@@ -397,9 +397,21 @@ def test_classes_of_households_are_those_of_their_members():
     assert release.table.frame["age"].to_list() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
 
 
-def test_a_method_that_changes_records_cannot_keep_households():
-    with pytest.raises(PlanError, match="sampling must keep the records to treat them `together`"):
-        protect(Step(Sampling(), ("rent",), together="house"), households())
+def test_a_method_that_makes_new_records_cannot_keep_households():
+    with pytest.raises(PlanError, match="synthetic must keep or leave out records to treat them `together`"):
+        protect(Step(Synthetic(), ("rent",), together="house"), households())
+
+
+def test_a_household_that_is_left_out_goes_with_all_its_members():
+    table = households()
+    release = protect(Step(Sampling(share=0.5), ("rent",), together="house"), table)
+    rows = release.source_rows.tolist()
+    assert rows == sorted(rows)
+    assert release.table.frame.equals(table.take(release.source_rows).frame)
+    kept = set(rows)
+    assert {0, 2} <= kept or not {0, 2} & kept
+    assert {1, 4} <= kept or not {1, 4} & kept
+    assert len({0, 1, 3, 5} & kept) == 2, "two of the four households"
 
 
 def test_what_labels_cover_is_kept():

@@ -17,9 +17,11 @@ from sfumato.core.method import Method
 from sfumato.core.params import Columns, PerColumn, listed
 from sfumato.core.release import Provenance, Release
 from sfumato.core.run import Run, Stopwatch
+from sfumato.data.generalised import is_interval
 from sfumato.data.nodes import Nodes
 from sfumato.data.schema import STRUCTURAL_ROLES, Role, Schema
 from sfumato.data.table import Table
+from sfumato.data.withholding import as_labels, as_ranges
 from sfumato.errors import DataError, PlanError, SfumatoError, UnknownNameError
 
 _STEP_WORDS = {"method", "columns", "within", "together", "parameters"}
@@ -225,6 +227,10 @@ def _stitched(pieces: Sequence[tuple[npt.NDArray[np.int64], Release]], *, keep_o
 def _joined(tables: Sequence[Table]) -> Table:
     """One below the other; labels of groups of values get one table of what they cover."""
     named = {name for table in tables for name in table.nodes}
+    ranged = {name for table in tables for name, dtype in table.frame.schema.items() if is_interval(dtype)}
+    for shown, names in ((as_labels, named), (as_ranges, ranged)):
+        for name in sorted(names):  # what is coarse in one stratum is so in all, even if only in form
+            tables = [shown(table, name) for table in tables]
     nodes = {
         name: Nodes.union([table.nodes[name] for table in tables if name in table.nodes])
         for name in sorted(named)
@@ -245,33 +251,51 @@ def reordered(release: Release, order: npt.NDArray[np.int64]) -> Release:
 
 
 def _protect_together(step: Step, table: Table, run: Run) -> Release:
-    """Protect one record per household, then give every member the household's protected values."""
-    if step.method.changes_records:
-        raise PlanError(
-            f"{step.method.name} must keep the records to treat them `together`, got: it does not"
-        )
+    """Protect one record per household, then give every member the household's protected values.
+
+    A household that the method leaves out is left out with all its members.
+    """
     members = table.codes(step.together).codes
     alone = members < 0  # without a household number everyone is their own household
     members[alone] = members.max(initial=-1) + 1 + np.arange(int(alone.sum()))
     _, first, household = np.unique(members, return_index=True, return_inverse=True)
+    _require_alike(step, table, first[household])
+    release = _protect_within(step, table.take(first), run)
+    places = _places(step, release, len(first))[household]  # of each member's household in the release
+    rows = np.flatnonzero(places >= 0)
+    protected, places = table if len(rows) == len(table) else table.take(rows), places[rows]
+    for name in table.chosen:
+        values = release.table.frame[name][pl.Series(places, dtype=pl.UInt32)]
+        protected = protected.with_values(name, values, column=release.table.schema[name])
+    protected = replace(protected, nodes=release.table.nodes)
+    classes = None if release.classes is None else release.classes[places]
+    return Release.of(protected, source_rows=rows, classes=classes, notes=release.notes)
+
+
+def _require_alike(step: Step, table: Table, firsts: npt.NDArray[np.int64]) -> None:
+    """Raise if members of a household differ in what is protected for all of them."""
     for name in (*table.chosen, *step.within):
         column = table.frame[name]
-        differs = int((~column.eq_missing(column[pl.Series(first[household], dtype=pl.UInt32)])).sum())
+        differs = int((~column.eq_missing(column[pl.Series(firsts, dtype=pl.UInt32)])).sum())
         if differs:
             raise DataError(
                 f"`{name}` must be the same for all records of a `{step.together}` to be treated together, "
                 f"got: {differs} records that differ",
                 hint="leave out `together`, or protect this column in a step of its own",
             )
-    release = _protect_within(step, table.take(first), run)
-    protected = table
-    for name in table.chosen:
-        values = release.table.frame[name][pl.Series(household, dtype=pl.UInt32)]
-        protected = protected.with_values(name, values, column=release.table.schema[name])
-    protected = replace(protected, nodes=release.table.nodes)
-    classes = None if release.classes is None else release.classes[household]
-    rows = np.arange(len(table), dtype=np.int64)
-    return Release.of(protected, source_rows=rows, classes=classes, notes=release.notes)
+
+
+def _places(step: Step, release: Release, n: int) -> npt.NDArray[np.int64]:
+    """Where each of ``n`` records stands in a release, −1 where it was left out."""
+    rows = release.source_rows
+    if rows is None or len(np.unique(rows)) < len(rows):
+        raise PlanError(
+            f"{step.method.name} must keep or leave out records to treat them `together`, "
+            "got: it makes new ones"
+        )
+    places = np.full(n, -1, dtype=np.int64)
+    places[rows] = np.arange(len(rows))
+    return places
 
 
 @dataclass(frozen=True)
@@ -307,6 +331,8 @@ class Recipe:
                 )
             if step.method.generalises:
                 generalised |= columns
+            elif step.method.fills:
+                generalised -= columns
 
     def warnings(self, schema: Schema) -> list[str]:
         """What is allowed but should be known."""

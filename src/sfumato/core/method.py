@@ -68,6 +68,7 @@ class Method(Described):
     generalises: ClassVar[bool] = False  # True: values may be intervals or labels afterwards
     takes_generalised: ClassVar[bool] = False  # True: it also works on columns that were generalised before
     withholds: ClassVar[bool] = False  # True: cells that had a value may be missing or a wildcard afterwards
+    fills: ClassVar[bool] = False  # True: changes nothing but cells that were withheld or coarsened before
     changes_records: ClassVar[bool] = False  # True: the release may have other records than the original
 
     def refuses(self, table: Table) -> str | None:

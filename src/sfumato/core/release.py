@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ import polars as pl
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.table import Table
 from sfumato.errors import DataError
+
+if TYPE_CHECKING:
+    from sfumato.core.method import Method
 
 #: The name of the table of a release that has only one.
 MAIN = "release"
@@ -51,6 +54,10 @@ class Release:
     (synthetic data). ``classes`` are the equivalence classes the last step vouches for. ``notes`` are what
     a method has to say of its work in counts, such as how many records it could not treat; a step that is
     taken keeps them in its provenance.
+
+    ``learnt`` is what a method found out, as a method that does the same to other tables: the levels of a
+    recoding, the groups of another. ``resources`` are what it needs for that, by the names it calls them:
+    ``protect(other, release.learnt, resources=release.resources)``.
     """
 
     tables: Mapping[str, Table]
@@ -59,6 +66,8 @@ class Release:
     provenance: tuple[Provenance, ...] = ()
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    learnt: Method | None = field(default=None, repr=False, compare=False)
+    resources: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     native: Callable[[pl.DataFrame], Any] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
@@ -96,12 +105,19 @@ class Release:
         """Compose with a step that started from this release's table.
 
         The later step's classes hold; those of the earlier one are dropped, since the step may have
-        broken them.
+        broken them. What was learnt last is kept: it is that step alone, not those before it.
         """
         rows = later.source_rows
         if rows is not None:
             rows = None if self.source_rows is None else self.source_rows[rows]
-        return replace(later, source_rows=rows, provenance=self.provenance + later.provenance)
+        last = later if later.learnt is not None else self
+        return replace(
+            later,
+            source_rows=rows,
+            provenance=self.provenance + later.provenance,
+            learnt=last.learnt,
+            resources=last.resources,
+        )
 
     def against(
         self,

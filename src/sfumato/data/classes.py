@@ -6,8 +6,8 @@ are a class. How often the values of a sensitive column stand in each class is o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -44,6 +44,20 @@ class Counts:
     starts: Ints  # [classes + 1] the entries of class c are starts[c] to starts[c + 1]
     of_values: Ints  # [values] how often each stands in the table: each class of its own members
     examples: Ints  # [values] a record that has the value, −1 for a code that does not occur
+
+    def joined(self, of_part: Ints, n_classes: int) -> Counts:
+        """The counts of coarser classes, where ``of_part`` says of which each of these is a part."""
+        n_values = len(self.of_values)
+        pairs = of_part[self.classes] * n_values + self.values
+        distinct, sums = sums_of(pairs, self.counts, n_classes * n_values)
+        classes = distinct // n_values
+        return replace(
+            self,
+            classes=classes,
+            values=distinct % n_values,
+            counts=sums.astype(np.int64),
+            starts=np.searchsorted(classes, np.arange(n_classes + 1)),
+        )
 
     @cached_property
     def totals(self) -> Ints:
@@ -96,6 +110,24 @@ class Classes:
         for position, coding in enumerate(codings):
             codes[:, position] = coding.codes[examples]
         return cls(table, names, missing, of_record, members, examples, codes)
+
+    @classmethod
+    def known(
+        cls,
+        table: Table,
+        keys: Sequence[str],
+        of_record: Ints,
+        members: Ints,
+        *,
+        examples: Ints,
+        counts: Mapping[str, Counts],
+    ) -> Classes:
+        """Take classes that were found otherwise, no key missing, and what is known to stand in them."""
+        names = tuple(sorted(keys))
+        codes = np.ones((len(members), len(names)), dtype=np.int64)
+        classes = cls(table, names, "category", of_record, members, examples, codes)
+        classes._counts.update(counts)
+        return classes
 
     def __len__(self) -> int:
         return len(self.members)
@@ -288,6 +320,16 @@ def _firsts(numbers: Ints, n: int) -> Ints:
     firsts = np.full(n, -1, dtype=np.int64)
     firsts[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)  # the last one written stays
     return firsts
+
+
+def sums_of(codes: Ints, amounts: Ints | Floats, space: int) -> tuple[Ints, Floats]:
+    """The distinct codes below ``space`` in ascending order, and the sum of the amounts of each."""
+    if fits(space, len(codes)):
+        # An amount of 0 must not hide a code: whether one occurs is counted.
+        present = np.flatnonzero(np.bincount(codes, minlength=1))
+        return present, np.bincount(codes, weights=amounts, minlength=1)[present].astype(np.float64)
+    distinct, places = np.unique(codes, return_inverse=True)
+    return distinct, np.bincount(places, weights=amounts, minlength=len(distinct)).astype(np.float64)
 
 
 def _sums(places: Ints, counts: Ints, n: int) -> Ints:

@@ -91,6 +91,10 @@ class Hierarchy:
         """
         return self._at(level)[0]
 
+    def leaf_codes(self, level: int) -> Codes:
+        """The code at a level of each leaf, in the order of the rows."""
+        return self._at(level)[1]
+
     def _at(self, level: int) -> tuple[pl.Series, Codes]:
         if not 0 <= level < self.height:
             raise ParameterError(
@@ -233,6 +237,10 @@ class Hierarchy:
 
     def nodes(self) -> Nodes:
         """Every label of every level, and the wildcard, with the leaves that it covers."""
+        return self._nodes
+
+    @cached_property
+    def _nodes(self) -> Nodes:
         shown = [labels.gather(codes) for labels, codes in self._coded]
         stacked = pl.concat(shown)
         labels = pl.concat([stacked, pl.Series("labels", [WILDCARD])]).unique(maintain_order=True)

@@ -303,9 +303,10 @@ class Schema:
         faults += [
             f"column `{name}` of the data is not declared" for name in frame.columns if name not in self
         ]
+        dtypes = frame.schema  # made anew each time it is asked for
         for column in self.columns:
             if column.name in present:
-                faults += list(_dtype_faults(column, frame.schema[column.name]))
+                faults += list(_dtype_faults(column, dtypes[column.name]))
         return faults
 
     def undecided(self) -> tuple[str, ...]:

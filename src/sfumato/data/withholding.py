@@ -30,18 +30,38 @@ def starred(table: Table, name: str, rows: Flags) -> Table:
     """
     if not rows.any():
         return table
-    series, kept = table.frame[name], pl.Series(~rows)
+    kept = pl.Series(~rows)
     if name not in table.nodes and _has_intervals(table, name):
-        if not is_interval(series.dtype):
-            present = pl.Series(~table.missing(name))
-            series = exact_intervals(series.zip_with(present, pl.Series([None], dtype=series.dtype)))
+        table = as_ranges(table, name)
+        series = table.frame[name]
         return table.with_values(name, series.zip_with(kept, _unbounded(series.dtype)))
-    nodes = table.nodes.get(name) or _exact_nodes(table, name)
+    table = as_labels(table, name)
+    nodes = table.nodes[name]
     if WILDCARD not in nodes.labels:
         nodes = Nodes.union([nodes, Nodes.of({}, leaves=nodes.leaves.to_list())])
-    texts = series.cast(pl.String) if name in table.nodes else _texts(table, name)
-    covered = texts.zip_with(kept, pl.Series([WILDCARD])).cast(nodes.dtype)
+    covered = table.frame[name].cast(pl.String).zip_with(kept, pl.Series([WILDCARD])).cast(nodes.dtype)
     return table.with_nodes(name, covered, nodes)
+
+
+def as_ranges(table: Table, name: str) -> Table:
+    """Show a column of numbers or dates as ranges, each of one value; what is missing stays missing."""
+    series = table.frame[name]
+    if is_interval(series.dtype):
+        return table
+    present = pl.Series(~table.missing(name))
+    return table.with_values(
+        name, exact_intervals(series.zip_with(present, pl.Series([None], dtype=series.dtype)))
+    )
+
+
+def as_labels(table: Table, name: str) -> Table:
+    """Show a column as labels, each of one value; what is missing stays missing."""
+    if name in table.nodes:
+        return table
+    texts = _texts(table, name)
+    values = texts.drop_nulls().unique().sort().to_list()
+    nodes = Nodes.of({value: [value] for value in values}, leaves=values)
+    return table.with_nodes(name, texts.cast(nodes.dtype), nodes)
 
 
 def _has_intervals(table: Table, name: str) -> bool:
@@ -61,8 +81,3 @@ def _texts(table: Table, name: str) -> pl.Series:
     """The exact values as text, missing codes as missing."""
     texts = canonical_text(table.frame[name])
     return texts.zip_with(pl.Series(~table.missing(name)), pl.Series([None], dtype=pl.String))
-
-
-def _exact_nodes(table: Table, name: str) -> Nodes:
-    values = _texts(table, name).drop_nulls().unique().sort().to_list()
-    return Nodes.of({value: [value] for value in values}, leaves=values)

@@ -13,16 +13,16 @@ from typing import Any, final
 
 import numpy as np
 
-from sfumato.core.measure import ClassMeasure, Status
+from sfumato.core.measure import ClassMeasure, Score, Status
 from sfumato.core.method import Method
-from sfumato.core.params import Requirements, param
+from sfumato.core.params import Requirements, listed, param
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.classes import Classes, Missing, classes_of
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.schema import Kind
-from sfumato.data.table import Flags, Table
+from sfumato.data.table import Flags, Floats, Table
 from sfumato.errors import RefusedError, SfumatoError, UnreachableError
 
 #: Kinds of keys that are alike or not.
@@ -31,10 +31,14 @@ COMPARABLE = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
 
 @dataclass(frozen=True)
 class Guarantee:
-    """Requirements on the worst record, for an intruder who knows the ``keys``."""
+    """Requirements on the worst record, for an intruder who knows the ``keys``.
+
+    ``parts`` are what must hold besides for intruders who know other keys, such as a few of these.
+    """
 
     requirements: tuple[Requirement, ...]
     keys: tuple[str, ...]
+    parts: tuple[Guarantee, ...] = ()
 
     @classmethod
     def of(cls, keys: Sequence[str], *, k: int, also: Sequence[str], missing: Missing) -> Guarantee:
@@ -61,11 +65,17 @@ class Guarantee:
             reason = requirement.measure.refuses(evidence)
             if reason is not None:
                 raise RefusedError(reason)
+            if not isinstance(requirement.measure, ClassMeasure):
+                score = requirement.measure.score(evidence, run.silent())
+                _require_certain(requirement, score)
+        for part in self.parts:
+            part.require_applicable(table, run)
 
     @cached_property
     def by_classes(self) -> bool:
-        """Whether classes of records alike tell of every requirement whether it is met."""
-        return all(isinstance(requirement.measure, ClassMeasure) for requirement in self.requirements)
+        """Whether classes of records alike in the keys tell of every requirement whether it is met."""
+        told = all(isinstance(requirement.measure, ClassMeasure) for requirement in self.requirements)
+        return told and not self.parts
 
     def failing_classes(self, evidence: Evidence, classes: Classes) -> Flags:
         """Which classes do not meet some requirement; only for requirements that classes tell of."""
@@ -83,6 +93,8 @@ class Guarantee:
         evidence = self.evidence(table, run)
         for requirement in self.requirements:
             failing |= _failing_records(requirement, evidence, run)
+        for part in self.parts:
+            failing |= part.failing(table, run)
         return failing
 
     def unmet(self, table: Table, run: Run) -> list[str]:
@@ -91,7 +103,11 @@ class Guarantee:
             return []
         evidence = self.evidence(table, run)
         scored = [(each, each.measure.score(evidence, run.silent())) for each in self.requirements]
-        return [requirement.verdict(score) for requirement, score in scored if not requirement.met_by(score)]
+        unmet = [requirement.verdict(score) for requirement, score in scored if not requirement.met_by(score)]
+        for part in self.parts:
+            among = f" in {listed(part.keys)}"
+            unmet += [verdict + among for verdict in part.unmet(table, run)]
+        return unmet
 
 
 def _failing_records(requirement: Requirement, evidence: Evidence, run: Run) -> Flags:
@@ -100,18 +116,34 @@ def _failing_records(requirement: Requirement, evidence: Evidence, run: Run) -> 
         classes = measure.classes(evidence)
         return requirement.failing(measure.of_classes(evidence, classes))[classes.of_record]
     score = measure.score(evidence, run.silent())
-    if score.status is not Status.OK:
-        raise RefusedError(
-            f"{measure.name} must be certain to be enforced, got: {score.status}: {score.reason}"
-        )
     values = score.by_record
-    worst = np.min if measure.better == "high" else np.max
-    if values is None or not np.isclose(worst(values), score.value, rtol=1e-12, atol=0):
+    if score.status is Status.NOT_ESTIMABLE and values is not None:
+        failing = requirement.failing(values)
+        if failing.any():  # whoever spoils the score stands in its way
+            return failing
+    _require_certain(requirement, score)
+    if values is None or not _is_of_worst(requirement, values, score.value):
         raise RefusedError(
             f"a requirement to be enforced must be on the worst record, got: {measure.name}, which is not",
             hint="ask for k, l, t or another model whose score is that of the worst record",
         )
     return requirement.failing(values)
+
+
+def _require_certain(requirement: Requirement, score: Score) -> None:
+    if score.status is not Status.OK:
+        raise RefusedError(
+            f"{requirement.measure.name} must be certain to be enforced, got: {score.status}: {score.reason}"
+        )
+
+
+def _is_of_worst(requirement: Requirement, values: Floats, value: float) -> bool:
+    """Whether the score is that of the worst record, or a share of records that must be none."""
+    worst = np.min if requirement.measure.better == "high" else np.max
+    if np.isclose(worst(values), value, rtol=1e-12, atol=0):
+        return True
+    none = requirement.level == 0 == requirement.measure.bounds[0] and requirement.sign == "<="
+    return none and bool((value > 0) == (values > 0).any())
 
 
 class EnforcingMethod(Method):
@@ -135,7 +167,7 @@ class EnforcingMethod(Method):
     )
     also: Requirements = param(
         Requirements(),
-        "What must hold besides, such as `l >= 3` or `t <= 0.2`: measures of the worst record.",
+        "What must hold besides, such as l >= 3 or t <= 0.2: measures of the worst record.",
     )
     missing: Missing = param(
         "category",
@@ -146,13 +178,22 @@ class EnforcingMethod(Method):
         """What is asked for, of these keys."""
         return Guarantee.of(keys, k=self.k, also=self.also, missing=self.missing)
 
+    def asked(self, table: Table) -> Guarantee:
+        """What is asked for, of the chosen columns of this table."""
+        return self.guarantee(table.chosen)
+
+    def drive_range(self, table: Table) -> tuple[float, float]:
+        """Search no more people alike than there are."""
+        low, high = super().drive_range(table)
+        return low, max(low, min(high, len(table)))
+
     def refuses(self, table: Table) -> str | None:
         """Refuse requirements that do not read."""
         reason = super().refuses(table)
         if reason is not None:
             return reason
         try:
-            self.guarantee(table.chosen)
+            self.asked(table)
         except SfumatoError as error:
             return error.message
         return None
@@ -164,7 +205,7 @@ class EnforcingMethod(Method):
     @final
     def protect(self, table: Table, run: Run) -> Release:
         """Enforce, then measure what came of it: a release that does not meet the guarantee is withheld."""
-        guarantee = self.guarantee(table.chosen)
+        guarantee = self.asked(table)
         if not len(table):
             return Release.unchanged(table)
         guarantee.require_applicable(table, run)
@@ -175,5 +216,7 @@ class EnforcingMethod(Method):
                 f"the release of {self.name} must meet what is asked, got: {'; '.join(unmet)}",
                 hint="ask for less, protect fewer keys, or allow more to be withheld",
             )
+        if any(release.table.schema[name].kind not in COMPARABLE for name in guarantee.keys):
+            return release  # sets of items make no classes
         evidence = guarantee.evidence(release.table, run)
         return replace(release, classes=classes_of(evidence, guarantee.keys).of_record)

@@ -201,7 +201,8 @@ class LkcPrivacy(SensitiveMeasure):
     **How to read it.** It protects against an intruder who knows up to L keys of a person,
     which in files of many keys is more realistic, and asks for less, than all. ``details`` has the smallest
     group and the highest confidence apart; ``by_column`` is the highest confidence for each sensitive
-    column, ``by_record`` the smallest group of a record.
+    column, ``by_record`` the smallest group of a record, or 0 if a value is told too surely in one of its
+    groups of L keys.
 
     **Doubt.** Exact. Groups of fewer than L keys are never smaller, nor surer, than the smallest and surest
     among those of L, so that only the latter are looked at (where records are counted and groups do not
@@ -271,7 +272,7 @@ class LkcPrivacy(SensitiveMeasure):
         learnt = [code_column(table, name, keys.order) for name in names]
         sizes = self._sizes(evidence)
         groups = np.full(len(table), np.iinfo(np.int64).max)
-        surest = np.zeros(len(names))
+        surest = np.zeros((len(names), len(table)))
         n_subsets = sum(comb(len(keys.names), size) for size in sizes)
         every = chain.from_iterable(keys.subsets(size) for size in sizes)
         for subset, cut in run.track(self.title, every, n_subsets):
@@ -280,10 +281,11 @@ class LkcPrivacy(SensitiveMeasure):
             surest = np.maximum(surest, confidences)
         smallest, highest = int(groups.min()), float(surest.max())
         holds = highest <= self.c + _ROUNDING
+        safe = np.where((surest <= self.c + _ROUNDING).all(axis=0), groups, 0)
         return Score(
             value=float(smallest) if holds else 0.0,
-            by_column=dict(zip(names, surest.tolist(), strict=True)),
-            by_record=by_original(evidence, keys.back(groups).astype(np.float64), worst="low"),
+            by_column=dict(zip(names, surest.max(axis=1).tolist(), strict=True)),
+            by_record=by_original(evidence, keys.back(safe).astype(np.float64), worst="low"),
             details={
                 "columns": len(keys.names),
                 "subsets": n_subsets,
@@ -302,11 +304,11 @@ class LkcPrivacy(SensitiveMeasure):
         names: tuple[str, ...],
         learnt: list[tuple[Cut, Flags | None]],
     ) -> tuple[Ints, Floats]:
-        """The size of each record's group, and the highest confidence in each sensitive column."""
+        """The size of each record's group, and for each sensitive column the highest confidence in it."""
         holes = keys.incomplete(subset)
         if self.missing == "any" and holes is not None:
             classes = _overlapping(keys, subset)
-            surest = [_surest_of_classes(classes, name) for name in names]
+            surest = [keys.forth(_surest_of_classes(classes, name)) for name in names]
             return keys.forth(classes.persons[classes.of_record]).astype(np.int64), np.array(surest)
         counts = keys.count(cut)
         sizes = counts[cut.of_record]
@@ -323,24 +325,26 @@ class LkcPrivacy(SensitiveMeasure):
         counts: Ints,
         learnt: tuple[Cut, Flags | None],
         alone: Flags | None,
-    ) -> float:
-        """The highest share of one value in a group; records ``alone`` are groups of their own."""
+    ) -> Floats:
+        """The highest share of one value in each record's group; those ``alone`` are groups of their own."""
         values, gone = learnt
         cells = keys.cut(cut, values)
         persons = keys.count(cells)[cells.of_record]
         if gone is not None and self.missing == "worst":  # whoever lacks the value may have any
             persons = np.where(gone, 0, persons) + keys.count(cut, only=gone)[cut.of_record]
         shares = np.minimum(persons / counts[cut.of_record], 1.0)
-        if alone is not None:
-            shares = np.where(alone, 1.0, shares)
         if gone is not None and self.missing == "any":
-            shares = shares[~gone]
-        return float(shares.max(initial=0.0))
+            shares = np.where(gone, 0.0, shares)
+        highest = np.zeros(cut.n_classes)
+        np.maximum.at(highest, cut.of_record, shares if alone is None else np.where(alone, 0.0, shares))
+        return highest[cut.of_record] if alone is None else np.where(alone, 1.0, highest[cut.of_record])
 
 
-def _surest_of_classes(classes: Classes, name: str) -> float:
-    """The highest share of a value that is there, in classes that overlap."""
+def _surest_of_classes(classes: Classes, name: str) -> Floats:
+    """The highest share of a value that is there, of each record's class where classes overlap."""
     counts = classes.counts(name)
     there = counts.values > 0
-    shares = counts.counts[there] / classes.persons[counts.classes[there]]
-    return float(shares.max(initial=0.0))
+    highest = np.zeros(len(classes))
+    which = counts.classes[there]
+    np.maximum.at(highest, which, counts.counts[there] / classes.persons[which])
+    return highest[classes.of_record]

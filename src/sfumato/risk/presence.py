@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from sfumato.core.measure import Score
+from sfumato.core.measure import Score, Status
 from sfumato.core.params import Columns, Resource, param
 from sfumato.core.run import Run
 from sfumato.data.classes import Classes, classes_of, seen_table
@@ -40,7 +40,8 @@ class DeltaPresence(KeyMeasure):
     -----
     **How to read it.** Lower is safer; 1 means that of some people it is certain that they are in. The
     lowest chance is ``delta_min`` in the details: 0 means that of some (``surely_absent``) it is certain that
-    they are not, which may be as bad. ``by_record`` is the chance of each released record's class.
+    they are not, which may be as bad. ``by_record`` is the chance of each released record's class, infinite
+    where the population has too few.
 
     **Doubt.** Exact where each person of the population is covered by one class; classes that overlap (local
     recoding) may share people, and then the chance of those is between that of their classes. Not
@@ -77,12 +78,16 @@ class DeltaPresence(KeyMeasure):
             return Score.not_estimable(EMPTY)
         sizes = population_sizes(evidence, classes, str(self.population))
         too_many = records_where(classes, classes.persons > sizes)
+        fits = classes.persons <= sizes
+        chances = np.where(fits, classes.persons / np.where(fits, sizes, 1), np.inf)
         if too_many:
-            return Score.not_estimable(
-                f"the population must hold all who were released, got: too few in classes of {too_many} "
-                "records"
+            return Score(
+                math.nan,
+                status=Status.NOT_ESTIMABLE,
+                by_record=by_original(evidence, of_records(classes, chances), worst="high"),
+                reason="the population must hold all who were released, got: too few in classes of "
+                f"{too_many} records",
             )
-        chances = classes.persons / sizes
         people = len(evidence.resources[str(self.population)])
         absent = max(people - int(sizes.sum()), 0)
         return Score(

@@ -1,0 +1,56 @@
+"""Local suppression: how long it takes, and how near to the fewest cells it comes.
+
+    python benchmarks/bench_suppression.py [records] [k]
+
+The records are `patients`, of which most are unique in all nine keys. Processor seconds are those of the
+whole step: finding the cells, and measuring the release. Beside the cells withheld stands the least there can
+be: under ``any`` what is found is the least in which each record fits k originals (by trying all patterns),
+and no division into classes, under ``category``, can do with fewer. The kernels are compiled before the clock
+starts.
+
+The peer is simple: withhold all keys of every record that is not one of k alike.
+"""
+
+import sys
+import time
+
+import numpy as np
+
+from sfumato.compare.recipe import Recipe, Step
+from sfumato.core.run import Run
+from sfumato.data.schema import Role
+from sfumato.datasets import patients
+from sfumato.methods.local_suppression import LocalSuppression
+from sfumato.methods.suppression import RecordSuppression
+
+
+def taken(table, method, keys):
+    """Processor seconds, and the cells that are gone."""
+    began = time.process_time()
+    release = Recipe((Step(method, keys),)).apply(table, Run(seed=1)).table
+    seconds = time.process_time() - began
+    return seconds, int(sum(release.missing(name).sum() for name in keys))
+
+
+def main(n=100_000, k=5):
+    some = patients(2000)
+    names = tuple(column.name for column in some.schema.columns if column.role is Role.KEY)
+    for policy in ("any", "category"):
+        taken(some, LocalSuppression(k=k, missing=policy), names)
+    table = patients(n)
+    for keys in (names[:5], names[:7], names):
+        _, classes = np.unique(table.frame.select(keys).hash_rows(seed=1).to_numpy(), return_counts=True)
+        print(f"\n{n} records, {len(keys)} keys, k = {k}: {(classes == 1).sum() / n:.0%} unique")
+        least = None
+        for title, method in (
+            ("any", LocalSuppression(k=k, missing="any")),
+            ("category", LocalSuppression(k=k)),
+            ("records", RecordSuppression(k=k, show="missing")),
+        ):
+            seconds, cells = taken(table, method, keys)
+            least = cells if least is None else least
+            print(f"{title:10} {seconds:7.2f} s {cells:9} cells, {cells / least:.3f} of the least")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:3]))

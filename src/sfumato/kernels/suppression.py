@@ -1,0 +1,315 @@
+"""Which cells to withhold: who is alike in the keys that are still shown, pattern by pattern.
+
+A pattern is a whole number whose bits are the keys shown. Records are told from each other by the sum of
+random-looking numbers, one for each cell shown: equal cells give equal sums, and different ones the same with
+a chance of 2⁻⁶⁴, so whoever uses what is found here counts again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+SPREAD = -7046029254386353131  # 2⁶⁴ divided by the golden ratio, odd: multiplying by it spreads the keys
+
+
+class Records(NamedTuple):
+    """The keys of all records; those of one person stand next to each other."""
+
+    cells: NDArray[np.int32]  # [n, keys] the place of each cell's number among `marks`
+    marks: Ints  # one random-looking number for each value of each key
+    holes: Ints  # [n] the keys that a record lacks, as bits
+    persons: Ints  # [n]
+
+
+class Terms(NamedTuple):
+    """What a class needs, and what it may cost.
+
+    ``bid`` is what the help of records of larger classes may cost, as a share of all that the open records of
+    a group have left to lose; below 0 nobody is asked, infinity is any price.
+    """
+
+    k: int
+    bid: float
+    weights: Floats  # [keys] what a cell of each key costs
+
+
+class Settled(NamedTuple):
+    """Records whose class is large enough, changed in place."""
+
+    kept: Ints  # [n] the pattern that each shows; −1 while it has no class
+    classes: Ints  # [n]
+    sizes: Ints  # [2n] of the classes, by number
+    order: Ints  # [n] the records that have a class, in the order in which they got one
+    counts: Ints  # [2] how many records have a class, and how many classes there are
+
+
+def marks_of(n: int) -> Ints:
+    """Random-looking numbers for ``n`` values, always the same (SplitMix64)."""
+    marks = (np.arange(1, n + 1, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+    marks = (marks ^ (marks >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    marks = (marks ^ (marks >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (marks ^ (marks >> np.uint64(31))).view(np.int64)
+
+
+@njit(cache=True, nogil=True)
+def count_alike(records: Records, guests: Ints, hosts: Ints, kept: int) -> Ints:
+    """How many persons among the guests show what each host shows in the keys kept.
+
+    Parameters
+    ----------
+    guests : int64[m]
+        Records, ascending; those that lack one of the keys kept count for nobody.
+    hosts : int64[h]
+        Records that have all keys kept.
+    kept : int
+        The pattern.
+
+    Returns
+    -------
+    int64[h]
+    """
+    found = _grouped(records, hosts, kept)
+    counts = np.zeros(len(found.persons), dtype=np.int64)
+    last = np.full(len(found.persons), np.iinfo(np.int64).min, dtype=np.int64)
+    for guest in guests:
+        if records.holes[guest] & kept:
+            continue
+        group = found.numbers[_place(found.sums, found.numbers, _sum(records, guest, kept))]
+        if group >= 0 and last[group] != records.persons[guest]:
+            last[group] = records.persons[guest]
+            counts[group] += 1
+    return counts[found.of_open]
+
+
+class _Groups(NamedTuple):
+    """Open records that agree in the keys kept."""
+
+    sums: Ints  # a table with open addressing
+    numbers: Ints  # of the groups, by place in the table; −1: nothing there
+    of_open: Ints  # [open] −1: the record lacks a key
+    persons: Ints  # [groups]
+    records: Ints  # [groups]
+
+
+@njit(cache=True, nogil=True)
+def _sum(records: Records, row: int, kept: int) -> int:
+    total = 0
+    for j in range(records.cells.shape[1]):
+        if kept >> j & 1:
+            total += records.marks[records.cells[row, j]]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _place(sums: Ints, numbers: Ints, total: int) -> int:
+    """Where a sum stands in the table, or would stand."""
+    place = (total * SPREAD >> 20) & (len(sums) - 1)
+    while numbers[place] >= 0 and sums[place] != total:
+        place = (place + 1) & (len(sums) - 1)
+    return place
+
+
+@njit(cache=True, nogil=True)
+def _grouped(records: Records, rows: Ints, kept: int) -> _Groups:
+    n, n_places = len(rows), 4
+    while n_places < 2 * n:
+        n_places *= 2
+    sums = np.empty(n_places, dtype=np.int64)
+    numbers = np.full(n_places, -1, dtype=np.int64)
+    of_open = np.full(n, -1, dtype=np.int64)
+    last = np.full(n, np.iinfo(np.int64).min, dtype=np.int64)
+    persons, members = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    n_groups = 0
+    for i in range(n):
+        row = rows[i]
+        if records.holes[row] & kept:
+            continue
+        total = _sum(records, row, kept)
+        place = _place(sums, numbers, total)
+        if numbers[place] < 0:
+            sums[place], numbers[place] = total, n_groups
+            n_groups += 1
+        group = numbers[place]
+        of_open[i] = group
+        members[group] += 1
+        if last[group] != records.persons[row]:
+            last[group] = records.persons[row]
+            persons[group] += 1
+    return _Groups(sums, numbers, of_open, persons[:n_groups], members[:n_groups])
+
+
+@njit(cache=True, nogil=True)
+def settle(records: Records, settled: Settled, rows: Ints, kept: int, terms: Terms) -> Ints:
+    """Give a class to open records that are k alike in the keys kept, if need be with the help of others.
+
+    Parameters
+    ----------
+    rows : int64[open]
+        The records that have no class yet, ascending.
+    kept : int
+        The pattern.
+
+    Returns
+    -------
+    int64[still open]
+
+    Notes
+    -----
+    Those who help leave a class that is still large enough without them; the ones who show least are asked
+    first, since they lose least. **Cost:** one pass over all records.
+    """
+    found = _grouped(records, rows, kept)
+    n_groups, k = len(found.persons), terms.k
+    homes = np.full(n_groups, -1, dtype=np.int64)
+    needs = k - found.persons
+    prices = np.zeros(n_groups)
+    helpers = np.empty((settled.counts[0], 2), dtype=np.int64)
+    n_helpers = 0
+    if n_groups and needs.max() > 0:
+        answers = _Answers(homes, needs, prices, helpers)
+        n_helpers = _ask(records, settled, (found, kept), terms, answers)
+    left = 0.0
+    for j in range(len(terms.weights)):
+        left += terms.weights[j] * (kept >> j & 1)
+    for group in range(n_groups):
+        helped = homes[group] < 0 and found.persons[group] < k
+        dear = not np.isinf(terms.bid) and prices[group] > terms.bid * found.records[group] * left
+        if helped and (needs[group] > 0 or dear):
+            needs[group] = -1  # stays open
+            continue
+        needs[group] = 1 if helped else 0  # with or without helpers
+        if homes[group] < 0:
+            homes[group] = settled.counts[1]
+            settled.counts[1] += 1
+        settled.sizes[homes[group]] += found.persons[group]
+    for i in range(n_helpers):
+        row, group = helpers[i, 0], helpers[i, 1]
+        if needs[group] == 1:
+            settled.kept[row], settled.classes[row] = kept, homes[group]
+        settled.sizes[settled.classes[row]] += 1  # of the new class, or back in the old one
+    still = np.empty(len(rows), dtype=np.int64)
+    n_still = 0
+    for i in range(len(rows)):
+        group, row = found.of_open[i], rows[i]
+        if group < 0 or needs[group] < 0:
+            still[n_still] = row
+            n_still += 1
+            continue
+        settled.kept[row], settled.classes[row] = kept, homes[group]
+        settled.order[settled.counts[0]] = row
+        settled.counts[0] += 1
+    return still[:n_still]
+
+
+class _Answers(NamedTuple):
+    """What was found for each group of open records."""
+
+    homes: Ints  # a class that shows just the same; −1: none
+    needs: Ints  # how many it still lacks
+    prices: Floats  # what its helpers lose
+    helpers: Ints  # [records, 2] who helps, and which group
+
+
+@njit(cache=True, nogil=True)
+def _ask(
+    records: Records, settled: Settled, wanted: tuple[_Groups, int], terms: Terms, answers: _Answers
+) -> int:
+    """Find for each group a class that it can join, or records of larger classes that can join it."""
+    found, kept = wanted
+    homes, needs, prices, helpers = answers
+    weights = terms.weights
+    n_helpers = 0
+    for s in range(settled.counts[0] - 1, -1, -1):
+        row = settled.order[s]
+        shown, own = settled.kept[row], settled.classes[row]
+        if shown & kept != kept or (shown != kept and (terms.bid < 0 or settled.sizes[own] <= terms.k)):
+            continue
+        group = found.numbers[_place(found.sums, found.numbers, _sum(records, row, kept))]
+        if group < 0:
+            continue
+        if shown == kept:
+            homes[group] = own
+        elif needs[group] > 0:
+            needs[group] -= 1
+            settled.sizes[own] -= 1
+            for j in range(len(weights)):
+                prices[group] += weights[j] * ((shown & ~kept) >> j & 1)
+            helpers[n_helpers, 0], helpers[n_helpers, 1] = row, group
+            n_helpers += 1
+    return n_helpers
+
+
+@njit(cache=True, nogil=True)
+def best_partition(cells: NDArray[np.int32], holes: Ints, k: int, weights: Floats) -> tuple[Ints, float]:
+    """Divide a few records into groups of at least k so that withholding what differs costs least: exactly.
+
+    Parameters
+    ----------
+    cells : int32[n, keys]
+        Up to about 14 records.
+    holes : int64[n]
+        The keys that a record lacks, as bits.
+    weights : float64[keys]
+
+    Returns
+    -------
+    int64[n], float
+        The group of each record, and the cost; infinite if there are fewer than k records.
+
+    Notes
+    -----
+    A group of 2k records can be divided at no cost, so that no larger ones are looked at.
+    **Cost:** up to :math:`3^n` pairs of sets.
+    """
+    n, n_keys = cells.shape
+    n_sets = 1 << n
+    costs = np.full(n_sets, np.inf)  # of one group
+    for members in range(1, n_sets):
+        size, first = 0, -1
+        for i in range(n):
+            if members >> i & 1:
+                size += 1
+                first = i if first < 0 else first
+        if not k <= size < 2 * k:
+            continue
+        costs[members] = 0.0
+        for j in range(n_keys):
+            shown, alike = 0, True
+            for i in range(n):
+                if members >> i & 1:
+                    there = not holes[i] >> j & 1
+                    shown += there
+                    alike &= there and cells[i, j] == cells[first, j]
+            if not alike:
+                costs[members] += weights[j] * shown
+    best = np.full(n_sets, np.inf)
+    choice = np.zeros(n_sets, dtype=np.int64)
+    best[0] = 0.0
+    for members in range(1, n_sets):
+        lowest = members & -members
+        rest = members ^ lowest
+        part = rest
+        while True:  # all subsets of the rest, together with the first of them
+            group = part | lowest
+            cost = costs[group] + best[members ^ group]
+            if cost < best[members]:
+                best[members], choice[members] = cost, group
+            if part == 0:
+                break
+            part = (part - 1) & rest
+    groups = np.zeros(n, dtype=np.int64)
+    members, number = n_sets - 1, 0
+    while members and best[n_sets - 1] < np.inf:
+        for i in range(n):
+            if choice[members] >> i & 1:
+                groups[i] = number
+        members ^= choice[members]
+        number += 1
+    return groups, best[n_sets - 1]

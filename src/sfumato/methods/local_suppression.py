@@ -1,0 +1,234 @@
+"""Local suppression: single cells of the keys are withheld, as few as can be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from sfumato.core.params import PerColumn, param
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.classes import Classes
+from sfumato.data.table import Flags, Ints, Table
+from sfumato.data.withholding import emptied
+from sfumato.errors import ParameterError, UnknownNameError, UnreachableError
+from sfumato.methods.enforcing import EnforcingMethod, Guarantee
+from sfumato.methods.key_cells import Asked, KeyCells, cover_originals, form_classes
+from sfumato.methods.leaning import lean_on_few
+
+#: So many combinations of keys are looked at.
+_MOST_COMBINATIONS = 2000
+
+
+class LocalSuppression(EnforcingMethod):
+    r"""Make single cells of the keys missing until enough people are alike in what is still shown.
+
+    Every record :math:`i` keeps a set :math:`K_i` of its keys. The cost
+
+    .. math::
+
+        \sum_i \sum_{q \notin K_i} w_q
+
+    is made small, where :math:`w_q` is the ``importance`` of key :math:`q` and only cells that had a value
+    count. What must hold depends on what a missing key counts for (``missing``). As a value of its own
+    (``category``), at least k records show the same: those who lose a cell meet others who lose it too. As
+    ``any`` value, what a record shows must fit at least k records of the original: for each record the
+    cheapest :math:`K_i` is found by going through all of them.
+
+    See Also
+    --------
+    record-suppression : withholds all keys of a record, and enforces every model.
+    attribute-suppression : withholds all cells of a key.
+
+    Notes
+    -----
+    **When to use.** A few records stand out after recoding, and one or two of their cells give them away.
+
+    **Guarantees.** The release is measured: k, and whatever is asked by ``also``, hold under the policy
+    ``missing``, or there is no release. Values that are shown are true. For k alone the cost is the least
+    there is up to twelve records under ``category``, and up to twelve keys under ``any`` (with one record for
+    each person, at most 16 patterns of missing keys, and all records fitting k originals). On 100,000
+    hospital stays with nine keys ``category`` took 10 per cent more cells than a bound that no division into
+    classes can go below.
+
+    **Risk to know.** Under ``any`` an intruder who believes that a withheld cell has a certain value counts
+    fewer than k. With ``rely_on_others`` even a unique record may stay as it is if other records that show
+    nothing could be the same person: that is how k is counted under ``any``, it takes very few cells, and it
+    protects little. Under ``worst`` a cell that is withheld protects nobody, so nothing can be done. That a
+    cell is withheld may itself tell that its value is rare.
+
+    **Ties, missing, weights.** Missing values stay missing and cost nothing. Of patterns that cost the same,
+    the one that withholds the keys of most values is taken. Persons are counted where a column tells whose
+    record it is. Sampling weights are not used.
+
+    **Cost.** :math:`O(2^q n)` for :math:`q` keys; of more than twelve not all patterns are tried. About five
+    seconds for 100,000 records of nine keys under ``any``, two under ``category``. What ``also`` asks is
+    mended after that in rounds, each of which measures the table.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from sfumato.front import protect
+    >>> frame = pl.DataFrame({"age": [30, 30, 30, 31], "sex": ["m", "m", "f", "f"]})
+    >>> release = protect(frame, LocalSuppression(k=2), columns=["age", "sex"])
+    >>> release.data["age"].to_list(), release.data["sex"].to_list()
+    ([30, 30, None, None], ['m', 'm', 'f', 'f'])
+    """
+
+    name = "local-suppression"
+    title = "Local suppression"
+    references = ("hundepool2012", "dewaal1996", "meyerson2004", "templ2015")
+    cost = "n"
+
+    importance: PerColumn[float] = param(
+        1.0,
+        "What a cell costs: keys of high importance lose cells last.",
+        ge=0.001,
+        le=1000,
+        symbol="w",
+        hint="1000 for a key whose cells are to be withheld only if nothing else helps",
+    )
+    combine: int | None = param(
+        None, "Hold k for all combinations of so many keys, instead of all keys at once.", ge=1, le=6
+    )
+    subsets: str | None = param(
+        None,
+        "Combinations of keys to hold k for instead, some with a k of their own: age+sex, region+job:3.",
+    )
+    rely_on_others: bool = param(
+        False,
+        "Whether, if a missing key may be any value, cells withheld in others may protect a record.",
+    )
+
+    def guarantee(self, keys: Sequence[str]) -> Guarantee:
+        """What is asked for: of all keys, or of some combinations of them."""
+        wanted = self._combinations(tuple(sorted(keys)))
+        if wanted is None:
+            return super().guarantee(keys)
+        whole = Guarantee.of(keys, k=1, also=self.also, missing=self.missing)
+        parts = [Guarantee.of(some, k=k, also=(), missing=self.missing) for some, k in wanted if k > 1]
+        return replace(whole, parts=tuple(parts))
+
+    def _combinations(self, keys: tuple[str, ...]) -> list[tuple[tuple[str, ...], int]] | None:
+        """The combinations of keys that k must hold for, each with its k; None for all keys at once."""
+        found: dict[tuple[str, ...], int] = {}
+        if self.combine is not None and self.combine < len(keys):
+            if comb(len(keys), self.combine) > _MOST_COMBINATIONS:
+                raise ParameterError(
+                    f"`combine` must make at most {_MOST_COMBINATIONS} combinations of the {len(keys)} keys, "
+                    f"got: {comb(len(keys), self.combine)}"
+                )
+            found |= dict.fromkeys(combinations(keys, self.combine), self.k)
+        for text in (self.subsets or "").split(",") if self.subsets else ():
+            names, _, level = (piece.strip() for piece in text.partition(":"))
+            some = tuple(sorted({name.strip() for name in names.split("+")}))
+            for name in some:
+                if name not in keys:
+                    raise UnknownNameError.of("key among those to be protected", name, keys)
+            if level and not (level.isdecimal() and int(level) >= 1):
+                raise ParameterError(
+                    "the k of a combination in `subsets` must be a whole number, as in `age+sex:3`"
+                )
+            found[some] = max(int(level) if level else self.k, found.get(some, 1))
+        return list(found.items()) or None
+
+    def enforce(self, table: Table, guarantee: Guarantee, run: Run) -> Release:
+        """Find the cells that k asks for, then mend what else must hold."""
+        if not guarantee.failing(table, run).any():
+            return Release.unchanged(table)
+        if self.missing == "worst":
+            raise UnreachableError(
+                "`missing` of local-suppression must be category or any for cells to be withheld, got: "
+                "worst, where a cell that is withheld protects nobody",
+                hint="remove records or whole columns instead: record-suppression, attribute-suppression",
+            )
+        cells = KeyCells.of(table, guarantee.keys, self.importance)
+        draft = _Draft(table, cells)
+        draft.withhold(self._for_k(table, cells, guarantee, run))
+        draft.mend(guarantee, run)
+        return Release.of(
+            draft.table, source_rows=np.arange(len(table), dtype=np.int64), notes=(draft.said(),)
+        )
+
+    def _for_k(self, table: Table, cells: KeyCells, guarantee: Guarantee, run: Run) -> Flags:
+        """The cells to withhold so that k holds for the combinations of keys."""
+        wanted = [(part.keys, int(part.requirements[0].level)) for part in guarantee.parts]
+        if not guarantee.parts and self.k > 1:
+            wanted = [(guarantee.keys, self.k)]
+        asked = [Asked(cells.pattern(names), k) for names, k in wanted]
+        if not asked:
+            return np.zeros((len(table), len(cells.names)), dtype=np.bool_)
+        if self.missing == "category" and len(asked) == 1:
+            return cells.withheld(form_classes(cells, asked[0], run, self.title))
+        cover = partial(cover_originals, cells, asked, run, self.title)
+        if self.rely_on_others and self.missing == "any" and not guarantee.parts:
+            return cells.withheld(lean_on_few(table, cells, self.k, cover))
+        return cells.withheld(cover())
+
+
+class _Draft:
+    """A table of which more and more cells are withheld."""
+
+    def __init__(self, table: Table, cells: KeyCells) -> None:
+        self.original, self.table, self.cells = table, table, cells
+        self.withheld = np.zeros((len(table), len(cells.names)), dtype=np.bool_)
+        self.gone = np.column_stack([table.missing(name) for name in cells.names])
+
+    def withhold(self, more: Flags) -> None:
+        """Withhold these cells as well."""
+        self.withheld |= more & ~self.gone
+        for position, name in enumerate(self.cells.names):
+            self.table = emptied(self.table, name, more[:, position] & ~self.gone[:, position])
+        self.gone |= more
+
+    def mend(self, guarantee: Guarantee, run: Run) -> None:
+        """Withhold one more cell of each record that stands in the way, until nobody does."""
+        turn = np.argsort(-self.cells.telling / self.cells.weights, kind="stable")
+        for each in (*guarantee.parts, guarantee):  # the whole again: what one part did to another
+            own = np.array([name in each.keys for name in self.cells.names])
+            n_more = 1
+            while (failing := each.failing(self.table, run)).any():
+                run.check()
+                left = ~self.gone & own
+                if not (failing[:, None] & left).any():
+                    failing, n_more = self._more_records(failing, left, n_more), 2 * n_more
+                self.withhold(_next_cells(failing, left, turn, all_at_once=n_more > 1))
+
+    def _more_records(self, failing: Flags, left: Flags, n: int) -> Flags:
+        """Records that still show something, whole classes of them, to keep the others company."""
+        classes = Classes.of(self.table, self.cells.names)
+        shown = (left * self.cells.weights).sum(axis=1)
+        cost = np.bincount(classes.of_record, weights=shown, minlength=len(classes))
+        able = np.flatnonzero(cost > 0)
+        if not len(able):
+            raise UnreachableError(
+                f"what is asked must be within reach when no key is shown, got: {int(failing.sum())} records "
+                "that still stand in the way",
+                hint="ask for less, remove records instead (record-suppression), or let a missing key be "
+                "`any`, as models of a population need",
+            )
+        cheapest = able[np.argsort(cost[able], kind="stable")]
+        enough = np.searchsorted(np.cumsum(classes.members[cheapest]), max(n, int(failing.sum()))) + 1
+        return np.isin(classes.of_record, cheapest[:enough])
+
+    def said(self) -> str:
+        """How many cells are withheld, in words."""
+        counts = self.withheld.sum(axis=0)
+        by_key = ", ".join(f"{name} {count}" for name, count in zip(self.cells.names, counts, strict=True))
+        return f"{int(counts.sum())} cells withheld of {self.withheld.size}: {by_key}"
+
+
+def _next_cells(failing: Flags, left: Flags, turn: Ints, *, all_at_once: bool) -> Flags:
+    """The next cell of each failing record, the most telling key first; or all that it has left."""
+    found = failing[:, None] & left
+    if all_at_once:
+        return found
+    first = np.argmax(found[:, turn], axis=1)
+    one = np.zeros_like(found)
+    one[np.arange(len(found)), turn[first]] = True
+    return one & found

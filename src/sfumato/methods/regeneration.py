@@ -1,0 +1,297 @@
+"""Regeneration: masked cells are filled with plausible values, so that the marginals are the original's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from sfumato.core.method import Method
+from sfumato.core.params import Resource, param
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.generalised import is_interval
+from sfumato.data.hierarchy import counted
+from sfumato.data.nodes import WILDCARD, canonical_text, parse_exact
+from sfumato.data.schema import Column, Kind, Schema
+from sfumato.data.table import TEXTUAL, Flags, Ints, Table
+from sfumato.errors import DataError, RefusedError
+from sfumato.methods.enforcing import COMPARABLE
+
+Masked = Literal["coarse", "missing", "both"]
+
+_COLUMNS = ("column", "value", "count")
+
+
+class Regeneration(Method):
+    r"""Fill masked cells with as many copies of each value as were masked, at random places.
+
+    This is Algorithm S1 of Sánchez et al. (2016): for each column :math:`a` and each value :math:`e` of it,
+
+    .. math::
+
+        v[a][e] \text{ of the masked cells of } a \text{, drawn without replacement, become } e
+
+    where :math:`v[a][e]` is how often :math:`e` was masked in column :math:`a`. Some offices publish these
+    counts with a file that they have masked. The result is a partially synthetic table that has the
+    marginals of the original.
+
+    The resource ``marginals`` is a table with one line for each :math:`v[a][e]` and the columns ``column``,
+    ``value`` and ``count``; an empty value stands for values that were missing. Who has the original makes
+    it with `masked_marginals`. Without it each value is copied in proportion to how often it is there
+    unmasked, which keeps no marginal of the original, since rare values are masked more often.
+
+    See Also
+    --------
+    SafeHarbour : masks in the order of the Californian discharge data.
+
+    Notes
+    -----
+    **When to use.** To see what a masked file was like before: how many were unique, what a method would
+    do. Or to give users of a masked file a complete one.
+
+    **Guarantees.** With counts that add up to the number of masked cells every column has exactly the
+    marginal of the original. Cells that are not masked stay as they are. With ``counts="shares"`` the counts
+    are scaled to the masked cells and rounded so that they add up (largest remainders first).
+
+    **Risk to know.** A filled cell is an invention about a person, and it does not look like one. Places are
+    drawn without regard to other columns and to the range that was left of a coarsened value: correlations
+    shrink towards zero, and impossible combinations arise. It protects nobody: the counts are the original's.
+
+    **Ties, missing, weights.** Masked are wildcards, ranges and labels of several values
+    (``masked="coarse"``); missing values are not, since they were not masked, unless ``"missing"`` or
+    ``"both"`` says that they were. Columns of ranges become exact numbers or dates again, labels become text,
+    or whole numbers where all values are. Weights are not used.
+
+    **Cost.** :math:`O(n)` for each column.
+
+    Examples
+    --------
+    >>> import sfumato
+    >>> masked = pl.DataFrame({"race": ["a", "b", None, None, None, "a"]})
+    >>> counts = Table(
+    ...     pl.DataFrame({"column": "race", "value": ["a", "c"], "count": [1, 2]}), MARGINALS
+    ... )
+    >>> filled = sfumato.protect(
+    ...     masked, Regeneration(marginals="counts", masked="missing"), resources={"counts": counts}, seed=1
+    ... )
+    >>> filled.data["race"].to_list()
+    ['a', 'b', 'c', 'a', 'c', 'a']
+    """
+
+    name = "regeneration"
+    title = "Regeneration of masked values"
+    kinds = COMPARABLE
+    references = ("sanchez2016",)
+    takes_generalised = True
+    fills = True
+
+    marginals: Resource | None = param(
+        None, "Table of what was masked: column, value and count of each value.", holds="table"
+    )
+    counts: Literal["exact", "shares"] = param(
+        "exact", "Whether the counts must add up to the masked cells, or are scaled to them."
+    )
+    masked: Masked = param(
+        "coarse", "Which cells are taken for masked: wildcards, ranges and groups, missing values, or both."
+    )
+
+    def refuses(self, table: Table) -> str | None:
+        """Refuse to leave ranges beside values that are filled in."""
+        coarse = [f"`{name}`" for name in table.chosen if _is_generalised(table, name)]
+        if self.masked == "missing" and coarse:
+            return f"{self.name} must fill what is coarse too, got: masked `missing` and {', '.join(coarse)}"
+        return super().refuses(table)
+
+    def protect(self, table: Table, run: Run) -> Release:
+        """Fill the columns one by one, each with a stream of chance of its own."""
+        known = self._known(run)
+        filled, notes = table, []
+        for name in run.track(self.title, table.chosen, total=len(table.chosen)):
+            places = np.flatnonzero(masked_cells(table, name, self.masked))
+            exact = _exact_values(table, name)
+            if not len(places):
+                if _is_generalised(table, name):
+                    filled = _with_exact(filled, name, exact)
+                continue
+            supply = _own_supply(table, name, exact, places) if known is None else _supply(known, name, exact)
+            copies = _copies(supply, len(places), exact=self.counts == "exact" and known is not None)
+            if copies is None:
+                notes.append(f"no value of `{name}` is known: {counted(len(places), 'masked cell')} left")
+                continue
+            rows = np.arange(len(table))
+            rows[run.rng(name).permutation(places)] = len(table) + np.repeat(np.arange(len(copies)), copies)
+            filled = _with_exact(filled, name, exact.append(supply.values).gather(rows))
+        if known is None:
+            notes.append("no marginals were given: values in proportion to those that are not masked")
+        return Release.of(filled, source_rows=np.arange(len(table), dtype=np.int64), notes=tuple(notes))
+
+    def _known(self, run: Run) -> Table | None:
+        if self.marginals is None:
+            return None
+        known: object = run.resource(self.marginals)
+        if not isinstance(known, Table) or not set(_COLUMNS) <= set(known.names):
+            raise RefusedError(
+                f"`marginals` of {self.name} must name a table with the columns column, value and count, "
+                "got: another"
+            )
+        return known
+
+
+# What is masked ----------------------------------------------------------------------------------------
+
+#: What the columns of a table of marginals are.
+MARGINALS = Schema(
+    (
+        Column("column", Kind.NOMINAL),
+        Column("value", Kind.NOMINAL),
+        Column("count", Kind.CONTINUOUS, integer=True, lower=0),
+    )
+)
+
+
+def masked_cells(table: Table, name: str, masked: Masked = "coarse") -> Flags:
+    """Which cells of a column are masked: wildcards, ranges and groups of values, missing ones, or both."""
+    gone = table.missing(name)
+    coarse = _coarse_cells(table, name) & ~gone
+    return {"coarse": coarse, "missing": gone, "both": coarse | gone}[masked]
+
+
+def masked_marginals(
+    original: Table, release: Table, names: Sequence[str] = (), *, masked: Masked = "coarse"
+) -> Table:
+    """Count which original values were masked in a release whose records stand in the same order.
+
+    The table has one line for each column and value, as `Regeneration` takes it.
+    """
+    if len(original) != len(release):
+        raise DataError(
+            f"the release must have the original's {len(original)} records, got: {len(release)}",
+            hint="count before records are dropped or shuffled",
+        )
+    parts = []
+    for name in names or release.names:
+        lost = pl.Series(masked_cells(release, name, masked) & ~masked_cells(original, name, masked))
+        present = original.frame[name].zip_with(
+            pl.Series(~original.missing(name)), pl.Series([None], dtype=original.frame.schema[name])
+        )
+        counts = canonical_text(present.filter(lost)).alias("value").value_counts(name="count")
+        parts.append(counts.select(pl.lit(name).alias("column"), "value", pl.col("count").cast(pl.Int64)))
+    return Table(pl.concat(parts).sort("column", "value"), MARGINALS)
+
+
+def _is_generalised(table: Table, name: str) -> bool:
+    return name in table.nodes or is_interval(table.frame.schema[name])
+
+
+def _coarse_cells(table: Table, name: str) -> Flags:
+    series = table.frame[name]
+    if name in table.nodes:
+        nodes = table.nodes[name]
+        several = (nodes.sizes > 1) | (nodes.labels == WILDCARD).to_numpy()
+        return np.append(several, False)[nodes.codes(series)]  # code −1 is the last: missing
+    if is_interval(series.dtype):
+        alike = series.struct.field("lo") == series.struct.field("hi")
+        return ~alike.fill_null(value=False).to_numpy()
+    return np.zeros(len(series), dtype=np.bool_)
+
+
+def _exact_values(table: Table, name: str) -> pl.Series:
+    """The exact values of a column, whatever where it is masked or missing."""
+    series = table.frame[name]
+    if is_interval(series.dtype):
+        return series.struct.field("lo").alias(name)
+    if name not in table.nodes:
+        return series.cast(pl.String) if isinstance(series.dtype, pl.Enum | pl.Categorical) else series
+    nodes = table.nodes[name]
+    firsts = np.append(nodes.members, 0)[nodes.starts[:-1]]
+    firsts_of_labels = _as_numbers(nodes.leaves).gather(firsts) if len(nodes.leaves) else nodes.leaves
+    return firsts_of_labels.gather(pl.Series(nodes.codes(series)).replace(-1, None)).alias(name)
+
+
+def _as_numbers(texts: pl.Series) -> pl.Series:
+    """Whole numbers where every text is one as it is written, else the texts."""
+    whole = texts.cast(pl.Int64, strict=False)
+    return whole if whole.cast(pl.String).equals(texts) else texts
+
+
+def _with_exact(table: Table, name: str, values: pl.Series) -> Table:
+    """Show exact values only: what labels covered is forgotten."""
+    changed = table.with_values(name, values)
+    return replace(changed, nodes={each: nodes for each, nodes in table.nodes.items() if each != name})
+
+
+# What is filled in -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Supply:
+    """The values that masked cells of a column may get, in a fixed order, and how many of each there are."""
+
+    column: str
+    values: pl.Series
+    counts: Ints
+
+
+def _own_supply(table: Table, name: str, exact: pl.Series, places: Ints) -> _Supply:
+    """The values that are there."""
+    there = ~table.missing(name)
+    there[places] = False
+    counts = exact.filter(pl.Series(there)).alias("value").value_counts(name="count").sort("value")
+    return _Supply(name, counts["value"], counts["count"].to_numpy().astype(np.int64))
+
+
+def _supply(known: Table, name: str, exact: pl.Series) -> _Supply:
+    """The values that the table of marginals lists, in the type of the column."""
+    frame = known.frame.select(_COLUMNS).filter(known.frame["column"].cast(pl.String) == name)
+    given = frame["count"].cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+    wrong = int((~((given >= 0) & (given == np.floor(given)))).sum())
+    if wrong:
+        raise DataError(
+            f"the counts of `{name}` in the marginals must be whole numbers from 0 up, got: {wrong} others"
+        )
+    texts = canonical_text(frame["value"])
+    summed = (
+        pl.DataFrame({"value": texts, "count": given.astype(np.int64)})
+        .group_by("value")
+        .agg(pl.col("count").sum())
+        .sort("value", nulls_last=True)
+    )
+    values = _in_type_of(exact, summed["value"])
+    unread = int((values.is_null() & summed["value"].is_not_null()).sum())
+    if unread:
+        raise DataError(
+            f"the values of `{name}` in the marginals must be of its type, got: {counted(unread, 'other')}",
+            hint="write numbers with a point and dates as 2026-11-15",
+        )
+    return _Supply(name, values, summed["count"].to_numpy())
+
+
+def _in_type_of(exact: pl.Series, texts: pl.Series) -> pl.Series:
+    if exact.dtype in TEXTUAL:
+        return texts
+    if exact.dtype == pl.Boolean:
+        return texts.replace_strict(["true", "false"], [True, False], default=None, return_dtype=pl.Boolean)
+    return parse_exact(texts, exact.dtype)
+
+
+def _copies(supply: _Supply, n_masked: int, *, exact: bool) -> Ints | None:
+    """How often each value is filled in; None where no value is known."""
+    total = int(supply.counts.sum())
+    if exact and total != n_masked:
+        raise DataError(
+            f"the counts of `{supply.column}` in the marginals must add up to its {n_masked} masked cells, "
+            f"got: {total}",
+            hint='take them for shares with counts="shares"',
+        )
+    if not total:
+        return None
+    shares = supply.counts * n_masked / total
+    copies: Ints = np.floor(shares).astype(np.int64)
+    # The largest remainders are rounded up, the first of equals.
+    first = np.argsort(copies - shares, kind="stable")[: n_masked - int(copies.sum())]
+    copies[first] += 1
+    return copies

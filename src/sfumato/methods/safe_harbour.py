@@ -1,0 +1,300 @@
+"""Safe harbour: rare records are masked key by key, in a fixed order, until they are rare no more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from sfumato.core.method import Method
+from sfumato.core.params import Resource, param
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.build_hierarchy import from_cuts, from_prefix
+from sfumato.data.classes import Classes, Missing
+from sfumato.data.generalised import is_interval
+from sfumato.data.grow_hierarchy import present_values, propose
+from sfumato.data.hierarchy import Hierarchy, counted
+from sfumato.data.schema import Column, Kind
+from sfumato.data.table import Flags, Table
+from sfumato.data.text_forms import parse_intervals
+from sfumato.data.withholding import as_ranges, emptied, starred
+from sfumato.errors import DataError
+from sfumato.methods.enforcing import COMPARABLE
+
+#: The order of masking in the Californian discharge data, Table S3 of [sanchez2016]: age in 20 and then in 5
+#: ranges, the zip code to its first three digits.
+TABLE_S3 = "age_yrs@1, ethncty, race, sex, age_yrs@2, age_yrs, adm_qtr, patzip@1, patcnty, patzip"
+
+_RANGES_OF_AGE = (20, 5)
+_DIGITS_OF_ZIP = (3,)
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """One turn of the masking: a column, and the level it climbs to; None: it is withheld."""
+
+    column: str
+    level: int | None
+
+    @classmethod
+    def read(cls, text: str, names: tuple[str, ...]) -> _Turn | None:
+        """Read ``column`` or ``column@level``; None where it is neither."""
+        column, mark, level = text.rpartition("@")
+        if text in names:
+            return cls(text, None)
+        climbs = mark and column.strip() in names and level.strip().isdecimal() and int(level) > 0
+        return cls(column.strip(), int(level)) if climbs else None
+
+
+class SafeHarbour(Method):
+    r"""Mask the keys of rare records one after the other, in a fixed order, until they are rare no more.
+
+    The order is a list of turns :math:`(q_1, \ell_1), (q_2, \ell_2), \dots`: in turn :math:`s` every record
+    whose class has fewer than :math:`k` people is coarsened in key :math:`q_s` to level :math:`\ell_s` of its
+    hierarchy, or loses the key altogether,
+
+    .. math::
+
+        R_s = \{ i : f_i^{(s-1)} < k \}, \qquad
+        x_{iq_s}^{(s)} = \begin{cases} \ell_s(x_{iq_s}) & i \in R_s \\
+                         x_{iq_s}^{(s-1)} & \text{else} \end{cases}
+
+    where :math:`f_i^{(s)}` is the number of people who after turn :math:`s` are alike to record :math:`i` in
+    all columns that are protected, whether they stand in the order or not. With :math:`k = 2` and the order
+    of the Californian patient discharge data (Table S3 of Sánchez et al., 2016) this is how that office masks
+    unique records under the safe harbour rules of HIPAA: age to one of 20 ranges, ethnicity, race, sex, age
+    to one of 5 ranges, age, quarter of admission, zip code to 3 digits, county, zip code. To see who is rare
+    "with regard to these attributes" only, as the table has it, protect no others; with the hospital
+    beside them about as much is masked as in the published file.
+
+    ``order`` says the turns, such as ``age@1, race, age``: ``age@1`` climbs to level 1 of the hierarchy of
+    ``age``, ``age`` alone withholds it. Without an order it is that of Table S3 where its columns are
+    there; else keys are withheld from the one with the most distinct values to the one with the fewest.
+
+    See Also
+    --------
+    Regeneration : fills what was masked from known marginals.
+    LocalSuppression : withholds as few cells as it can, and guarantees k.
+    Uniqueness : who is still alone, if ranges and wildcards are read as what they may hide.
+
+    Notes
+    -----
+    **When to use.** To see what a rule that is the same for everybody achieves, or because the law asks for
+    it. Methods that enforce k-anonymity change less and give a guarantee.
+
+    **Guarantees.** Records that are not rare stay as they are, and once a record is not rare it stays so.
+    k-anonymity is *not* guaranteed: records that are rare when the order ends are released as they stand,
+    with their number in the notes, and columns that are not protected do not count (in the Californian data
+    the length of stay). For k-anonymity require ``k`` of the release.
+
+    **Risk to know.** Who knows one more column finds unique records in plenty. What is masked
+    tells that its record was rare, and rare values are masked most, so that what remains is no sample of the
+    whole.
+
+    **Ties, missing, weights.** A masked key is shown as the wildcard (``show="star"``), also where it was
+    missing, or as missing. Wildcards are alike to wildcards only; what a *missing* key is alike to says
+    ``missing``. Where a column tells whose record it is, people are counted. Weights are not used. Numbers
+    become ranges, categories labels of their hierarchy. A hierarchy that is not declared is proposed from
+    the values; for Table S3 age is cut into 20 and 5 ranges of equal width, as the paper does not say
+    which.
+
+    **Cost.** For each turn that of grouping by the keys, :math:`O(n \log n)`.
+
+    Examples
+    --------
+    >>> import sfumato
+    >>> people = pl.DataFrame({"town": ["Ely"] * 4 + ["Bath"], "race": ["a", "a", "b", "c", "a"]})
+    >>> release = sfumato.protect(people, SafeHarbour(order="race, town"), columns=["town", "race"])
+    >>> release.data["race"].to_list(), release.data["town"].to_list()
+    (['a', 'a', '*', '*', '*'], ['Ely', 'Ely', 'Ely', 'Ely', '*'])
+    >>> release.provenance[0].notes
+    ('1 record still alike to fewer than 2 when the order ended',)
+    """
+
+    name = "safe-harbour"
+    title = "Safe harbour masking"
+    kinds = COMPARABLE
+    references = ("sanchez2016", "hipaa2000")
+    stochastic = False
+    generalises = True
+    takes_generalised = True
+    withholds = True
+
+    k: int = param(
+        2,
+        "Smallest number of people alike in all protected columns who are not masked further.",
+        ge=1,
+        symbol="k",
+        log=True,
+        tune=(2, 50),
+        drive=True,
+    )
+    order: str = param(
+        "",
+        "What is masked in turn, as in age@1, race, age: up to a level of the hierarchy, or altogether.",
+        hint="nothing means Table S3's for its columns, else from the most to the fewest distinct values",
+    )
+    show: Literal["star", "missing"] = param(
+        "star", "How a withheld key is shown: the wildcard, or a missing value."
+    )
+    missing: Missing = param(
+        "category",
+        "What a missing key counts for: a value of its own, any value, or the worst it could be.",
+    )
+
+    def refuses(self, table: Table) -> str | None:
+        """Refuse an order that names other columns, or levels of what has none."""
+        reason = super().refuses(table)
+        if reason is not None or not self.order:
+            return reason
+        texts = [text.strip() for text in self.order.split(",")]
+        turns = [_Turn.read(text, table.chosen) for text in texts]
+        read = [turn for turn in turns if turn is not None]
+        if len(read) < len(turns) or not _gets_coarser(read):
+            expected = "protected columns or levels of them, coarser with each turn, as in `age@1, race, age`"
+            return f"`order` of {self.name} must list {expected}, got: `{self.order}`"
+        climbing = {turn.column for turn in read if turn.level is not None}
+        coarse = [f"`{name}`" for name in sorted(climbing) if _is_generalised(table, name)]
+        if coarse:
+            return f"{self.name} must climb from exact values, got: generalised ones in {', '.join(coarse)}"
+        return None
+
+    def turns(self, table: Table) -> list[_Turn]:
+        """What is masked in this table, in order."""
+        names = table.chosen
+        if self.order:
+            found = [_Turn.read(text.strip(), names) for text in self.order.split(",")]
+            return [turn for turn in found if turn is not None]
+        published = [_Turn.read(text, names) for text in TABLE_S3.split(", ")]
+        if all(turn and not _is_generalised(table, turn.column) for turn in published):
+            return [turn for turn in published if turn is not None]
+        n_values = {name: table.frame[name].n_unique() for name in names}
+        return [_Turn(name, None) for name in sorted(names, key=lambda name: (-n_values[name], name))]
+
+    def protect(self, table: Table, run: Run) -> Release:
+        """Take the turns, as long as a record is rare."""
+        turns = self.turns(table)
+        shown, rare, notes = table, self._rare(table), []
+        hierarchies = _Hierarchies(table, run, published=not self.order)
+        for turn in run.track(self.title, turns, total=len(turns)):
+            if not rare.any():
+                continue
+            if turn.level is None:
+                shown = (starred if self.show == "star" else emptied)(shown, turn.column, rare)
+            elif not table.missing(turn.column).all():
+                shown = _climbed(table, shown, turn.column, rare, hierarchies.at(turn.column, turn.level))
+            rare = self._rare(shown)
+        if rare.any():
+            n_rare = counted(int(rare.sum()), "record")
+            notes.append(f"{n_rare} still alike to fewer than {self.k} when the order ended")
+        rows = np.arange(len(table), dtype=np.int64)
+        return Release.of(shown, source_rows=rows, notes=(*notes, *hierarchies.notes))
+
+    def _rare(self, table: Table) -> Flags:
+        if self.k == 1:
+            return np.zeros(len(table), dtype=np.bool_)
+        classes = Classes.of(table, table.chosen, missing=self.missing)
+        return (classes.persons < self.k)[classes.of_record]
+
+
+def _is_generalised(table: Table, name: str) -> bool:
+    return name in table.nodes or is_interval(table.frame.schema[name])
+
+
+def _gets_coarser(turns: list[_Turn]) -> bool:
+    """Whether no turn shows more of a column than an earlier one left."""
+    reached: dict[str, float] = {}
+    for turn in turns:
+        level = np.inf if turn.level is None else turn.level
+        if level <= reached.get(turn.column, 0):
+            return False
+        reached[turn.column] = level
+    return True
+
+
+# Climbing ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Level:
+    """A level of a hierarchy, and whether the labels of numbers are ranges on all levels."""
+
+    hierarchy: Hierarchy
+    level: int
+    ranged: bool
+
+
+class _Hierarchies:
+    """The hierarchies of the columns: declared ones, those of Table S3, or proposed ones."""
+
+    def __init__(self, table: Table, run: Run, *, published: bool) -> None:
+        self._table, self._run, self._published = table, run, published
+        self._made: dict[str, tuple[Hierarchy, bool]] = {}
+        self.notes: list[str] = []
+
+    def at(self, name: str, level: int) -> _Level:
+        """One level of a column's hierarchy, which is made once."""
+        if name not in self._made:
+            made = self._make(name)
+            self._made[name] = made, self._is_ranged(name, made)
+        hierarchy, ranged = self._made[name]
+        if level >= hierarchy.height and not self._published:
+            raise DataError(
+                f"`order` must name a level from 1 to {hierarchy.height - 1} of `{name}`, got: `{level}`"
+            )
+        return _Level(hierarchy, min(level, hierarchy.height - 1), ranged)
+
+    def _make(self, name: str) -> Hierarchy:
+        column, series = self._table.schema[name], self._table.frame[name]
+        if column.hierarchy:
+            declared: object = self._run.resource(Resource(column.hierarchy))
+            if not isinstance(declared, Hierarchy):
+                raise DataError(f"the resource `{column.hierarchy}` must hold a hierarchy, got: another")
+            return declared
+        hierarchy = self._of_table_s3(column, present_values(column, series)) if self._published else None
+        if hierarchy is None:
+            self.notes.append(f"the hierarchy of `{name}` is not declared: proposed from its values")
+            hierarchy = propose(column, series)
+        return hierarchy
+
+    def _of_table_s3(self, column: Column, values: pl.Series) -> Hierarchy | None:
+        if column.name == "patzip":
+            return from_prefix(values, lengths=_DIGITS_OF_ZIP)
+        if column.kind is not Kind.CONTINUOUS or not values.dtype.is_numeric():
+            return None
+        numbers = values.cast(pl.Float64).to_numpy()
+        low = int(np.floor(numbers.min() if column.lower is None else column.lower))
+        high = int(np.floor(numbers.max() if column.upper is None else column.upper))
+        # Each of the 5 ranges is made of 4 of the 20, since both are cut by the same rule.
+        cuts = [
+            sorted({low + i * (high - low + 1) // n for i in range(1, n)} - {low}) for n in _RANGES_OF_AGE
+        ]
+        return from_cuts(values, cuts=cuts) if all(cuts) else None
+
+    def _is_ranged(self, name: str, hierarchy: Hierarchy) -> bool:
+        dtype = self._table.frame.schema[name]
+        if self._table.schema[name].kind is not Kind.CONTINUOUS or not dtype.is_numeric():
+            return False
+        try:
+            for level in range(1, hierarchy.height):
+                parse_intervals(hierarchy.labels(level), dtype)
+        except DataError:  # words such as `child` or `old`
+            return False
+        return True
+
+
+def _climbed(table: Table, shown: Table, name: str, rows: Flags, to: _Level) -> Table:
+    """Show the records ``rows`` at a level of their hierarchy."""
+    series, present = table.frame[name], ~table.missing(name)
+    exact = series.zip_with(pl.Series(present), pl.Series([None], dtype=series.dtype))
+    labels, chosen = to.hierarchy.climb(exact, to.level).cast(pl.String), pl.Series(rows & present)
+    before = shown.frame[name]
+    if to.ranged:
+        before = as_ranges(shown, name).frame[name]
+        return shown.with_values(name, parse_intervals(labels, series.dtype).zip_with(chosen, before))
+    nodes = to.hierarchy.nodes()
+    texts = before.cast(pl.String) if name in shown.nodes else to.hierarchy.climb(exact, 0).cast(pl.String)
+    return shown.with_nodes(name, labels.zip_with(chosen, texts).cast(nodes.dtype), nodes)

@@ -1,0 +1,344 @@
+"""Suppression of records and of whole columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from sfumato.core.method import Method
+from sfumato.core.params import PerColumn, param
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.schema import Kind
+from sfumato.data.table import Flags, Ints, Table
+from sfumato.data.withholding import emptied, starred
+from sfumato.errors import UnreachableError
+from sfumato.methods.enforcing import COMPARABLE, EnforcingMethod, Guarantee
+
+#: Up to so many keys the best choice of columns is found for sure.
+_MOST_KEYS = 20
+
+
+class RecordSuppression(EnforcingMethod):
+    r"""Withhold all keys of the records that stand in the way of what is asked, or drop those records.
+
+    .. math::
+
+        W_0 = \emptyset, \qquad W_{t+1} = W_t \cup \{ i : i \text{ fails in the table without the keys of }
+        W_t \}
+
+    until nobody fails. What a record must meet is k, whatever ``also`` asks, or both: every model that is
+    measured by its worst record can be enforced, k-map, δ-presence, LKC-privacy, :math:`k^m` on sets of items
+    and the risk of each record (``prosecutor-risk <= 0.2``) among them.
+
+    See Also
+    --------
+    local-suppression : withholds single cells, far fewer where few keys give a record away.
+    attribute-suppression : withholds the same keys of all records.
+
+    Notes
+    -----
+    **When to use.** Last, after recoding, for the few records that are left; or alone, to enforce a model
+    that no other method knows.
+
+    **Guarantees.** The release is measured: what is asked holds under the policy ``missing``, or there is
+    no release. Records that are not withheld are as they were. Never are more than ``limit`` per cent of the
+    records withheld or dropped.
+
+    **Risk to know.** Records that are withheld (``show`` = ``star`` or ``missing``) are all alike in the keys
+    and stand beside their other columns; if they themselves do not meet what is asked, being too few or too
+    much alike, they are dropped. Where many records are unique, most of the table goes; a sample of the
+    common is not a sample of all, and totals are biased.
+
+    **Ties, missing, weights.** All records alike fail together. Missing values count as ``missing`` says.
+    Set-valued keys have no star: they become missing or are dropped, and k is asked of any two items.
+    Persons are counted where a column tells whose record it is. Weights are not used.
+
+    **Cost.** A few rounds, each of which measures what is asked.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from sfumato.front import protect
+    >>> frame = pl.DataFrame({"job": ["cook", "cook", "smith", "king", "cook"]})
+    >>> protect(frame, RecordSuppression(k=2), columns=["job"]).data["job"].to_list()
+    ['cook', 'cook', '*', '*', 'cook']
+    >>> protect(frame, RecordSuppression(k=2, show="drop"), columns=["job"]).data["job"].to_list()
+    ['cook', 'cook', 'cook']
+    """
+
+    name = "record-suppression"
+    title = "Record suppression"
+    kinds = COMPARABLE | {Kind.SET}
+    references = ("samarati2001", "sweeney2002generalization", "hundepool2012")
+    changes_records = True
+
+    show: Literal["star", "missing", "drop"] = param(
+        "star", "What is left of a record that is withheld: stars or missing values for its keys, or nothing."
+    )
+    limit: float = param(
+        100.0, "Most records that may be withheld or dropped; an error if more would be.", ge=0, le=100,
+        unit="per cent of the records",
+    )  # fmt: skip
+
+    def asked(self, table: Table) -> Guarantee:
+        """What is asked of this table: of set-valued keys, that k people have any two items."""
+        if not table.chosen or any(table.schema[name].kind is not Kind.SET for name in table.chosen):
+            return super().asked(table)
+        also = [*self.also, *([f"km-anonymity >= {self.k}"] if self.k > 1 else [])]
+        return Guarantee.of(table.chosen, k=1, also=also, missing=self.missing)
+
+    def enforce(self, table: Table, guarantee: Guarantee, run: Run) -> Release:
+        """Withhold and drop until nobody stands in the way."""
+        draft = _Rows.of(table)
+        while (failing := guarantee.failing(draft.table, run)).any():
+            run.tell(self.title, int(draft.withheld.sum()) + len(table) - len(draft.table), len(table))
+            new = failing & ~draft.withheld
+            if self.show == "drop" or not new.any():  # those that are withheld already can only be dropped
+                draft = draft.without(failing)
+            else:
+                draft = draft.covered(new, guarantee.keys, show=self.show)
+            if not len(draft.table) and self.show != "drop":  # none alone will do, perhaps all together
+                draft = _Rows.of(table).covered(
+                    np.ones(len(table), dtype=np.bool_), guarantee.keys, show=self.show
+                )
+                if guarantee.failing(draft.table, run).any():
+                    draft = draft.without(draft.withheld)
+            self._require_within_limit(draft, len(table))
+        n_withheld, n_dropped = int(draft.withheld.sum()), len(table) - len(draft.table)
+        note = f"{n_withheld} records withheld and {n_dropped} dropped, of {len(table)}"
+        return Release.of(
+            draft.table, source_rows=draft.rows, notes=(note,) if n_withheld + n_dropped else ()
+        )
+
+    def _require_within_limit(self, draft: _Rows, n: int) -> None:
+        n_lost = int(draft.withheld.sum()) + n - len(draft.table)
+        if n_lost > self.limit / 100 * n:
+            raise UnreachableError(
+                f"{self.name} must withhold at most {self.limit:g} per cent of the records, got: "
+                f"at least {n_lost} of {n} in the way",
+                hint="recode the keys first, raise `limit`, or ask for less",
+            )
+        if not len(draft.table):
+            raise UnreachableError(
+                f"{self.name} must leave some record, got: all {n} in the way",
+                hint="recode the keys first, protect fewer of them, or ask for less",
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """A table of which more and more records are withheld or dropped."""
+
+    table: Table
+    rows: Ints  # of the original
+    withheld: Flags
+
+    @classmethod
+    def of(cls, table: Table) -> _Rows:
+        """Begin with a table as it is."""
+        return cls(table, np.arange(len(table), dtype=np.int64), np.zeros(len(table), dtype=np.bool_))
+
+    def without(self, gone: Flags) -> _Rows:
+        """Drop records."""
+        left = np.flatnonzero(~gone)
+        return _Rows(self.table.take(left), self.rows[left], self.withheld[left])
+
+    def covered(self, more: Flags, names: tuple[str, ...], *, show: str) -> _Rows:
+        """Withhold the keys of more records."""
+        table = self.table
+        for name in names:
+            cover = emptied if show == "missing" or table.schema[name].kind is Kind.SET else starred
+            table = cover(table, name, more)
+        return replace(self, table=table, withheld=self.withheld | more)
+
+
+class AttributeSuppression(EnforcingMethod):
+    r"""Withhold whole columns, the least important that must go for what is asked to hold.
+
+    .. math::
+
+        \max_{K \subseteq Q} \sum_{q \in K} w_q \quad\text{such that what is asked holds if only } K
+        \text{ is shown}
+
+    where :math:`Q` are the keys and :math:`w_q` their ``importance``.
+
+    See Also
+    --------
+    trivial-removal : withholds all columns that it is given.
+    local-suppression : withholds single cells.
+    record-suppression : withholds the keys of single records.
+
+    Notes
+    -----
+    **When to use.** Few keys out of many are needed, and it does not matter much which. Everything that is
+    shown is complete, so no method of analysis has to cope with holes.
+
+    **Guarantees.** The release is measured: what is asked holds under the policy ``missing``, or there is no
+    release. With up to 20 keys no choice of columns of more importance would do, for k and all models that
+    hold of a table if they hold of a finer one; of more keys, columns are given up one by one.
+
+    **Risk to know.** A single rare value, even a typing error, costs its column. Suppress or recode single
+    cells first.
+
+    **Ties, missing, weights.** Of choices that weigh the same, the first by name is taken. Missing values
+    count as ``missing`` says. Persons are counted where a column tells whose record it is.
+
+    **Cost.** Each choice that is tried is measured; those with a part that fails are not tried. At most
+    :math:`2^q` for :math:`q` keys, mostly far fewer.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from sfumato.front import protect
+    >>> frame = pl.DataFrame({"job": ["cook", "smith", "king"], "sex": ["m", "m", "m"]})
+    >>> release = protect(frame, AttributeSuppression(k=2), columns=["job", "sex"])
+    >>> release.data["job"].to_list(), release.data["sex"].to_list()
+    (['*', '*', '*'], ['m', 'm', 'm'])
+    """
+
+    name = "attribute-suppression"
+    title = "Attribute suppression"
+    references = ("hundepool2012", "willenborg2001")
+
+    importance: PerColumn[float] = param(
+        1.0,
+        "What a column is worth: those of high importance stay if they can.",
+        ge=0.001,
+        le=1000,
+        symbol="w",
+    )
+    show: Literal["star", "missing"] = param(
+        "star", "What stands in a column that is withheld: stars or missing values."
+    )
+
+    def enforce(self, table: Table, guarantee: Guarantee, run: Run) -> Release:
+        """Choose the columns that can stay."""
+        search = _ColumnSearch(table, guarantee, run, self)
+        lost = search.best() if len(guarantee.keys) <= _MOST_KEYS else search.one_by_one()
+        notes = (f"columns withheld: {', '.join(lost)}",) if lost else ()
+        return Release.of(
+            search.without(lost), source_rows=np.arange(len(table), dtype=np.int64), notes=notes
+        )
+
+
+class _ColumnSearch:
+    """Which columns must go."""
+
+    def __init__(self, table: Table, guarantee: Guarantee, run: Run, method: AttributeSuppression) -> None:
+        self.table, self.guarantee, self.run, self.method = table, guarantee, run, method
+        every = np.ones(len(table), dtype=np.bool_)
+        cover = starred if method.show == "star" else emptied
+        self.covered = {name: cover(table, name, every) for name in guarantee.keys}
+        self.tried: dict[frozenset[str], bool] = {}
+
+    def without(self, lost: tuple[str, ...]) -> Table:
+        """The table with these columns withheld."""
+        table = self.table
+        for name in lost:
+            new = self.covered[name]
+            nodes = {**table.nodes, **({name: new.nodes[name]} if name in new.nodes else {})}
+            table = replace(table.with_values(name, new.frame[name]), nodes=nodes)
+        return table
+
+    def holds(self, kept: frozenset[str]) -> bool:
+        """Whether all is met if only these keys are shown; what fails on fewer keys fails on more."""
+        if kept not in self.tried:
+            self.run.tell(self.method.title, len(self.tried), 0)
+            fails = any(part < kept and not met for part, met in self.tried.items())
+            lost = tuple(name for name in self.guarantee.keys if name not in kept)
+            self.tried[kept] = not fails and not self.guarantee.failing(self.without(lost), self.run).any()
+        return self.tried[kept]
+
+    def best(self) -> tuple[str, ...]:
+        """The columns to withhold so that those that stay weigh most."""
+        keys = self.guarantee.keys
+        if self.holds(frozenset(keys)):
+            return ()
+        weights = [self.method.importance[name] for name in keys]
+        in_turn = sorted(range(len(keys)), key=lambda j: (-weights[j], j))
+        left = [*np.cumsum([weights[j] for j in in_turn][::-1])[::-1].tolist(), 0.0]
+        best, most = frozenset[str](), 0.0
+
+        def go_on(place: int, kept: frozenset[str], weight: float) -> None:
+            nonlocal best, most
+            if weight > most + 1e-9:
+                best, most = kept, weight
+            if place == len(in_turn) or weight + left[place] <= most + 1e-9:
+                return
+            more = kept | {keys[in_turn[place]]}
+            if self.holds(more):
+                go_on(place + 1, more, weight + weights[in_turn[place]])
+            go_on(place + 1, kept, weight)
+
+        go_on(0, best, 0.0)
+        return tuple(name for name in keys if name not in best)
+
+    def one_by_one(self) -> tuple[str, ...]:
+        """Give up the column whose loss helps most records for its importance, until none is in the way."""
+        lost: tuple[str, ...] = ()
+        while (n := int(self.guarantee.failing(self.without(lost), self.run).sum())) and len(lost) < len(
+            self.guarantee.keys
+        ):
+            gains = []
+            for name in self.guarantee.keys:
+                if name not in lost:
+                    after = int(self.guarantee.failing(self.without((*lost, name)), self.run).sum())
+                    gains.append(((after - n - 1) / self.method.importance[name], name))
+            lost = tuple(sorted((*lost, min(gains)[1])))
+        return lost
+
+
+class TrivialRemoval(Method):
+    """Withhold everything: all columns it is given are covered by stars.
+
+    The other end of the scale: no method protects these columns better, and none leaves less of them. What a
+    method is worth shows against this.
+
+    See Also
+    --------
+    attribute-suppression : withholds only the columns that must go.
+    resampling : the baseline that keeps values but no record.
+
+    Notes
+    -----
+    **When to use.** As a baseline in a comparison; or for columns that nobody needs, whose names are to stay.
+
+    **Guarantees.** Nothing of the columns is left: everyone is alike in them.
+
+    **Risk to know.** Columns that tell the same story and are not withheld still tell it.
+
+    **Ties, missing, weights.** A missing value is covered too, so that not even its absence is told. Weights
+    are not used.
+
+    **Cost.** :math:`O(n)` per column.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from sfumato.front import protect
+    >>> frame = pl.DataFrame({"job": ["cook", None]})
+    >>> protect(frame, TrivialRemoval(), columns=["job"]).data["job"].to_list()
+    ['*', '*']
+    """
+
+    name = "trivial-removal"
+    title = "Trivial removal"
+    kinds = COMPARABLE
+    references = ("brickell2008",)
+    stochastic = False
+    withholds = True
+
+    def protect(self, table: Table, run: Run) -> Release:  # noqa: ARG002  — no chance is used
+        """Cover the columns."""
+        every = np.ones(len(table), dtype=np.bool_)
+        protected = table
+        for name in table.chosen:
+            protected = starred(protected, name, every)
+        return Release.of(
+            protected,
+            source_rows=np.arange(len(table), dtype=np.int64),
+            classes=np.zeros(len(table), dtype=np.int64),
+        )
