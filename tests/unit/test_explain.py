@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.compare.explain import PRIVATE, explain_record, riskiest_records
-from sfumato.compare.explain_attacks import sentence_of, usual_attacks
-from sfumato.compare.explain_formulas import in_letters
-from sfumato.compare.explain_keys import cell, key_story
-from sfumato.compare.explain_steps import ABSENT, follow_record
-from sfumato.compare.explain_words import explain_score, meaning_of
+from sfumato.compare.explain.attacks import sentence_of, usual_attacks
+from sfumato.compare.explain.formulas import in_letters
+from sfumato.compare.explain.keys import cell, key_story
+from sfumato.compare.explain.steps import ABSENT, follow_record
+from sfumato.compare.explain.words import explain_score, meaning_of
 from sfumato.compare.recipe import Recipe, Step
 from sfumato.core import registry
 from sfumato.core.measure import Score, Status

@@ -13,10 +13,10 @@ from sfumato.cli._screen import emit_table
 
 if TYPE_CHECKING:
     from sfumato.compare.explain import Explanation
-    from sfumato.compare.explain_attacks import Attack, Riskiest
-    from sfumato.compare.explain_keys import KeyStory
-    from sfumato.compare.explain_steps import Change, StepStory
-    from sfumato.compare.explain_words import Meaning
+    from sfumato.compare.explain.attacks import Attack, Riskiest
+    from sfumato.compare.explain.keys import KeyStory
+    from sfumato.compare.explain.steps import Change, StepStory
+    from sfumato.compare.explain.words import Meaning
     from sfumato.core.measure import Measure
     from sfumato.core.method import Described
 

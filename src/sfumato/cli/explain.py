@@ -137,7 +137,7 @@ def _is_name(what: str) -> bool:
 
 def _explain_names(names: list[str], *, as_json: bool) -> None:
     from sfumato.cli._explain import show_meaning
-    from sfumato.compare.explain_words import meaning_of
+    from sfumato.compare.explain.words import meaning_of
 
     if not names:
         raise ParameterError(
@@ -267,7 +267,7 @@ def _announced(case: _Case, measures: list[Measure], options: dict[str, Any]) ->
 def _explain_record(case: _Case, options: dict[str, Any]) -> None:
     from sfumato.cli._explain import show_record
     from sfumato.compare.explain import explain_record
-    from sfumato.compare.explain_attacks import usual_attacks
+    from sfumato.compare.explain.attacks import usual_attacks
 
     measures = _measures(options) or usual_attacks()
     _announced(case, measures, options)
@@ -300,7 +300,7 @@ def _explain_riskiest(case: _Case, options: dict[str, Any]) -> None:
 
 def _explain_scores(case: _Case, options: dict[str, Any]) -> None:
     from sfumato.cli._explain import show_scores
-    from sfumato.compare.explain_words import explain_score
+    from sfumato.compare.explain.words import explain_score
     from sfumato.compare.trial import assess
 
     measures = _measures(options)

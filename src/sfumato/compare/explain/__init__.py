@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sfumato.compare.explain_attacks import Attack, Riskiest, attacks_on, usual_attacks
-from sfumato.compare.explain_attacks import riskiest as find_riskiest
-from sfumato.compare.explain_keys import Cell, KeyStory, cell, key_story
-from sfumato.compare.explain_steps import StepStory, follow_record, rows_of
+from sfumato.compare.explain.attacks import Attack, Riskiest, attacks_on, usual_attacks
+from sfumato.compare.explain.attacks import riskiest as find_riskiest
+from sfumato.compare.explain.keys import Cell, KeyStory, cell, key_story
+from sfumato.compare.explain.steps import StepStory, follow_record, rows_of
 from sfumato.compare.recipe import Recipe
 from sfumato.core import registry
 from sfumato.core.measure import Measure

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sfumato.compare.explain_formulas import in_letters
+from sfumato.compare.explain.formulas import in_letters
 from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.method import Described, Method
 from sfumato.core.references import cite

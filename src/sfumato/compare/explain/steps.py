@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.compare.explain_keys import Cell, cell
+from sfumato.compare.explain.keys import Cell, cell
 from sfumato.compare.recipe import Recipe
 from sfumato.core.release import Release
 from sfumato.core.run import Run
