@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sfumato.data.evidence import Scenario
     from sfumato.data.schema import Column, Kind, Role, Schema
     from sfumato.data.table import Table
-    from sfumato.front import assess, compare, protect, read
+    from sfumato.front import assess, compare, protect, read, tune
 
 #: Where each public name lives.
 _HOMES = {
@@ -33,11 +33,12 @@ _HOMES = {
     "compare": "sfumato.front",
     "protect": "sfumato.front",
     "read": "sfumato.front",
+    "tune": "sfumato.front",
 }
 
 __all__ = [
     "Column", "Kind", "Recipe", "Release", "Role", "Scenario", "Schema", "Step", "Table", "__version__",
-    "assess", "compare", "protect", "read",
+    "assess", "compare", "protect", "read", "tune",
 ]  # fmt: skip
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sfumato.compare.plan import Plan
     from sfumato.compare.profile import Profile
     from sfumato.compare.study import Study
-    from sfumato.compare.tuned import Tuned
+    from sfumato.compare.tune.tuned import Tuned
 
 
 def read(source: str | Path, *, schema: Schema | None = None) -> Table:
@@ -253,12 +253,12 @@ def tune(
     ``minutes`` only ends it early. With a ``ledger`` (a file) a search that was stopped goes on where it was.
     ``tuned.plan.to_toml()`` is what ``sfumato run`` takes.
     """
-    from sfumato.compare import ledger as ledgers
-    from sfumato.compare.derive_space import Wishes
     from sfumato.compare.profile import Profile
     from sfumato.compare.question import RANKED_BY, Question, as_measure
+    from sfumato.compare.tune import ledger as ledgers
     from sfumato.compare.tune import tune as search
-    from sfumato.compare.tuner import Budget
+    from sfumato.compare.tune.derive_space import Wishes
+    from sfumato.compare.tune.tuner import Budget
 
     table, _ = as_table(data, schema=schema)
     place = None if ledger is None else Path(ledger)

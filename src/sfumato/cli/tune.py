@@ -26,9 +26,9 @@ from sfumato.cli._screen import emit_json, emit_table, running, say
 from sfumato.errors import Cancelled, ParameterError
 
 if TYPE_CHECKING:
-    from sfumato.compare.candidate import Candidate
     from sfumato.compare.plan import Plan
-    from sfumato.compare.tuned import Tuned
+    from sfumato.compare.tune.candidate import Candidate
+    from sfumato.compare.tune.tuned import Tuned
 
 _COUNT = click.IntRange(1)
 
@@ -97,8 +97,8 @@ def command(source: str, **options: Any) -> None:
 def _searched(source: str, options: Mapping[str, Any]) -> Tuned:
     """Read, search, and say how to go on if it is stopped."""
     from sfumato import front
-    from sfumato.compare import ledger as ledgers
     from sfumato.compare.plan import Plan
+    from sfumato.compare.tune import ledger as ledgers
 
     base = Plan.read(options["plan_path"]) if options["plan_path"] else Plan()
     table = front.read(source, schema=base.schema)
@@ -194,7 +194,7 @@ def _show(tuned: Tuned) -> None:
 
 
 def _row(candidate: Candidate, tuned: Tuned) -> list[str]:
-    from sfumato.compare.tuned import describe
+    from sfumato.compare.tune.tuned import describe
 
     utilities, demands = tuned.goal.spreads(candidate.result)
     values = [f"{spread.mean:.4g}" if spread else "—" for spread in (*utilities, *demands)]

@@ -269,7 +269,8 @@ def _protect_together(step: Step, table: Table, run: Run) -> Release:
         protected = protected.with_values(name, values, column=release.table.schema[name])
     protected = replace(protected, nodes=release.table.nodes)
     classes = None if release.classes is None else release.classes[places]
-    return Release.of(protected, source_rows=rows, classes=classes, notes=release.notes)
+    whole = Release.of(protected, source_rows=rows, classes=classes, notes=release.notes)
+    return replace(whole, learnt=release.learnt, resources=release.resources)
 
 
 def _require_alike(step: Step, table: Table, firsts: npt.NDArray[np.int64]) -> None:
