@@ -1,0 +1,276 @@
+"""Global recoding: the levels of the keys at which least is lost, proved to be the best of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+
+from sfumato.core.params import Columns, PerColumn, Resource, listed, param
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.hierarchy import Hierarchy, counted
+from sfumato.data.levels import KeyLevels, Lattice
+from sfumato.data.table import Flags, Ints, Table
+from sfumato.errors import UnreachableError
+from sfumato.methods.enforcing import EnforcingMethod, Guarantee
+from sfumato.methods.recoding import Recoding, hierarchies_of
+from sfumato.methods.recoding_judges import Part, covered, judge_of
+from sfumato.methods.recoding_losses import (
+    MEASURES,
+    Aggregate,
+    AverageClassSize,
+    Classification,
+    Discernibility,
+    Objective,
+    ObjectiveName,
+    Tally,
+    hierarchy_loss,
+    measured_loss,
+)
+from sfumato.methods.recoding_search import Leftover, RollUp, Search
+
+#: What a share of the records may miss a whole number by: 0.1 · 30 is not quite 3.
+_SLACK = 1e-9
+
+
+class GlobalRecoding(EnforcingMethod):
+    r"""Find the levels of the keys at which least is lost and everyone is alike to enough others.
+
+    Every combination of levels :math:`\ell = (\ell_1, \dots, \ell_m)`, one for each key, is a node of a
+    lattice; records in classes that do not meet what is asked are suppressed, as long as they are no more
+    than a share :math:`s` of all. Among the nodes for which that is enough the one with the least loss is
+    taken, by default
+
+    .. math::
+
+        \Bigl( \prod_{j=1}^{m} (1 + L_j) \Bigr)^{1/m} - 1, \qquad
+        L_j = \frac{1}{n} \sum_{i=1}^{n} \frac{|y_{ij}| - 1}{|H_j| - 1}
+
+    where :math:`|y_{ij}|` is the number of values of the hierarchy that the label of a record covers,
+    :math:`|H_j|` the number of all, and a suppressed record counts :math:`L = 1` (the loss of ARX). Other
+    objectives: *granularity*, *precision*, *non-uniform-entropy*, *discernibility*, *average-class-size* are
+    the measures of these names (generalised-information-loss, precision-loss …), *classification* the
+    classification-metric of the ``target``.
+
+    See Also
+    --------
+    recoding : fixed levels; what is learnt here is one.
+    classification-metric : the objective for who will predict something from the keys.
+
+    Notes
+    -----
+    **When to use.** When all records of a key should be on one level, so that tables can be made and
+    compared, and labels should mean something. Where that costs too much, a local recoding loses less.
+
+    **Guarantees.** k people alike, and all else that is asked, measured on the release. The node is the best
+    of the whole lattice; if ``budget`` did not suffice for the proof, the notes say by how much a better one
+    could be better. Of nodes with equal loss that with the fewest suppressed records is taken, then that
+    with the lowest sum of levels, then the first in the order of the keys' names.
+
+    **Risk to know.** Suppressed records show ``*`` in all keys. If they do not meet what is asked as a class
+    of their own (there are fewer than k), they are left out of the release, and the notes say how many. Who
+    knows that somebody is missing learns that they were rare. A hierarchy that was grown from the data has
+    ends that depend on them.
+
+    **Ties, missing, weights.** A missing key is a value that no level changes, except a root that is the
+    wildcard, which stands for any value or none; ``missing`` says what it counts for. Losses are weighted if
+    the table is, and of cells that had a value; people are counted, not weights.
+
+    **Cost.** One pass over the data, then a roll-up of the distinct combinations for each node looked at;
+    bounds leave out most. Policies other than *category* for keys with missing values, and models that
+    classes do not tell of (k-map, LKC …), cost a pass for each node.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import sfumato
+    >>> people = pl.DataFrame({"age": [21, 23, 28, 35, 38, 64], "sex": ["f", "m", "f", "m", "f", "m"]})
+    >>> release = sfumato.protect(people, GlobalRecoding(k=2), columns=["age", "sex"])
+    >>> sfumato.assess(release.table, measures=["k-anonymity"])["k-anonymity"].value
+    3.0
+    >>> release.learnt.levels["age"], release.learnt.levels["sex"]
+    (4, 0)
+    """
+
+    name = "global-recoding"
+    title = "Global recoding"
+    references = ("elemam2009", "kohlmayer2012", "prasser2020", "samarati2001", "iyengar2002")
+    changes_records = True
+    generalises = True
+    cost = "n + nodes · classes"
+
+    suppression: float = param(
+        0.0,
+        "Largest share of the records that may be suppressed.",
+        ge=0,
+        le=100,
+        unit="%",
+        symbol="s",
+    )
+    objective: ObjectiveName = param("loss", "What is minimised.")
+    aggregate: Aggregate = param("geometric", "How the losses of the keys make one, for the objective loss.")
+    target: Columns = param(("@sensitive",), "Columns to be predicted, for the objective classification.")
+    local: bool = param(
+        default=False,
+        help="Whether suppressed records are recoded once more among themselves, at their own best levels.",
+    )
+    budget: int = param(
+        20_000,
+        "Most nodes that are looked at; if they do not suffice, the best found is taken, with a bound.",
+        ge=1,
+        le=10**9,
+    )
+
+    def refuses(self, table: Table) -> str | None:
+        """Refuse where there is nothing to predict, or a key is to be."""
+        reason = super().refuses(table)
+        if reason is not None or self.objective != "classification":
+            return reason
+        targets = set(table.schema.resolve(self.target))
+        if not targets or targets & set(table.chosen):
+            found = f"keys {listed(sorted(targets & set(table.chosen)))}" if targets else "none"
+            return f"`target` of {self.name} must name columns that are not keys, got: {found}"
+        return None
+
+    def enforce(self, table: Table, guarantee: Guarantee, run: Run) -> Release:
+        """Search the lattice, suppress what fails at the best node, and recode the rest."""
+        hierarchies, notes = hierarchies_of(table, run)
+        keys = [KeyLevels.of(table, name, hierarchies[name]) for name in guarantee.keys]
+        limit = int(self.suppression / 100 * len(table) + _SLACK)
+        whole = Part(table, Lattice.of(keys, table.weights), guarantee, run)
+        search, proved = self._search(whole, limit)
+        best = search.best
+        if best is None:
+            raise UnreachableError(
+                f"some combination of levels must meet what is asked with at most {counted(limit, 'record')} "
+                f"suppressed, got: none of the {search.looked_at} of {search.n_nodes} looked at",
+                hint="ask for less, protect fewer keys, or allow more to be suppressed",
+            )
+        outcome = _Outcome(best.node.levels, whole.records(best.node, best.failing), best.leftover)
+        if self.local and best.suppressed:
+            outcome = self._locally(whole, outcome)
+        learnt, resources = _learnt(best.node.levels, whole)
+        told = self._told(search, outcome, proved=proved)
+        return replace(outcome.release(whole), notes=(*notes, *told), learnt=learnt, resources=resources)
+
+    def _search(self, part: Part, limit: int) -> tuple[Search, bool]:
+        judge = judge_of(part, limit)
+        objective, tallies = self._objective(part)
+        search = Search(
+            lattice=part.lattice,
+            objective=objective,
+            judge=judge,
+            roll_up=RollUp(part.lattice, judge.base_counts, tallies),
+            limit=limit,
+            budget=self.budget,
+            run=part.run,
+            title=self.title,
+        )
+        return search, search.go()
+
+    def _objective(self, part: Part) -> tuple[Objective, tuple[Tally, ...]]:
+        lattice, table = part.lattice, part.table
+        flat, n = np.zeros(lattice.starts.shape), len(table)
+        if self.objective == "loss":
+            return hierarchy_loss(lattice, self.aggregate), ()
+        if self.objective in MEASURES:
+            return measured_loss(lattice, table, MEASURES[self.objective], part.run), ()
+        if self.objective == "discernibility":
+            return Discernibility(flat, n), ()
+        if self.objective == "average-class-size":
+            return AverageClassSize(flat, n), ()
+        names = sorted(table.schema.resolve(self.target))
+        tallies = tuple(Tally.of(table, name, lattice.of_record) for name in names)
+        return Classification(flat, tuple(float(each.amounts.sum()) for each in tallies)), tallies
+
+    def _locally(self, whole: Part, outcome: _Outcome) -> _Outcome:
+        """Recode the suppressed records among themselves, as long as some of them gain by it."""
+        while outcome.suppressed.any():
+            rows = np.flatnonzero(outcome.suppressed)
+            part = whole.take(rows)
+            search, _ = self._search(part, len(rows) - 1)
+            best = search.best
+            if best is None or list(best.node.levels) == [height - 1 for height in part.lattice.heights]:
+                break
+            failing = part.records(best.node, best.failing)
+            better = _recoded(whole, outcome, rows, failing, best.node.levels)
+            if better is None:
+                break
+            outcome = better
+        return outcome
+
+    def _told(self, search: Search, outcome: _Outcome, *, proved: bool) -> list[str]:
+        """What is to be known of the search, in counts."""
+        best = search.best
+        assert best is not None
+        value = search.objective.value
+        at = ", ".join(
+            f"`{key.column.name}` {level} of {key.height - 1}"
+            for key, level in zip(search.lattice.keys, best.node.levels, strict=True)
+        )
+        told = [
+            f"levels: {at}",
+            f"{self.objective} {value(best.score):.6g} with {counted(best.suppressed, 'record')} suppressed",
+            f"{search.looked_at} of {counted(search.n_nodes, 'node')} looked at",
+        ]
+        if not proved:
+            low = min(max(value(max(search.bound, 0.0)), 0.0), value(best.score))
+            gap = value(best.score) - low
+            told.append(f"not proved to be the best: no node is below {low:.6g}, a gap of {gap:.3g}")
+        n = int(outcome.suppressed.sum())
+        if n < best.suppressed:
+            told.append(f"{counted(best.suppressed - n, 'suppressed record')} recoded among themselves")
+        if n and outcome.leftover == "dropped":
+            told.append(
+                f"{counted(n, 'suppressed record')} left out: they are no class that meets what is asked"
+            )
+        return told
+
+
+@dataclass(frozen=True, eq=False)
+class _Outcome:
+    """The level of each record in each key, who is suppressed, and what becomes of them."""
+
+    levels: Sequence[int | Ints]  # [keys] of all records, or of each
+    suppressed: Flags
+    leftover: Leftover
+
+    def release(self, whole: Part) -> Release:
+        """The release: suppressed records covered by wildcards, or left out."""
+        table, rows = whole.lattice.write(whole.table, self.levels), np.arange(len(whole.table))
+        if self.leftover == "dropped":
+            rows = np.flatnonzero(~self.suppressed)
+            return Release.of(table.take(rows), source_rows=rows)
+        return Release.of(covered(table, whole.guarantee.keys, self.suppressed), source_rows=rows)
+
+
+def _recoded(
+    whole: Part, before: _Outcome, rows: Ints, failing: Flags, levels: Sequence[int]
+) -> _Outcome | None:
+    """The outcome after some of the suppressed ``rows`` were recoded; None if all together do not meet it."""
+    own = [np.broadcast_to(level, len(whole.table)).copy() for level in before.levels]
+    for each, level in zip(own, levels, strict=True):
+        each[rows[~failing]] = level
+    suppressed = np.zeros(len(whole.table), dtype=np.bool_)
+    suppressed[rows[failing]] = True
+    fates: tuple[Leftover, ...] = ("starred", "dropped")
+    for fate in fates:
+        found = _Outcome(own, suppressed, fate)
+        if not whole.guarantee.unmet(found.release(whole).table, whole.run):
+            return found
+    return None
+
+
+def _learnt(levels: Sequence[int], part: Part) -> tuple[Recoding, dict[str, Hierarchy]]:
+    """The recoding that does the same to other tables, and the hierarchies it needs."""
+    names, resources = {}, {}
+    for key in part.lattice.keys:
+        if key.hierarchy is not None:
+            resource = key.column.hierarchy or f"hierarchy of {key.column.name}"
+            names[key.column.name], resources[resource] = Resource(resource), key.hierarchy
+    at = [(key.column.name, level) for key, level in zip(part.lattice.keys, levels, strict=True)]
+    given = PerColumn(cast("Resource", None), tuple(names.items())) if names else None
+    return Recoding(levels=PerColumn(0, tuple(at)), hierarchies=given, unseen="root"), resources
