@@ -28,6 +28,7 @@ from sfumato.data.table import Table
 from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
+    from sfumato.compare.cost import Before
     from sfumato.compare.plan import Plan
     from sfumato.compare.profile import Profile
     from sfumato.compare.study import Study
@@ -184,6 +185,7 @@ def compare(
     resources: Mapping[str, Any] | None = None,
     seed: int | None = None,
     run: Run | None = None,
+    before: Before | None = None,
 ) -> Study:
     """Bring methods to the same level of one measure, or to the same requirements, and rank them by another.
 
@@ -191,8 +193,9 @@ def compare(
     means "as safe as this". With ``require`` (``["dbrl <= 0.05", "k >= 5"]``) or a ``profile`` (``"public"``)
     each method is taken at its weakest setting that meets all requirements; one without a number
     (``["dbrl"]``) takes it from the release given as ``level``. Without ``methods`` all that can take the
-    columns are compared.
+    columns are compared. ``before`` is told what is about to be done.
     """
+    from sfumato.compare.cost import SETTINGS, works_of
     from sfumato.compare.profile import Profile
     from sfumato.compare.question import RANKED_BY, Question, as_measure
 
@@ -207,14 +210,21 @@ def compare(
     )  # fmt: skip
     demands = question.demands()
     steps = _steps(methods, names, table.schema, driven=not demands)
+    ranked_by = as_measure(rank_by or (named and named.rank_by) or RANKED_BY)
+    turns = repeats if repeats is not None else named.repeats if named else 5
+    if before is not None:
+        held = [demand.measure for demand in demands] or [question.held]
+        runs = SETTINGS * min(turns, 3) + turns + points
+        how = {"scenario": intruder, "resources": resources or {}}
+        before(works_of(steps, [*held, ranked_by], runs, **how), table, run)
     return studies.compare(
         table,
         steps,
         run,
         target=None if demands else question.target(steps, named=bool(methods)),
         demands=demands,
-        ranked_by=as_measure(rank_by or (named and named.rank_by) or RANKED_BY),
-        repeats=repeats if repeats is not None else named.repeats if named else 5,
+        ranked_by=ranked_by,
+        repeats=turns,
         points=points,
         scenario=intruder,
         resources=resources,
@@ -244,6 +254,7 @@ def tune(
     plan: Plan | None = None,
     seed: int | None = None,
     run: Run | None = None,
+    before: Before | None = None,
 ) -> Tuned:
     """Find the recipe that meets all requirements and loses least, and say why.
 
@@ -251,7 +262,7 @@ def tune(
     on fresh chance before one is recommended. ``groups`` (``{"money": ["income", "tax"]}``) says which
     columns one step protects; ``methods`` and ``without`` which methods are tried. ``trials`` is the budget,
     ``minutes`` only ends it early. With a ``ledger`` (a file) a search that was stopped goes on where it was.
-    ``tuned.plan.to_toml()`` is what ``sfumato run`` takes.
+    ``tuned.plan.to_toml()`` is what ``sfumato run`` takes. ``before`` is told what is about to be done.
     """
     from sfumato.compare.profile import Profile
     from sfumato.compare.question import RANKED_BY, Question, as_measure
@@ -286,6 +297,7 @@ def tune(
         resources=resources,
         plan=plan,
         notes=question.notes(),
+        before=before,
     )
 
 

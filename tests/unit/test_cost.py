@@ -20,6 +20,7 @@ from sfumato.core.run import Run
 from sfumato.data.evidence import Scenario
 from sfumato.data.schema import Kind
 from sfumato.errors import Cancelled, DataError, ParameterError
+from sfumato.methods.microaggregation import Mdav
 from toys import CONTINUOUS, table_of
 
 
@@ -397,3 +398,12 @@ def test_only_long_work_is_announced(work, told, monkeypatch, capsys):
     assert out == ""
     expected = "this takes about 3 min and 500 MB (a guess); Ctrl-C stops it cleanly\n"
     assert err == (expected if told else "")
+
+
+def test_of_many_steps_some_stand_for_all():
+    steps = [Step(Mdav(k=k), ("x",)) for k in range(2, 22)]
+    works = cost.works_of(steps, (), 3)
+    assert 1 < len(works) <= 8
+    assert sum(work.repeats for work in works) == pytest.approx(3 * len(steps), rel=0.1)
+    assert [work.repeats for work in cost.works_of(steps[:2], (), 5)] == [5, 5]
+    assert cost.works_of([], (), 5) == []

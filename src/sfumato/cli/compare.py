@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from sfumato.cli._options import (
     split,
 )
 from sfumato.cli._resources import hierarchy_option, resource_option, with_resources
-from sfumato.cli._screen import emit_json, emit_table, running, say
+from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.compare.demand import labelled
 from sfumato.compare.level import Reached
 from sfumato.compare.spread import Spread
@@ -104,6 +105,7 @@ def command(source: str, **options: Any) -> None:
             scenario=scenario,
             resources=resources,
             run=run,
+            before=partial(announce, quiet=options["quiet"]),
         )
     _show(study, as_json=options["as_json"], quiet=options["quiet"])
     if report is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from sfumato.cli._options import (
     split,
 )
 from sfumato.cli._resources import hierarchy_option, resource_option, with_resources
-from sfumato.cli._screen import emit_json, emit_table, running, say
+from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.errors import Cancelled, ParameterError
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ def _searched(source: str, options: Mapping[str, Any]) -> Tuned:
                 plan=_base(base, source, options),
                 seed=options["seed"],
                 run=run,
+                before=partial(announce, quiet=options["quiet"]),
             )
     except Cancelled:
         if ledger is None:

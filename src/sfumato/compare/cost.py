@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.compare.recipe import Recipe
+from sfumato.compare.recipe import Recipe, Step
 from sfumato.core.measure import Measure
 from sfumato.core.method import Described
 from sfumato.core.release import Release
@@ -139,6 +139,24 @@ class Work:
     scorings: int = 1
     scenario: Scenario | None = None
     resources: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+#: Of more steps than this some are tried, and stand for the others.
+_MOST_STEPS = 8
+
+#: Settings of a drive that a search looks at, about.
+SETTINGS = 12
+
+#: Told of the works that are about to be done, before they are.
+Before = Callable[[Sequence[Work], Table, Run], None]
+
+
+def works_of(steps: Sequence[Step], measures: Sequence[Measure], runs: float, **how: Any) -> list[Work]:
+    """The works of trying every step so many times; of many steps some stand for all."""
+    shown = steps[:: math.ceil(len(steps) / _MOST_STEPS)] if steps else []
+    share = len(steps) / max(len(shown), 1)
+    repeats = max(1, round(runs * share))
+    return [Work(Recipe((step,)), tuple(measures), repeats=repeats, **how) for step in shown]
 
 
 def estimate(

@@ -89,12 +89,17 @@ class Question:
         """The requirements of the profile that do not apply to the table, each with the reason."""
         return () if self.profile is None else self.profile.left_out(self.table.schema, keys=self.columns)
 
+    @property
+    def held(self) -> Measure:
+        """The measure that is held at a level, where there are no requirements."""
+        return as_measure(self.hold or HELD)
+
     def target(self, steps: Sequence[Step], *, named: bool) -> Target:
         """The level that is held: a number, that of a release, or what the first step gives as it is.
 
         Where nobody has ``named`` the steps, the first that gives a level sets it.
         """
-        held, level = as_measure(self.hold or HELD), self.level
+        held, level = self.held, self.level
         if isinstance(level, Release):
             level = self.like(level, held)
         elif level is None:

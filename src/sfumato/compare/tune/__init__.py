@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sfumato.compare.cost import SETTINGS, Before, Work, works_of
 from sfumato.compare.demand import Demand, labelled, scores_of
 from sfumato.compare.plan import Output, Plan
 from sfumato.compare.recipe import Recipe
@@ -40,6 +41,7 @@ def tune(
     resources: Mapping[str, Any] | None = None,
     plan: Plan | None = None,
     notes: Sequence[str] = (),
+    before: Before | None = None,
 ) -> Tuned:
     """Search recipes, confirm the best in fresh runs, and recommend one.
 
@@ -61,6 +63,8 @@ def tune(
         What the recommended plan says beside steps, requirements and scenarios: data, resources, output.
     notes
         What should be told with the recommendation, such as requirements that do not apply.
+    before
+        Told of about the work that is to be done, before it is.
     """
     if not demands or not utilities:
         raise ParameterError(
@@ -76,13 +80,25 @@ def tune(
         resources=run.resources,
         sensitive=looks_at_sensitive(table, demands, run, resources=resources),
     )
+    budget = budget or Budget()
+    if before is not None:
+        before(_works(space, goal, budget, resources or {}), table, run)
     mark = fingerprint(run, _identity(table, goal, space, run.resources))
     with Ledger(ledger, mark) as kept:
-        tuner = Tuner(table, goal, space, run, budget or Budget(), kept, resources=resources)
+        tuner = Tuner(table, goal, space, run, budget, kept, resources=resources)
         found = tuner.search()
     bare = untreated(space, table.schema)
     said = (*notes, bare) if bare else tuple(notes)
     return conclude(found, goal, space, lambda recipe: _planned(plan or Plan(), recipe, demands, table), said)
+
+
+def _works(space: SearchSpace, goal: Goal, budget: Budget, resources: Mapping[str, Any]) -> list[Work]:
+    """About what a search does: each method alone over its settings, then as many recipes as may be tried."""
+    singles = space.singles()
+    measures = [*(demand.measure for demand in goal.demands), *goal.utilities]
+    runs = SETTINGS * min(len(singles), budget.trials) + max(0, budget.trials - len(singles)) * budget.repeats
+    scenario = goal.demands[0].scenario
+    return works_of(singles, measures, runs / max(len(singles), 1), scenario=scenario, resources=resources)
 
 
 def _planned(base: Plan, recipe: Recipe, demands: Sequence[Demand], table: Table) -> Plan:
