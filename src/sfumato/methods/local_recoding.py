@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from sfumato.core.measure import ClassMeasure
 from sfumato.core.params import listed
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -91,8 +91,7 @@ class Canvas:
         """Whether the records of a group alone say if it fails: they are alike to nobody else."""
         keys = set(self.guarantee.keys)
         return self.guarantee.by_classes and all(
-            isinstance(requirement.measure, ClassMeasure)
-            and set(requirement.measure.classes(self._evidence).keys) <= keys
+            set(_keys_of(requirement.measure, self._evidence)) <= keys
             for requirement in self.guarantee.requirements
         )
 
@@ -107,6 +106,14 @@ class Canvas:
             notes += (f"{mixed} cells show any value, since the key is missing for others of their group",)
         rows = np.arange(len(self.table), dtype=np.int64)
         return Release.of(self.shown(groups), source_rows=rows, notes=notes)
+
+
+def _keys_of(measure: Any, evidence: Evidence) -> tuple[str, ...]:
+    """The keys that make records alike for a measure of classes; it may have words of its own for them."""
+    keys: tuple[str, ...] = (
+        measure.keys(evidence) if hasattr(measure, "keys") else measure.classes(evidence).keys
+    )
+    return keys
 
 
 def _hierarchy(run: Run, name: str, resource: str) -> Hierarchy:
@@ -150,8 +157,9 @@ class LocalRecoding(EnforcingMethod):
 def joined_until_met(groups: Groups, canvas: Canvas) -> Groups:
     """Join groups that fail with their neighbours until none fails.
 
-    A group grows by its own size, and from the fourth time on by twice as much each time. The union of classes is no farther from the table than the farthest of them, nor less diverse than the
-    least diverse, so that joining never does harm; it ends with one group at the latest.
+    A group grows by its own size, from the fourth time on by twice as much each time. The union of classes
+    is no farther from the table than the farthest of them, nor less diverse than the least diverse, so that
+    joining never does harm; it ends with one group at the latest.
     """
     starts, rounds = groups.starts, 0
     while len(starts) > 2:  # noqa: PLR2004  — a group and the end of it

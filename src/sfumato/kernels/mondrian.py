@@ -1,0 +1,145 @@
+"""Mondrian: records cut in two again and again, always by one column, as long as both sides may be shown.
+
+The records of a part lie side by side, so that a part is a pair of ends and a cut a place between them. In
+each round every open part is cut by one column; whether its two sides may stand is asked for all together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from sfumato.kernels import mondrian_cuts
+from sfumato.kernels.mondrian_cuts import Codes, Flags, Ints, Keys, Round, Rules, Work
+
+__all__ = ["Keys", "partition"]
+
+
+def partition(
+    keys: Keys,
+    k: int,
+    *,
+    relaxed: bool = False,
+    target: Codes | None = None,
+    failing: Callable[[Ints, Ints], Flags] | None = None,
+    tick: Callable[[int, int], None] | None = None,
+) -> tuple[Ints, Ints]:
+    r"""Cut records into parts of at least k, by the widest column first.
+
+    A part is cut by the column of greatest width that can be: an ordered one where the two sides are most
+    equal in number (of two such places the lower), a nominal one into two sets of the labels below the
+    lowest common one, dealt out from the most frequent down to the side that has fewer. A column in which
+    some of a part are missing and others not has width 1, and missing is cut from present first. Ties between
+    columns go to the first. A cut must leave at least k records on both sides.
+
+    Parameters
+    ----------
+    keys : Keys
+        Its ``codes`` are changed in place.
+    k : int
+        Least number of records of a part.
+    relaxed : bool
+        Split records with the middle value of an ordered column between the sides, the first of them to the
+        left, so that the sides are equal.
+    target : int32[n], optional
+        A class from 0 up for each record: cuts go where they tell most of it (information gain), and by
+        width where none tells anything.
+    failing : callable, optional
+        Given the order of the records and the starts of all parts (and their end), which parts may not
+        stand. A cut is taken only if neither side fails, and nothing that stood before comes to fail.
+    tick : callable, optional
+        Told how many records are in parts that are final, and of how many.
+
+    Returns
+    -------
+    order : int64[n]
+        The records, part by part; within a part in no particular order.
+    starts : int64[parts + 1]
+
+    Notes
+    -----
+    **Cost:** :math:`O(n d \log n)` for balanced cuts in :math:`d` columns, times the columns that are tried
+    in vain; memory for two copies of the codes.
+    """
+    n, d = keys.codes.shape
+    if n == 0:
+        return np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    rules, work = Rules(max(k, 1), relaxed), _room(keys, target)
+    opens = np.zeros(n, dtype=np.bool_)
+    opens[0] = True
+    parts, tried = np.array([[0, n]], dtype=np.int64), np.zeros((1, d, 3), dtype=np.bool_)
+    done = 0
+    while len(parts):
+        now = Round(parts, tried, np.full((len(parts), 3), -1, dtype=np.int64))
+        if target is not None:
+            from sfumato.kernels import mondrian_gain  # compiled only where cuts go by a target
+
+            mondrian_gain.cut_all(keys, work, now, rules)
+        mondrian_cuts.cut_all(keys, work, now, rules)
+        cut = now.cuts[:, 0] >= 0
+        now = Round(parts[cut], tried[cut], now.cuts[cut])
+        done += int(np.diff(parts[~cut], axis=1).sum())
+        taken = np.ones(len(now.parts), dtype=np.bool_)
+        if failing is not None and len(now.parts):
+            taken = _taken(work.rows, opens, now, failing)
+        opens[now.cuts[taken, 2]] = True
+        parts, tried, closed = _next_parts(now, taken, rules.k)
+        done += closed
+        if tick is not None:
+            tick(done, n)
+    return work.rows, np.append(np.flatnonzero(opens), n)
+
+
+def _next_parts(now: Round, taken: Flags, k: int) -> tuple[Ints, Flags, int]:
+    """The parts left open, with what was tried of them; and how many records are in those too small."""
+    places = now.cuts[taken, 2]
+    lefts = np.column_stack((now.parts[taken, 0], places))
+    rights = np.column_stack((places, now.parts[taken, 1]))
+    halves = np.concatenate([lefts, rights])
+    large = np.diff(halves, axis=1)[:, 0] >= 2 * k
+    parts = np.concatenate([now.parts[~taken], halves[large]])
+    fresh = np.zeros((int(large.sum()), *now.tried.shape[1:]), dtype=np.bool_)
+    tried = np.concatenate([now.tried[~taken], fresh])
+    in_turn = np.argsort(parts[:, 0], kind="stable")
+    return parts[in_turn], tried[in_turn], int(np.diff(halves[~large], axis=1).sum())
+
+
+def _room(keys: Keys, target: Codes | None) -> Work:
+    n, d = keys.codes.shape
+    most = int(keys.n_codes.max(initial=1)) + 1
+    return Work(
+        rows=np.arange(n, dtype=np.int64),
+        target=np.zeros(0, dtype=np.int32) if target is None else target.astype(np.int32),
+        cut_keys=np.empty(n, dtype=np.int32),
+        moved=np.empty((n, d + 1), dtype=np.int32),
+        moved_rows=np.empty(n, dtype=np.int64),
+        counts=np.zeros(most, dtype=np.int64),
+        found=np.empty(most, dtype=np.int64),
+        widths=np.empty(d),
+        holes=np.empty(d, dtype=np.int64),
+    )
+
+
+def _taken(rows: Ints, opens: Flags, now: Round, failing: Callable[[Ints, Ints], Flags]) -> Flags:
+    """Which cuts leave nothing that fails; those that do by themselves are marked as tried."""
+    taken = np.ones(len(now.parts), dtype=np.bool_)
+    while taken.any():
+        trial = opens.copy()
+        trial[now.cuts[taken, 2]] = True
+        starts = np.flatnonzero(trial)
+        fails = failing(rows, np.append(starts, len(rows)))
+        if not fails.any():
+            break
+        lefts = np.searchsorted(starts, now.parts[:, 0])
+        bad = taken & (fails[lefts] | fails[np.minimum(lefts + 1, len(fails) - 1)])
+        own = np.zeros(len(fails), dtype=np.bool_)
+        own[lefts[taken]] = own[lefts[taken] + 1] = True
+        if (fails & ~own).any() and int(taken.sum()) > 1:  # too many at once: the others may try again
+            taken[np.flatnonzero(taken)[(int(taken.sum()) + 1) // 2 :]] = False
+            continue
+        bad = bad if bad.any() else taken.copy()  # a cut that makes others fail
+        chosen = np.flatnonzero(bad)
+        now.tried[chosen, now.cuts[chosen, 0], now.cuts[chosen, 1]] = True
+        taken &= ~bad
+    return taken

@@ -1,0 +1,167 @@
+"""Naive coarsening: every column in fixed intervals, whatever the data are. A baseline, no protection."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sfumato.core.method import Method
+from sfumato.core.params import PerColumn, listed, param
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.generalised import intervals
+from sfumato.data.nodes import DType
+from sfumato.data.ranges import Groups, is_categorical, is_generalised, measured, with_ranges
+from sfumato.data.schema import Column, Kind
+from sfumato.data.table import Ints, Table
+from sfumato.methods.sorted_generalisation import as_numbers
+
+Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+
+
+class NaiveCoarsening(Method):
+    r"""Show in which of r intervals of equal length each value lies.
+
+    Algorithm S3 of Sánchez, Martínez and Domingo-Ferrer, after de Montjoye and others. The domain of a
+    column, from :math:`a` to :math:`b`, is cut into :math:`r` intervals that begin at
+
+    .. math::
+
+        b_i = a + \left\lfloor \frac{i\,(b - a + 1)}{r} \right\rfloor, \qquad i = 0, \dots, r - 1
+
+    and end where the next begins, less one; ages from 0 to 85 with :math:`r = 4` become [0, 20], [21, 42],
+    [43, 63] and [64, 85]. Days and instants are whole numbers too. Of numbers with decimals the intervals
+    begin at :math:`a + i (b - a)/r` and end where the next begins; a value at the border is in the upper one.
+    The domain is what the column declares (``lower``, ``upper``), or else the values that occur.
+
+    Ordered categories are coarsened by their place; nominal ones by their number where they are numbers, as
+    in the paper, or else by their place in the alphabet. They show the categories that occur in their
+    interval.
+
+    See Also
+    --------
+    SortedGeneralisation : ranges that follow the data, with a guarantee.
+    TopBottomCoding : hides the extremes alone.
+
+    Notes
+    -----
+    **When to use.** As what others are compared with. The paper shows why not to use it to protect: it loses
+    more than k-anonymity does, and still leaves people unique.
+
+    **Guarantees.** None but that every interval holds the value that it hides: nothing says how many people
+    share one.
+
+    **Risk to know.** An interval of a sparse part of a column may hold one person only.
+
+    **Ties, missing, weights.** Equal values are shown alike. Missing values stay missing. Weights are not
+    used.
+
+    **Cost.** :math:`O(n \log r)` per column.
+
+    Examples
+    --------
+    >>> from sfumato.data.schema import Schema
+    >>> from sfumato.data.text_forms import to_text
+    >>> ages = pl.DataFrame({"age": [0, 20, 21, 50, 85]})
+    >>> table = Table(ages, Schema((Column("age", Kind.CONTINUOUS),)))
+    >>> to_text(NaiveCoarsening(share=25).protect(table, Run(seed=1)).table.frame["age"]).to_list()
+    ['[0;20]', '[0;20]', '[21;42]', '[43;63]', '[64;85]']
+    """
+
+    name = "naive-coarsening"
+    title = "Naive coarsening"
+    kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
+    references = ("sanchez2016", "demontjoye2015")
+    stochastic = False
+    generalises = True
+
+    share: float = param(
+        12.5,
+        "Share of the domain that an interval covers; there are 100 / share intervals, rounded.",
+        ge=0.01,
+        le=100,
+        unit="%",
+        log=True,
+        tune=(0.5, 50),
+        drive=True,
+        hint="12.5 makes 8 intervals",
+    )
+    resolution: PerColumn[int] | None = param(
+        None, "Number of intervals, instead of a share.", ge=1, le=100_000, symbol="r"
+    )
+
+    def refuses(self, table: Table) -> str | None:
+        """Refuse columns that were generalised before."""
+        coarse = [name for name in table.chosen if is_generalised(table, name)]
+        if coarse:
+            return f"{self.name} must be given exact values, got: generalised ones in {listed(coarse)}"
+        return super().refuses(table)
+
+    def protect(self, table: Table, run: Run) -> Release:
+        """Coarsen each column by itself."""
+        protected = table
+        for name in run.track(self.title, table.chosen, total=len(table.chosen)):
+            given = None if self.resolution is None else self.resolution[name]
+            parts = round(100 / self.share) if given is None else given
+            protected = _coarsened(protected, name, parts)
+        return Release.of(protected, source_rows=np.arange(len(table), dtype=np.int64))
+
+
+def _coarsened(table: Table, name: str, parts: int) -> Table:
+    missing = table.missing(name)
+    numbers = None if is_categorical(table, name) else measured(table, name)
+    if numbers is not None:
+        values, dtype = numbers
+        if missing.all():
+            return table.with_values(name, intervals(values, values, missing=missing).cast(_struct(dtype)))
+        return table.with_values(name, _in_intervals(table.schema[name], numbers, missing, parts))
+    if missing.all():
+        return with_ranges(table, [name], Groups.of(np.zeros(len(table), dtype=np.int64)))
+    places = _places(table, name, parts)
+    return with_ranges(table, [name], Groups.of(np.where(missing, -1, places)))
+
+
+def _struct(dtype: DType) -> pl.Struct:
+    return pl.Struct({"lo": dtype, "hi": dtype})
+
+
+def _in_intervals(
+    column: Column, numbers: tuple[Numbers, DType], missing: npt.NDArray[np.bool_], parts: int
+) -> pl.Series:
+    """The interval of each value, as a column of intervals."""
+    values, dtype = numbers
+    whole = values.dtype.kind == "i" or (column.integer and bool((values == np.rint(values)).all()))
+    low, high = values[~missing].min(), values[~missing].max()
+    if column.lower is not None:
+        low = min(low, np.ceil(column.lower) if whole else column.lower)
+    if column.upper is not None:
+        high = max(high, np.floor(column.upper) if whole else column.upper)
+    begins = begins_of(low, high, parts, whole=whole)
+    ends = np.append(begins[1:] - 1, int(high)) if whole else np.append(begins[1:], high)
+    places = np.clip(np.searchsorted(begins, values, side="right") - 1, 0, len(begins) - 1)
+    shown = [pl.Series(each[places]).cast(dtype) for each in (begins, ends)]
+    return intervals(shown[0], shown[1], missing=missing)
+
+
+def begins_of(low: float, high: float, parts: int, *, whole: bool) -> Numbers:
+    """Where the intervals from low to high begin, those left out that would be empty."""
+    if not whole:
+        steps = np.arange(parts) / parts
+        return np.unique(low * (1 - steps) + high * steps)
+    first, span = int(low), int(high) - int(low) + 1
+    parts = min(parts, span)
+    return np.array([first + index * span // parts for index in range(parts)], dtype=np.int64)
+
+
+def _places(table: Table, name: str, parts: int) -> Ints:
+    """The number of the interval of each category: by its number where it has one, else by its place."""
+    if table.schema[name].kind is Kind.NOMINAL and table.frame.schema[name].is_numeric():
+        values = as_numbers(table, name)
+        known = values[~np.isnan(values)]
+        whole = bool((known == np.rint(known)).all())
+        begins = begins_of(known.min(), known.max(), parts, whole=whole)
+        return (np.searchsorted(begins, values, side="right") - 1).astype(np.int64)
+    coded = table.codes(name)
+    begins = begins_of(0, max(len(coded.categories) - 1, 0), parts, whole=True)
+    return (np.searchsorted(begins, coded.codes, side="right") - 1).astype(np.int64)
