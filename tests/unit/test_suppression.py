@@ -1,14 +1,18 @@
 """Suppression of cells, records and columns on small tables whose answer is worked out."""
 
+from collections import Counter
+
 import numpy as np
 import polars as pl
 import pytest
 
+import sfumato
 from sfumato.compare.recipe import Recipe, Step
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, RefusedError, UnreachableError
+from sfumato.methods.coarsening import NaiveCoarsening
 from sfumato.methods.local_suppression import LocalSuppression
 from sfumato.methods.suppression import AttributeSuppression, RecordSuppression, TrivialRemoval
 
@@ -337,3 +341,21 @@ def test_values_outside_the_domain():
     for wrong in ({"importance": 0}, {"combine": 0}, {"k": 0}):
         with pytest.raises(ParameterError):
             LocalSuppression(**wrong)
+
+
+@pytest.mark.parametrize("missing", ["category", "any"])
+@pytest.mark.parametrize("method", [LocalSuppression, RecordSuppression, AttributeSuppression])
+def test_what_was_made_coarser_before_is_withheld_like_the_rest(method, missing):
+    """First recode, then suppress what is still rare: the usual way to k-anonymity."""
+    keys = ("age_yrs", "adm_qtr", "race", "sex")
+    table = sfumato.read("builtin:patients?n=60&seed=2")
+    recipe = Recipe((Step(NaiveCoarsening(share=25), keys), Step(method(k=4, missing=missing), keys)))
+    shown = recipe.apply(table, Run(seed=1)).table
+    classes = Counter(tuple(value and str(value) for value in row) for row in shown.frame.select(keys).rows())
+    if missing == "any":
+
+        def alike(first, second):
+            return all(a is None or b is None or a == b for a, b in zip(first, second, strict=True))
+
+        classes = {row: sum(n for other, n in classes.items() if alike(row, other)) for row in classes}
+    assert min(classes.values()) >= 4

@@ -99,9 +99,13 @@ class Guarantee:
 
     def unmet(self, table: Table, run: Run) -> list[str]:
         """What is not met by a table, in words: measured as anyone would."""
+        return self.unmet_in(self.evidence(table, run), run)
+
+    def unmet_in(self, evidence: Evidence, run: Run) -> list[str]:
+        """The same of evidence that is there already, which keeps the classes that were found."""
+        table = evidence.original
         if not len(table):
             return []
-        evidence = self.evidence(table, run)
         scored = [(each, each.measure.score(evidence, run.silent())) for each in self.requirements]
         unmet = [requirement.verdict(score) for requirement, score in scored if not requirement.met_by(score)]
         for part in self.parts:
@@ -210,7 +214,8 @@ class EnforcingMethod(Method):
             return Release.unchanged(table)
         guarantee.require_applicable(table, run)
         release = self.enforce(table, guarantee, run)
-        unmet = guarantee.unmet(release.table, run)
+        evidence = guarantee.evidence(release.table, run)
+        unmet = guarantee.unmet_in(evidence, run)
         if unmet:
             raise UnreachableError(
                 f"the release of {self.name} must meet what is asked, got: {'; '.join(unmet)}",
@@ -218,5 +223,4 @@ class EnforcingMethod(Method):
             )
         if any(release.table.schema[name].kind not in COMPARABLE for name in guarantee.keys):
             return release  # sets of items make no classes
-        evidence = guarantee.evidence(release.table, run)
         return replace(release, classes=classes_of(evidence, guarantee.keys).of_record)

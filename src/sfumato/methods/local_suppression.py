@@ -81,6 +81,7 @@ class LocalSuppression(EnforcingMethod):
     """
 
     name = "local-suppression"
+    takes_generalised = True
     title = "Local suppression"
     references = ("hundepool2012", "dewaal1996", "meyerson2004", "templ2015")
     cost = "n"

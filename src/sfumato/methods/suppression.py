@@ -70,6 +70,7 @@ class RecordSuppression(EnforcingMethod):
     """
 
     name = "record-suppression"
+    takes_generalised = True
     title = "Record suppression"
     kinds = COMPARABLE | {Kind.SET}
     references = ("samarati2001", "sweeney2002generalization", "hundepool2012")
@@ -200,6 +201,7 @@ class AttributeSuppression(EnforcingMethod):
     """
 
     name = "attribute-suppression"
+    takes_generalised = True
     title = "Attribute suppression"
     references = ("hundepool2012", "willenborg2001")
 
@@ -325,6 +327,7 @@ class TrivialRemoval(Method):
     """
 
     name = "trivial-removal"
+    takes_generalised = True
     title = "Trivial removal"
     kinds = COMPARABLE
     references = ("brickell2008",)
