@@ -41,6 +41,10 @@ def emit_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
+#: The last column of a table is never made narrower than this.
+_NARROWEST = 12
+
+
 def emit_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> None:
     """Write a table to stdout; in plain text when stdout is not a screen."""
     from rich.console import Console
@@ -50,11 +54,16 @@ def emit_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: 
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 200, highlight=False)
     table = RichTable(box=None, pad_edge=False, header_style="bold")
     said = [i for i in range(len(headers)) if any(row[i] for row in rows) or not rows]
-    for i in said:
-        # On a narrow screen headers and the last column, which holds sentences, break; values do not.
-        room = max((len(row[i]) for row in rows), default=0) if i != said[-1] else None
+    rooms = [max((len(row[i]) for row in rows), default=0) for i in said[:-1]]
+    # On a narrow screen headers and the last column, which holds sentences, break; values do not.
+    left = max(_NARROWEST, console.width - sum(rooms) - 2 * len(rooms))
+    for i, room in zip(said, [*rooms, None], strict=True):
         table.add_column(
-            headers[i], justify="right" if i in right else "left", min_width=room, overflow="fold"
+            headers[i],
+            justify="right" if i in right else "left",
+            min_width=room,
+            max_width=left if room is None else None,
+            overflow="fold",
         )
     for row in rows:
         table.add_row(*(Text(row[i]) for i in said))
