@@ -14,8 +14,9 @@ from sfumato.data.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError
-from sfumato.risk.coverage import covering_of
+from sfumato.risk.coverage import TooManyBoxes, covering_of
 from sfumato.risk.linkage import AttributeLinkage, DistanceLinkage
+from sfumato.risk.set_coverage import set_links
 from toys import table_of
 
 GROUPS = {
@@ -131,6 +132,24 @@ def test_agrees_with_all_pairs(seed):
     chances = exhaustive(found, ["age", "g"])
     np.testing.assert_allclose(score(found).by_record, chances, atol=1e-12)
     assert 0 < chances.mean() < 1
+    everyone = np.arange(n)
+    one_by_one = set_links(found, ("age", "g"), everyone, persons=everyone, owners=everyone)
+    np.testing.assert_allclose(one_by_one.chances, chances, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_persons_of_several_records_are_found_alike_by_boxes_and_one_by_one(seed):
+    rng = np.random.default_rng(seed)
+    letters, n = rng.choice(list("abcde"), 40), 40
+    holding = [[label for label, members in GROUPS.items() if letter in members] for letter in letters]
+    labels = pl.Series([rng.choice(fitting) for fitting in holding], dtype=NODES.dtype)
+    found = evidence({"g": letters}, {"g": labels}, {"g": Kind.NOMINAL}, nodes={"g": NODES})
+    persons = rng.integers(0, 12, n)
+    owners = np.where(rng.random(n) < 0.1, -1, persons)
+    boxes = covering_of(found, ("g",), np.arange(n)).links(persons, owners)
+    one_by_one = set_links(found, ("g",), np.arange(n), persons=persons, owners=owners)
+    np.testing.assert_allclose(one_by_one.chances, boxes.chances, atol=1e-12)
+    assert np.array_equal(np.isinf(one_by_one.references), np.isinf(boxes.references))
 
 
 def test_exact_columns_beside_generalised_ones_must_agree():
@@ -154,7 +173,7 @@ def test_boxes_say_whose_they_are():
     np.testing.assert_allclose(covering.losses, [2 / 4, 1 / 4])
 
 
-def test_sets_that_fall_apart_too_much_are_refused():
+def test_sets_that_fall_apart_too_much_are_compared_one_by_one():
     leaves = [str(i) for i in range(400)]
     rng = np.random.default_rng(1)
     nodes = Nodes.of({f"s{i}": rng.choice(leaves, 200, replace=False) for i in range(12)}, leaves=leaves)
@@ -163,8 +182,9 @@ def test_sets_that_fall_apart_too_much_are_refused():
     found = evidence(
         {"g": leaves[:12], "h": leaves[:12]}, {"g": labels, "h": labels}, both, nodes={"g": nodes, "h": nodes}
     )
-    with pytest.raises(DataError, match="fall apart"):
-        score(found)
+    with pytest.raises(TooManyBoxes, match="fall apart"):
+        covering_of(found, ("g", "h"), np.arange(12))
+    np.testing.assert_allclose(score(found).by_record, exhaustive(found, ["g", "h"]), atol=1e-12)
 
 
 def test_who_cannot_read_intervals_says_so():

@@ -71,21 +71,30 @@ class Covering:
         )  # fmt: skip
 
 
+class TooManyBoxes(DataError):  # noqa: N818  — callers that can do without boxes catch it
+    """Sets of values that are no ranges would make too many boxes."""
+
+
+def columns_of(evidence: Evidence, names: tuple[str, ...]) -> list[Coarse]:
+    """What the intruder's and the released records say in each column."""
+    assert evidence.protected is not None  # measures see to it
+    return [_column_of(evidence.known_table, evidence.protected, name) for name in names]
+
+
 def covering_of(evidence: Evidence, names: tuple[str, ...], rows: Ints) -> Covering:
     """Put the intruder's records ``rows`` and the boxes of the released ones into one space."""
     assert evidence.protected is not None  # measures see to it
-    known, released = evidence.known_table, evidence.protected
+    released = evidence.protected
     records = np.arange(len(released), dtype=np.int64)
     points, sides = np.empty((len(rows), len(names))), np.empty((2, len(released), 0))
     losses = np.zeros(len(released))
-    for i, name in enumerate(names):
-        column = _column_of(known, released, name)
+    for i, (name, column) in enumerate(zip(names, columns_of(evidence, names), strict=True)):
         points[:, i] = column.values[rows]
         losses += column.widths / len(names)
         # Each box so far is repeated for each run of the column's value.
         repeats = column.counts[records]
         if repeats.sum() > MANY * max(len(released), 1):
-            raise DataError(
+            raise TooManyBoxes(
                 f"`{name}` must not make the released records fall apart into more than {MANY} boxes each, "
                 "got: sets of values that are no ranges",
                 hint="leave the column out of the scenario, or generalise it along a hierarchy",
@@ -99,7 +108,7 @@ def covering_of(evidence: Evidence, names: tuple[str, ...], rows: Ints) -> Cover
 
 
 @dataclass(frozen=True)
-class _Coarse:
+class Coarse:
     """One column: values of the intruder's, and the runs of values that each released one stands for."""
 
     values: Floats  # [n] NaN: missing
@@ -109,15 +118,15 @@ class _Coarse:
     widths: Floats  # [m] share of the domain
 
 
-def _single(values: Floats, lows: Floats, highs: Floats, widths: Floats) -> _Coarse:
+def _single(values: Floats, lows: Floats, highs: Floats, widths: Floats) -> Coarse:
     """One run for each released value; a missing one may be any."""
     gone = np.isnan(lows) | np.isnan(highs)
     runs = np.vstack((np.where(gone, -np.inf, lows), np.where(gone, np.inf, highs)))
     one = np.ones(len(lows), dtype=np.int64)
-    return _Coarse(values, runs, np.arange(len(lows)), one, np.where(gone, 1.0, widths))
+    return Coarse(values, runs, np.arange(len(lows)), one, np.where(gone, 1.0, widths))
 
 
-def _column_of(known: Table, released: Table, name: str) -> _Coarse:
+def _column_of(known: Table, released: Table, name: str) -> Coarse:
     if name in released.nodes:
         return _nodes(known, released, name, released.nodes[name])
     if is_interval(released.frame.schema[name]):
@@ -131,7 +140,7 @@ def _column_of(known: Table, released: Table, name: str) -> _Coarse:
     return _single(values, others, others, np.zeros(len(others)))
 
 
-def _intervals(known: Table, released: Table, name: str) -> _Coarse:
+def _intervals(known: Table, released: Table, name: str) -> Coarse:
     """Intervals of numbers or dates."""
     column = released.frame[name]
     values = known.numbers(name) if known.schema[name].kind is not Kind.ORDINAL else _as_written(known, name)
@@ -162,7 +171,7 @@ def _as_written(known: Table, name: str) -> Floats:
     return np.where(known.missing(name), np.nan, series.cast(pl.Float64).fill_null(np.nan).to_numpy())
 
 
-def _nodes(known: Table, released: Table, name: str, nodes: Nodes) -> _Coarse:
+def _nodes(known: Table, released: Table, name: str, nodes: Nodes) -> Coarse:
     """Groups of values: the leaves are put into an order in which groups are ranges as far as can be."""
     codes = nodes.codes(released.frame[name]).astype(np.int64)
     groups = runs_of_labels(nodes, np.unique(codes[codes >= 0]))
@@ -173,7 +182,7 @@ def _nodes(known: Table, released: Table, name: str, nodes: Nodes) -> _Coarse:
     runs = np.hstack((groups.runs.astype(np.float64), [[-np.inf], [np.inf]]))
     wild = np.append((nodes.labels == WILDCARD).to_numpy(), [True])[codes]  # code −1 is the last: missing
     widths = width(released.frame[name], nodes=nodes)
-    return _Coarse(
+    return Coarse(
         values,
         runs,
         np.where(wild, runs.shape[1] - 1, np.append(groups.starts, 0)[codes]),

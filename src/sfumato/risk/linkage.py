@@ -7,6 +7,7 @@ record or, where a column says whose records they are (the unit), of any record 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from sfumato.data.evidence import Evidence
 from sfumato.data.persons import best_by_person, persons_of, untrue
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Ints, Table
-from sfumato.risk.coverage import covering_of
+from sfumato.risk.coverage import TooManyBoxes, covering_of
+from sfumato.risk.set_coverage import set_links
 from sfumato.risk.spaces import LinkageMeasure, Space, TrueLinkMeasure, coarse_columns, generalised, inexact
 
 #: Columns whose values are compared by size; those of the others are equal or not.
@@ -156,7 +158,7 @@ class DistanceLinkage(LinkageMeasure):
             return Score.not_estimable("the intruder holds no record that is in the release")
         tick, said = run.ticker(self.title), self.counted(space, evidence, names)
         if coarse:
-            links = covering_of(evidence, names, space.rows).links(space.persons, space.owners, tick=tick)
+            links = _covering_links(evidence, names, space, tick)
             said |= {"metric": "information loss of those that cover", "scale": "shares of the domain"}
             said |= {"not_covered": int(np.isinf(links.references).sum())}
         else:
@@ -166,6 +168,17 @@ class DistanceLinkage(LinkageMeasure):
             )  # fmt: skip
         said |= {"ties_shared": int(((links.chances > 0) & (links.chances < 1)).sum())}
         return expected_links(evidence, space, links.chances, said)
+
+
+def _covering_links(evidence: Evidence, names: tuple[str, ...], space: Space, tick: Any) -> Any:
+    """Who is linked to whom by covering: by boxes, or one by one where sets would make too many of them."""
+    assert space.owners is not None  # the measure has looked
+    try:
+        covering = covering_of(evidence, names, space.rows)
+    except TooManyBoxes:
+        own = {"persons": space.persons, "owners": space.owners}
+        return set_links(evidence, names, space.rows, **own, tick=tick)
+    return covering.links(space.persons, space.owners, tick=tick)
 
 
 class AttributeLinkage(LinkageMeasure):
