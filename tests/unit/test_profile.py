@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import sfumato
 from sfumato.compare.plan import Output, Plan
 from sfumato.compare.profile import Profile
 from sfumato.core.requirement import Requirement
@@ -258,3 +259,13 @@ def test_a_plan_reads_requirements_of_one_scenario():
     assert Plan.from_dict(plan.to_dict()) == plan
     with pytest.raises(PlanError, match="a requirement must be"):
         Plan.from_dict({**said, "scenarios": [{"name": "a", "requirements": "k"}]})
+
+
+def test_a_comparison_says_what_an_intruder_knows_that_stays_bare():
+    table = sfumato.read("builtin:patients?n=60&seed=1")
+    study = sfumato.compare(
+        table, ["mdav"], profile="scientific", columns=["age_yrs", "los"], repeats=1, seed=1
+    )
+    assert any("also knows" in note and "`sex`" in note and "`los`" not in note for note in study.notes)
+    every = sfumato.compare(table, ["mdav"], profile="scientific", repeats=1, seed=1)
+    assert not any("also knows" in note for note in every.notes)

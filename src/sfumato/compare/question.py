@@ -13,6 +13,7 @@ from sfumato.compare.recipe import Step
 from sfumato.compare.study import level_of
 from sfumato.compare.trial import CANNOT, assess, usable
 from sfumato.core.measure import Measure, Status
+from sfumato.core.params import listed
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.core.run import Run
@@ -86,8 +87,17 @@ class Question:
         return Demand(wish, self.scenario)
 
     def notes(self) -> tuple[str, ...]:
-        """The requirements of the profile that do not apply to the table, each with the reason."""
-        return () if self.profile is None else self.profile.left_out(self.table.schema, keys=self.columns)
+        """What of the profile does not apply to the table, and what its intruders know that stays bare."""
+        if self.profile is None:
+            return ()
+        schema = self.table.schema
+        out = self.profile.left_out(schema, keys=self.columns)
+        demands = self.profile.requirements(schema, keys=self.columns)
+        known = {name for demand in demands for name in schema.resolve(demand.scenario.columns)}
+        bare = [name for name in schema.names if name in known - set(schema.resolve(self.columns))]
+        if not self.columns or not bare:
+            return out
+        return (*out, f"an intruder of the profile also knows {listed(bare)}, which no step here protects")
 
     @property
     def held(self) -> Measure:
