@@ -4,8 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.compare.tune import derive_space
 from sfumato.compare.recipe import Recipe, Step
+from sfumato.compare.tune import derive_space
 from sfumato.compare.tune.candidate import Candidate, Goal, Reading, Result
 from sfumato.compare.tune.derive_space import Wishes, derive, untreated
 from sfumato.compare.tune.pruning import Pruning
