@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
+from scipy.stats import rankdata
 
 from sfumato.core.measure import Status
 from sfumato.core.release import Release
@@ -21,7 +22,7 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import MissingDependencyError, UnknownNameError
 from sfumato.risk import agreement, probabilistic
-from sfumato.risk.agreement import Comparison, cells_of, compare_pairs, comparisons_of
+from sfumato.risk.agreement import Comparison, cells_of, compare_pairs, comparisons_of, nearest_pairs
 from sfumato.risk.linkage import DistanceLinkage
 from sfumato.risk.probabilistic import Model, ProbabilisticLinkage, _falling, _Links, estimate
 from sfumato.risk.spaces import space_of
@@ -73,7 +74,9 @@ def parts_of(evidence, *, most=10**9, differences="values", blocked=()):
     names = ProbabilisticLinkage().columns(evidence)
     space = space_of(evidence, (), RUN, metric="hamming", scale="range")
     comparisons = comparisons_of(evidence.known_table, evidence.protected, names, space.rows, differences)
-    cells, _ = cells_of(comparisons, list(blocked), most)
+    cells = cells_of(comparisons, list(blocked))
+    if agreement.n_pairs(cells) > most:
+        return space, comparisons, cells, nearest_pairs(comparisons, cells, most, RUN)
     return space, comparisons, cells, compare_pairs(comparisons, cells, RUN, "")
 
 
@@ -99,7 +102,7 @@ def test_levels_of_a_number_and_of_a_category_by_hand():
     age = Comparison(
         np.array([30.0, np.nan]), np.array([30.0, 31.0, 39.0, 60.0, np.nan]), np.array([0, 5, 10.0]), True
     )
-    pairs = compare_pairs([age], [(np.zeros(2, dtype=np.int64), np.zeros(5, dtype=np.int64))], RUN, "")
+    pairs = compare_pairs([age], (np.zeros(2, dtype=np.int64), np.zeros(5, dtype=np.int64)), RUN, "")
     assert pairs.mine.tolist() == [0] * 5 + [1] * 5
     assert pairs.theirs.tolist() == [*range(5), *range(5)]
     assert pairs.levels[0].tolist() == [1, 2, 3, 4, 5, 5, 5, 5, 5, 0]
@@ -143,11 +146,61 @@ def test_numbers_near_the_largest_do_not_overflow():
 def test_pairs_are_those_that_share_a_cell_each_once():
     original = people(120)
     evidence = evidence_of(original, noisy(original, 0.05))
-    _, _, cells, pairs = parts_of(evidence, most=3000)
-    assert len(cells) == agreement.BLOCKINGS
-    share = np.logical_or.reduce([mine[:, None] == theirs[None, :] for mine, theirs in cells])
-    assert 0 < share.sum() <= 3000
+    _, _, (mine, theirs), pairs = parts_of(evidence, blocked=(2,))
+    share = mine[:, None] == theirs[None, :]
+    assert 0 < share.sum() < 120 * 120
     np.testing.assert_array_equal(np.argwhere(share), np.column_stack((pairs.mine, pairs.theirs)))
+
+
+def squares_of(comparisons, *, ranked):
+    """Squared distances of all pairs: numbers in deviations, one unit for unequal categories."""
+    squares = 0.0
+    for each in comparisons:
+        both = np.concatenate((each.mine, each.theirs))
+        if each.ordered:
+            both = rankdata(both) if ranked else both
+            both = (both - both.mean()) / both.std()
+        mine, theirs = both[: len(each.mine), None], both[None, len(each.mine) :]
+        squares = squares + ((mine - theirs) ** 2 if each.ordered else (mine != theirs))
+    return squares
+
+
+def test_of_too_many_pairs_the_nearest_are_compared():
+    original = people(120)
+    evidence = evidence_of(original, noisy(original, 0.05))
+    _, comparisons, _, pairs = parts_of(evidence, most=3000)  # 25 of each: 13 by values, 12 by ranks
+    must, may = np.zeros((120, 120), dtype=bool), np.zeros((120, 120), dtype=bool)
+    for ranked, count in ((False, 13), (True, 12)):
+        squares = squares_of(comparisons, ranked=ranked)
+        last = np.sort(squares, axis=1)[:, count - 1, None]
+        must |= squares < last - 1e-5
+        may |= squares < last + 1e-5
+    found = np.zeros((120, 120), dtype=bool)
+    found[pairs.mine, pairs.theirs] = True
+    assert len(pairs.mine) == found.sum() <= 3000
+    assert found[must].all()
+    assert not found[~may].any()
+    levels = all_levels(comparisons)
+    np.testing.assert_array_equal(pairs.levels, levels[:, pairs.mine, pairs.theirs])
+
+
+def test_the_nearest_agree_in_a_named_block():
+    original = people(200)
+    evidence = evidence_of(original, noisy(original, 0.05))
+    _, _, (mine, theirs), pairs = parts_of(evidence, most=2000, blocked=(2,))
+    assert (mine[pairs.mine] == theirs[pairs.theirs]).all()
+    sizes = np.bincount(theirs)[mine]
+    counts = np.bincount(pairs.mine, minlength=200)
+    assert (counts[sizes <= 10] == sizes[sizes <= 10]).all()
+    assert (counts[sizes > 10] >= 5).all()
+    assert (counts <= 10).all()
+
+
+def test_missing_values_have_levels_of_their_own_among_the_nearest():
+    original = people(150, missing=0.2)
+    _, comparisons, _, pairs = parts_of(evidence_of(original, noisy(original, 0.05)), most=3000)
+    levels = all_levels(comparisons)
+    np.testing.assert_array_equal(pairs.levels, levels[:, pairs.mine, pairs.theirs])
 
 
 def test_parts_of_the_pairs_are_all_the_pairs(monkeypatch):
@@ -157,19 +210,34 @@ def test_parts_of_the_pairs_are_all_the_pairs(monkeypatch):
     np.testing.assert_array_equal(pairs.mine * 40 + pairs.theirs, np.arange(1600))
 
 
-def test_blocks_make_a_score_approximate_and_tell_of_lost_pairs():
+def test_pairs_not_compared_make_a_score_approximate_and_are_told_of():
     original = people(120)
-    evidence = evidence_of(original, noisy(original, 0.3))
-    whole, part = (ProbabilisticLinkage(pairs=most).score(evidence, RUN) for most in (20_000, 3000))
-    assert (whole.status, whole.details["true_pairs_in_blocks"]) == (Status.OK, 1)
+    evidence = evidence_of(original, noisy(original, 0.6))
+    whole, part = (ProbabilisticLinkage(pairs=most).score(evidence, RUN) for most in (20_000, 1200))
+    assert (whole.status, whole.details["true_pairs_compared"]) == (Status.OK, 1)
     assert whole.details["pairs"] == 120 * 120
     assert part.status is Status.APPROXIMATE
-    assert "blocks left out" in part.reason
-    _, _, cells, _ = parts_of(evidence, most=3000)
-    together = np.logical_or.reduce([mine == theirs for mine, theirs in cells])
-    assert part.details["true_pairs_in_blocks"] == pytest.approx(together.mean())
-    assert 0.5 < part.details["true_pairs_in_blocks"] < 1
-    assert part.value <= part.details["true_pairs_in_blocks"]
+    _, _, _, pairs = parts_of(evidence, most=1200)
+    share = (pairs.mine == pairs.theirs).sum() / 120
+    assert part.details["true_pairs_compared"] == pytest.approx(share)
+    assert 0.5 < share < 1
+    assert part.value <= share
+    assert part.details["value_if_lost_pairs_were_found"] == pytest.approx(part.value + 1 - share)
+    assert f"{100 * (1 - share):.3g} % of the true ones" in part.reason
+
+
+def test_few_true_pairs_are_lost_where_not_all_are_compared(reference_data):
+    """With one in twenty pairs compared, the linkage is as good as with all of them."""
+    frame = pl.read_csv(reference_data("census.csv")).cast(pl.Float64)[:400]
+    schema = Schema(tuple(Column(name, Kind.CONTINUOUS, Role.KEY) for name in frame.columns))
+    rng = np.random.default_rng(15)
+    moved = frame.select(
+        pl.col(n) + 0.2 * frame[n].std() * pl.Series(rng.normal(size=400)) for n in frame.columns
+    )
+    evidence = evidence_of(frame, moved, schema=schema)
+    whole, part = (ProbabilisticLinkage(pairs=most).score(evidence, RUN) for most in (200_000, 8000))
+    assert part.details["true_pairs_compared"] > 0.97
+    assert abs(part.value - whole.value) < 0.02
 
 
 def test_a_named_block_must_agree():
@@ -191,11 +259,11 @@ def test_missing_agrees_with_missing_in_a_block():
     assert score.details["pairs"] == 3 * 3 + 17 * 17
 
 
-def test_more_equal_records_than_pairs_allowed_are_no_estimate():
+def test_of_equal_records_no_more_are_found_than_by_guessing():
     original = pl.DataFrame({"age": [30.0] * 50, "income": [1.0] * 50, "town": ["Ulm"] * 50})
     score = ProbabilisticLinkage(pairs=1000).score(evidence_of(original, original), RUN)
-    assert score.status is Status.NOT_ESTIMABLE
-    assert "pairs" in score.reason
+    assert score.status is Status.APPROXIMATE
+    assert score.value == pytest.approx(1 / 50)
 
 
 def test_blocks_must_be_known():

@@ -1,7 +1,8 @@
 """How far two records agree, column by column, and which pairs of records an intruder compares at all.
 
 A column of two tables is compared in levels: both missing, equal, ever farther apart, one missing. The pairs
-and their levels come from splink on a DuckDB in memory; it is given numbers and codes, never a text.
+and their levels come from splink on a DuckDB in memory; it is given numbers and codes, never a text. Where
+all pairs are too many, each record is compared with those that are nearest to it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
+from sfumato import kernels
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
 from sfumato.data.schema import Kind
@@ -36,12 +38,6 @@ SAMPLED = 500
 
 #: Two differences that are equal but for rounding fall on the same side of a cut.
 ROUNDING = 1e-9
-
-#: Sorts of blocks that are tried where all pairs are too many, each with its own borders.
-BLOCKINGS = 3
-
-#: How often the values of a column are halved, at most, to make blocks.
-HALVINGS = 20
 
 #: Pairs that are compared at a time.
 AT_A_TIME = 400_000
@@ -74,6 +70,14 @@ class Comparison:
             yield f"abs({left} - {right}) <= {float(cut)!r}"
         yield f"{left} IS NOT NULL AND {right} IS NOT NULL"
         yield "ELSE"
+
+    def levels(self, mine: Ints, theirs: Ints) -> Levels:
+        """The level of each pair."""
+        apart = np.abs(self.mine[mine] - self.theirs[theirs])
+        levels = 1 + np.searchsorted(self.cuts, apart)  # what is missing comes behind all
+        gone = np.isnan(self.mine)[mine].astype(np.int8) + np.isnan(self.theirs)[theirs]
+        levels = np.where(gone == 1, self.n_levels - 1, np.where(gone == 0, levels, 0))
+        return levels.astype(np.int8)
 
     def shares(self) -> Floats:
         """The share of all pairs on each level, counted without looking at pairs."""
@@ -141,50 +145,72 @@ def _cuts(mine: Floats, theirs: Floats) -> Floats:
     return cuts
 
 
-def cells_of(
-    comparisons: list[Comparison], blocked: list[int], most: int
-) -> tuple[list[tuple[Ints, Ints]], bool]:
-    """Give each record a cell, or several of different sorts: pairs in one cell are compared.
-
-    Pairs agree in the columns ``blocked``. If those are more than ``most``, they also agree in coarse classes
-    of all columns, in one of several sorts with different borders. Says beside it whether they are too many.
-    """
+def cells_of(comparisons: list[Comparison], blocked: list[int]) -> tuple[Ints, Ints]:
+    """Number the records by what they say in the columns ``blocked``: pairs in one cell are compared."""
+    values = [np.concatenate((comparisons[column].mine, comparisons[column].theirs)) for column in blocked]
     n_mine = len(comparisons[0].mine)
-    values = [np.concatenate((each.mine, each.theirs)) for each in comparisons]
-    base = alike([values[column] for column in blocked], len(values[0]))
-    sorts = [base]
-    if _pairs_in(base, n_mine) > most:
-        shares = [
-            rankdata(each, nan_policy="omit") / (len(each) + 1) if comparison.ordered else None
-            for comparison, each in zip(comparisons, values, strict=True)
-        ]
-        columns = list(zip(values, shares, strict=True))
-        sorts = [_coarse(columns, base, sort, n_mine, most // BLOCKINGS) for sort in range(BLOCKINGS)]
-    too_many = sum(_pairs_in(cells, n_mine) for cells in sorts) > most
-    return [(cells[:n_mine], cells[n_mine:]) for cells in sorts], too_many
+    cells = alike(values, n_mine + len(comparisons[0].theirs))
+    return cells[:n_mine], cells[n_mine:]
 
 
-def _coarse(
-    columns: list[tuple[Floats, Floats | None]], base: Ints, sort: int, n_mine: int, most: int
-) -> Ints:
-    """Cells within those of ``base``, halved by one column after the other until few enough pairs are left.
+def n_pairs(cells: tuple[Ints, Ints]) -> int:
+    """Count the pairs that share a cell."""
+    size = int(np.concatenate(cells).max(initial=0)) + 1
+    return int(np.bincount(cells[0], minlength=size) @ np.bincount(cells[1], minlength=size))
 
-    Columns without an order are not halved but taken as they are. The borders of each sort lie elsewhere, so
-    that a value that was moved across one of the first sort need not have been moved across one of the next.
+
+def nearest_pairs(comparisons: list[Comparison], cells: tuple[Ints, Ints], most: int, run: Run) -> Pairs:
+    """Compare each of mine with those of theirs in its cell that are nearest, ``most`` in all.
+
+    Half of them are nearest by values, half by ranks: what is near by either is what an intruder looks at
+    first, and the true one is among them unless many strangers are nearer in both.
     """
-    halvings = np.zeros(len(columns), dtype=np.int64)
-    cells = base
-    for step in range(HALVINGS * len(columns)):
-        halvings[(sort + step) % len(columns)] += 1
-        bins = [
-            values if shares is None else np.floor(shares * 2.0**halved + sort / BLOCKINGS)
-            for (values, shares), halved in zip(columns, halvings, strict=True)
-            if halved
-        ]
-        cells = alike([base, *bins], len(base))
-        if _pairs_in(cells, n_mine) <= most:
-            break
-    return cells
+    n_mine, n_theirs = len(comparisons[0].mine), len(comparisons[0].theirs)
+    count = max(1, most // n_mine)
+    sizes = np.bincount(cells[1], minlength=int(np.concatenate(cells).max()) + 1)
+    small = np.flatnonzero(sizes[cells[0]] <= count)  # these are compared with all
+    keys = [_in_cells(small, cells, n_theirs)]
+    points = [_points(comparisons, ranked=ranked) for ranked in (False, True)]
+    for cell in np.unique(cells[0][sizes[cells[0]] > count]):
+        mine, theirs = (np.flatnonzero(each == cell) for each in cells)
+        for k, (here, there, n_codes) in zip((count - count // 2, count // 2), points, strict=True):
+            near = kernels.assignment.nearest(
+                here[mine], there[theirs], "euclidean", k, n_codes=n_codes, beat=run.check
+            )
+            keys.append((mine[:, None] * n_theirs + theirs[near]).reshape(-1))
+    mine, theirs = np.divmod(np.unique(np.concatenate(keys)), n_theirs)
+    return Pairs(mine, theirs, np.array([each.levels(mine, theirs) for each in comparisons], dtype=np.int8))
+
+
+def _in_cells(mine: Ints, cells: tuple[Ints, Ints], n_theirs: int) -> Ints:
+    """Number the pairs of some of mine and all that are in their cell."""
+    order = np.argsort(cells[1], kind="stable")
+    first, last = (np.searchsorted(cells[1][order], cells[0][mine], side) for side in ("left", "right"))
+    counts = last - first
+    within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    numbers: Ints = np.repeat(mine, counts) * n_theirs + order[np.repeat(first, counts) + within]
+    return numbers
+
+
+def _points(comparisons: list[Comparison], *, ranked: bool) -> tuple[Floats, Floats, int]:
+    """Records as points: numbers in deviations, codes behind them; a missing value is a code of its own."""
+    measured, coded = [], []
+    for each in comparisons:
+        values = np.concatenate((each.mine, each.theirs))
+        gone = np.isnan(values)
+        if not each.ordered:
+            coded.append(np.where(gone, -1.0, values))
+            continue
+        if gone.any():
+            coded.append(gone.astype(np.float64))
+        there = rankdata(values[~gone]) if ranked else values[~gone]
+        placed = np.zeros(len(values))
+        if len(there):
+            placed[~gone] = (there - there.mean()) / (there.std() or 1.0)
+        measured.append(placed)
+    points = np.column_stack((*measured, *coded))
+    n_mine = len(comparisons[0].mine)
+    return points[:n_mine], points[n_mine:], len(coded)
 
 
 def alike(columns: Sequence[Floats | Ints], size: int) -> Ints:
@@ -197,13 +223,6 @@ def alike(columns: Sequence[Floats | Ints], size: int) -> Ints:
     return groups
 
 
-def _pairs_in(cells: Ints, n_mine: int) -> int:
-    counts = [
-        np.bincount(side, minlength=int(cells.max(initial=0)) + 1) for side in np.split(cells, [n_mine])
-    ]
-    return int(counts[0] @ counts[1])
-
-
 @dataclass(frozen=True)
 class Pairs:
     """The pairs that are compared, in order, and the level of each in each column."""
@@ -213,19 +232,14 @@ class Pairs:
     levels: Levels  # [d, p]
 
 
-def compare_pairs(
-    comparisons: list[Comparison], cells: list[tuple[Ints, Ints]], run: Run, task: str
-) -> Pairs:
+def compare_pairs(comparisons: list[Comparison], cells: tuple[Ints, Ints], run: Run, task: str) -> Pairs:
     """Let splink find the pairs that share a cell, and the level of each in each column."""
     n_mine, n_theirs = len(comparisons[0].mine), len(comparisons[0].theirs)
-    size = int(max(np.concatenate(pair).max(initial=0) for pair in cells)) + 1
-    n_pairs = sum(
-        int(np.bincount(mine, minlength=size) @ np.bincount(theirs, minlength=size)) for mine, theirs in cells
-    )
-    if not n_pairs:
+    n_shared = n_pairs(cells)
+    if not n_shared:
         nobody = np.empty(0, dtype=np.int64)
         return Pairs(nobody, nobody, np.empty((len(comparisons), 0), dtype=np.int8))
-    n_parts = -(-n_pairs // AT_A_TIME)
+    n_parts = -(-n_shared // AT_A_TIME)
     with _linker(comparisons, cells) as (linker, database):
         parts = []
         for part in run.track(task, range(1, n_parts + 1), n_parts):
@@ -253,7 +267,7 @@ def _fetched(database: duckdb.DuckDBPyConnection, table: str, n_columns: int) ->
 
 @contextmanager
 def _linker(
-    comparisons: list[Comparison], cells: list[tuple[Ints, Ints]]
+    comparisons: list[Comparison], cells: tuple[Ints, Ints]
 ) -> Iterator[tuple[Any, duckdb.DuckDBPyConnection]]:
     """Open a linker of splink on a database that lives in memory, says nothing and asks nobody."""
     try:
@@ -266,7 +280,7 @@ def _linker(
     settings = {
         "link_type": "link_only",
         "comparisons": [_settings(f"column{i}", each) for i, each in enumerate(comparisons)],
-        "blocking_rules_to_generate_predictions": [f"l.cell{i} = r.cell{i}" for i in range(len(cells))],
+        "blocking_rules_to_generate_predictions": ["l.cell = r.cell"],
         "retain_matching_columns": True,  # or it does not tell the levels
     }
     config: dict[str, Any] = {
@@ -293,8 +307,8 @@ def _settings(name: str, comparison: Comparison) -> dict[str, Any]:
     return {"output_column_name": name, "comparison_levels": levels}
 
 
-def _as_arrow(comparisons: list[Comparison], cells: list[tuple[Ints, Ints]], side: int) -> Any:
-    """One of both tables: a number for each record, its cells and its values."""
+def _as_arrow(comparisons: list[Comparison], cells: tuple[Ints, Ints], side: int) -> Any:
+    """One of both tables: a number for each record, its cell and its values."""
     import pyarrow as pa
 
     values = [(each.mine, each.theirs)[side] for each in comparisons]
@@ -302,7 +316,7 @@ def _as_arrow(comparisons: list[Comparison], cells: list[tuple[Ints, Ints]], sid
     return pa.table(
         {
             "unique_id": np.arange(first, first + len(values[0])),
-            **{f"cell{i}": pair[side] for i, pair in enumerate(cells)},
+            "cell": cells[side],
             **{
                 f"column{i}": pa.array(each, from_pandas=True) for i, each in enumerate(values)
             },  # NaN is NULL

@@ -13,7 +13,7 @@ from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
-from sfumato.data.persons import untrue
+from sfumato.data.persons import best_by_person, untrue
 from sfumato.data.table import Floats, Ints
 from sfumato.risk.agreement import (
     Comparison,
@@ -23,6 +23,8 @@ from sfumato.risk.agreement import (
     cells_of,
     compare_pairs,
     comparisons_of,
+    n_pairs,
+    nearest_pairs,
 )
 from sfumato.risk.linkage import expected_links
 from sfumato.risk.spaces import LINKABLE, Space, generalised, known_to_intruder, space_of
@@ -70,7 +72,8 @@ class ProbabilisticLinkage(Measure):
     weight never rises with the distance. The usual estimate, by which a pair is a match whatever the others
     are, takes strangers who agree in correlated columns for matches, and links far fewer.
 
-    The pairs and their levels come from splink (``pip install 'sfumato[linkage]'``).
+    The pairs and their levels come from splink (``pip install 'sfumato[linkage]'``), unless there are more
+    than ``pairs``.
 
     See Also
     --------
@@ -88,8 +91,9 @@ class ProbabilisticLinkage(Measure):
     attack on swapped values and on noise in proportion to the value.
 
     **Doubt.** *ok* if all pairs were compared. *approximate* if only pairs were that agree in ``block``, or,
-    where there are more than ``pairs``, in coarse classes of all columns: an intruder with more patience may
-    find more. ``true_pairs_in_blocks`` is the share of true pairs that were compared.
+    where there are more than ``pairs``, only the nearest of each record, half of them by values and half by
+    ranks: an intruder with more patience may find more. ``true_pairs_compared`` is the share of true pairs
+    that were compared, ``value_if_lost_pairs_were_found`` what the value would be if all others came true.
 
     **Missing.** That both values are missing is a level of its own, and so is that one is: a pattern of
     missing values that survives gives people away.
@@ -176,10 +180,11 @@ class ProbabilisticLinkage(Measure):
         )
         space, comparisons = _in_order_of_values(space, comparisons)
         blocked = [names.index(name) for name in evidence.original.schema.resolve(self.block)]
-        cells, too_many = cells_of(comparisons, blocked, self.pairs)
-        if too_many:
-            return Score.not_estimable("records that are alike form more pairs than `pairs` allows")
-        found = compare_pairs(comparisons, cells, run, self.title)
+        cells = cells_of(comparisons, blocked)
+        if n_pairs(cells) <= self.pairs:
+            found = compare_pairs(comparisons, cells, run, self.title)
+        else:
+            found = nearest_pairs(comparisons, cells, self.pairs, run)
         model = estimate(comparisons, found, run)
         weights = np.round(model.weights(found), DECIMALS)
         links = _Links(
@@ -196,29 +201,32 @@ class ProbabilisticLinkage(Measure):
             "links_believed": model.believed,
             "ties_shared": int(((chances > 0) & (chances < 1)).sum()),
         }
-        return self._with_doubt(expected_links(evidence, space, chances, said), space, found)
+        return _with_doubt(expected_links(evidence, space, chances, said), space, found, chances)
 
-    @staticmethod
-    def _with_doubt(score: Score, space: Space, found: Pairs) -> Score:
-        """Say how many pairs were compared, and what it means if not all were."""
-        assert space.owners is not None  # `refuses` saw to it
-        n_true = len(_true_pairs(space)[0])
-        n_found = int((space.persons[found.mine] == space.owners[found.theirs]).sum())
-        details = {
-            **score.details,
-            "pairs": len(found.mine),
-            "true_pairs_in_blocks": n_found / n_true if n_true else 1.0,
-        }
-        left_out = len(space.rows) * len(space.released) - len(found.mine)
-        if not left_out:
-            return replace(score, details=details)
-        share = 100 * left_out / (len(space.rows) * len(space.released))
-        return replace(
-            score,
-            status=Status.APPROXIMATE,
-            reason=f"blocks left out {share:.3g} % of the pairs; with more patience one may find more",
-            details=details,
-        )
+
+def _with_doubt(score: Score, space: Space, found: Pairs, chances: Floats) -> Score:
+    """Say how many pairs were compared, and what it means if not all were."""
+    mine, theirs = _true_pairs(space)
+    n_theirs = len(space.released)
+    compared = np.isin(mine * n_theirs + theirs, found.mine * n_theirs + found.theirs)
+    lost = 1 - float(compared.mean()) if len(compared) else 0.0
+    details = {**score.details, "pairs": len(found.mine), "true_pairs_compared": 1 - lost}
+    left_out = len(space.rows) * n_theirs - len(found.mine)
+    if not left_out:
+        return replace(score, details=details)
+    hopeful = chances.copy()
+    hopeful[mine[~compared]] = 1.0
+    details["value_if_lost_pairs_were_found"] = float(best_by_person(space.persons, hopeful).mean())
+    share = 100 * left_out / (len(space.rows) * n_theirs)
+    return replace(
+        score,
+        status=Status.APPROXIMATE,
+        reason=(
+            f"{share:.3g} % of the pairs were not compared, {100 * lost:.3g} % of the true ones among them; "
+            "with more patience one may find more"
+        ),
+        details=details,
+    )
 
 
 def _true_pairs(space: Space) -> tuple[Ints, Ints]:

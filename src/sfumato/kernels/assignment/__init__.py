@@ -5,8 +5,13 @@ from __future__ import annotations
 from numba import njit  # noqa: F401  — by this `kernels` sees that it should listen for compilations
 
 from sfumato.kernels.assignment.assign import Assignment, solve
+from sfumato.kernels.assignment.covers import Cover, cover
 from sfumato.kernels.assignment.matchable import Matchable, matchable
-from sfumato.kernels.assignment.ties import Ties, ties
+from sfumato.kernels.assignment.nearest import nearest
+from sfumato.kernels.assignment.ties import Ties, ties, ties_among
 from sfumato.kernels.assignment.verification import Verdict, verify
 
-__all__ = ["Assignment", "Matchable", "Ties", "Verdict", "matchable", "solve", "ties", "verify"]
+__all__ = [
+    "Assignment", "Cover", "Matchable", "Ties", "Verdict", "cover", "matchable", "nearest", "solve",
+    "ties", "ties_among", "verify",
+]  # fmt: skip

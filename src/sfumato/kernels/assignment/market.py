@@ -116,6 +116,34 @@ def list_all(space: Space, lists: Lists, row_limits: Ints, column_limits: Ints) 
 
 
 @njit(cache=True, nogil=True)
+def _nth(values: Ints, n: int) -> int:
+    """Return the n-th least value, counted from 1, and put those that are not above it before it.
+
+    By halves, as `np.partition` does, which takes seconds to compile.
+    """
+    low, high = 0, len(values) - 1
+    while low < high:
+        pivot = values[(low + high) >> 1]
+        left, right = low, high
+        while left <= right:
+            while values[left] < pivot:
+                left += 1
+            while values[right] > pivot:
+                right -= 1
+            if left <= right:
+                values[left], values[right] = values[right], values[left]
+                left += 1
+                right -= 1
+        if n - 1 <= right:
+            high = right
+        elif n - 1 >= left:
+            low = left
+        else:
+            break
+    return values[n - 1]  # type: ignore[no-any-return]
+
+
+@njit(cache=True, nogil=True)
 def least_keys(lists: Lists, prices: Ints, rows: Ints, k: int) -> Ints:
     """Return the k-th least key in the list of each of the rows, or `NEVER` where it is shorter."""
     keys = np.empty(len(rows), dtype=np.int64)
@@ -133,7 +161,7 @@ def least_keys(lists: Lists, prices: Ints, rows: Ints, k: int) -> Ints:
             listed = np.empty(count, dtype=np.int64)
             for entry in range(count):
                 listed[entry] = lists.costs[begin + entry] - prices[lists.heads[begin + entry]]
-            keys[r] = np.partition(listed, k - 1)[k - 1]
+            keys[r] = _nth(listed, k)
     return keys
 
 
@@ -159,7 +187,7 @@ def prune(lists: Lists, prices: Ints, keep: int) -> None:
         keys = np.empty(count, dtype=np.int64)
         for entry in range(count):
             keys[entry] = lists.costs[begin + entry] - prices[lists.heads[begin + entry]]
-        last = np.partition(keys, keep - 1)[keep - 1]
+        last = _nth(keys.copy(), keep)
         place = begin
         for entry in range(count):
             if keys[entry] > last:
@@ -282,15 +310,15 @@ def _bid(market: Market, row: int, column: int, bid: int, cost: int) -> int:
 
 @njit(cache=True, nogil=True)
 def auction(  # noqa: PLR0917
-    space: Space, sieve: Sieve, lists: Lists, market: Market, limits: Limits, step: int, max_bids: int,
-    max_searches: int,
+    space: Space, sieve: Sieve, lists: Lists, market: Market, limits: Limits, step: int, slack: int,
+    max_bids: int, max_searches: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Let rows with units left bid for their best column, down to the second best and ``step`` more.
 
-    What is not listed counts as a column at the row's floor; a row whose best is above it is searched for
-    again, or waits, so that no price falls for want of a longer list. A step of 0 is the augmenting row
-    reduction of Jonker and Volgenant: a row with two equally good columns, both taken, waits for a shortest
-    path. Returns the numbers of bids and of searches.
+    What is not listed counts as a column at the row's floor; a row whose best is above it by more than
+    ``slack`` is searched for again, or waits, so that prices fall no lower for want of a longer list. A step
+    of 0 is the augmenting row reduction of Jonker and Volgenant: a row with two equally good columns, both
+    taken, waits for a shortest path. Returns the numbers of bids and of searches.
     """
     n_bidders = len(space.rows)
     stack = np.empty(n_bidders, dtype=np.int64)
@@ -307,16 +335,17 @@ def auction(  # noqa: PLR0917
         row = stack[top]
         is_waiting[row] = False
         chosen, best, second = _choose(lists, market, row)
-        if best > lists.floors[row] and n_searches < max_searches and not lists.is_rough[row]:
+        if best - slack > lists.floors[row] and n_searches < max_searches and not lists.is_rough[row]:
             _relist(space, sieve, lists, market, row, limits)
             n_searches += 1
             chosen, best, second = _choose(lists, market, row)
-            lists.is_rough[row] = best > lists.floors[row]
-        if chosen < 0 or best > lists.floors[row]:
+            lists.is_rough[row] = best - slack > lists.floors[row]
+        if chosen < 0 or best - slack > lists.floors[row]:
             continue
-        column = lists.heads[chosen]
+        column: int = np.int64(lists.heads[chosen])  # type: ignore[assignment]  # one type, one compilation
         if second == NEVER:
             second = best + 4 * step
+        second = max(second, best)
         bid = market.prices[column] - (second - best) - step
         if bid == market.prices[column] and market.filled[column] == market.rooms[column]:
             continue

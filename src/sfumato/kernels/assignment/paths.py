@@ -23,6 +23,7 @@ class Paths(NamedTuple):
     is_seen: Bools  # [row]
     via: Ints  # [row] the column from which it was reached
     is_hopeless: Bools  # [row] it has units that can never be placed
+    at: Ints  # [1] the row to go on with after a pause
 
 
 def open_paths(n_rows: int, n_columns: int) -> Paths:
@@ -30,7 +31,7 @@ def open_paths(n_rows: int, n_columns: int) -> Paths:
     return Paths(
         np.full(n_columns, NEVER), np.zeros(n_columns, np.int64), np.zeros(n_columns, np.int64),
         np.zeros(n_columns, np.bool_), np.zeros(n_rows, np.bool_), np.zeros(n_rows, np.int64),
-        np.zeros(n_rows, np.bool_),
+        np.zeros(n_rows, np.bool_), np.zeros(1, np.int64),
     )  # fmt: skip
 
 
@@ -63,6 +64,15 @@ def _pop(keys: Ints, items: Ints, size: int) -> None:
         keys[place], items[place] = keys[child], items[child]
         place = child
     keys[place], items[place] = key, item
+
+
+@njit(cache=True, nogil=True)
+def _doubled(values: Ints) -> Ints:
+    """Make room for as many again."""
+    longer = np.empty(2 * len(values), dtype=np.int64)
+    for i in range(len(values)):  # an assignment of slices takes seconds to compile
+        longer[i] = values[i]
+    return longer
 
 
 @njit(cache=True, nogil=True)
@@ -107,13 +117,11 @@ def augment(lists: Lists, market: Market, paths: Paths, wanted: Bools, max_scans
     keys, items = np.empty(1024, dtype=np.int64), np.empty(1024, dtype=np.int64)
     touched = np.empty(len(market.prices), np.int64)
     seen, horizons = np.empty(len(market.left), np.int64), np.empty(len(market.left), np.int64)
-    n_scans, status = 0, SETTLED
-    for root in range(len(market.left)):
-        if wanted[root]:
-            status = WAITING  # it was tried before this call was paused
-            continue
+    n_scans = 0
+    for root in range(paths.at[0], len(market.left)):
         while market.left[root] > 0 and not paths.is_hopeless[root]:
             if n_scans >= max_scans:
+                paths.at[0] = root
                 return PAUSED
             size, n_touched, n_seen, n_scanned = 0, 0, 1, 0
             nearest, horizon, end, column = NEVER, NEVER, -1, -1
@@ -132,7 +140,7 @@ def augment(lists: Lists, market: Market, paths: Paths, wanted: Bools, max_scans
                     horizon = min(horizon, horizons[n_scanned])
                     n_scanned += 1
                     for entry in range(begin, begin + lists.counts[row]):
-                        head = lists.heads[entry]
+                        head: int = np.int64(lists.heads[entry])  # type: ignore[assignment]
                         if paths.is_settled[head]:
                             continue
                         distance = lists.costs[entry] - market.prices[head] - offset
@@ -147,7 +155,7 @@ def augment(lists: Lists, market: Market, paths: Paths, wanted: Bools, max_scans
                             nearest, end = distance, head
                             continue
                         if size == len(keys):
-                            keys, items = np.append(keys, keys), np.append(items, items)
+                            keys, items = _doubled(keys), _doubled(items)
                         _push(keys, items, size, distance, head)
                         size += 1
                 column = -1
@@ -184,6 +192,9 @@ def augment(lists: Lists, market: Market, paths: Paths, wanted: Bools, max_scans
                 break
             for s in range(n_scanned):  # all rows whose list ends before the path does, or before it may
                 wanted[seen[s]] |= horizons[s] < nearest and horizons[s] <= horizon + (nearest - horizon) // 2
-            status = WAITING
             break
-    return status
+    paths.at[0] = 0
+    for row in range(len(wanted)):
+        if wanted[row]:
+            return WAITING
+    return SETTLED

@@ -78,7 +78,10 @@ def lower(sieve_: Sieve, space: Space, column: int, price: int) -> None:
     before = sieve_.raised[leaf, slot]
     sieve_.raised[leaf, slot] = min(raised, before)
     if before == sieve_.tops[leaf]:
-        sieve_.tops[leaf] = sieve_.raised[leaf].max()
+        top = -ENDLESS
+        for other in sieve_.raised[leaf]:
+            top = max(top, other)
+        sieve_.tops[leaf] = top
 
 
 @njit(cache=True, nogil=True)
@@ -218,6 +221,38 @@ def _apart(  # noqa: PLR0917
     return total
 
 
+@njit(cache=True, nogil=True)
+def _highest(keys: Singles) -> np.float32:
+    """Return the highest of the thresholds of some rows."""
+    highest = keys[0, 0]
+    for r in range(1, len(keys)):
+        highest = max(highest, keys[r, 0])
+    return highest  # type: ignore[no-any-return]
+
+
+@njit(cache=True, nogil=True)
+def _in_order(bounds: Singles, limit: np.float32) -> Ints:
+    """Return the places of all bounds up to the limit, the least first; sorted by falling gaps (Shell)."""
+    places = np.empty(len(bounds), dtype=np.int64)
+    count = 0
+    for leaf in range(len(bounds)):
+        if bounds[leaf] <= limit:
+            places[count] = leaf
+            count += 1
+    gap = 1
+    while 3 * gap + 1 < count:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, count):
+            moved, j = places[i], i
+            while j >= gap and bounds[places[j - gap]] > bounds[moved]:
+                places[j] = places[j - gap]
+                j -= gap
+            places[j] = moved
+        gap //= 3
+    return places[:count]
+
+
 @njit(cache=True, nogil=True, fastmath=True)
 def search_leaf(  # noqa: PLR0917
     rows: Singles, active: Ints, blocks: Blocks, raised: Singles, tops: Singles, reach: Reach,
@@ -226,10 +261,11 @@ def search_leaf(  # noqa: PLR0917
     """Search for the rows of one leaf, the most promising leaves of columns first."""
     n_leaves, n_attributes = blocks.lows.shape
     k = keys.shape[1]
-    here = rows[active]
-    low, high = here[0].copy(), here[0].copy()
-    for point in here:
-        low, high = np.minimum(low, point), np.maximum(high, point)
+    low, high = np.empty(n_attributes, dtype=np.float32), np.empty(n_attributes, dtype=np.float32)
+    for c in range(n_attributes):
+        low[c] = high[c] = rows[active[0], c]
+        for row in active:
+            low[c], high[c] = min(low[c], rows[row, c]), max(high[c], rows[row, c])
     apart, bounds = np.empty(n_leaves, dtype=np.float32), np.empty(n_leaves, dtype=np.float32)
     largest = np.float32(0.0)
     for leaf in range(n_leaves):
@@ -239,14 +275,14 @@ def search_leaf(  # noqa: PLR0917
         largest = max(largest, distance, abs(tops[leaf]))
     totals = np.empty(LEAF, dtype=np.float32)
     n_first = min(n_attributes, max(3, n_attributes // 3))
-    highest = keys[:, 0].max()
-    near = np.flatnonzero(bounds <= highest + np.float32(1e-6) * (abs(highest) + largest))
-    for leaf in near[np.argsort(bounds[near])]:
-        highest = keys[:, 0].max()
+    highest = _highest(keys)
+    near = _in_order(bounds, highest + np.float32(1e-6) * (abs(highest) + largest))
+    for leaf in near:
+        highest = _highest(keys)
         if bounds[leaf] > highest + np.float32(1e-6) * (abs(highest) + largest):
             break
         begin, size = blocks.starts[leaf], blocks.starts[leaf + 1] - blocks.starts[leaf]
-        for r in range(len(here)):
+        for r in range(len(active)):
             threshold = keys[r, 0]
             room = threshold + tops[leaf]
             limit = room * abs(room) if euclidean else room
@@ -254,7 +290,7 @@ def search_leaf(  # noqa: PLR0917
             limit = min(limit, far * far if euclidean else far)
             if apart[leaf] > limit:
                 continue
-            point = here[r]
+            point = rows[active[r]]
             if _apart(
                 point, point, blocks.lows[leaf], blocks.highs[leaf], n_measured, euclidean, weight
             ) > limit:  # fmt: skip

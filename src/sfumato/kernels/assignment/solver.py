@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.kernels.assignment import market as trade
-from sfumato.kernels.assignment.costs import NEVER, Frame, Ints
+from sfumato.kernels.assignment.costs import NEVER, Frame, Ints, costs_of_pairs
 from sfumato.kernels.assignment.leaves import Filter, leaf_order, plant, turned
 from sfumato.kernels.assignment.paths import PAUSED, WAITING, augment, open_paths
 from sfumato.kernels.assignment.search import reach_of, search, sieve
@@ -24,11 +24,14 @@ MAX_ENTRIES = 60_000_000
 SHRINK = 4  # of the step from phase to phase
 LAST_STEP = 2e-4  # of the typical key
 FIRST_STEP = 2  # times the typical key
+EASY = 0.8  # of the columns have a nearest row of their own
+EASE = 32  # times smaller is the first step then
+SLACK = 12  # steps by which a bid may be worse than one for a column not listed
 MOST_IN_VAIN = 1_000  # searches that place nobody, before the rest is left without a proof
-MAX_BIDS = 60  # for each row, in a phase
+MAX_BIDS = 60  # for each unit, in a phase
 FEW = 0.02  # of the rows: no reason for another search within a phase
 SEARCHES = 5_000  # of single rows between two beats
-MAX_SEARCHES = 40  # for each row, in the first phase
+MAX_SEARCHES = 40  # for each unit, in the first phase
 BIDS = 1_000_000  # between two beats
 SCANS = 20_000_000
 
@@ -74,11 +77,12 @@ class Solver:
         self.beat = beat
         self.progress = 0.0
         self.n_rounds = 0
+        self.is_easy = False  # few columns have the same nearest row: little is contested
 
     def solve(self, prices: Ints | None, limit: int | None) -> Flow:
         """Solve; with prices, from them."""
         self.max_rounds = NEVER if limit is None else limit
-        start = np.zeros(self.m, np.int64) if prices is None else prices[self.column_order]
+        start = self._start() if prices is None else prices[self.column_order]
         self.market = trade.open_market(self.supplies, self.rooms, start)
         self.paths = open_paths(self.n + 1, self.m)
         self.is_whole = self.n * self.m <= N_ENTRIES
@@ -86,6 +90,28 @@ class Solver:
         self._phases(is_warm=prices is not None)
         self._finish()
         return self._flow()
+
+    def _start(self) -> Ints:
+        """Price each column at the distance of its nearest row, if all columns are taken in the end.
+
+        Then one that lies far from all others is worth taking at once; at a price of 0 all others would have
+        to fall as far first.
+        """
+        if self.supplies[self.n] > 0:
+            return np.zeros(self.m, np.int64)
+        space = self.space._replace(rows=self.space.columns, columns=self.space.rows)
+        filter_ = plant(
+            Frame(space, 1.0, self.filter.rounding), *turned(space), self.filter.blocks.starts,
+            self.filter.row_leaves,
+        )  # fmt: skip
+        reach = reach_of(filter_, self.column_limits, self.row_limits)
+        free, anyhow = np.zeros(self.n, np.int64), np.full(self.m, NEVER)
+        found, _ = search(filter_, np.arange(self.m), 1, free, anyhow, reach, beat=self._beat)
+        there = np.flatnonzero(found[:, 0] >= 0)
+        self.is_easy = len(np.unique(found[there, 0])) > EASY * self.m
+        start = np.zeros(self.m, np.int64)
+        start[there] = costs_of_pairs(space, there, found[there, 0])
+        return start
 
     def _list(self, k: int) -> None:
         """List every column for every row if that is little, else those of k least keys."""
@@ -160,10 +186,10 @@ class Solver:
         rows = np.arange(self.n + 1) if rows is None else rows
         return trade.least_keys(self.lists, self.market.prices, rows, k)
 
-    def waiting(self) -> Ints:
-        """Return the rows with units left for which a column not listed may be better than all that are."""
+    def waiting(self, slack: int) -> Ints:
+        """Return the rows with units left for which a column not listed may be better by more than this."""
         rows = np.flatnonzero(self.market.left[: self.n] > 0)
-        return rows[self.keys(rows) > self.lists.floors[rows]]
+        return rows[self.keys(rows) - slack > self.lists.floors[rows]]
 
     def _bid(self, step: int, *, max_bids: int, max_searches: int = NEVER) -> bool:
         """Auction in portions; rows that wait are searched for together while they are many, then singly.
@@ -171,17 +197,18 @@ class Solver:
         Returns no if some row is left because bids or searches were used up.
         """
         n_searches = 0
+        slack = SLACK * step
         while max_bids > 0 and max_searches > 0 and self.n_rounds < self.max_rounds:
             made = trade.auction(
                 self.space, sieve(self.filter, self.market.prices, self.reach), self.lists, self.market,
-                self.limits, step, min(BIDS, max_bids), n_searches,
+                self.limits, step, slack, min(BIDS, max_bids), n_searches,
             )  # fmt: skip
             self._beat()
             max_bids -= made[0]
             max_searches -= made[1]
             if made[0] < BIDS and made[1] == n_searches > 0:
                 continue
-            waiting = self.waiting()
+            waiting = self.waiting(slack)
             if made[0] < BIDS and len(waiting) == 0:
                 return True
             is_many = len(waiting) > FEW * self.n
@@ -194,9 +221,10 @@ class Solver:
         keys = self.keys(np.arange(self.n), min(FIRST_K, self.m))
         is_listed = keys < NEVER
         typical = int(np.median(np.abs(keys[is_listed]))) if is_listed.any() else self.farthest // 16
-        step = max(1, typical // 250 if is_warm else FIRST_STEP * typical)
+        step = max(1, typical // 250 if is_warm else FIRST_STEP * typical // (EASE if self.is_easy else 1))
         stop = max(1, int(typical * LAST_STEP))
-        budget = {"max_bids": MAX_BIDS * self.n, "max_searches": MAX_SEARCHES * self.n}
+        n_units = int(self.supplies[: self.n].sum())
+        budget = {"max_bids": MAX_BIDS * n_units, "max_searches": MAX_SEARCHES * n_units}
         while not self._bid(step, **budget) and step < self.farthest and not self.is_bounded:
             # What is left is much farther apart than is typical: by such steps prices would fall for ever.
             if self.n_rounds >= self.max_rounds:
@@ -208,7 +236,7 @@ class Solver:
             self.progress += (1 - self.progress) * 0.12
             step //= SHRINK
             self._release(step)
-            self._bid(step, max_bids=MAX_BIDS * self.n)
+            self._bid(step, max_bids=MAX_BIDS * n_units)
 
     def _release(self, step: int) -> int:
         """Drop what is not as good, to ``step``, as the best that a row may have."""

@@ -73,26 +73,46 @@ def ties(
     if not tight.any():
         return Ties(0, 0, 0, exact=True)
     _, _, listed = scan(framed, found.row_prices, found.column_prices, limits, n_listed=most_pairs, tick=tick)
-    pairs = None if listed is None else _with_dummies(found, listed[0], listed[1], most_pairs)
-    if pairs is None:
+    if listed is None:
         return Ties(0, int(tight.sum()), 0, exact=False)
-    return _within_parts(*pairs, truth)
+    return ties_among(
+        listed, found.row_prices, found.column_prices, found.partners, truth, most_pairs=most_pairs
+    )
 
 
-def _with_dummies(
-    found: Assignment, rows: Ints, columns: Ints, most_pairs: int
+def ties_among(
+    pairs: tuple[Ints, Ints],
+    row_prices: Ints,
+    column_prices: Ints,
+    partners: Ints,
+    truth: Ints,
+    *,
+    most_pairs: int = MOST_PAIRS,
+) -> Ties:
+    """Count the true links of all matchings of least cost, given all pairs that are tight.
+
+    Of two files of unequal size, records of price 0 in the larger one may be left over.
+    """
+    made = _with_dummies(row_prices, column_prices, partners, *pairs, most_pairs)
+    if made is None:
+        return Ties(0, int((truth[pairs[0]] == pairs[1]).sum()), 0, exact=False)
+    return _within_parts(*made, truth)
+
+
+def _with_dummies(  # noqa: PLR0917
+    row_prices: Ints, column_prices: Ints, partners: Ints, rows: Ints, columns: Ints, most_pairs: int
 ) -> tuple[Ints, Ints, Ints] | None:
     """Make both sides equally many by dummies, which are tight with records of price 0; match them too."""
-    n, m = len(found.row_prices), len(found.column_prices)
-    partners = found.partners.copy()
+    n, m = len(row_prices), len(column_prices)
+    partners = partners.copy()
     if n < m:
-        free, extra = np.flatnonzero(found.column_prices == 0), np.arange(n, m)
+        free, extra = np.flatnonzero(column_prices == 0), np.arange(n, m)
         left = np.ones(m, dtype=np.bool_)
         left[partners] = False
         partners = np.concatenate((partners, np.flatnonzero(left)))
         more = np.repeat(extra, len(free)), np.tile(free, len(extra))
     else:
-        free, extra = np.flatnonzero(found.row_prices == 0), np.arange(m, n)
+        free, extra = np.flatnonzero(row_prices == 0), np.arange(m, n)
         partners[partners < 0] = extra
         more = np.tile(free, len(extra)), np.repeat(extra, len(free))
     if len(rows) + len(free) * len(extra) > most_pairs:
