@@ -16,7 +16,7 @@ from sfumato.data.table import Table
 from sfumato.errors import DataError
 from sfumato.risk.coverage import TooManyBoxes, covering_of
 from sfumato.risk.linkage import AttributeLinkage, DistanceLinkage
-from sfumato.risk.set_coverage import set_links
+from sfumato.risk.set_coverage import class_covering_of
 from toys import table_of
 
 GROUPS = {
@@ -133,7 +133,7 @@ def test_agrees_with_all_pairs(seed):
     np.testing.assert_allclose(score(found).by_record, chances, atol=1e-12)
     assert 0 < chances.mean() < 1
     everyone = np.arange(n)
-    one_by_one = set_links(found, ("age", "g"), everyone, persons=everyone, owners=everyone)
+    one_by_one = class_covering_of(found, ("age", "g"), everyone).links(everyone, everyone)
     np.testing.assert_allclose(one_by_one.chances, chances, atol=1e-12)
 
 
@@ -147,7 +147,7 @@ def test_persons_of_several_records_are_found_alike_by_boxes_and_one_by_one(seed
     persons = rng.integers(0, 12, n)
     owners = np.where(rng.random(n) < 0.1, -1, persons)
     boxes = covering_of(found, ("g",), np.arange(n)).links(persons, owners)
-    one_by_one = set_links(found, ("g",), np.arange(n), persons=persons, owners=owners)
+    one_by_one = class_covering_of(found, ("g",), np.arange(n)).links(persons, owners)
     np.testing.assert_allclose(one_by_one.chances, boxes.chances, atol=1e-12)
     assert np.array_equal(np.isinf(one_by_one.references), np.isinf(boxes.references))
 

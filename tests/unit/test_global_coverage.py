@@ -217,3 +217,25 @@ def test_other_pairs_are_refused():
     found = score(evidence, pairs="delta")
     assert found.status is Status.REFUSED
     assert "pairs=all" in found.reason
+
+
+def test_sets_that_would_make_too_many_boxes_are_linked_too():
+    """Two columns of sets without any order, so that no few boxes hold them."""
+    leaves = [str(i) for i in range(300)]
+    rng = np.random.default_rng(4)
+    nodes = Nodes.of({f"s{i}": rng.choice(leaves, 150, replace=False) for i in range(9)}, leaves=leaves)
+    columns = tuple(Column(name, Kind.NOMINAL, Role.KEY) for name in "gh")
+    labels = pl.Series([f"s{i}" for i in range(9)], dtype=nodes.dtype)
+    members = [nodes.members_of(nodes.labels.index_of(f"s{i}")).to_list() for i in range(9)]
+    truth = {name: [rng.choice(each) for each in members] for name in "gh"}
+    released = Table(
+        pl.DataFrame({"g": labels, "h": labels}), Schema(columns), nodes={"g": nodes, "h": nodes}
+    )
+    found = Evidence(table_of(truth, g=Kind.NOMINAL, h=Kind.NOMINAL), released, source_rows=np.arange(9))
+    result = score(found)
+    assert result.status is Status.OK
+    covered = np.array([[all(truth[c][i] in members[j] for c in "gh") for j in range(9)] for i in range(9)])
+    rows, columns_ = linear_sum_assignment(-covered.astype(int))
+    assert result.details["unlinked"] == 9 - int(covered[rows, columns_].sum())
+    assert result.proof.verify(found, Run(seed=1)) is None
+    assert result.interval[0] <= result.value <= result.interval[1]

@@ -12,18 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from sfumato import kernels
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
-from sfumato.data.table import Floats, Ints
-from sfumato.risk.coverage import Covering, TooManyBoxes, covering_of
+from sfumato.data.table import Ints
+from sfumato.risk.set_coverage import class_covering_of
 
 UNITS = 2.0**30  # of cost, in a loss of 1: what differs by less is equal
-MOST_COMPARED = 40_000_000_000  # values of points and boxes that are compared with each other
+MOST_COMPARED = 20_000_000_000  # pairs of points and classes that are looked at
 MOST_PAIRS = 20_000_000  # of points and boxes that cover them
-AT_A_TIME = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -46,75 +44,15 @@ def boxes_of(
     evidence: Evidence, names: tuple[str, ...], rows: Ints, released: Ints, run: Run
 ) -> Boxes | None:
     """Group the records ``rows`` of the intruder and the ``released`` ones; None if they are too many."""
-    try:
-        covering = covering_of(evidence, names, rows)
-    except TooManyBoxes:
+    covering = class_covering_of(evidence, names, rows)
+    points, samples = covering.distinct_points()
+    if len(samples) * len(covering.losses) > MOST_COMPARED:
         return None
-    points, firsts = _grouped(covering.points)
-    classes, samples = _classes(covering)
-    # Boxes of one record of each class stand for the class.
-    class_of = np.full(len(classes), -1, dtype=np.int64)
-    class_of[samples] = np.arange(len(samples))
-    kept = np.flatnonzero(class_of[covering.records] >= 0)
-    lows, highs = covering.lows[kept], covering.highs[kept]
-    if len(firsts) * len(kept) * max(len(names), 1) > MOST_COMPARED:
-        return None
-    found = _inside(covering.points[firsts], lows, highs, run)
+    found = covering.pairs(samples, most=MOST_PAIRS, tick=run.ticker("who covers whom"))
     if found is None:
         return None
-    losses = np.rint(covering.losses[samples] * UNITS).astype(np.int64)
-    covered, covers = found[0], class_of[covering.records[kept]][found[1]]
-    order = np.lexsort((covers, covered))  # so that the order of the file does not matter
-    return Boxes(points, classes[released], losses, covered[order], covers[order])
-
-
-def _grouped(points: Floats) -> tuple[Ints, Ints]:
-    """Number the distinct points in their order, and name the first of each."""
-    if not len(points):
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    _, firsts, groups = np.unique(
-        np.nan_to_num(points, nan=np.inf) + 0.0, axis=0, return_index=True, return_inverse=True
-    )
-    return groups.reshape(-1).astype(np.int64), firsts.astype(np.int64)
-
-
-def _classes(covering: Covering) -> tuple[Ints, Ints]:
-    """Number the released records by what they say: the same boxes; and name one record of each class."""
-    n_released = len(covering.losses)
-    boxes, _ = _grouped(np.hstack((covering.lows, covering.highs)))
-    said = (
-        pl.DataFrame({"record": covering.records, "box": boxes})
-        .group_by("record")
-        .agg(pl.col("box").sort().cast(pl.String).str.join(","))
-    )
-    every = pl.DataFrame({"record": np.arange(n_released)}).join(said, on="record", how="left")
-    texts = every.sort("record")["box"].fill_null("")  # one that says nothing possible covers nobody
-    classes = texts.rank("dense").to_numpy().astype(np.int64) - 1
-    _, samples = np.unique(classes, return_index=True)
-    return classes, samples.astype(np.int64)
-
-
-def _inside(points: Floats, lows: Floats, highs: Floats, run: Run) -> tuple[Ints, Ints] | None:
-    """List the pairs of a point and a box around it; None if they are too many."""
-    step = max(1, AT_A_TIME // max(len(points), 1))
-    holes = np.isnan(points)
-    covered, covering, n_pairs = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
-    for start in run.track("who covers whom", range(0, len(lows), step), total=-(-len(lows) // step)):
-        part = slice(start, start + step)
-        inside = np.ones((len(lows[part]), len(points)), dtype=np.bool_)
-        for column in range(points.shape[1]):
-            low, high = lows[part, column, None], highs[part, column, None]
-            within = (low <= points[:, column]) & (points[:, column] <= high)
-            if holes[:, column].any():
-                within |= holes[:, column] & np.isinf(low) & np.isinf(high)
-            inside &= within
-        boxes, those = np.nonzero(inside)
-        n_pairs += len(boxes)
-        if n_pairs > MOST_PAIRS:
-            return None
-        covered.append(those)
-        covering.append(boxes + start)
-    return np.concatenate(covered), np.concatenate(covering)
+    losses = np.rint(covering.losses * UNITS).astype(np.int64)
+    return Boxes(points, covering.classes[released], losses, *found)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from sfumato.data.persons import best_by_person, persons_of, untrue
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Ints, Table
 from sfumato.risk.coverage import TooManyBoxes, covering_of
-from sfumato.risk.set_coverage import set_links
+from sfumato.risk.set_coverage import class_covering_of
 from sfumato.risk.spaces import LinkageMeasure, Space, TrueLinkMeasure, coarse_columns, generalised, inexact
 
 #: Columns whose values are compared by size; those of the others are equal or not.
@@ -171,13 +171,13 @@ class DistanceLinkage(LinkageMeasure):
 
 
 def _covering_links(evidence: Evidence, names: tuple[str, ...], space: Space, tick: Any) -> Any:
-    """Who is linked to whom by covering: by boxes, or one by one where sets would make too many of them."""
+    """Who is linked to whom by covering: by boxes, or class by class if sets would make too many of them."""
     assert space.owners is not None  # the measure has looked
     try:
         covering = covering_of(evidence, names, space.rows)
     except TooManyBoxes:
-        own = {"persons": space.persons, "owners": space.owners}
-        return set_links(evidence, names, space.rows, **own, tick=tick)
+        classes = class_covering_of(evidence, names, space.rows)
+        return classes.links(space.persons, space.owners, tick=tick)
     return covering.links(space.persons, space.owners, tick=tick)
 
 
