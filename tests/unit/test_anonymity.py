@@ -288,3 +288,20 @@ def test_xy_anonymity_refuses():
     assert "a column of `y`" in score(XYAnonymity(), table).reason
     assert "share no column, got: `job`" in score(XYAnonymity(y=["job", "s"]), table).reason
     assert "at least one" in score(XYAnonymity(x=["@weight"], y=["s"]), table).reason
+
+
+def test_k_map_of_sets_that_are_no_ranges():
+    """Two columns of sets without any order: boxes would be too many, so classes are compared one by one."""
+    leaves = [str(i) for i in range(300)]
+    rng = np.random.default_rng(4)
+    nodes = Nodes.of({f"s{i}": rng.choice(leaves, 150, replace=False) for i in range(9)}, leaves=leaves)
+    members = [set(nodes.members_of(nodes.labels.index_of(f"s{i}"))) for i in range(9)]
+    schema = Schema(tuple(Column(name, Kind.NOMINAL, Role.KEY) for name in "gh"))
+    labels = pl.Series([f"s{i}" for i in range(9)], dtype=nodes.dtype)
+    released = Table(pl.DataFrame({"g": labels, "h": labels}), schema, nodes={"g": nodes, "h": nodes})
+    people = Table(pl.DataFrame({name: rng.choice(leaves, 400) for name in "gh"}), schema)
+    found = KMap(population="p").score(Evidence(released, resources={"p": people}), Run(seed=1))
+    rows = people.frame.rows()
+    expected = [sum(g in each and h in each for g, h in rows) for each in members]
+    assert found.by_record.tolist() == expected
+    assert found.value == min(expected)

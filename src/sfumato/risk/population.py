@@ -13,8 +13,12 @@ from sfumato.data.evidence import Evidence
 from sfumato.data.packing import Coding, number, pack
 from sfumato.data.schema import Schema
 from sfumato.data.table import Flags, Floats, Ints, Table
-from sfumato.errors import UnknownNameError
-from sfumato.risk.coverage import Covering, covering_of
+from sfumato.errors import DataError, UnknownNameError
+from sfumato.risk.coverage import Covering, TooManyBoxes, covering_of
+from sfumato.risk.set_coverage import class_covering_of
+
+#: Pairs of people and classes that cover them, where these are listed.
+_MOST_PAIRS = 100_000_000
 
 
 def population_refuses(
@@ -92,7 +96,11 @@ def _covered(shown: Table, people: Table, names: tuple[str, ...], chosen: Ints) 
     """How many of the chosen people each record shown covers in these columns."""
     if not names:
         return np.full(len(shown), len(chosen), dtype=np.int64)
-    found = covering_of(Evidence(people.select(names), shown), names, chosen)
+    evidence = Evidence(people.select(names), shown)
+    try:
+        found = covering_of(evidence, names, chosen)
+    except TooManyBoxes:
+        return _covered_by_classes(evidence, names, chosen)
     exact = (found.lows == found.highs).all(axis=0) & np.isfinite(found.lows).all(axis=0)
     groups, box_groups = _grouped(found, exact)
     if exact.all():
@@ -105,6 +113,21 @@ def _covered(shown: Table, people: Table, names: tuple[str, ...], chosen: Ints) 
         np.column_stack((box_groups, highs[:, ~exact])),
     )
     return np.bincount(found.records, weights=counts, minlength=len(shown)).astype(np.int64)
+
+
+def _covered_by_classes(evidence: Evidence, names: tuple[str, ...], chosen: Ints) -> Ints:
+    """The same where sets of values that are no ranges would make too many boxes."""
+    covering = class_covering_of(evidence, names, chosen)
+    groups, samples = covering.distinct_points()
+    found = covering.pairs(samples, most=_MOST_PAIRS)
+    if found is None:
+        raise DataError(
+            f"at most {_MOST_PAIRS} pairs of people and classes can be counted, got: more",
+            hint="generalise along a hierarchy, so that values of a column are ranges or nested groups",
+        )
+    people, classes = found
+    counts = np.bincount(classes, weights=np.bincount(groups)[people], minlength=len(covering.losses))
+    return counts.astype(np.int64)[covering.classes]
 
 
 def _grouped(found: Covering, exact: Flags) -> tuple[Floats, Floats]:
