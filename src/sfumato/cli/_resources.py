@@ -15,14 +15,14 @@ from sfumato.errors import ParameterError, UnknownNameError
 
 hierarchy_option = click.option(
     "--hierarchy",
-    "hierarchies",
+    "hierarchy_files",
     multiple=True,
     metavar="COLUMN=FILE",
     help="The levels a column is generalised along (see `sfumato hierarchy`); without it they are proposed.",
 )
 resource_option = click.option(
     "--resource",
-    "resources",
+    "resource_files",
     multiple=True,
     metavar="NAME=FILE",
     help="A table that a method or measure names, such as the population.",
@@ -33,7 +33,7 @@ def with_resources(table: Table, options: Mapping[str, Any]) -> tuple[Table, dic
     """The table with its columns' hierarchies declared, and every file that is named, read."""
     resources = _of_plan(options.get("plan_path"))
     schema = table.schema
-    for name, path in _pairs(options.get("hierarchies", ()), "--hierarchy", "COLUMN"):
+    for name, path in _pairs(options.get("hierarchy_files", ()), "--hierarchy", "COLUMN"):
         from sfumato.io.hierarchies import read_hierarchy
 
         if name not in schema:
@@ -41,11 +41,19 @@ def with_resources(table: Table, options: Mapping[str, Any]) -> tuple[Table, dic
         resource = f"hierarchy of {name}"
         resources[resource] = read_hierarchy(path, name=name)
         schema = _declared(schema, name, resource)
-    for name, path in _pairs(options.get("resources", ()), "--resource", "NAME"):
+    for name, path in _pairs(options.get("resource_files", ()), "--resource", "NAME"):
         from sfumato.front import read
 
         resources[name] = read(path)
     return replace(table, schema=schema), resources
+
+
+def files_named(options: Mapping[str, Any]) -> list[str]:
+    """The files that the options name, which must not be overwritten."""
+    named = [*_pairs(options.get("hierarchy_files", ()), "--hierarchy", "COLUMN"),
+             *_pairs(options.get("resource_files", ()), "--resource", "NAME")]  # fmt: skip
+    plan = [str(options["plan_path"])] if options.get("plan_path") else []
+    return [path for _, path in named if not path.startswith("builtin:")] + plan
 
 
 def _of_plan(plan_path: Path | None) -> dict[str, Any]:

@@ -21,10 +21,14 @@ from sfumato.cli._options import (
     seed_option,
     split,
 )
-from sfumato.cli._resources import hierarchy_option, resource_option, with_resources
+from sfumato.cli._resources import files_named, hierarchy_option, resource_option, with_resources
 from sfumato.cli._screen import announce, running, say
 from sfumato.core import registry
 from sfumato.core.method import Method
+from sfumato.core.params import listed
+from sfumato.core.release import Release
+from sfumato.data.schema import Role
+from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, UnknownNameError
 
 
@@ -84,28 +88,18 @@ def command() -> None:
 def _protect(method: Method, options: dict[str, Any]) -> None:
     from sfumato.compare.cost import Work
     from sfumato.compare.recipe import Recipe, Step
-    from sfumato.data.checks import violations
-    from sfumato.data.schema import Role
     from sfumato.front import read
     from sfumato.io import check_writable, write
-    from sfumato.io.addresses import is_address
-    from sfumato.io.codebook import place_beside
 
     quiet, source, out = options["quiet"], options["source"], options["out"]
     schema, _ = schema_and_scenario(options["plan_path"])
-    originals = [] if source.startswith("builtin:") else [source]
+    originals = ([] if source.startswith("builtin:") else [source]) + files_named(options)
     check_writable(out, originals=originals, overwrite=options["overwrite"])
     table, resources = with_resources(read(source, schema=schema), options)
     step = Step(method, split(options["columns"]), split(options["within"]), options["together"])
     drop = split(options["drop"])
     require_columns(table.schema, (*step.columns, *step.within, *drop))
-    named = [name for name in table.schema.with_role(Role.IDENTIFIER) if name not in drop]
-    if named:
-        listed = ", ".join(f"`{name}`" for name in named)
-        raise PlanError(
-            f"no identifier may be left in a protected file, got: {listed}",
-            hint=f"leave it out with --drop {','.join(named)}, or correct its role in a plan and use --plan",
-        )
+    _require_anonymous(table, drop)
     for warning in step.warnings(table.schema):
         say(f"warning: {warning}", quiet=quiet)
     with running(quiet=quiet, seed=options["seed"]) as run:
@@ -121,6 +115,25 @@ def _protect(method: Method, options: dict[str, Any]) -> None:
         write(protected, out, originals=originals, overwrite=options["overwrite"])
     columns = ", ".join(step.resolve(table.schema))
     say(f"{method.title} on {columns}: {len(protected)} records written to {out}", quiet=quiet)
+    _tell(release, protected, options)
+
+
+def _require_anonymous(table: Table, drop: tuple[str, ...]) -> None:
+    named = [name for name in table.schema.with_role(Role.IDENTIFIER) if name not in drop]
+    if named:
+        raise PlanError(
+            f"no identifier may be left in a protected file, got: {listed(named)}",
+            hint=f"leave it out with --drop {','.join(named)}, or correct its role in a plan and use --plan",
+        )
+
+
+def _tell(release: Release, protected: Table, options: dict[str, Any]) -> None:
+    """Say what should be known of the release that was written."""
+    from sfumato.data.checks import violations
+    from sfumato.io.addresses import is_address
+    from sfumato.io.codebook import place_beside
+
+    quiet, out = options["quiet"], options["out"]
     if not is_address(out) and (labels := place_beside(Path(out))).exists():
         say(f"what the labels of groups stand for is in {labels}", quiet=quiet)
     for note in (note for taken in release.provenance for note in taken.notes):
