@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from sfumato.cli import _exit_code
+from sfumato.cli.protect import command
+from sfumato.core import registry
 
 SOURCE = "builtin:patients?n=120&seed=1"
 
@@ -69,3 +71,12 @@ def test_a_measure_finds_its_population(tmp_path: Path, sfumato: Verb) -> None:
     code, said = sfumato(*words, "--resource", f"people={people}", "--json", "-q")
     assert code == 0, said
     assert json.loads(said)["k-map(population=people)"]["status"] == "ok"
+
+
+@pytest.mark.parametrize("name", sorted(registry.methods()))
+def test_no_parameter_of_a_method_meets_an_option_that_all_have(name: str) -> None:
+    made = command.get_command(None, name)
+    named = [each.name for each in made.params]
+    flags = [flag for each in made.params for flag in (*each.opts, *each.secondary_opts)]
+    assert len(set(named)) == len(named)
+    assert len(set(flags)) == len(flags)
