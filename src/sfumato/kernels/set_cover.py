@@ -114,9 +114,7 @@ def _count(points: Points, belongings: Own, shown: Shown, span: tuple[int, int],
     losses, own, tied, nearer = found[0], found[1], found[2], found[3]
     for i in range(span[0], span[1]):
         losses[i] = -1
-        for place in range(
-            belongings.starts[i], belongings.ends[i]
-        ):  # ascending loss: the first is it
+        for place in range(belongings.starts[i], belongings.ends[i]):  # ascending loss: the first is it
             g = belongings.classes[place]
             if losses[i] >= 0 and shown.losses[g] > losses[i]:
                 break
