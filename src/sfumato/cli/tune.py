@@ -171,7 +171,10 @@ def _base(plan: Plan, source: str, options: Mapping[str, Any]) -> Plan:
     resources = {
         name: replace(each, path=seen(each.path, plan.folder)) for name, each in plan.resources.items()
     }
-    for option, prefix, holds in (("hierarchies", "hierarchy of ", "hierarchy"), ("resources", "", "table")):
+    for option, prefix, holds in (
+        ("hierarchy_files", "hierarchy of ", "hierarchy"),
+        ("resource_files", "", "table"),
+    ):
         for said in options[option]:
             name, _, path = said.rpartition("=")
             resources[prefix + name] = Source(seen(path, Path()), holds=holds)  # type: ignore[arg-type]
