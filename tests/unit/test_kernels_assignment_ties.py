@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import permutations
 
 import numpy as np
@@ -23,6 +24,55 @@ def optima(rows, columns):
     return [{(j, i) if turned else (i, j) for i, j in pairs} for pairs in best]
 
 
+def links(truth):
+    """The pairs that belong together."""
+    return np.flatnonzero(truth >= 0), truth[truth >= 0]
+
+
+def expected(pairs, right, rows, columns):
+    """How many right links a map has if identical records change places at random."""
+    alike = [[int((side == record).all(axis=1).sum()) for record in side] for side in (rows, columns)]
+    total = 0.0
+    for i, j in right:
+        flow = sum((rows[a] == rows[i]).all() and (columns[b] == columns[j]).all() for a, b in pairs)
+        total += flow / (alike[0][i] * alike[1][j])
+    return total
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1), n=st.integers(1, 5), m=st.integers(1, 5), d=st.integers(1, 2),
+    values=st.integers(1, 4), persons=st.integers(1, 5),
+)  # fmt: skip
+def test_settled_if_every_optimum_has_the_same_expectation(seed, n, m, d, values, persons):  # noqa: PLR0917
+    rng = np.random.default_rng(seed)
+    rows, columns = (rng.integers(0, values, (size, d)).astype(float) for size in (n, m))
+    mine, theirs = rng.integers(0, persons, n), rng.integers(0, persons, m)
+    right = np.nonzero(mine[:, None] == theirs)
+    found = assignment.solve(rows, columns, "manhattan")
+    tied = assignment.ties(rows, columns, "manhattan", found, right)
+    every = {tuple(sorted(flows(pairs, rows, columns).items())) for pairs in optima(rows, columns)}
+    if tied.settled:
+        numbers = [
+            expected(pairs, list(zip(*right, strict=True)), rows, columns) for pairs in optima(rows, columns)
+        ]
+        assert max(numbers) - min(numbers) < 1e-9
+    else:
+        assert len(every) > 1
+
+
+def flows(pairs, rows, columns):
+    """How many pairs of a map there are of each two groups of identical records."""
+    return Counter((tuple(rows[a]), tuple(columns[b])) for a, b in pairs)
+
+
+def test_a_square_is_not_settled():
+    corners = np.array([[0.0, 0.0], [1.0, 1.0]])
+    others = np.array([[0.0, 1.0], [1.0, 0.0]])
+    found = assignment.solve(corners, others, "euclidean")
+    tied = assignment.ties(corners, others, "euclidean", found, links(np.arange(2)))
+    assert tied == assignment.Ties(0, 2, 0, exact=True, settled=False)
+
+
 @given(
     seed=st.integers(0, 2**32 - 1), n=st.integers(1, 5), m=st.integers(1, 5), d=st.integers(1, 2),
     values=st.integers(1, 4),
@@ -33,7 +83,7 @@ def test_fewest_most_and_certain(seed, n, m, d, values):
     truth = rng.permutation(max(n, m))[:n]
     truth[truth >= m] = -1
     found = assignment.solve(rows, columns, "manhattan")
-    tied = assignment.ties(rows, columns, "manhattan", found, truth)
+    tied = assignment.ties(rows, columns, "manhattan", found, links(truth))
     true_pairs = {(i, int(j)) for i, j in enumerate(truth) if j >= 0}
     hits = [pairs & true_pairs for pairs in optima(rows, columns)]
     assert tied.exact
@@ -46,9 +96,10 @@ def test_too_many_ties_give_an_interval_that_is_wide_enough():
     points = np.zeros((6, 2))
     found = assignment.solve(points, points, "euclidean")
     truth = np.arange(6)
-    assert assignment.ties(points, points, "euclidean", found, truth) == assignment.Ties(0, 6, 0, exact=True)
-    rough = assignment.ties(points, points, "euclidean", found, truth, most_pairs=10)
-    assert rough == assignment.Ties(0, 6, 0, exact=False)
+    whole = assignment.ties(points, points, "euclidean", found, links(truth))
+    assert whole == assignment.Ties(0, 6, 0, exact=True, settled=True)
+    rough = assignment.ties(points, points, "euclidean", found, links(truth), most_pairs=10)
+    assert rough == assignment.Ties(0, 6, 0, exact=False, settled=True)
 
 
 def test_only_a_proved_matching_has_ties():
@@ -56,4 +107,4 @@ def test_only_a_proved_matching_has_ties():
     found = assignment.solve(points, points, "euclidean")
     doubtful = assignment.Assignment(**{**vars(found), "certified": False})
     with pytest.raises(ValueError, match="proved"):
-        assignment.ties(points, points, "euclidean", doubtful, np.arange(4))
+        assignment.ties(points, points, "euclidean", doubtful, links(np.arange(4)))

@@ -1,6 +1,7 @@
 """Requirements: read as people write them, met by nothing but a certain number, and said without loss."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -160,6 +161,15 @@ def test_only_a_certain_score_passes(sign, status, value):
     assert made.verdict(Score(value, status=status)).startswith("not met: ")
 
 
+@given(low=st.floats(-2, 2), width=st.floats(0, 2), sign=st.sampled_from(["<", "<=", ">", ">="]))
+def test_an_estimate_passes_if_all_of_a_proved_interval_does(low, width, sign):
+    made = requirement(sign, 0.0)
+    estimate = Score(low + width / 2, status=Status.APPROXIMATE, interval=(low, low + width))
+    assert not made.met_by(estimate)
+    ends_meet = all(made.met_by(Score(end)) for end in estimate.interval)
+    assert made.met_by(replace(estimate, interval_holds=True)) == ends_meet
+
+
 @pytest.mark.parametrize("sign", ["<", "<=", ">", ">="])
 def test_nan_passes_nothing(sign):
     assert not requirement(sign).met_by(Score(math.nan))
@@ -171,9 +181,11 @@ def test_verdicts_in_words():
     assert requirement().verdict(Score(0.5)) == "met: rank-linkage is 0.5"
     assert requirement().verdict(Score(0.25)) == "not met: rank-linkage is 0.25, must be >= 0.45"
     assert requirement().verdict(Score.refused("no column")) == "not met: rank-linkage is refused (no column)"
-    assert (
-        requirement().verdict(Score(0.9, status=Status.APPROXIMATE)) == "not met: rank-linkage is approximate"
-    )
+    estimate = Score(0.9, status=Status.APPROXIMATE)
+    assert requirement().verdict(estimate) == "not met: rank-linkage is approximate"
+    proved = replace(estimate, interval=(0.4, 0.95), interval_holds=True)
+    assert requirement().verdict(proved) == "not met: rank-linkage may be 0.4, must be >= 0.45"
+    assert requirement(level=0.3).verdict(proved) == "met: rank-linkage may be 0.4"
 
 
 def test_a_near_miss_does_not_look_like_a_hit():

@@ -17,7 +17,7 @@ from typing import Any
 
 from sfumato.compare.recipe import Recipe, Step
 from sfumato.compare.satisfy import milder_first
-from sfumato.core.measure import Score, Status
+from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
@@ -133,7 +133,7 @@ def carry_out_protocol(
             verdict = ""
             for measure, limit in ((local, limits.local), (everywhere, limits.everywhere)):
                 scores.append(measure.score(evidence, here.at("measure", str(measure))))
-                verdict = _too_high(measure.name, scores[-1], limit)
+                verdict = _too_high(measure, scores[-1], limit)
                 if verdict:
                     break
             tried.append(
@@ -178,13 +178,14 @@ def _distortion(measure: GlobalLinkage, evidence: Any, run: Run) -> float:
     return distortion(measure.space(evidence, run, measure.columns(evidence)))
 
 
-def _too_high(name: str, score: Score, limit: float) -> str:
+def _too_high(measure: Measure, score: Score, limit: float) -> str:
     """Say why a score does not let a release pass; empty if it does. Only a number that is certain passes."""
     if score.status is Status.REFUSED:
         raise RefusedError(score.reason)
-    if score.status is not Status.OK:
-        return f"{name} is {score.status}: {score.reason}"
-    return "" if score.value <= limit else f"{name} is {score.value:.4g}, above {limit:g}"
+    worst = Requirement(measure, "<=", limit).worst(score)
+    if math.isnan(worst):
+        return f"{measure.name} is {score.status}: {score.reason}"
+    return "" if worst <= limit else f"{measure.name} is {worst:.4g}, above {limit:g}"
 
 
 def rounded_up(distance: float) -> float:

@@ -265,7 +265,8 @@ class _Probe:
         """By how much the worst run at a setting misses a demand; negative where there is room to spare."""
         seen = self.seen[value]
         sign = 1 if demand.requirement.sign.startswith("<") else -1
-        if seen.refused or any(scores[label].status is not Status.OK for scores in seen.runs):
+        worst = demand.requirement.worst
+        if seen.refused or any(math.isnan(worst(scores[label])) for scores in seen.runs):
             return math.inf
         gap = sign * (self.worst(value, label, demand) - demand.requirement.level)
         met = all(demand.requirement.met_by(scores[label]) for scores in seen.runs)
@@ -273,7 +274,7 @@ class _Probe:
 
     def worst(self, value: float | None, label: str, demand: Demand) -> float:
         """What the run at a setting gives that is worst for a demand."""
-        numbers = [scores[label].value for scores in self.seen[value].runs]
+        numbers = [demand.requirement.worst(scores[label]) for scores in self.seen[value].runs]
         return max(numbers) if demand.requirement.sign.startswith("<") else min(numbers)
 
     def shortfall(self, value: float | None) -> float:
@@ -352,7 +353,7 @@ def _at_best(probe: _Probe, drive: Param | None, label: str, demand: Demand) -> 
     value = min(probe.seen, key=lambda each: probe.miss(each, label, demand))
     if math.isinf(probe.miss(value, label, demand)):
         told = (scores[label] for seen in probe.seen.values() for scores in seen.runs)
-        score = next(score for score in told if score.status is not Status.OK)
+        score = next(score for score in told if math.isnan(demand.requirement.worst(score)))
         return f"{_named(label, demand)}: {score.status}" + (f", {score.reason}" if score.reason else "")
     word = "at most" if demand.requirement.sign.startswith(">") else "at least"
     best = _figure(probe.worst(value, label, demand), demand)

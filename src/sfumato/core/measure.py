@@ -22,7 +22,7 @@ Better = Literal["low", "high"]
 
 
 class Status(StrEnum):
-    """How far a number can be trusted. A gate passes only on ``ok``."""
+    """How far a number can be trusted. A gate passes only on ``ok``, or on an interval that is proved."""
 
     OK = "ok"
     APPROXIMATE = "approximate"
@@ -41,6 +41,8 @@ class Proof(Protocol):
 class Score:
     """A number with its doubt and with what guessing would score.
 
+    ``interval_holds`` if the truth is proved to lie in the interval, and not only likely to.
+
     ``by_record`` follows the original's records and never leaves in a public report. ``proof`` is what lets
     anyone check the number without trusting how it was found; it stays as private as the data.
     """
@@ -48,6 +50,7 @@ class Score:
     value: float
     status: Status = Status.OK
     interval: tuple[float, float] | None = None
+    interval_holds: bool = False
     by_column: Mapping[str, float] = field(default_factory=dict)
     by_record: npt.NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
     baseline: float | None = None
@@ -71,6 +74,7 @@ class Score:
             "value": _finite(self.value),
             "status": self.status.value,
             "interval": [_finite(end) for end in self.interval] if self.interval else None,
+            "interval_holds": self.interval_holds,
             "baseline": _finite(self.baseline),
             "by_column": {name: _finite(value) for name, value in self.by_column.items()},
             "details": {name: _finite(value) for name, value in self.details.items()},

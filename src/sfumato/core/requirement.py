@@ -99,21 +99,31 @@ class Requirement:
         """Which of the values of single records or classes do not meet it; an undefined one never does."""
         return ~_COMPARED[self.sign](values, self.level)
 
+    def worst(self, score: Score) -> float:
+        """The worst that is true of a score, seen from here; NaN if nothing is certain."""
+        if score.status is Status.OK:
+            return score.value
+        if score.status is Status.APPROXIMATE and score.interval is not None and score.interval_holds:
+            return score.interval[1 if self.sign.startswith("<") else 0]
+        return math.nan
+
     def met_by(self, score: Score) -> bool:
-        """Whether a score meets it: only a score that is exact and certain can."""
-        return score.status is Status.OK and _COMPARISONS[self.sign](score.value, self.level)
+        """Whether a score meets it: only what is certain can."""
+        return _COMPARISONS[self.sign](self.worst(score), self.level)
 
     def verdict(self, score: Score) -> str:
         """Say in one line whether it is met, and if not, why."""
+        worst = self.worst(score)
+        said = "is" if score.status is Status.OK else "may be"
         if self.met_by(score):
-            return f"met: {self.measure} is {score.value:.6g}"
-        if score.status is not Status.OK:
+            return f"met: {self.measure} {said} {worst:.6g}"
+        if math.isnan(worst):
             return f"not met: {self.measure} is {score.status}" + (
                 f" ({score.reason})" if score.reason else ""
             )
-        short = f"{score.value:.6g}"  # unless that would look as if the level were reached
-        value = repr(score.value) if _COMPARISONS[self.sign](float(short), self.level) else short
-        return f"not met: {self.measure} is {value}, must be {self.sign} {_exact(self.level)}"
+        short = f"{worst:.6g}"  # unless that would look as if the level were reached
+        value = repr(worst) if _COMPARISONS[self.sign](float(short), self.level) else short
+        return f"not met: {self.measure} {said} {value}, must be {self.sign} {_exact(self.level)}"
 
     def __str__(self) -> str:
         said = ", ".join(

@@ -138,43 +138,22 @@ def proves(boxes: Boxes, linked: Linked) -> bool:
     )
 
 
-def ties_of_boxes(boxes: Boxes, linked: Linked, truth: Ints) -> Any:
-    """Count the true links of all linkages of least cost; None if not all that could be linked were."""
-    n, m = len(boxes.points), len(boxes.classes)
-    if int((linked.partners >= 0).sum()) < min(n, m):
-        return None
-    # Rows left over have the price 0 in the kernel's terms.
-    row_prices = linked.row_prices - (boxes.penalty if n > m else 0)
-    columns = linked.column_prices + (boxes.penalty if n > m else 0)
-    rows_of, columns_of = np.bincount(boxes.points), np.bincount(boxes.classes, minlength=len(boxes.losses))
+def ties_of_boxes(boxes: Boxes, linked: Linked, right: tuple[Ints, Ints]) -> Any:
+    """Count the true links of all linkages of least cost."""
     # Identical records have the same price, so one of each tells whether a pair of groups is tight.
     _, some = np.unique(boxes.points, return_index=True)
     price_of_class = np.zeros(len(boxes.losses), dtype=np.int64)
-    price_of_class[boxes.classes] = columns
-    over = row_prices[some][boxes.covered] + price_of_class[boxes.covering] - boxes.losses[boxes.covering]
-    tight = np.flatnonzero(over == 0)
-    sizes = rows_of[boxes.covered[tight]] * columns_of[boxes.covering[tight]]
-    pairs = None
-    if int(sizes.sum()) <= MOST_PAIRS:
-        pairs = _pairs_of_groups(boxes, tight, sizes)
-    else:
-        known = np.flatnonzero(truth >= 0)
-        asked = boxes.points[known] * len(boxes.losses) + boxes.classes[truth[known]]
-        n_true = int(np.isin(asked, (boxes.covered * len(boxes.losses) + boxes.covering)[tight]).sum())
-        return kernels.assignment.Ties(0, n_true, 0, exact=False)
-    return kernels.assignment.ties_among(pairs, row_prices, columns, linked.partners, truth)
-
-
-def _pairs_of_groups(boxes: Boxes, tight: Ints, sizes: Ints) -> tuple[Ints, Ints]:
-    """All pairs of records of pairs of groups."""
-    row_order, column_order = (
-        np.argsort(boxes.points, kind="stable"),
-        np.argsort(boxes.classes, kind="stable"),
+    price_of_class[boxes.classes] = linked.column_prices
+    prices = linked.row_prices[some][boxes.covered] + price_of_class[boxes.covering]
+    is_tight = prices == boxes.losses[boxes.covering]
+    is_tight &= np.isin(boxes.covering, boxes.classes)  # of some classes no record may be released
+    n_linked, n, m = int((linked.partners >= 0).sum()), len(boxes.points), len(boxes.classes)
+    tight = kernels.assignment.Tight(
+        boxes.points,
+        boxes.classes,
+        boxes.covered[is_tight],
+        boxes.covering[is_tight],
+        free_rows=(linked.row_prices == boxes.penalty) & (n_linked < n),
+        free_columns=(linked.column_prices == 0) & (n_linked < m),
     )
-    row_starts = np.searchsorted(boxes.points[row_order], boxes.covered[tight])
-    column_starts = np.searchsorted(boxes.classes[column_order], boxes.covering[tight])
-    widths = np.bincount(boxes.classes, minlength=len(boxes.losses))[boxes.covering[tight]]
-    within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    wide = np.repeat(widths, sizes)
-    rows = row_order[np.repeat(row_starts, sizes) + within // np.maximum(wide, 1)]
-    return rows, column_order[np.repeat(column_starts, sizes) + within % np.maximum(wide, 1)]
+    return kernels.assignment.ties_among(tight, linked.partners, right)

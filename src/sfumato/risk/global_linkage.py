@@ -65,8 +65,9 @@ class GlobalLinkage(LinkageMeasure):
     status is *approximate* and ``gap`` says how much less another linkage could cost. Several linkages may
     cost the least: identical records are interchangeable, so the value is the expectation over their
     exchanges; ``interval`` has the fewest and the most correct links of all linkages of least cost,
-    ``links_certain`` counts those that are in all of them. Linkages of least cost are many where values were
-    generalised: the one that is counted is drawn by chance, and the interval says what others would find.
+    ``links_certain`` counts those that are in all of them. Where they differ by more than such exchanges, as
+    they do where values were generalised or are few, the one that is counted is drawn by chance: then the
+    status is *approximate*, and a requirement is met only if all linkages of least cost meet it.
 
     **Missing.** As in `dbrl`: a missing value is a value of its own.
 
@@ -140,12 +141,10 @@ class GlobalLinkage(LinkageMeasure):
             score = self._with_ties(score, space, found, radii, run)
         proof = Certificate(self, found.partners, found.row_prices, found.column_prices, space.rows,
                             space.released, score.value)  # fmt: skip
-        return replace(
-            score,
-            status=Status.OK if found.certified else Status.APPROXIMATE,
-            reason="" if found.certified else "the search ended without a proof that no linkage costs less",
-            proof=proof,
-        )
+        if not found.certified:
+            reason = "the search ended without a proof that no linkage costs less"
+            score = replace(score, status=Status.APPROXIMATE, reason=reason)
+        return replace(score, proof=proof)
 
     def _of_boxes(self, evidence: Evidence, space: Space, names: tuple[str, ...], run: Run) -> Score:
         """Link records to released ones that cover them."""
@@ -170,33 +169,30 @@ class GlobalLinkage(LinkageMeasure):
         if not proves(boxes, found):
             reason = "the prices do not prove that no linkage costs less"
             return replace(score, status=Status.APPROXIMATE, reason=reason, proof=proof)
-        truth = space.truth if self._tells_ties(space) else None
-        tied = None if truth is None else ties_of_boxes(boxes, found, truth)
-        return replace(score if tied is None else self._bounded(score, tied, len(space.rows)), proof=proof)
-
-    @staticmethod
-    def _tells_ties(space: Space) -> bool:
-        """Of persons with several records only the expectation is known."""
-        return space.truth is not None and len(np.unique(space.persons)) == len(space.rows)
+        tied = ties_of_boxes(boxes, found, right_links(space))
+        return replace(self._settled(score, space, tied), proof=proof)
 
     def _with_ties(self, score: Score, space: Space, found: Any, radii: Floats | None, run: Run) -> Score:
         """Tell the fewest and the most correct links of all linkages of least cost, and which are certain."""
-        if not self._tells_ties(space):
-            return score
         tied = kernels.assignment.ties(
-            space.mine, space.theirs, space.metric, found, space.truth, n_codes=space.n_codes, radii=radii,
-            tick=run.ticker("other linkages"),
+            space.mine, space.theirs, space.metric, found, right_links(space), n_codes=space.n_codes,
+            radii=radii, tick=run.ticker("other linkages"),
         )  # fmt: skip
-        return self._bounded(score, tied, len(space.mine))
+        return self._settled(score, space, tied)
 
     @staticmethod
-    def _bounded(score: Score, tied: Any, n_records: int) -> Score:
-        """Write down what holds in all linkages of least cost."""
-        interval = (tied.fewest / n_records, tied.most / n_records)
+    def _settled(score: Score, space: Space, tied: Any) -> Score:
+        """Write down what holds in all linkages of least cost, and whether the one found tells of all."""
+        if not tied.settled:
+            reason = "several linkages cost the least and differ in what they find: one was drawn by chance"
+            score = replace(score, status=Status.APPROXIMATE, reason=reason)
+        if len(np.unique(space.persons)) < len(space.rows):
+            return score  # of persons with several records only the expectation is known
+        interval = (tied.fewest / len(space.rows), tied.most / len(space.rows))
         details = {**score.details, "links_certain": tied.certain}
         if not tied.exact:
-            details["ties"] = "too many to look through: the interval is wider than need be"
-        return replace(score, interval=interval, details=details)
+            details["ties"] = "not looked through: the interval may be wider than need be"
+        return replace(score, interval=interval, interval_holds=True, details=details)
 
     def radii(self, space: Space, run: Run) -> Floats | None:
         """How far the partner of each record may be; None: any distance."""
@@ -261,22 +257,27 @@ def chances(space: Space, partners: Ints, groups: tuple[Ints, Ints] | None = Non
     :math:`R` is linked to a given one of :math:`C` with probability :math:`f_{RC} / (|R| |C|)`. Who is
     identical to whom is said by ``groups``, else by where they lie.
     """
-    assert space.owners is not None  # measures of true links see to it
     if groups is None:
         groups = _identical(space.mine), _identical(space.theirs)
     (mine, theirs), (n_mine, n_theirs) = groups, (np.bincount(each) for each in groups)
     linked = np.flatnonzero(partners >= 0)
     between = mine[linked] * len(n_theirs) + theirs[partners[linked]]
     kinds, counts = np.unique(between, return_counts=True)
-    held = pl.DataFrame({"person": space.persons}).with_row_index("mine")
-    released = pl.DataFrame({"person": space.owners}).with_row_index("theirs")
-    pairs = held.join(released.filter(pl.col("person") >= 0), on="person")
-    first, second = (pairs[side].to_numpy().astype(np.int64) for side in ("mine", "theirs"))
+    first, second = right_links(space)
     wanted = mine[first] * len(n_theirs) + theirs[second]
     places = np.minimum(np.searchsorted(kinds, wanted), max(len(kinds) - 1, 0))
     flows = np.where(kinds[places] == wanted, counts[places], 0) if len(kinds) else np.zeros(len(wanted))
     shares = flows / (n_mine[mine[first]] * n_theirs[theirs[second]])
     return np.minimum(np.bincount(first, weights=shares, minlength=len(mine)), 1.0)
+
+
+def right_links(space: Space) -> tuple[Ints, Ints]:
+    """All pairs of one of mine and one of theirs that are of the same person."""
+    assert space.owners is not None  # measures of true links see to it
+    held = pl.DataFrame({"person": space.persons}).with_row_index("mine")
+    released = pl.DataFrame({"person": space.owners}).with_row_index("theirs")
+    pairs = held.join(released.filter(pl.col("person") >= 0), on="person")
+    return pairs["mine"].to_numpy().astype(np.int64), pairs["theirs"].to_numpy().astype(np.int64)
 
 
 def _identical(points: Floats) -> Ints:

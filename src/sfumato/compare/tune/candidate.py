@@ -49,11 +49,13 @@ class Reading:
 
 def _plain(score: Score) -> list[Any]:
     value = float(score.value)
-    return [value if math.isfinite(value) else str(value), score.status.value, score.reason]
+    proved = score.interval if score.interval_holds else None
+    return [value if math.isfinite(value) else str(value), score.status.value, score.reason, proved]
 
 
-def _score(value: float | str, status: str, reason: str) -> Score:
-    return Score(float(value), status=Status(status), reason=reason)
+def _score(value: float | str, status: str, reason: str, proved: Sequence[float] | None = None) -> Score:
+    interval = None if proved is None else (float(proved[0]), float(proved[1]))
+    return Score(float(value), Status(status), interval, interval is not None, reason=reason)
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ class Goal:
 
 def _bare(score: Score) -> Score:
     """The score without what is known by record or column: a search keeps thousands of them."""
-    return _score(float(score.value), score.status.value, score.reason)
+    return _score(*_plain(score))
 
 
 def _spread(scores: Sequence[Score]) -> Spread | None:
@@ -178,9 +180,10 @@ def loss_of(measure: Measure, value: float) -> float:
 
 def _beyond(demand: Demand, score: Score) -> float:
     """By how much a score lies on the wrong side of the level; infinitely if it has no certain value."""
-    if score.status is not Status.OK or math.isnan(score.value):
+    worst = demand.requirement.worst(score)
+    if math.isnan(worst):
         return math.inf
-    gap = score.value - demand.requirement.level
+    gap = worst - demand.requirement.level
     return gap if demand.requirement.sign.startswith("<") else -gap
 
 

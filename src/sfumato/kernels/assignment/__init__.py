@@ -9,9 +9,10 @@ from sfumato.kernels.assignment.covers import Cover, cover
 from sfumato.kernels.assignment.matchable import Matchable, matchable
 from sfumato.kernels.assignment.nearest import nearest
 from sfumato.kernels.assignment.ties import Ties, ties, ties_among
+from sfumato.kernels.assignment.tight import Tight
 from sfumato.kernels.assignment.verification import Verdict, verify
 
 __all__ = [
-    "Assignment", "Cover", "Matchable", "Ties", "Verdict", "cover", "matchable", "nearest", "solve",
+    "Assignment", "Cover", "Matchable", "Ties", "Tight", "Verdict", "cover", "matchable", "nearest", "solve",
     "ties", "ties_among", "verify",
 ]  # fmt: skip

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from sfumato.kernels.assignment.costs import NEVER, Bools, Ints, Space, costs_of_all
 
@@ -15,6 +12,11 @@ def solve_dense(space: Space, limits: Ints) -> tuple[Ints, Ints, Ints, bool]:
 
     Costs have so few bits that its doubles are exact.
     """
+    # On use: the library takes more memory than a large problem does.
+    from scipy.optimize import linear_sum_assignment
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
     costs = costs_of_all(space)
     is_edge = costs <= limits[:, None]
     n, m = costs.shape

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from sfumato.kernels.assignment.assign import Tick
 from sfumato.kernels.assignment.costs import Floats, Ints, Metric, frame, limits_of
 from sfumato.kernels.assignment.ties import MOST_PAIRS
+from sfumato.kernels.assignment.tight import exchangeable
 from sfumato.kernels.assignment.verification import scan
 
 
@@ -56,11 +55,5 @@ def matchable(
     if listed is None:
         return None
     near_rows, near_columns = listed
-    owner = np.empty(n, dtype=np.int64)
-    owner[matching] = np.arange(n)
-    graph = csr_array(
-        (np.ones(len(near_rows), dtype=np.int8), (near_rows, owner[near_columns])), shape=(n, n)
-    )
-    _, part = connected_components(graph, directed=True, connection="strong")
-    possible = part[near_rows] == part[owner[near_columns]]
+    _, possible = exchangeable(near_rows, near_columns, matching)
     return Matchable(np.bincount(near_rows, minlength=n), np.bincount(near_rows[possible], minlength=n))

@@ -14,11 +14,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components, min_weight_full_bipartite_matching
 
 from sfumato.kernels.assignment.assign import Assignment, Tick
-from sfumato.kernels.assignment.costs import Bools, Floats, Ints, Metric, costs_of_pairs, frame, limits_of
+from sfumato.kernels.assignment.costs import (
+    Bools,
+    Floats,
+    Frame,
+    Ints,
+    Metric,
+    costs_of_pairs,
+    distinct,
+    frame,
+    limits_of,
+)
+from sfumato.kernels.assignment.tight import Tight, exchangeable, is_settled
 from sfumato.kernels.assignment.verification import scan
 
 #: Tight pairs beyond which no matching among them is looked for.
@@ -30,12 +39,15 @@ class Ties:
     """True links over all matchings of least cost: the fewest, the most, and how many are in every one.
 
     Not ``exact`` if the tight pairs are too many: no matching has fewer or more, but none may reach them.
+    ``settled`` if all such matchings have equally many pairs of any two groups of identical records that
+    belong together, so that one of them tells how many true links to expect of all.
     """
 
     fewest: int
     most: int
     certain: int
     exact: bool
+    settled: bool
 
 
 def ties(
@@ -43,7 +55,7 @@ def ties(
     columns: Floats,
     metric: Metric,
     found: Assignment,
-    truth: Ints,
+    right: tuple[Ints, Ints],
     *,
     n_codes: int = 0,
     radii: Floats | None = None,
@@ -58,8 +70,9 @@ def ties(
         As they were given to `solve`.
     found : Assignment
         What it found, certified.
-    truth : int64[n]
-        The column that belongs to each row; −1 where none does.
+    right : pair of int64[q]
+        Rows and columns that belong together. Where a row or a column has several, only ``settled`` and
+        ``most`` say something.
     most_pairs : int
         Give up exactness beyond so many tight pairs.
     """
@@ -67,83 +80,93 @@ def ties(
         raise ValueError("ties are known only of a matching that is proved to cost the least")
     framed = frame(rows, columns, metric, n_codes=n_codes)
     limits = limits_of(framed, radii, len(rows))
-    known = np.flatnonzero(truth >= 0)
-    costs = costs_of_pairs(framed.space, known, truth[known])
-    tight = (costs == found.row_prices[known] + found.column_prices[truth[known]]) & (costs <= limits[known])
-    if not tight.any():
-        return Ties(0, 0, 0, exact=True)
-    _, _, listed = scan(framed, found.row_prices, found.column_prices, limits, n_listed=most_pairs, tick=tick)
-    if listed is None:
-        return Ties(0, int(tight.sum()), 0, exact=False)
-    return ties_among(
-        listed, found.row_prices, found.column_prices, found.partners, truth, most_pairs=most_pairs
+    costs = costs_of_pairs(framed.space, *right)
+    prices = found.row_prices[right[0]] + found.column_prices[right[1]]
+    is_tight = (costs == prices) & (costs <= limits[right[0]])
+    if not is_tight.any():
+        return Ties(0, 0, 0, exact=True, settled=True)
+    # Prices that prove a matching are the same for identical records, so one of each tells of all.
+    row_firsts, row_groups = distinct(framed.space.rows, limits)
+    column_firsts, column_groups = distinct(framed.space.columns)
+    space = framed.space._replace(
+        rows=framed.space.rows[row_firsts], columns=framed.space.columns[column_firsts]
     )
+    _, _, listed = scan(
+        Frame(space, framed.unit, framed.rounding), found.row_prices[row_firsts],
+        found.column_prices[column_firsts], limits[row_firsts], n_listed=most_pairs, tick=tick,
+    )  # fmt: skip
+    if listed is None:
+        return Ties(0, int(is_tight.sum()), 0, exact=False, settled=False)
+    tight = Tight(
+        row_groups,
+        column_groups,
+        *listed,
+        free_rows=(found.row_prices == 0) & (len(rows) > len(columns)),
+        free_columns=(found.column_prices == 0) & (len(rows) < len(columns)),
+    )
+    return ties_among(tight, found.partners, right, most_pairs=most_pairs)
 
 
 def ties_among(
-    pairs: tuple[Ints, Ints],
-    row_prices: Ints,
-    column_prices: Ints,
-    partners: Ints,
-    truth: Ints,
-    *,
-    most_pairs: int = MOST_PAIRS,
+    tight: Tight, partners: Ints, right: tuple[Ints, Ints], *, most_pairs: int = MOST_PAIRS
 ) -> Ties:
-    """Count the true links of all matchings of least cost, given all pairs that are tight.
-
-    Of two files of unequal size, records of price 0 in the larger one may be left over.
-    """
-    made = _with_dummies(row_prices, column_prices, partners, *pairs, most_pairs)
+    """Count the true links of all matchings of least cost, given one and all pairs that are tight."""
+    settled = is_settled(tight, partners, right)
+    is_single = all(len(np.unique(side)) == len(side) for side in right)
+    made = _with_dummies(tight, partners, most_pairs) if is_single else None
     if made is None:
-        return Ties(0, int((truth[pairs[0]] == pairs[1]).sum()), 0, exact=False)
-    return _within_parts(*made, truth)
+        return Ties(0, int(tight.has(*right).sum()), 0, exact=False, settled=settled)
+    truth = np.full(len(partners), -1, dtype=np.int64)
+    truth[right[0]] = right[1]
+    fewest, most, certain = _within_parts(*made, truth)
+    return Ties(fewest, most, certain, exact=True, settled=settled or fewest == most)
 
 
-def _with_dummies(  # noqa: PLR0917
-    row_prices: Ints, column_prices: Ints, partners: Ints, rows: Ints, columns: Ints, most_pairs: int
-) -> tuple[Ints, Ints, Ints] | None:
-    """Make both sides equally many by dummies, which are tight with records of price 0; match them too."""
-    n, m = len(row_prices), len(column_prices)
+def _with_dummies(tight: Tight, partners: Ints, most_pairs: int) -> tuple[Ints, Ints, Ints] | None:
+    """Pairs of records and a matching of all, with dummies for those that are left over.
+
+    None if that is too much, or if both rows and columns are left over.
+    """
+    free_rows, free_columns = np.flatnonzero(tight.free_rows), np.flatnonzero(tight.free_columns)
+    n, m = len(tight.row_groups), len(tight.column_groups)
+    pairs = tight.pairs(most_pairs) if int((partners >= 0).sum()) == min(n, m) else None
+    if pairs is None or len(pairs[0]) + abs(n - m) * max(len(free_rows), len(free_columns)) > most_pairs:
+        return None
     partners = partners.copy()
     if n < m:
-        free, extra = np.flatnonzero(column_prices == 0), np.arange(n, m)
-        left = np.ones(m, dtype=np.bool_)
-        left[partners] = False
-        partners = np.concatenate((partners, np.flatnonzero(left)))
-        more = np.repeat(extra, len(free)), np.tile(free, len(extra))
+        dummies = np.arange(n, m)
+        partners = np.concatenate((partners, np.setdiff1d(np.arange(m), partners)))
+        more = np.repeat(dummies, len(free_columns)), np.tile(free_columns, len(dummies))
     else:
-        free, extra = np.flatnonzero(row_prices == 0), np.arange(m, n)
-        partners[partners < 0] = extra
-        more = np.tile(free, len(extra)), np.repeat(extra, len(free))
-    if len(rows) + len(free) * len(extra) > most_pairs:
-        return None
-    return np.concatenate((rows, more[0])), np.concatenate((columns, more[1])), partners
+        dummies = np.arange(m, n)
+        partners[partners < 0] = dummies
+        more = np.tile(free_rows, len(dummies)), np.repeat(dummies, len(free_rows))
+    return np.concatenate((pairs[0], more[0])), np.concatenate((pairs[1], more[1])), partners
 
 
-def _within_parts(rows: Ints, columns: Ints, partners: Ints, truth: Ints) -> Ties:
-    """Count in the strongly connected parts of the tight graph."""
+def _within_parts(rows: Ints, columns: Ints, partners: Ints, truth: Ints) -> tuple[int, int, int]:
+    """Count in the strongly connected parts of the tight graph: the fewest, the most and the certain."""
     size = len(partners)
-    owner = np.empty(size, dtype=np.int64)
-    owner[partners] = np.arange(size)
-    graph = csr_array((np.ones(len(rows), dtype=np.int8), (rows, owner[columns])), shape=(size, size))
-    _, part = connected_components(graph, directed=True, connection="strong")
+    part, possible = exchangeable(rows, columns, partners)
     wanted = np.concatenate((truth, np.full(size - len(truth), -1)))
     alone = np.bincount(part)[part] == 1
     certain = int((alone & (partners == wanted) & (wanted >= 0)).sum())
-    possible = part[rows] == part[owner[columns]]
     rows, columns = rows[possible], columns[possible]
     is_true = wanted[rows] == columns
     # Parts without a true pair, and records alone in theirs, have nothing left to count.
     open_parts = np.unique(part[rows[is_true & ~alone[rows]]])
     inside = np.isin(part[rows], open_parts)
     if not inside.any():
-        return Ties(certain, certain, certain, exact=True)
+        return certain, certain, certain
     fewest, most = _extremes(rows[inside], columns[inside], is_true[inside])
-    return Ties(certain + fewest, certain + most, certain, exact=True)
+    return certain + fewest, certain + most, certain
 
 
 def _extremes(rows: Ints, columns: Ints, is_true: Bools) -> tuple[int, int]:
     """The fewest and the most true pairs of a complete matching of these."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
     row_names, row_places = np.unique(rows, return_inverse=True)
     column_names, column_places = np.unique(columns, return_inverse=True)
     size = len(row_names)

@@ -1,0 +1,135 @@
+"""Tight pairs: those that a matching of least cost may have, and what it may exchange among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.kernels.assignment.costs import Bools, Ints
+
+
+@dataclass(frozen=True)
+class Tight:
+    """Pairs of groups of identical records that cost no more than their prices, and who may stay alone.
+
+    If both rows and columns may, there can be fewer pairs than either file has records.
+    """
+
+    row_groups: Ints  # [row]
+    column_groups: Ints  # [column]
+    rows: Ints  # [pair] group
+    columns: Ints  # [pair] group
+    free_rows: Bools  # [row] may be left over
+    free_columns: Bools  # [column]
+
+    @property
+    def nobody(self) -> tuple[int, int]:
+        """The groups with which those are paired that are left over: a row, and a column."""
+        return int(self.row_groups.max(initial=-1)) + 1, int(self.column_groups.max(initial=-1)) + 1
+
+    def has(self, rows: Ints, columns: Ints) -> Bools:
+        """Whether pairs of records are tight."""
+        n_columns = int(self.column_groups.max(initial=0)) + 1
+        asked = self.row_groups[rows] * n_columns + self.column_groups[columns]
+        found: Bools = np.isin(asked, self.rows * n_columns + self.columns)
+        return found
+
+    def pairs(self, most: int) -> tuple[Ints, Ints] | None:
+        """All pairs of records of the pairs of groups; None if they are too many."""
+        heights = np.bincount(self.row_groups)[self.rows]
+        widths = np.bincount(self.column_groups)[self.columns]
+        sizes = heights * widths
+        if int(sizes.sum()) > most:
+            return None
+        row_order = np.argsort(self.row_groups, kind="stable")
+        column_order = np.argsort(self.column_groups, kind="stable")
+        row_starts = np.searchsorted(self.row_groups[row_order], self.rows)
+        column_starts = np.searchsorted(self.column_groups[column_order], self.columns)
+        within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        wide = np.repeat(widths, sizes)
+        rows = row_order[np.repeat(row_starts, sizes) + within // wide]
+        return rows, column_order[np.repeat(column_starts, sizes) + within % wide]
+
+
+def exchangeable(rows: Ints, columns: Ints, partners: Ints) -> tuple[Ints, Bools]:
+    """Return each row's strongly connected part, and of each pair whether a complete matching can have it.
+
+    ``partners`` must be one, of pairs among these; the pairs of a matching are contracted.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    size = len(partners)
+    owners = np.empty(size, dtype=np.int64)
+    owners[partners] = np.arange(size)
+    its = owners[columns]
+    graph = csr_array((np.ones(len(rows), dtype=np.int8), (rows, its)), shape=(size, size))
+    _, part = connected_components(graph, directed=True, connection="strong")
+    return part, part[rows] == part[its]
+
+
+def is_settled(tight: Tight, partners: Ints, right: tuple[Ints, Ints]) -> bool:
+    """Tell whether all matchings of least cost have equally many pairs of the groups that belong together.
+
+    Units can be moved around a cycle of groups: onto any tight pair, and off those that have some. What is
+    strongly connected by such moves has to stay as it is only if it is a tree.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    possible, held = _possible(tight), _held(tight, partners)
+    n_rows, n_columns = (group + 1 for group in tight.nobody)
+    size = n_rows + n_columns
+    ends = np.concatenate((possible[0], n_rows + held[1])), np.concatenate((n_rows + possible[1], held[0]))
+    graph = csr_array((np.ones(len(ends[0]), dtype=np.int8), ends), shape=(size, size))
+    _, part = connected_components(graph, directed=True, connection="strong")
+    row_parts, column_parts = part[:n_rows], part[n_rows:]
+    within = row_parts[possible[0]]
+    within = within[within == column_parts[possible[1]]]
+    is_tree = np.bincount(within, minlength=size) < np.bincount(part, minlength=size)
+    its = row_parts[tight.row_groups[right[0]]]
+    movable = (its == column_parts[tight.column_groups[right[1]]]) & ~is_tree[its]
+    return not bool((movable & tight.has(*right)).any())
+
+
+def _possible(tight: Tight) -> tuple[Ints, Ints]:
+    """The pairs of groups that a matching of least cost may have, those left over paired with nobody."""
+    nobody_row, nobody_column = tight.nobody
+    rows = np.unique(tight.row_groups[tight.free_rows])
+    columns = np.unique(tight.column_groups[tight.free_columns])
+    both = np.arange(1) if len(rows) and len(columns) else np.arange(0)
+    return (
+        np.concatenate((tight.rows, rows, np.full(len(columns), nobody_row), both + nobody_row)),
+        np.concatenate((tight.columns, np.full(len(rows), nobody_column), columns, both + nobody_column)),
+    )
+
+
+def _held(tight: Tight, partners: Ints) -> tuple[Ints, Ints]:
+    """The pairs of groups that a matching has, those left over paired with nobody.
+
+    Where both rows and columns may be left over, nobody is also paired with nobody, as often as any others
+    are paired: a pair more takes from that what a pair less gives to it.
+    """
+    nobody_row, nobody_column = tight.nobody
+    linked, alone = np.flatnonzero(partners >= 0), np.flatnonzero(partners < 0)
+    left = np.setdiff1d(np.arange(len(tight.column_groups)), partners)
+    both = np.arange(1 if tight.free_rows.any() and tight.free_columns.any() and len(linked) else 0)
+    return (
+        np.concatenate(
+            (
+                tight.row_groups[linked],
+                tight.row_groups[alone],
+                np.full(len(left), nobody_row),
+                both + nobody_row,
+            )
+        ),
+        np.concatenate(
+            (
+                tight.column_groups[partners[linked]],
+                np.full(len(alone), nobody_column),
+                tight.column_groups[left],
+                both + nobody_column,
+            )
+        ),
+    )
