@@ -18,6 +18,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from sfumato.kernels.halving import lowest_first
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -107,7 +109,7 @@ def _grow(tree: Boxes, points: Floats, order: Ints) -> None:
 
 @njit(cache=True, nogil=True)
 def _halve(points: Floats, order: Ints, middle: int) -> None:
-    """Put the ``middle`` records lowest in the widest column first (quickselect, in place)."""
+    """Put the ``middle`` records lowest in the widest column first, in place."""
     widest, width = 0, -1.0
     for column in range(points.shape[1]):
         low = high = points[order[0], column]
@@ -116,25 +118,7 @@ def _halve(points: Floats, order: Ints, middle: int) -> None:
             high = max(high, points[record, column])
         if high - low > width:
             widest, width = column, high - low
-    left, right = 0, len(order) - 1
-    while left < right:
-        pivot = points[order[(left + right) // 2], widest]
-        i, j = left, right
-        while i <= j:
-            while points[order[i], widest] < pivot:
-                i += 1
-            while points[order[j], widest] > pivot:
-                j -= 1
-            if i <= j:
-                order[i], order[j] = order[j], order[i]
-                i += 1
-                j -= 1
-        if middle <= j:
-            right = j
-        elif middle >= i:
-            left = i
-        else:
-            return
+    lowest_first(points[:, widest], order, middle)
 
 
 @njit(cache=True, nogil=True)

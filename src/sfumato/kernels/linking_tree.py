@@ -15,6 +15,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from sfumato.kernels.halving import lowest_first
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -111,7 +113,7 @@ def _grow(tree: Tree, points: Floats, weights: Ints, units: Floats) -> None:
 
 @njit(cache=True, nogil=True)
 def _halve(tree: Tree, points: Floats, order: Ints, middle: int, units: Floats) -> None:
-    """Put the ``middle`` points lowest in the widest column first (quickselect, in place)."""
+    """Put the ``middle`` points lowest in the widest column first, in place."""
     widest, width = 0, -1.0
     for column in range(points.shape[1]):
         low = high = points[order[0], column]
@@ -123,25 +125,7 @@ def _halve(tree: Tree, points: Floats, order: Ints, middle: int, units: Floats) 
             apart = units[column] if high > low else 0.0
         if apart > width:
             widest, width = column, apart
-    left, right = 0, len(order) - 1
-    while left < right:
-        pivot = points[order[(left + right) // 2], widest]
-        i, j = left, right
-        while i <= j:
-            while points[order[i], widest] < pivot:
-                i += 1
-            while points[order[j], widest] > pivot:
-                j -= 1
-            if i <= j:
-                order[i], order[j] = order[j], order[i]
-                i += 1
-                j -= 1
-        if middle <= j:
-            right = j
-        elif middle >= i:
-            left = i
-        else:
-            return
+    lowest_first(points[:, widest], order, middle)
 
 
 @njit(cache=True, nogil=True)
