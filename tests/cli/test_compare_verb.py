@@ -8,21 +8,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.cli import _exit_code
-
-
-@pytest.fixture
-def run(capfd, monkeypatch, tmp_path):
-    """Run the command line in an empty folder; give exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def go(*arguments):
-        code = _exit_code([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return go
-
 
 @pytest.fixture
 def people(tmp_path):

@@ -11,25 +11,11 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from sfumato.cli import _exit_code
 from sfumato.compare.plan import Plan
 from sfumato.data.schema import Kind, Role
 from sfumato.testing.secrecy import SENTINEL_NUMBER, SENTINEL_WORD, assert_silent
 
 N = 240
-
-
-@pytest.fixture
-def run(capfd, monkeypatch, tmp_path):
-    """Run the command line in an empty folder; give exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def go(*arguments):
-        code = _exit_code([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return go
 
 
 @pytest.fixture

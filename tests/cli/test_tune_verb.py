@@ -12,8 +12,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.cli import _exit_code
-
 ASKED = (
     "--require",
     "dbrl <= 0.2",
@@ -27,19 +25,6 @@ ASKED = (
     "2",
 )
 FEW = ("--trials", "6", "--confirmations", "2", "--seed", "1")
-
-
-@pytest.fixture
-def run(capfd, monkeypatch, tmp_path):
-    """Run the command line in an empty folder; give exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def go(*arguments):
-        code = _exit_code([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return go
 
 
 @pytest.fixture
