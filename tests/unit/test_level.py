@@ -15,8 +15,7 @@ from sfumato.compare.recipe import Step
 from sfumato.compare.spread import Spread
 from sfumato.compare.study import compare, level_of, require_reached
 from sfumato.core import registry
-from sfumato.core.measure import Measure, Score, Status
-from sfumato.core.method import ColumnMethod
+from sfumato.core.measure import Score, Status
 from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
@@ -26,31 +25,15 @@ from sfumato.data.table import Table
 from sfumato.errors import Cancelled, DataError, ParameterError, PlanError, RefusedError, UnreachableError
 from sfumato.methods.microaggregation import Mdav
 from sfumato.risk.linkage import DistanceLinkage
+from shifts import Lost, Moved, Shift
 
 
-class _Shift(ColumnMethod):
-    """Add a known number."""
-
-    name = "toy-shift"
-    title = "Shift"
-    kinds = frozenset({Kind.CONTINUOUS})
-    stochastic = False
-
-    by: float = param(1.0, "How much.", ge=0, le=100, tune=(0, 100), drive=True)
-
-    def shift(self, rng):
-        return self.by
-
-    def protect_column(self, column, rng):
-        return column.values + self.shift(rng)
-
-
-class _LogShift(_Shift):
+class _LogShift(Shift):
     name = "toy-log-shift"
     by: float = param(1.0, "How much.", gt=0, le=1e4, tune=(1e-3, 1e4), log=True, drive=True)
 
 
-class _WholeShift(_Shift):
+class _WholeShift(Shift):
     name = "toy-whole-shift"
     by: int = param(1, "How much.", ge=0, le=100, tune=(0, 100), drive=True)
 
@@ -58,7 +41,7 @@ class _WholeShift(_Shift):
         return 2 * self.by
 
 
-class _NoisyShift(_Shift):
+class _NoisyShift(Shift):
     name = "toy-noisy-shift"
     stochastic = True
 
@@ -66,7 +49,7 @@ class _NoisyShift(_Shift):
         return self.by + rng.normal(0, 3)
 
 
-class _Hump(_Shift):
+class _Hump(Shift):
     """Rises to 50 and falls again: both ends give 0."""
 
     name = "toy-hump"
@@ -75,44 +58,23 @@ class _Hump(_Shift):
         return 50 - abs(self.by - 50)
 
 
-class _Staircase(_Shift):
+class _Staircase(Shift):
     name = "toy-staircase"
 
     def shift(self, rng):
         return 0 if self.by < 30 else 80
 
 
-class _Moved(Measure):
-    """Mean change of the values."""
-
-    name = "toy-moved"
-    title = "Moved"
-    aspect = "risk"
-    better = "high"
-    kinds = frozenset({Kind.CONTINUOUS})
-
-    def measure(self, evidence, run):
-        gap = evidence.protected.numbers("x") - evidence.original.numbers("x")
-        return Score(float(gap.mean()))
-
-
-class _Lost(_Moved):
-    name = "toy-lost"
-    title = "Lost"
-    aspect = "utility"
-    better = "low"
-
-
 TABLE = Table(pl.DataFrame({"x": np.arange(20.0)}), Schema((Column("x", Kind.CONTINUOUS),)))
 
 
 def search(method, level, tolerance=0.01, **more):
-    return reach(Step(method), TABLE, Target(_Moved(), level, tolerance), Run(seed=1), **more)
+    return reach(Step(method), TABLE, Target(Moved(), level, tolerance), Run(seed=1), **more)
 
 
 @pytest.mark.parametrize("level", [0.4, 33.3, 99.0])
 def test_a_real_parameter_is_found_within_tolerance(level):
-    found = search(_Shift(), level)
+    found = search(Shift(), level)
     assert found.reached is Reached.WITHIN
     assert found.value == pytest.approx(level, rel=0.01)
     assert found.score == pytest.approx(found.value)
@@ -132,7 +94,7 @@ def test_a_whole_number_is_the_nearest_there_is():
     assert odd.reached is Reached.NEAREST
     assert odd.value == 21
     assert isinstance(odd.value, int)
-    assert "nearest" in odd.sentence(Target(_Moved(), 41))
+    assert "nearest" in odd.sentence(Target(Moved(), 41))
 
 
 def test_a_risk_is_never_rounded_to_the_unsafe_side():
@@ -141,11 +103,11 @@ def test_a_risk_is_never_rounded_to_the_unsafe_side():
 
 
 def test_a_utility_takes_the_nearest_side():
-    found = reach(Step(_WholeShift()), TABLE, Target(_Lost(), 40.9, 0.001), Run(seed=1))
+    found = reach(Step(_WholeShift()), TABLE, Target(Lost(), 40.9, 0.001), Run(seed=1))
     assert found.value == 20
 
 
-class _Saturating(_Shift):
+class _Saturating(Shift):
     """Rises to 30 and stays there: 31 and 99 protect alike, but 99 would change the data more elsewhere."""
 
     name = "toy-saturating"
@@ -162,13 +124,13 @@ def test_where_the_measure_has_levelled_off_the_first_value_is_taken(level):
 
 
 def test_a_level_that_cannot_be_reached_says_what_is_best():
-    target = Target(_Moved(), 150.0)
-    found = reach(Step(_Shift()), TABLE, target, Run(seed=1))
+    target = Target(Moved(), 150.0)
+    found = reach(Step(Shift()), TABLE, target, Run(seed=1))
     assert found.reached is Reached.UNREACHABLE
     assert found.value == 100
     assert found.sentence(target) == "150 is unreachable: the nearest is by = 100 gives toy-moved 100"
-    low = Target(_Moved(), -5.0)
-    never = reach(Step(_Shift()), TABLE, low, Run(seed=1))
+    low = Target(Moved(), -5.0)
+    never = reach(Step(Shift()), TABLE, low, Run(seed=1))
     assert never.sentence(low).startswith(
         "-5 is unreachable (it is always better than that): the nearest is by = 0"
     )
@@ -201,31 +163,31 @@ def test_the_same_seed_gives_the_same_level():
 
 
 def test_a_target_outside_the_bounds_of_its_measure_is_refused():
-    class Bounded(_Moved):
+    class Bounded(Moved):
         name = "toy-bounded"
         bounds = (0.0, 1.0)
 
     with pytest.raises(ParameterError, match="from 0 to 1, got: `2`"):
         Target(Bounded(), 2)
     with pytest.raises(ParameterError, match="must be a number"):
-        Target(_Moved(), float("nan"))
+        Target(Moved(), float("nan"))
     with pytest.raises(ParameterError, match="tolerance"):
-        Target(_Moved(), 1, 0)
+        Target(Moved(), 1, 0)
 
 
 def test_zero_is_a_level():
-    assert 0 <= search(_Shift(), 0.0).value <= 0.01
+    assert 0 <= search(Shift(), 0.0).value <= 0.01
 
 
 def test_a_refused_measure_is_an_error_not_a_number():
-    class Never(_Moved):
+    class Never(Moved):
         name = "toy-never"
 
         def refuses(self, evidence):
             return "toy-never must be given nothing, got: something"
 
     with pytest.raises(RefusedError, match="toy-never"):
-        reach(Step(_Shift()), TABLE, Target(Never(), 1), Run(seed=1))
+        reach(Step(Shift()), TABLE, Target(Never(), 1), Run(seed=1))
 
 
 def test_a_search_can_be_stopped():
@@ -236,22 +198,22 @@ def test_a_search_can_be_stopped():
         return len(calls) > 4
 
     with pytest.raises(Cancelled):
-        reach(Step(_Shift()), TABLE, Target(_Moved(), 33.3), Run(seed=1, stopped=stopped))
+        reach(Step(Shift()), TABLE, Target(Moved(), 33.3), Run(seed=1, stopped=stopped))
 
 
 # ------------------------------------------------------------------------------------------------- study
 
 
 def study(steps, level=30.0, **more):
-    return compare(TABLE, steps, Run(seed=1), target=Target(_Moved(), level), ranked_by=_Lost(), **more)
+    return compare(TABLE, steps, Run(seed=1), target=Target(Moved(), level), ranked_by=Lost(), **more)
 
 
 def test_methods_are_ranked_at_the_level_and_the_unreachable_stand_last():
-    class Short(_Shift):
+    class Short(Shift):
         name = "toy-short"
         by: float = param(1.0, "How much.", ge=0, le=10, tune=(0, 10), drive=True)
 
-    found = study([Step(Short()), Step(_Shift()), Step(_Hump())], repeats=2)
+    found = study([Step(Short()), Step(Shift()), Step(_Hump())], repeats=2)
     assert [outcome.rank for outcome in found.outcomes] == [1, 2, None]
     assert found.outcomes[-1].step.method.name == "toy-short"
     assert [o.step.method.name for o in found.unreached] == ["toy-short"]
@@ -271,24 +233,24 @@ def test_scores_come_from_fresh_runs():
 
 def test_nothing_reached_is_an_error_that_says_the_best():
     with pytest.raises(UnreachableError, match="got: none") as caught:
-        require_reached(study([Step(_Shift())], level=500.0))
+        require_reached(study([Step(Shift())], level=500.0))
     assert "by = 100" in caught.value.hint
 
 
 def test_a_comparison_needs_a_risk_and_a_utility():
     with pytest.raises(ParameterError, match="two measures of risk"):
-        compare(TABLE, [Step(_Shift())], Run(seed=1), target=Target(_Moved(), 1), ranked_by=_Moved())
+        compare(TABLE, [Step(Shift())], Run(seed=1), target=Target(Moved(), 1), ranked_by=Moved())
     with pytest.raises(PlanError, match="at least one method"):
         study([])
 
 
 def test_equal_utility_works_as_well():
-    found = compare(TABLE, [Step(_Shift())], Run(seed=1), target=Target(_Lost(), 12.0), ranked_by=_Moved())
+    found = compare(TABLE, [Step(Shift())], Run(seed=1), target=Target(Lost(), 12.0), ranked_by=Moved())
     assert found.winner.level.value == pytest.approx(12, rel=0.01)
 
 
 def test_level_of_a_step_as_it_is():
-    assert level_of(Step(_Shift(by=7)), TABLE, _Moved(), Run(seed=1)) == 7
+    assert level_of(Step(Shift(by=7)), TABLE, Moved(), Run(seed=1)) == 7
 
 
 def test_spread_is_students_interval_and_welchs_test():
@@ -311,7 +273,7 @@ def test_spread_is_students_interval_and_welchs_test():
 
 
 def test_the_map_covers_the_range():
-    points = frontier([Step(_Shift())], TABLE, _Moved(), _Lost(), Run(seed=1), points=5)
+    points = frontier([Step(Shift())], TABLE, Moved(), Lost(), Run(seed=1), points=5)
     assert [point.value for point in points] == [0, 25, 50, 75, 100]
     assert [point.risk for point in points] == [0, 25, 50, 75, 100]
     assert all(point.on_front for point in points)  # more safety for more loss, everywhere
@@ -322,7 +284,7 @@ def test_front_is_brute_force():
     for _ in range(20):
         pairs = rng.integers(0, 6, (15, 2))
         points = [Point("m", "M", "p", float(i), float(r), float(u)) for i, (r, u) in enumerate(pairs)]
-        marked = mark_front(points, _Moved(), _Lost())  # risk: high is better; utility: low is better
+        marked = mark_front(points, Moved(), Lost())  # risk: high is better; utility: low is better
         for point in marked:
             beaten = any(
                 q.risk >= point.risk
@@ -336,7 +298,7 @@ def test_front_is_brute_force():
 # ------------------------------------------------------------------------------------ several requirements
 
 
-class _Shrunk(_Moved):
+class _Shrunk(Moved):
     """The same change on another scale: a second requirement."""
 
     name = "toy-shrunk"
@@ -348,16 +310,16 @@ class _Shrunk(_Moved):
 
 def demanded(steps, *requirements, **more):
     demands = [Demand(requirement) for requirement in requirements]
-    return compare(TABLE, steps, Run(seed=1), demands=demands, ranked_by=_Lost(), **more)
+    return compare(TABLE, steps, Run(seed=1), demands=demands, ranked_by=Lost(), **more)
 
 
 def test_methods_at_their_weakest_setting_that_meets_all_requirements():
     asked = (
-        Requirement(_Moved(), ">=", 30),
+        Requirement(Moved(), ">=", 30),
         Requirement(_Shrunk(), ">=", 20),
         Requirement(_Shrunk(by=4), ">=", 5),
     )
-    found = demanded([Step(_WholeShift()), Step(_Hump()), Step(_Shift())], *asked, repeats=2)
+    found = demanded([Step(_WholeShift()), Step(_Hump()), Step(Shift())], *asked, repeats=2)
     assert found.aim == "toy-moved >= 30 and toy-shrunk >= 20 and toy-shrunk(by=4.0) >= 5"
     assert [outcome.rank for outcome in found.outcomes] == [1, 2, 3]
     assert {o.level.reached for o in found.outcomes} == {Reached.MET}
@@ -369,27 +331,27 @@ def test_methods_at_their_weakest_setting_that_meets_all_requirements():
     }  # fmt: skip
     assert exact.kept == exact.ranked.runs == 1
     assert by_name["toy-hump"].ranked.mean == pytest.approx(40, abs=0.2)
-    assert found.to_dict()["requirements"][0]["requirement"] == "toy-moved >= 30"
+    assert found.to_dict()["requirements"][0]["requirement"] == "toy-moved(plus=0.0) >= 30"
     json.dumps(found.to_dict(), allow_nan=False)
     require_reached(found)
 
 
 def test_a_requirement_that_a_method_cannot_meet_is_explained():
-    class Short(_Shift):
+    class Short(Shift):
         name = "toy-short"
         by: float = param(1.0, "How much.", ge=0, le=10, tune=(0, 10), drive=True)
 
-    found = demanded([Step(Short()), Step(_Shift())], Requirement(_Moved(), ">=", 30))
+    found = demanded([Step(Short()), Step(Shift())], Requirement(Moved(), ">=", 30))
     assert [o.step.method.name for o in found.unreached] == ["toy-short"]
     assert found.unreached[0].level.sentence(found.target) == "toy-moved >= 30: at most 10, at by = 10"
     with pytest.raises(UnreachableError, match="must meet toy-moved >= 30, got: none") as caught:
-        require_reached(demanded([Step(Short())], Requirement(_Moved(), ">=", 30)))
+        require_reached(demanded([Step(Short())], Requirement(Moved(), ">=", 30)))
     assert "at most 10" in caught.value.hint
 
 
 def test_a_setting_found_by_luck_is_looked_for_again():
     """Fresh runs that miss send the search back with more runs; what is left unmet is said."""
-    found = demanded([Step(_NoisyShift())], Requirement(_Moved(), ">=", 40), repeats=3)
+    found = demanded([Step(_NoisyShift())], Requirement(Moved(), ">=", 40), repeats=3)
     (only,) = found.outcomes
     assert only.ranked.runs == 3
     assert (only.kept == 3) == (only.remark == "")
@@ -397,15 +359,15 @@ def test_a_setting_found_by_luck_is_looked_for_again():
 
 
 def test_a_method_that_refuses_does_not_kill_the_study():
-    class Refusing(_Shift):
+    class Refusing(Shift):
         name = "toy-refusing"
 
         def refuses(self, table):
             return "toy-refusing must be given more records, got: 20"
 
-    for more in ({"target": Target(_Moved(), 30.0)}, {"demands": [Demand(Requirement(_Moved(), ">=", 30))]}):
+    for more in ({"target": Target(Moved(), 30.0)}, {"demands": [Demand(Requirement(Moved(), ">=", 30))]}):
         found = compare(
-            TABLE, [Step(Refusing()), Step(_Shift())], Run(seed=1), ranked_by=_Lost(), points=3, **more
+            TABLE, [Step(Refusing()), Step(Shift())], Run(seed=1), ranked_by=Lost(), points=3, **more
         )
         assert [o.rank for o in found.outcomes] == [1, None]
         refused = found.unreached[0]
@@ -416,25 +378,25 @@ def test_a_method_that_refuses_does_not_kill_the_study():
         assert {point.method for point in found.points} == {"toy-shift"}
         json.dumps(found.to_dict(), allow_nan=False)
         with pytest.raises(RefusedError, match="more records"):
-            compare(TABLE, [Step(Refusing())], Run(seed=1), ranked_by=_Lost(), **more)
+            compare(TABLE, [Step(Refusing())], Run(seed=1), ranked_by=Lost(), **more)
 
 
 def test_a_measure_that_is_not_estimable_for_one_method_leaves_the_others():
-    class Sometimes(_Moved):
+    class Sometimes(Moved):
         name = "toy-sometimes"
 
         def measure(self, evidence, run):
             score = super().measure(evidence, run)
             return score if score.value <= 50 else Score.not_estimable("too far")
 
-    class Far(_Shift):
+    class Far(Shift):
         name = "toy-far"
 
         def shift(self, rng):
             return 60 + self.by
 
-    steps = [Step(Far()), Step(_Shift()), Step(_Staircase())]
-    found = compare(TABLE, steps, Run(seed=1), ranked_by=_Lost(), target=Target(Sometimes(), 30.0))
+    steps = [Step(Far()), Step(Shift()), Step(_Staircase())]
+    found = compare(TABLE, steps, Run(seed=1), ranked_by=Lost(), target=Target(Sometimes(), 30.0))
     assert found.winner.level.value == pytest.approx(30, rel=0.01)  # though its strong end has no number
     far, stairs = found.unreached
     assert far.level.reached is Reached.REFUSED
@@ -443,20 +405,20 @@ def test_a_measure_that_is_not_estimable_for_one_method_leaves_the_others():
 
 
 def test_a_comparison_has_a_level_or_requirements_and_never_two_aspects_alike():
-    asked = [Demand(Requirement(_Moved(), ">=", 30))]
+    asked = [Demand(Requirement(Moved(), ">=", 30))]
     with pytest.raises(ParameterError, match="both or neither"):
-        compare(TABLE, [Step(_Shift())], Run(seed=1), ranked_by=_Lost())
+        compare(TABLE, [Step(Shift())], Run(seed=1), ranked_by=Lost())
     with pytest.raises(ParameterError, match="both or neither"):
         compare(
-            TABLE, [Step(_Shift())], Run(seed=1), ranked_by=_Lost(), demands=asked, target=Target(_Moved(), 1)
+            TABLE, [Step(Shift())], Run(seed=1), ranked_by=Lost(), demands=asked, target=Target(Moved(), 1)
         )
     with pytest.raises(ParameterError, match="two measures of risk"):
-        compare(TABLE, [Step(_Shift())], Run(seed=1), ranked_by=_Moved(), demands=asked)
+        compare(TABLE, [Step(Shift())], Run(seed=1), ranked_by=Moved(), demands=asked)
 
 
 def test_equal_utility_with_a_requirement_takes_the_method_as_far_as_it_may_go():
-    demands = [Demand(Requirement(_Lost(), "<=", 25))]
-    found = compare(TABLE, [Step(_WholeShift())], Run(seed=1), demands=demands, ranked_by=_Moved())
+    demands = [Demand(Requirement(Lost(), "<=", 25))]
+    found = compare(TABLE, [Step(_WholeShift())], Run(seed=1), demands=demands, ranked_by=Moved())
     assert found.winner.level.value == 12  # moves by 24; 26 would be too much
 
 

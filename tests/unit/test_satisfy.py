@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from sfumato.compare.demand import Demand, labelled
 from sfumato.compare.recipe import Recipe, Step
 from sfumato.compare.satisfy import milder_first, weakest
-from sfumato.core.measure import Measure, Score, Status
-from sfumato.core.method import ColumnMethod
+from sfumato.core.measure import Score, Status
 from sfumato.core.params import param
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
@@ -20,25 +19,9 @@ from sfumato.data.evidence import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import Cancelled, DataError, ParameterError
+from shifts import Lost, Moved, Shift
 
 TABLE = Table(pl.DataFrame({"x": np.arange(20.0)}), Schema((Column("x", Kind.CONTINUOUS, Role.KEY),)))
-
-
-class Shift(ColumnMethod):
-    """Add a known number."""
-
-    name = "toy-shift"
-    title = "Shift"
-    kinds = frozenset({Kind.CONTINUOUS})
-    stochastic = False
-
-    by: float = param(1.0, "How much.", ge=0, le=100, tune=(0, 100), drive=True)
-
-    def shift(self, rng):
-        return self.by
-
-    def protect_column(self, column, rng):
-        return column.values + self.shift(rng)
 
 
 class Whole(Shift):
@@ -97,29 +80,6 @@ class Picky(Shift):
         if self.by > 60:
             raise DataError("toy-picky must shift by at most 60, got: more")
         return column.values + self.by
-
-
-class Moved(Measure):
-    """Mean change of the values."""
-
-    name = "toy-moved"
-    title = "Moved"
-    aspect = "risk"
-    better = "high"
-    kinds = frozenset({Kind.CONTINUOUS})
-
-    plus: float = param(0.0, "Added to the score.")
-
-    def measure(self, evidence, run):
-        gap = evidence.protected.numbers("x") - evidence.original.numbers("x")
-        return Score(float(gap.mean()) + self.plus)
-
-
-class Lost(Moved):
-    name = "toy-lost"
-    title = "Lost"
-    aspect = "utility"
-    better = "low"
 
 
 def at_least(level, **settings_):

@@ -16,7 +16,6 @@ from sfumato.compare.tune.tuned import describe
 from sfumato.compare.tune.tuner import Budget
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Score, Status
-from sfumato.core.method import ColumnMethod
 from sfumato.core.params import param
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
@@ -24,25 +23,7 @@ from sfumato.data.evidence import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, MissingDependencyError, ParameterError, UnreachableError
-
-NUMBERS = frozenset({Kind.CONTINUOUS})
-
-
-class Shift(ColumnMethod):
-    """Add a number: it protects by as much as it costs."""
-
-    name = "toy-shift"
-    title = "Shift"
-    kinds = NUMBERS
-    stochastic = False
-
-    by: float = param(1.0, "How much.", ge=0, le=100, tune=(0, 100), drive=True)
-
-    def shift(self, rng):
-        return self.by
-
-    def protect_column(self, column, rng):
-        return column.values + self.shift(rng)
+from shifts import NUMBERS, Shift
 
 
 class NoisyShift(Shift):
