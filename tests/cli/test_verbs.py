@@ -307,7 +307,9 @@ def test_run_writes_nothing_when_a_requirement_is_not_met(run, people, tmp_path)
     code, _, err = run("run", "plan.toml")
     assert code == 1
     assert "nothing was written" in err
+    assert "hint: every run has chance of its own" in err
     assert not (tmp_path / "release.csv").exists()
+    assert "hint: make a step stronger" in run("run", "plan.toml", "--seed", "1")[2]
 
 
 def test_check(run, plan):

@@ -9,7 +9,7 @@ import click
 
 from sfumato.cli._options import json_option, overwrite_option, quiet_option, seed_option
 from sfumato.cli._screen import announce, emit_json, running, say
-from sfumato.compare.execute import Outcome
+from sfumato.compare.execute import Linked, Outcome
 from sfumato.compare.plan import Plan
 from sfumato.core.run import Run
 from sfumato.data.table import Table
@@ -52,11 +52,21 @@ def command(
         if linked.unmet:
             total = sum(len(outcome.judgements) for outcome in linked.parts.values())
             raise RequirementError(
-                f"{linked.unmet} of {total} requirements are not met, so nothing was written"
+                f"{linked.unmet} of {total} requirements are not met, so nothing was written",
+                hint=_way_out(linked, fixed=fixed is not None),
             )
         *written, private = write_linked(linked, run, overwrite=overwrite, seeded=given)
     say("written: " + ", ".join(str(path) for path in (*written, private)), quiet=quiet)
     say(f"keep {Path(private).name} private: with its seed the noise can be undone", quiet=quiet)
+
+
+def _way_out(linked: Linked, *, fixed: bool) -> str:
+    """What to try when a release misses a requirement."""
+    steps = [step for outcome in linked.parts.values() for step in outcome.plan.recipe.steps]
+    stronger = "make a step stronger, or let `sfumato tune` find one that meets them in every run"
+    if fixed or not any(step.method.stochastic for step in steps):
+        return stronger
+    return f"every run has chance of its own: after a near miss another one may meet them; else {stronger}"
 
 
 def _announce(plan: Plan, table: Table, run: Run, *, quiet: bool) -> None:
