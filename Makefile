@@ -11,7 +11,7 @@ DEMO_COLUMNS := xage,educdec,income,disea,mhi,ghindx,num
 DEMO_OPTIONS := -m 'mdav(k=3)' -m correlated-noise -m hohne-noise -m rank-swapping \
 	--rank-by 'earth-movers-distance(records=1000,draws=2)' --repeats 3 --points 7
 
-.PHONY: help demo test check format bench docs clean
+.PHONY: help demo test lowest check format bench docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/'
@@ -60,6 +60,15 @@ test: check services  ## everything CI runs: check, all tests, docs
 	$(BIN)/python -m pytest -n 2
 	@$(MAKE) --no-print-directory docs
 
+# The tools that test are new; what is tested is as old as pyproject.toml allows.
+lowest:  ## all tests with the oldest versions of other libraries that are allowed
+	$(PYTHON) -m venv $(VENV)-lowest
+	$(VENV)-lowest/bin/python -m pip install --quiet uv
+	$(VENV)-lowest/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct \
+		--editable '.[data,frames,files,databases,linkage,models,tune]' \
+		'pytest>=9' 'pytest-xdist>=3.8' 'hypothesis>=6.140' 'openpyxl>=3.1.5'
+	$(VENV)-lowest/bin/python -m pytest -n 2
+
 format: $(STAMP)  ## format and mend what can be mended
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -72,4 +81,4 @@ docs: $(STAMP)  ## build the documentation; a warning is an error
 	@echo "docs: docs/_build/html/index.html"
 
 clean:  ## remove what was built
-	rm -rf $(VENV) demo docs/_build docs/reference/generated build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-lowest demo docs/_build docs/reference/generated build dist .pytest_cache .mypy_cache .ruff_cache

@@ -76,7 +76,8 @@ class GlobalLinkage(LinkageMeasure):
     than were released leaves some unlinked: those that would cost most.
 
     **Cost.** Between :math:`n` and :math:`n^2` per round; 30,000 records of 13 columns take five to fifteen
-    seconds, 100,000 a minute or two. Generalised releases: points times distinct released records.
+    seconds, 100,000 a minute or two, 300,000 some minutes, a million most of an hour and 3 GB. Generalised
+    releases: points times distinct released records.
 
     Examples
     --------
