@@ -159,6 +159,17 @@ def test_more_records_than_the_dense_solver_is_asked_for():
     assert found.cost == least_cost(rows, columns, "euclidean")
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
+def test_whole_numbers_with_many_equal_distances(metric):
+    """Of columns equally far, those that a search finds may all be known: it must look for more."""
+    rng = np.random.default_rng(0)
+    rows = np.round(2.2 * rng.normal(size=(3000, 4)))
+    columns = np.clip(rows + rng.integers(-1, 2, rows.shape), -9, 9)
+    found = solve(rows, columns, metric)
+    assert found.certified
+    assert found.cost == least_cost(rows, columns, metric)
+
+
 def test_memory_layout_does_not_matter():
     rng = np.random.default_rng(9)
     rows, columns = rng.normal(size=(100, 3)), rng.normal(size=(100, 3))

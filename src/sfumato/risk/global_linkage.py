@@ -6,6 +6,7 @@ links that a look at single records would leave. See `Space` for what is compare
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -137,7 +138,7 @@ class GlobalLinkage(LinkageMeasure):
             "mean_distance": found.distance / max(min(len(space.mine), len(space.theirs)), 1),
             "gap": found.gap * found.unit,
         }
-        score = expected_links(evidence, space, chances(space, found.partners), details)
+        score = _expected_links(evidence, space, chances(space, found.partners), details)
         if found.certified:
             score = self._with_ties(score, space, found, radii, run)
         proof = Certificate(self, found.partners, found.row_prices, found.column_prices, space.rows,
@@ -164,7 +165,7 @@ class GlobalLinkage(LinkageMeasure):
             "unlinked": int((~is_linked).sum()),
         }
         groups = boxes.points, boxes.classes
-        score = expected_links(evidence, space, chances(space, found.partners, groups), details)
+        score = _expected_links(evidence, space, chances(space, found.partners, groups), details)
         proof = Certificate(self, found.partners, found.row_prices, found.column_prices, space.rows,
                             space.released, score.value)  # fmt: skip
         if not proves(boxes, found):
@@ -208,6 +209,16 @@ class GlobalLinkage(LinkageMeasure):
             own: Floats = rivals.references
             return own
         return nth_distances(space, int(rivals.nearer.max(initial=0)) + 1, run)
+
+
+def _expected_links(
+    evidence: Evidence, space: Space, chances: Floats, details: Mapping[str, float | int | str]
+) -> Score:
+    """The score of a linkage; that a record is linked to its own in one says not that it is in all others."""
+    score = expected_links(evidence, space, chances, details)
+    return replace(
+        score, details={key: said for key, said in score.details.items() if key != "links_certain"}
+    )
 
 
 def _rivals(space: Space, run: Run, *, cap: int | None) -> Any:

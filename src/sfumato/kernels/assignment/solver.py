@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.kernels.assignment import market as trade
-from sfumato.kernels.assignment.costs import NEVER, Frame, Ints, costs_of_pairs
+from sfumato.kernels.assignment.costs import NEVER, Bools, Frame, Ints, costs_of_pairs
 from sfumato.kernels.assignment.leaves import Filter, leaf_order, plant, turned
 from sfumato.kernels.assignment.paths import PAUSED, WAITING, augment, open_paths
 from sfumato.kernels.assignment.search import reach_of, search, sieve
@@ -176,10 +176,22 @@ class Solver:
             if self.n_used > MAX_ENTRIES:
                 return False
             is_turn = known + NEXT_K // 2 <= k
+            is_done = is_turn.copy()
             if is_turn.any():
-                self.query(rows[is_turn], min(k, self.m))
-            rows, known, k = rows[~is_turn], known[~is_turn], 2 * k
+                is_done[is_turn] = self._is_more_known(rows[is_turn], min(k, self.m)) | (k >= self.m)
+            rows, known, k = rows[~is_done], known[~is_done], 2 * k
         return True
+
+    def _is_more_known(self, rows: Ints, k: int) -> Bools:
+        """Search for k columns of these rows, and tell which of them know more now.
+
+        A row may not: of columns with equal keys those found may all be listed, and none be known to be the
+        best of what is not.
+        """
+        counts, floors = self.lists.counts[rows], self.lists.floors[rows]
+        self.query(rows, k)
+        is_more: Bools = (self.lists.counts[rows] > counts) | (self.lists.floors[rows] > floors)
+        return is_more
 
     def keys(self, rows: Ints | None = None, k: int = 1) -> Ints:
         """Return the k-th least key listed by each of the rows."""
