@@ -63,4 +63,4 @@ def test_centring_keeps_differences_of_whole_numbers(n, offset, seed):
     places = centred(points)
     unit = 2.0 ** int(np.frexp(np.abs(points).max())[1])
     np.testing.assert_array_equal((places[:, None] - places[None]) * unit, points[:, None] - points[None])
-    assert np.abs(places).max() <= 1.0
+    assert np.abs(places).max() < 2.0  # both the point and the median lie within 1
