@@ -167,7 +167,10 @@ def known_items(frame, policy):
                 continue
             basket = frame[name][i]
             holed = basket is None or None in basket
-            if holed and policy != "category":
+            there = {(name, item) for item in basket or () if item is not None}
+            if holed and policy == "any" and there:
+                known |= there  # a hole does not hide the other items
+            elif holed and policy != "category":
                 unknown.add(name)
             else:
                 known |= {(name, item) for item in ([None] if basket is None else basket)}

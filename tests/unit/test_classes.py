@@ -63,7 +63,7 @@ BOXES = intervals([1, 1, 1, None, None], [5, 5, None, 5, None], missing=[False, 
         (pl.Series([1, 2, 1, None]), [[0, 2], [1], [3]]),
         (pl.Series([-(2**63), 2**63 - 1, -(2**63), None], dtype=pl.Int64), [[0, 2], [1], [3]]),
         (pl.Series([2**64 - 1, 0, 2**64 - 1, None], dtype=pl.UInt64), [[0, 2], [1], [3]]),
-        (pl.Series([0.0, -0.0, 0.1 + 0.2, 0.3, None, float("nan")]), [[0, 1], [2], [3], [4, 5]]),
+        (pl.Series([0.0, -0.0, 0.1 + 0.2, 0.3, None, float("nan")]), [[0, 1], [2], [3], [4], [5]]),
         (pl.Series([-1.5, 1.5, -1.5, float("inf"), -float("inf")]), [[0, 2], [1], [3], [4]]),
         (pl.Series([0.1, 0.2, 0.1], dtype=pl.Float32), [[0, 2], [1]]),
         (pl.Series([True, False, None, True]), [[0, 3], [1], [2]]),
@@ -82,7 +82,7 @@ BOXES = intervals([1, 1, 1, None, None], [5, 5, None, 5, None], missing=[False, 
     ],
 )
 def test_equal_values_are_together(series, equal):
-    """Missing ones too, however they are written, and apart from the wildcard."""
+    """Missing ones too, apart from the wildcard, and an empty cell apart from one that is no number."""
     assert partition(Classes.of(table_of({"a": series}), ["a"])) == equal
 
 
@@ -94,7 +94,10 @@ def test_missing_codes_and_unused_categories():
         },
         missing={"a": (-9,), "b": (".",)},
     )
-    assert partition(Classes.of(table, ["a"])) == [[0, 4], [1, 2], [3]]
+    seen = Classes.of(table, ["a"])  # whoever sees the file tells a code from an empty cell
+    assert partition(seen) == [[0, 4], [1], [2], [3]]
+    assert seen.incomplete == 2
+    assert Classes.of(table, ["a"], missing="any").sizes.tolist() == [5, 4, 3]
     classes = Classes.of(table, ["a", "b"])
     assert partition(classes) == [[0, 4], [1], [2], [3]]
     assert classes.incomplete == 2
@@ -165,8 +168,19 @@ def test_weights_and_persons():
     classes = Classes.of(table, ["a"])
     assert classes.sizes.tolist() == [3, 1]
     assert classes.persons.tolist() == [2, 1]
-    assert classes.weights.tolist() == [4.0, 4.0]
+    assert classes.weights.tolist() == [2.0, 4.0]  # of the first person the least weight, and once
     assert Classes.of(table.select(["a"]), ["a"]).weights.tolist() == [3.0, 1.0]
+
+
+def test_weights_of_persons_whose_keys_may_be_anything():
+    """The person of the first two records is alike to all, and counts once for each."""
+    table = table_of(
+        {"a": ["x", None, "y"], "w": [10.0, 10.0, 1.0], "who": [1, 1, 2]},
+        roles={"w": Role.WEIGHT, "who": Role.UNIT},
+        kinds={"w": Kind.CONTINUOUS},
+    )
+    classes = Classes.of(table, ["a"], missing="any")
+    assert classes.weights[classes.of_record].tolist() == [10, 11, 11]
 
 
 def test_nobody_and_no_key():

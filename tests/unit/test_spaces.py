@@ -48,10 +48,14 @@ def test_numbers_are_scaled_by_deviation_range_or_both_ranges():
         assert (found.metric, found.n_codes) == ("euclidean", 0)
 
 
-def test_a_constant_is_not_divided():
-    found = space({"x": [5.0, 5.0]}, {"x": [5.0, 7.0]})
-    assert found.mine[:, 0].tolist() == [0, 0]
-    assert found.theirs[:, 0].tolist() == [0, 2]
+def test_a_constant_is_divided_by_the_spread_of_both():
+    for scale, unit in (("deviation", np.sqrt(3) / 2), ("range", 2), ("pooled", 2)):
+        found = space({"x": [5.0, 5.0]}, {"x": [5.0, 7.0]}, scale=scale)
+        assert found.mine[:, 0].tolist() == [0, 0]
+        np.testing.assert_allclose(found.theirs[:, 0], [0, 2 / unit])
+    alone = space({"x": [5.0, 5.0]}, {"x": [5.0]})
+    assert not alone.mine.any()
+    assert not alone.theirs.any()
 
 
 def test_an_offset_costs_no_digits():
@@ -75,7 +79,9 @@ def test_huge_and_tiny_numbers_stay_finite():
     assert np.isfinite(found.mine).all()
     assert np.abs(found.theirs).max() < 3
     lone = space({"x": [0.0, 0.0]}, {"x": [1e308, 0.0]})  # a constant that was turned into something huge
-    assert lone.theirs[:, 0].tolist() == [FARTHEST, 0]
+    np.testing.assert_allclose(lone.theirs[:, 0], [4 / np.sqrt(3), 0])
+    tiny = space({"x": [0.0, 1e-300]}, {"x": [1e308, 0.0]})
+    assert tiny.theirs[:, 0].tolist() == [FARTHEST, 0]
 
 
 def test_categories_that_differ_are_one_unit_apart():

@@ -92,7 +92,7 @@ class Classes:
     of_record: Ints  # [records]
     members: Ints  # [classes]
     examples: Ints  # [classes] the first record of each
-    codes: Ints  # [classes, keys] 0 is missing
+    codes: Ints  # [classes, keys] 0 is missing; as a category, only what is empty
     _counts: dict[str, Counts] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -100,7 +100,7 @@ class Classes:
         """Find the classes of a table; with no key at all, everyone is alike."""
         n = len(table)
         names = tuple(sorted(keys))
-        codings = [column_codes(table, name) for name in names]
+        codings = [column_codes(table, name, apart=missing == "category") for name in names]
         packed = pack(codings, n)
         if missing == "worst" and codings:
             packed = _alone(packed, codings)
@@ -147,24 +147,34 @@ class Classes:
     @cached_property
     def persons(self) -> Ints:
         """The number of persons in each class: of records, where no column tells whose they are."""
-        if self._owners is None:
-            return self.sizes
-        own = self._entries(np.zeros(len(self.of_record), dtype=np.int64), 1)
-        found = compatible.spread(self.codes, own) if self.overlap else own
-        return self._summed(found, 1)[2]
+        return self.sizes if self._owners is None else self._summed(self._people, 1)[2]
 
     @cached_property
     def weights(self) -> Floats:
-        """The estimated size of each class in the population: the sum of the weights of its records."""
-        if self.table.weights is None:
-            return self.sizes.astype(np.float64)
-        own = np.bincount(self.of_record, weights=self.table.weights, minlength=len(self)).astype(np.float64)
-        return compatible.sums(self.codes, own) if self.overlap else own
+        """The estimated size of each class in the population: the sum of the weights of its records.
+
+        A person with several records counts once for a class, by the least of their weights.
+        """
+        weights, owners = self.table.weights, self._owners
+        if weights is None:
+            return self.persons.astype(np.float64)
+        if owners is not None:
+            least = np.full(int(owners.max(initial=-1)) + 1, np.inf)
+            np.minimum.at(least, owners, weights)
+            found = self._people
+            own = np.bincount(found.classes, weights=least[found.owners], minlength=len(self))
+            return own.astype(np.float64)
+        own = np.bincount(self.of_record, weights=weights, minlength=len(self))
+        return compatible.sums(self.codes, own.astype(np.float64)) if self.overlap else own.astype(np.float64)
 
     @cached_property
     def incomplete(self) -> int:
         """The number of records with a missing key."""
-        return int(self.members[(self.codes == 0).any(axis=1)].sum())
+        holes = (self.codes == 0).any(axis=1)
+        for name in self.keys if self.missing == "category" else ():
+            if name in self.table.frame.columns:
+                holes |= self.table.missing(name)[self.examples]
+        return int(self.members[holes].sum())
 
     def counts(self, name: str) -> Counts:
         """How often each value of a column stands in each class."""
@@ -192,6 +202,12 @@ class Classes:
         if self.table.schema.only_role(Role.UNIT) is None:
             return None
         return np.unique(persons_of(self.table), return_inverse=True)[1].astype(np.int64)
+
+    @cached_property
+    def _people(self) -> compatible.Entries:
+        """Who is in each class, each person once."""
+        own = self._entries(np.zeros(len(self.of_record), dtype=np.int64), 1)
+        return compatible.spread(self.codes, own) if self.overlap else own
 
     def _entries(self, values: Ints, n_values: int) -> compatible.Entries:
         """Which values stand in each class and how often; or whose they are, each person once."""
@@ -224,19 +240,41 @@ def classes_of(evidence: Evidence, keys: Sequence[str], *, missing: Missing = "c
 
 
 def seen_table(evidence: Evidence) -> Table:
-    """The table an intruder sees: the release, or the original when that itself is assessed."""
-    return evidence.original if evidence.protected is None else evidence.protected
+    """The table an intruder sees: the release, or the original when that itself is assessed.
+
+    A release that no longer tells whose records they are has them of the same persons all the same, and
+    persons are counted: where the original tells, its column is put back.
+    """
+    released, rows = evidence.protected, evidence.source_rows
+    if released is None:
+        return evidence.original
+    unit = evidence.original.schema.only_role(Role.UNIT)
+    if rows is None or unit is None or unit in released.schema or released.schema.only_role(Role.UNIT):
+        return released
+    return evidence.remember("seen", lambda: _with_owners(released, evidence.original, unit, rows))
+
+
+def _with_owners(released: Table, original: Table, unit: str, rows: Ints) -> Table:
+    """Put the original's column of persons beside the released ones; what has no source is nobody's."""
+    sources = pl.Series(np.where(rows < 0, 0, rows)).set(pl.Series(rows < 0), None)
+    owners = original.frame[unit].gather(sources)
+    schema = replace(released.schema, columns=(*released.schema.columns, original.schema[unit]))
+    return replace(released, frame=released.frame.with_columns(owners), schema=schema)
 
 
 # Codes of a column -------------------------------------------------------------------------------------
 
 
-def column_codes(table: Table, name: str) -> Coding:
+def column_codes(table: Table, name: str, *, apart: bool = False) -> Coding:
     """Code a column: equal values, exact or generalised, have equal codes; 0 is missing.
 
-    The codes depend on the column alone, whatever else there is in the process.
+    If what stands for missing values is to be told ``apart``, as by whoever sees the file, a declared code is
+    a value like others, and 0 is only what is empty. The codes depend on the column alone, whatever else
+    there is in the process.
     """
-    return _marked(_series_codes(table.frame[name]), table.missing(name))
+    series = table.frame[name]
+    gone = series.is_null().to_numpy() if apart else table.missing(name)
+    return _marked(_series_codes(series), gone)
 
 
 def _marked(coding: Coding, gone: Flags) -> Coding:
@@ -254,6 +292,7 @@ def _series_codes(series: pl.Series) -> Coding:
         coding = pack([_marked(_series_codes(end), end.is_null().to_numpy()) for end in ends], len(series))
     elif dtype.is_float():
         numbers = series.cast(pl.Float64).fill_null(0.0).to_numpy() + 0.0  # −0 is 0
+        numbers[np.isnan(numbers)] = np.nan  # of which there are many
         coding = _ranked(numbers.view(np.uint64))
     elif dtype in _NARROW or dtype.is_temporal():
         coding = _whole_codes(series.to_physical().cast(pl.Int64))

@@ -64,7 +64,8 @@ class KAnonymity(KeyMeasure):
     counted for those fillings of the holes that make it smallest: a record with a missing key is alone, and
     helps nobody.
 
-    **Units.** Where a column tells whose record it is, persons are counted, not records.
+    **Units.** Where a column tells whose record it is, persons are counted, not records; also if only the
+    original has that column: leaving it out of the release makes no new persons.
 
     **Cost.** :math:`O(n \log n)`, one pass over the keys for all measures of classes; under ``any`` times
     the pairs of patterns of missing keys.

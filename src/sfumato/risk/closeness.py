@@ -125,7 +125,7 @@ class TCloseness(WorstClassMeasure):
     **Missing.** Keys as in k-anonymity. A missing sensitive value is one of its own, as far from all others
     as can be; in the order, classes and table are compared where both have values, and the difference of
     their shares of missing values is added. Under ``worst`` the shares of missing values in the class and in
-    the table are added, which no filling exceeds.
+    the table are added, which no filling by values that occur exceeds.
 
     **Units.** A person counts once for each class and value.
 
@@ -211,7 +211,7 @@ def _labels(evidence: Evidence, table: Table, name: str, counts: Counts) -> list
     values = _examples(table, name, counts).frame[name]
     return [
         np.append(0, hierarchy.codes(values, level).astype(np.int64) + 1)
-        for level in range(hierarchy.height - 1)
+        for level in range(max(hierarchy.height - 1, 1))  # of a single value the root is all there is
     ]
 
 

@@ -143,9 +143,10 @@ def _column_of(known: Table, released: Table, name: str) -> Coarse:
 def _intervals(known: Table, released: Table, name: str) -> Coarse:
     """Intervals of numbers or dates."""
     column = released.frame[name]
-    values = known.numbers(name) if known.schema[name].kind is not Kind.ORDINAL else _as_written(known, name)
+    kind = known.schema[name].kind
+    values = known.numbers(name) if kind in {Kind.CONTINUOUS, Kind.DATE} else _as_written(known, name)
     lo, hi = ends(column)
-    if known.schema[name].kind is Kind.DATE:
+    if kind is Kind.DATE:
         mine, theirs = known.frame.schema[name], lo.dtype
         values = values * (microseconds(mine) / microseconds(theirs))
     sides = [end.to_physical().cast(pl.Float64) for end in (lo, hi)]
@@ -162,7 +163,7 @@ def _intervals(known: Table, released: Table, name: str) -> Coarse:
 
 
 def _as_written(known: Table, name: str) -> Floats:
-    """An ordinal column's own numbers: intervals are of values, not of positions."""
+    """An ordinal or nominal column's own numbers: intervals are of values, not of positions."""
     series = known.frame[name]
     if not series.dtype.is_numeric():
         raise DataError(

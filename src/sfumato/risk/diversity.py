@@ -139,7 +139,8 @@ class LDiversity(_Diversity):
     ``by_column`` has each; keys are never sensitive columns.
 
     **Doubt.** Exact; an entropy-l within 10⁻¹² of a whole number is that number, so that a class with
-    counts 2, 2, 2 has 3. Values are different or not: nearby incomes count as diverse (see t-closeness).
+    counts 2, 2, 2 has 3. Values are different or not: nearby incomes count as diverse (see t-closeness), and
+    so does a generalised value beside one that it covers.
 
     **Missing.** Keys as in k-anonymity. A missing sensitive value is a value of its own; under ``worst`` it
     is the most frequent one of its class, than which nothing is less diverse.

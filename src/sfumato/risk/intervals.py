@@ -31,11 +31,12 @@ NOBODY = "the intruder holds no record that is in the release"
 def limits(values: Floats, released: Floats, *, width: float, by: By) -> tuple[Floats, Floats]:
     """The interval around each released value, half of ``width`` per cent on either side; NaN where missing.
 
-    Of ranks, the interval goes from the value so many ranks lower to the one so many higher, counted from the
+    Where all ``values`` are the same (they may be of one person), the deviation is that of both together. Of
+    ranks, the interval goes from the value so many ranks lower to the one so many higher, counted from the
     ends of a group of ties.
     """
     if by == "deviation":
-        half = width / 200 * deviation(values)
+        half = width / 200 * (deviation(values) or deviation(np.concatenate((values, released))))
         reach = half + ROUNDING * (np.abs(released) + half)
         return released - reach, released + reach
     ordered = np.sort(released[~np.isnan(released)])

@@ -20,6 +20,7 @@ from sfumato.data.evidence import Evidence
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import TEXTUAL, Flags, Floats, Ints, Table
+from sfumato.errors import DataError
 from sfumato.risk.key_measures import EMPTY, by_original, counted_in
 
 #: Occurrences of combinations that are counted at most, in all and of those that share their rarest item.
@@ -58,8 +59,9 @@ class KmAnonymity(Measure):
 
     **Missing.** A set that is missing is an item of its own by default (``category``), and so is a missing
     item. As ``any`` such a set counts for every combination of items of its column (but not together with
-    items of other columns); at ``worst`` a record without its set is alone. An empty set is not missing:
-    nothing of it can be known.
+    items of other columns), and a set of which some items are missing for those that are there; at ``worst``
+    a record without its set, or an item of it, is alone. An empty set is not missing: nothing of it can be
+    known.
 
     **Units.** Where a column tells whose record it is, persons are counted that have all the items in one
     record; as ``any`` those whose sets are all missing are added.
@@ -177,11 +179,13 @@ class Sets:
         for i, name in enumerate(names):
             holders, codes, n_codes, holes = _items_of(table, name)
             unknown |= holes
-            if missing != "category":  # a set with a hole is not known; else a hole is the code 0
+            if missing == "any":  # what is there of a set with a hole is known all the same
+                holders, codes = holders[codes > 0], codes[codes > 0]
+                holes[holders] = False
+                extra[i] = len(np.setdiff1d(persons[holes], persons[~holes]))  # who has another may have both
+            elif missing == "worst":  # a set with a hole is not known; as a category a hole is the code 0
                 kept = ~holes[holders]
                 holders, codes = holders[kept], codes[kept]
-            if missing == "any":
-                extra[i] = len(np.setdiff1d(persons[holes], persons[~holes]))  # who has another may have both
             records.append(holders)
             items.append(codes + sum(len(each) for each in sorts))
             sorts.append(np.full(n_codes, i, dtype=np.int64))
@@ -253,6 +257,10 @@ class Sets:
 def _items_of(table: Table, name: str) -> tuple[Ints, Ints, int, Flags]:
     """The records and codes of a column's items, the number of codes, and whose set has a hole (code 0)."""
     series = table.frame[name]
+    if series.dtype == pl.Null:
+        series = series.cast(pl.List(pl.String))
+    if not isinstance(series.dtype, pl.List):
+        raise DataError(f"column `{name}` must hold lists of items, got: {series.dtype.base_type()}")
     frame = pl.DataFrame({"record": np.arange(len(series)), "item": series})
     empty = (series.list.len() == 0).fill_null(value=False)
     frame = frame.filter(~empty).explode("item").unique(maintain_order=True)

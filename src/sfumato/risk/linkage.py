@@ -31,8 +31,17 @@ MEASURED = frozenset({Kind.CONTINUOUS, Kind.DATE})
 ROUNDING = 2.0**-40
 
 
+#: Above this, differences of numbers and multiples of their deviation may be none.
+HUGE = 1e300
+
+
 def around_median(first: Floats, second: Floats) -> tuple[Floats, Floats]:
-    """Shift a column of both tables to a value that occurs, so that offsets cost no digits of differences."""
+    """Shift a column of both tables to a value that occurs, so that offsets cost no digits of differences.
+
+    Of huge numbers both tables are a power of two smaller, so that differences are numbers, too.
+    """
+    if np.nanmax(np.abs(np.concatenate((first, second))), initial=0.0) > HUGE:
+        first, second = np.ldexp(first, -16), np.ldexp(second, -16)
     there = first[~np.isnan(first)]
     if not len(there):
         return first, second
@@ -287,7 +296,9 @@ class AttributeLinkage(LinkageMeasure):
         kind = known.schema[name].kind
         if kind in MEASURED:
             true, other = around_median(*numbers_of_both(known, released, name))
-            return true, other, self.within / 100 * deviation(true)
+            # True values that are all the same, as of a single person, do not tell what is near: both do.
+            spread = deviation(true) or deviation(np.concatenate((true, other)))
+            return true, other, self.within / 100 * spread
         first, second = codes_of_both(known, released, name)
         return (
             np.where(first < 0, np.nan, first.astype(np.float64)),

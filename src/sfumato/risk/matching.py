@@ -15,7 +15,7 @@ from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.table import Flags, Floats, Ints
 from sfumato.risk.linkage import expected_links
-from sfumato.risk.spaces import Space, TrueLinkMeasure, space_of
+from sfumato.risk.spaces import Space, TrueLinkMeasure, space_of, unknown_block
 
 
 class DirectMatching(TrueLinkMeasure):
@@ -53,6 +53,12 @@ class DirectMatching(TrueLinkMeasure):
 
     differ: int = param(0, "Known columns in which a match may differ.", ge=0, le=3, unit="columns")
     block: Columns = param(Columns(), "Columns in which a match must agree in any case.")
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Refuse to look at columns that cannot be compared."""
+        return super().refuses(evidence) or unknown_block(
+            self.name, evidence, self.block, self.columns(evidence)
+        )
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Count who agrees with whom."""

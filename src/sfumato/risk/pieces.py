@@ -105,7 +105,7 @@ def pieces_of(table: Table, name: str, rows: Ints, *, original: Table, holes: Ho
         domain = _domain(series, column, original, name)
         return _of_intervals(series.gather(rows), domain, whole=column.integer, apart=apart, holes=holes)
     if holes == "category":
-        codes, _ = number(column_codes(table, name))
+        codes, _ = number(column_codes(table, name, apart=True))
         return _single(codes[rows], codes[rows])
     others, codes = codes_of_both(original, table, name)
     gone, last = codes[rows] < 0, max(int(others.max(initial=0)), int(codes.max(initial=0)))

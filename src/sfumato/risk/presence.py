@@ -22,6 +22,7 @@ from sfumato.risk.key_measures import (
     of_records,
     records_where,
 )
+from sfumato.risk.pieces import pieces_of
 from sfumato.risk.population import population_refuses, population_sizes
 
 
@@ -43,9 +44,10 @@ class DeltaPresence(KeyMeasure):
     they are not, which may be as bad. ``by_record`` is the chance of each released record's class, infinite
     where the population has too few.
 
-    **Doubt.** Exact where each person of the population is covered by one class; classes that overlap (local
-    recoding) may share people, and then the chance of those is between that of their classes. Not
-    estimable if more records of a class were released than the population has people: then it is not the
+    **Doubt.** Exact where each person of the population is covered by one class. Where generalised keys
+    overlap (local recoding, wildcards beside values), classes share people, who may be in by any of them:
+    the chance is at least the score, which is *approximate*, and more may be surely absent than are counted.
+    Not estimable if more records of a class were released than the population has people: then it is not the
     population they were drawn from.
 
     **Missing.** As in k-map: a value of its own, anything, or the worst it could be.
@@ -90,8 +92,14 @@ class DeltaPresence(KeyMeasure):
             )
         people = len(evidence.resources[str(self.population)])
         absent = max(people - int(sizes.sum()), 0)
+        value = float(chances.max())
+        doubt = value < 1 and _share_people(evidence, classes)
         return Score(
-            value=float(chances.max()),
+            value=value,
+            status=Status.APPROXIMATE if doubt else Status.OK,
+            interval=(value, 1.0) if doubt else None,
+            interval_holds=doubt and not classes.overlap,
+            reason="classes overlap, and who is covered by several may be in by any of them" if doubt else "",
             by_record=by_original(evidence, of_records(classes, chances), worst="high"),
             details={
                 "delta_min": 0.0 if absent else float(chances.min()),
@@ -100,6 +108,15 @@ class DeltaPresence(KeyMeasure):
                 "classes": len(classes),
             },
         )
+
+
+def _share_people(evidence: Evidence, classes: Classes) -> bool:
+    """Whether somebody may be covered by several classes: generalised values of some key overlap."""
+    varied = [name for name, codes in zip(classes.keys, classes.codes.T, strict=True) if np.ptp(codes) > 0]
+    return not all(
+        pieces_of(classes.table, name, classes.examples, original=evidence.original, holes="category").crisp
+        for name in varied
+    )
 
 
 class PKAngelisation(SensitiveMeasure):

@@ -27,7 +27,7 @@ from sfumato.risk.agreement import (
     nearest_pairs,
 )
 from sfumato.risk.linkage import expected_links
-from sfumato.risk.spaces import LINKABLE, Space, generalised, known_to_intruder, space_of
+from sfumato.risk.spaces import LINKABLE, Space, generalised, known_to_intruder, space_of, unknown_block
 
 #: Weights that differ by less are equal: rounding could not tell them apart.
 DECIMALS = 9
@@ -158,15 +158,8 @@ class ProbabilisticLinkage(Measure):
             super().refuses(evidence)
             or untrue(self.name, evidence)
             or generalised(self.name, evidence, self.columns(evidence))
-            or self._unknown_block(evidence)
+            or unknown_block(self.name, evidence, self.block, self.columns(evidence))
         )
-
-    def _unknown_block(self, evidence: Evidence) -> str | None:
-        unknown = set(evidence.original.schema.resolve(self.block)) - set(self.columns(evidence))
-        if not unknown:
-            return None
-        listed = ", ".join(f"`{name}`" for name in sorted(unknown))
-        return f"`block` of {self.name} must name columns that the intruder can compare, got: {listed}"
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Compare pairs, weigh them, and link."""

@@ -16,7 +16,7 @@ from sfumato.data.evidence import Evidence
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Table
-from sfumato.risk.spaces import generalised, held_rows
+from sfumato.risk.spaces import generalised, held_rows, known_to_intruder
 
 ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
 
@@ -70,6 +70,10 @@ def _looked_at(evidence: Evidence, names: tuple[str, ...]) -> dict[str, int]:
 
 class _RankMeasure(Measure):
     """Compares the ranks of exact values: where nobody knows the value, nobody knows its rank."""
+
+    def columns(self, evidence: Evidence) -> tuple[str, ...]:
+        """The columns that the intruder knows and their table has."""
+        return known_to_intruder(evidence, super().columns(evidence))
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse ranges and groups of values."""
@@ -207,9 +211,9 @@ def _true_pairs(evidence: Evidence, names: tuple[str, ...]) -> dict[str, float]:
     rows = evidence.source_rows
     if rows is None or evidence.protected is None or evidence.scenario.external or not len(rows):
         return {}
-    scale = len(evidence.original)
-    mine = rank_matrix(evidence.original, names, scale=scale)[rows]
-    theirs = rank_matrix(evidence.protected, names, scale=scale)
+    scale, known = len(evidence.original), rows >= 0  # a source of −1 is nobody
+    mine = rank_matrix(evidence.original, names, scale=scale)[rows[known]]
+    theirs = rank_matrix(evidence.protected, names, scale=scale)[known]
     moved = np.abs(mine - theirs) / max(scale - 1, 1)
     shared = ~np.isnan(moved)
     return {name: float(moved[shared[:, i], i].mean()) for i, name in enumerate(names) if shared[:, i].any()}

@@ -169,8 +169,8 @@ class JournalistRisk(_InPopulation):
     ``threshold``), and whether nobody is (``feasible``).
 
     **Doubt.** Exact with a table of the population. With weights alone, :math:`F_i` is estimated by the sum
-    of the weights of the class, the score is *approximate*, and small classes may be far off. Without
-    either it is refused.
+    of the weights of the class (of a person with several records the least, once), the score is
+    *approximate*, and small classes may be far off. Without either it is refused.
 
     **Missing.** As in k-map: a value of its own, anything, or the worst it could be.
 

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from sfumato.core.measure import Measure
-from sfumato.core.params import param
+from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
 from sfumato.data.evidence import Evidence
@@ -159,6 +159,15 @@ def inexact(measure: str, coarse: set[str]) -> str | None:
     return f"{measure} must be given exact values, got: intervals or groups of values in {listed}"
 
 
+def unknown_block(measure: str, evidence: Evidence, block: Columns, names: tuple[str, ...]) -> str | None:
+    """Why records cannot be asked to agree in the columns of ``block``; None if the intruder has them all."""
+    unknown = set(evidence.original.schema.resolve(block)) - set(names)
+    if not unknown:
+        return None
+    listed = ", ".join(f"`{name}`" for name in sorted(unknown))
+    return f"`block` of {measure} must name columns that the intruder can compare, got: {listed}"
+
+
 def coarse_columns(table: Table | None, names: tuple[str, ...]) -> set[str]:
     """Those of ``names`` that hold intervals or groups of values."""
     if table is None:
@@ -238,7 +247,11 @@ def _as_codes(first: Floats, second: Floats) -> tuple[Floats, Floats]:
 
 
 def _scaled(first: Floats, second: Floats, scale: Scale) -> tuple[Floats, Floats]:
-    """Shift and divide a column; missing values lie at the first table's mean, constants are not divided."""
+    """Shift and divide a column; missing values lie at the first table's mean.
+
+    Where the first table has one value only (it may be of a single person), the spread of both is taken: left
+    as it is, the column of the largest numbers would decide.
+    """
     there = [each[~np.isnan(each)] for each in (first, second)]
     of_scale = there[0] if len(there[0]) else there[1]
     if not len(of_scale):
@@ -249,15 +262,22 @@ def _scaled(first: Floats, second: Floats, scale: Scale) -> tuple[Floats, Floats
     mine, theirs = first / 2 - origin, second / 2 - origin
     of_scale = of_scale / 2 - origin
     exponent = int(np.frexp(np.abs(of_scale).max())[1])
-    reduced = np.ldexp(of_scale, -exponent)  # so that no square does either
-    mean = float(np.ldexp(reduced.mean(), exponent))
-    if scale == "deviation":
-        unit = float(np.ldexp(reduced.std(), exponent)) if np.ptp(of_scale) > 0 else 0.0
-    else:
-        unit = float(np.ptp(np.concatenate(there) / 2 if scale == "pooled" else of_scale))
+    mean = float(np.ldexp(np.ldexp(of_scale, -exponent).mean(), exponent))
+    both = np.concatenate(there) / 2 - origin
+    unit = _spread(both, scale) if scale == "pooled" else _spread(of_scale, scale) or _spread(both, scale)
     with np.errstate(over="ignore"):
         placed = [np.where(np.isnan(each), mean, each) / (unit or 0.5) for each in (mine, theirs)]
     return np.clip(placed[0], -FARTHEST, FARTHEST), np.clip(placed[1], -FARTHEST, FARTHEST)
+
+
+def _spread(values: Floats, scale: Scale) -> float:
+    """The deviation or the range of values; 0 where they are all the same."""
+    if not len(values) or values.min() == values.max():
+        return 0.0
+    if scale != "deviation":
+        return float(np.ptp(values))
+    exponent = int(np.frexp(np.abs(values).max())[1])  # so that no square overflows
+    return float(np.ldexp(np.ldexp(values, -exponent).std(), exponent))
 
 
 def _whitened(mine: Floats, theirs: Floats) -> tuple[Floats, Floats]:

@@ -56,7 +56,7 @@ class KeyCodes:
         if table.schema.only_role(Role.UNIT) is not None:
             order = np.argsort(persons, kind="stable")
             persons = persons[order]
-        coded = [code_column(table, name, order) for name in names]
+        coded = [code_column(table, name, order, apart=True) for name in names]
         return cls(
             table, names, tuple(cut for cut, _ in coded), tuple(hole for _, hole in coded), persons, order
         )
@@ -107,11 +107,12 @@ class KeyCodes:
         return values if self.order is None else values[self.order]
 
 
-def code_column(table: Table, name: str, order: Ints | None) -> tuple[Cut, Flags | None]:
+def code_column(
+    table: Table, name: str, order: Ints | None, *, apart: bool = False
+) -> tuple[Cut, Flags | None]:
     """One column as numbers from 0 without gaps, and where it is missing."""
-    coding = column_codes(table, name)
-    numbers, counts = number(coding)
-    gone = coding.codes == 0
+    numbers, counts = number(column_codes(table, name, apart=apart))
+    gone = table.missing(name)
     if order is not None:
         numbers, gone = numbers[order], gone[order]
     return Cut(numbers.astype(np.int32), len(counts)), gone if gone.any() else None
