@@ -140,6 +140,15 @@ def test_persons_with_several_records():
     assert role("hh", drawn(1, 2)) is None
 
 
+def test_the_number_of_something_is_no_quantity():
+    numbers = [100_003 + 7 * place for place in range(N)]
+    for name in ("tax_number", "employee_no", "healthNr", "Kundennummer"):
+        assert role(name, numbers) is Role.IDENTIFIER
+    assert role("tax_number", [place % 50 for place in numbers]) is Role.SENSITIVE
+    assert role("number_of_taxes", numbers) is Role.SENSITIVE
+    assert role("tax_no", [float("inf"), *numbers]) is Role.IDENTIFIER
+
+
 def test_only_one_column_is_the_weight():
     frame = pl.DataFrame({"weight": drawn(1.5, 2.5), "sampling_weight": drawn(1.5, 2.5)})
     schema = guess_schema(frame)

@@ -264,3 +264,8 @@ def test_the_sample_is_from_all_parts_of_a_column():
     assert facts.share("^b") == pytest.approx(0.7, abs=0.01)
     facts = Facts(pl.Series("x", ["a"] * 50_000 + ["b"] * 50_000))
     assert set(facts.sample) == {"a", "b"}
+
+
+def test_a_year_of_two_digits_makes_no_date():
+    frame = pl.DataFrame({"d": ["2020-01-01", "80-01-01"] * 5})
+    assert guess(frame)[0].column.kind is Kind.NOMINAL

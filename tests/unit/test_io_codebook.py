@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
@@ -90,3 +91,30 @@ def test_every_format_has_it(tmp_path: Path, suffix: str) -> None:
     assert place_beside(tmp_path / f"r.{suffix}").exists()
     again = io.read_table(tmp_path / f"r.{suffix}", table.schema, generalised=["zip"])
     assert covered(again) == [tuple(LARGE), tuple(SMALL)]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "xlsx", "parquet"])
+def test_a_label_of_digits_is_no_number(tmp_path: Path, suffix: str) -> None:
+    table = table_of({"9": LARGE, "93009": ["93009"]}, ["9", "93009", "9"])
+    io.write(table, tmp_path / f"r.{suffix}")
+    again = io.read_table(tmp_path / f"r.{suffix}", table.schema)
+    assert covered(again) == [tuple(LARGE), ("93009",), tuple(LARGE)]
+
+
+@pytest.mark.parametrize("groups", [{"rest": SMALL}, {"930**": LARGE}])
+def test_the_codebook_of_an_original_is_never_touched(tmp_path: Path, groups: dict[str, list[str]]) -> None:
+    original = tmp_path / "r.csv"
+    io.write(table_of({"93": LARGE}, ["93"]), original)
+    before = place_beside(original).read_bytes()
+    with suppress(WriteError):
+        io.write(table_of(groups, [*groups]), tmp_path / "r.parquet", originals=[original], overwrite=True)
+    assert place_beside(original).read_bytes() == before
+
+
+def test_the_codebook_of_a_guarded_file_is_guarded(tmp_path: Path) -> None:
+    values = [f"={number}+1" for number in range(SHOWN + 1)]
+    table = table_of({"-all": values, "x": ["x"]}, ["-all", "x"], leaves=[*values, "x"])
+    io.write(table, tmp_path / "r.csv", guard=True)
+    assert (tmp_path / "r.labels.csv").read_text().splitlines()[1] == "zip,'-all,'=0+1"
+    again = io.read_table(tmp_path / "r.csv", table.schema)
+    assert covered(again) == [tuple(f"'{value}" for value in values), ("x",)]

@@ -242,6 +242,12 @@ def test_quotes_that_do_not_pair_are_named(tmp_path):
         )
 
 
+def test_codes_that_differ_in_their_last_zeros_stay_apart(tmp_path):
+    assert read(tmp_path, "icd\n250.0\n250.00\n401.9\n")["icd"].to_list() == ["250.0", "250.00", "401.9"]
+    assert read(tmp_path, "x\n2.50\n1.00\n3.25\n")["x"].to_list() == [2.5, 1.0, 3.25]
+    assert read(tmp_path, "x\n2\n2.0\n1e1\n10.0\n")["x"].to_list() == [2.0, 2.0, 10.0, 10.0]
+
+
 def test_a_header_is_required(tmp_path):
     assert refused(tmp_path, "") == "`data.csv` must begin with a header line, got: an empty file"
     assert "empty file" in refused(tmp_path, "\ufeff\n \n")
@@ -251,6 +257,7 @@ def test_a_header_is_required(tmp_path):
     assert refused(tmp_path, "a,, ,b\n1,2,3,4\n") == (
         "every column of `data.csv` must have a name, got: none at positions 2, 3"
     )
+    assert "may begin with ^ and end with $, got: such at position 2" in refused(tmp_path, "a,^b$\n1,2\n")
 
 
 def test_a_header_alone_is_a_table_without_records(tmp_path):

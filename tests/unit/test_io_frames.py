@@ -124,6 +124,8 @@ def test_a_mixture_of_types_is_named_not_shown():
 def test_odd_things_are_refused():
     with pytest.raises(DataError, match=r"got others in \['period'\]"):
         to_polars(pd.DataFrame({"period": pd.period_range("2026-01", periods=3, freq="M")}))
+    with pytest.raises(DataError, match="a mixture in `z`"):
+        to_polars(pd.DataFrame({"z": [1 + 2j, 3j]}))
     with pytest.raises(DataError, match="must be of one length"):
         to_polars({"a": [1], "b": [1, 2]})
     for data in ([1, 2], "data.csv", np.zeros((2, 2)), None, pd.Series([1])):

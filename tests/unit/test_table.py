@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from sfumato.data.generalised import intervals
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, PlanError, UnknownNameError
@@ -183,6 +184,13 @@ def test_intervals_are_no_numbers():
         table.numbers("x")
 
 
+@pytest.mark.parametrize("instants", [pl.Date, pl.Datetime("us"), pl.Datetime("ns")])
+def test_intervals_are_no_dates(instants):
+    ends = pl.Series([None, None], dtype=instants)
+    with pytest.raises(DataError, match="column `x` must hold dates, got: intervals"):
+        one(intervals(ends, ends), Kind.DATE).numbers("x")
+
+
 def test_sets_have_no_order():
     with pytest.raises(DataError, match="must be of a kind with an order, got: set"):
         one([["a"], ["b"]], Kind.SET).numbers("x")
@@ -204,6 +212,7 @@ def test_dates_are_days_or_microseconds():
         (["2020-02-30"], 1),
         (["01/02/2020", "13/02/2020"], 2),  # day or month first? A guess would be a wrong number
         (["2020-02-01", "13/02/2020"], 1),
+        (["2020-02-01", "80-02-01"], 1),  # of which century?
         ([""], 1),
     ],
 )

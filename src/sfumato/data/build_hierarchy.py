@@ -6,6 +6,7 @@ the values, `sfumato.data.grow_hierarchy` finds out the rest.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -87,7 +88,7 @@ def by_cuts(values: Values, levels: Sequence[Sequence[Fraction]], *, name: str =
     table = {"leaf": leaves}
     for place, level in enumerate(levels, start=1):
         labels = _interval_labels([None, *level], [*level, None], whole=whole)
-        bins_of = np.searchsorted([float(cut) for cut in level], real, side="right")
+        bins_of = np.searchsorted([_double(cut) for cut in level], real, side="right")
         table[str(place)] = labels.gather(bins_of)
     return Hierarchy.from_levels(rooted(table), name=named(name, values))
 
@@ -214,7 +215,15 @@ def _interval_labels(
 def _ends(ends: Sequence[Fraction | None], *, whole: bool) -> pl.Series:
     if whole and all(end is None or abs(end) < 2**63 for end in ends):
         return pl.Series([None if end is None else int(end) for end in ends], dtype=pl.Int64)
-    return pl.Series([None if end is None else float(end) for end in ends], dtype=pl.Float64)
+    return pl.Series([None if end is None else _double(end) for end in ends], dtype=pl.Float64)
+
+
+def _double(number: Fraction) -> float:
+    """A number in double precision; one beyond all of that is infinite."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 def _climbs(parents: Mapping[str, str], name: str) -> list[list[str]]:

@@ -118,6 +118,7 @@ def _by_text(facts: Facts) -> KindSign | None:
 
 
 def _dates(texts: pl.Series) -> pl.Series:
+    texts = texts.set(~texts.str.contains(r"^\s*\d{4}"), None)  # 80-11-15 is no day of the first century
     days = texts.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("us"))
     times = texts.str.replace(" ", "T", literal=True).str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", strict=False)
     return days.zip_with(days.is_not_null(), times)

@@ -21,6 +21,7 @@ UNDECIDED = "no sign either way: decide"
 
 _MANY_HOUSEHOLDS = 15  # fewer distinct numbers than this are a type of household, not its number
 _ENOUGH = 20  # records below which "all distinct" says nothing
+_LEAST_NUMBER = 1_000  # whole numbers below this may be counts
 _SEVERAL = 5  # distinct values below which a shape says nothing
 _LONG = 6  # words that make a text a sentence
 _MOSTLY_DISTINCT = 0.5
@@ -148,6 +149,15 @@ def _by_number(facts: Facts, kind: Kind) -> RoleSign | None:
     return RoleSign(Role.IDENTIFIER, f"its values are {found.numbering.what}{several}", 0.97, names=True)
 
 
+def _by_numbering(facts: Facts, kind: Kind) -> RoleSign | None:  # noqa: ARG001
+    """Speak of numbers of which nearly every record has its own: tax_number, employee_no."""
+    if not facts.whole or not facts.named(words.NUMBERS) or len(facts.present) < _ENOUGH:
+        return None
+    if facts.distinct_share < MOST or not (facts.values.abs() >= _LEAST_NUMBER).any():
+        return None
+    return RoleSign(Role.IDENTIFIER, "its name is that of a number, and hardly two records share one", 0.87)
+
+
 # By what stands in the text -------------------------------------------------------------------------------
 
 
@@ -243,6 +253,7 @@ ROLE_SIGNS: tuple[Callable[[Facts, Kind], RoleSign | None], ...] = (
     _by_name,
     _by_shape,
     _by_number,
+    _by_numbering,
     _by_content,
     _by_length,
     _by_people,

@@ -24,8 +24,10 @@ from sfumato.data.table import Floats, Ints, Table
 from sfumato.data.text_forms import parse_intervals
 from sfumato.errors import DataError
 
-#: A year, quarter, month or decade as `from_dates` names it.
-_CALENDAR = re.compile(r"^(?P<year>\d{4})(?:(?P<decade>s)|-Q(?P<quarter>[1-4])|-(?P<month>\d{2}))?$")
+#: A year, quarter, month, day or decade as `from_dates` names it.
+_CALENDAR = re.compile(
+    r"^(?P<year>\d{4})(?:(?P<decade>s)|-Q(?P<quarter>[1-4])|-(?P<month>\d{2})(?:-(?P<day>\d{2}))?)?$"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,20 +232,38 @@ def _said_ranges(labels: pl.Series, kind: DType) -> pl.Series | None:
 
 
 def _calendar_ranges(labels: pl.Series, kind: DType) -> pl.Series | None:
-    """The days of years, quarters, months and decades."""
+    """From the beginning to the end of years, quarters, months, days and decades."""
     found = labels.str.extract_groups(_CALENDAR.pattern.replace("?P<", "?<")).struct.unnest()
-    if kind != pl.Date or found["year"].null_count():
-        return None
-    parts = found.with_columns(pl.col("year", "quarter", "month").cast(pl.Int32)).select(
-        first=pl.date("year", pl.coalesce("month", (pl.col("quarter") - 1) * 3 + 1, pl.lit(1)), 1),
-        months=pl.when(pl.col("decade").is_not_null()).then(120)
-        .when(pl.col("month").is_not_null()).then(1)
-        .when(pl.col("quarter").is_not_null()).then(3)
-        .otherwise(12),
+    month = pl.coalesce(
+        "month", ((pl.col("quarter").cast(pl.Int32) - 1) * 3 + 1).cast(pl.String), pl.lit("1")
+    )
+    parts = found.select(
+        first=pl.format("{}-{}-{}", "year", month, pl.coalesce("day", pl.lit("1"))).str.to_date(
+            "%Y-%m-%d", strict=False
+        ),
+        length=pl.when(pl.col("decade").is_not_null()).then(pl.lit("120mo"))
+        .when(pl.col("day").is_not_null()).then(pl.lit("1d"))
+        .when(pl.col("month").is_not_null()).then(pl.lit("1mo"))
+        .when(pl.col("quarter").is_not_null()).then(pl.lit("3mo"))
+        .otherwise(pl.lit("12mo")),
     )  # fmt: skip
+    if parts["first"].null_count():  # another label, or a week: 2020-26
+        return None
     first = parts["first"]
-    last = first.dt.offset_by(parts["months"].cast(pl.String) + "mo").dt.offset_by("-1d")
-    return intervals(first, last)
+    after = first.dt.offset_by(parts["length"])
+    if kind == pl.Date:
+        return intervals(first, after.dt.offset_by("-1d"))
+    lo, beyond = (_midnight(days, kind) for days in (first, after))
+    return intervals(lo, (beyond.to_physical() - 1).cast(kind))  # the last tick before
+
+
+def _midnight(days: pl.Series, kind: DType) -> pl.Series:
+    """The beginning of each day, where the clocks of the column are."""
+    assert isinstance(kind, pl.Datetime)
+    moments = days.cast(pl.Datetime(kind.time_unit))
+    if kind.time_zone is None:
+        return moments
+    return moments.dt.replace_time_zone(kind.time_zone, ambiguous="earliest", non_existent="null")
 
 
 # All keys together -------------------------------------------------------------------------------------

@@ -108,6 +108,15 @@ class Nodes:
         """The number of leaves that each label covers."""
         return np.diff(self.starts)
 
+    @cached_property
+    def lone(self) -> Bools:
+        """Which labels stand for a single value without being it: who knows the groups knows the value."""
+        one = np.flatnonzero(self.sizes == 1)
+        values = self.leaves.gather(self.members[self.starts[one]])
+        found = np.zeros(len(self.labels), dtype=np.bool_)
+        found[one] = (self.labels.gather(one) != values).to_numpy()
+        return found
+
     def members_of(self, code: int) -> pl.Series:
         """The leaf values that the label with this code covers."""
         return self.leaves.gather(self.members[self.starts[code] : self.starts[code + 1]])
@@ -179,6 +188,8 @@ def _plain_text(values: pl.Series) -> pl.Series:
         if values.dtype.time_zone is None:
             return values.dt.strftime(_TIMES)
         return values.dt.convert_time_zone("UTC").dt.strftime(f"{_TIMES}Z")
+    if isinstance(values.dtype, pl.Duration):
+        values = values.dt.total_nanoseconds()
     return values.cast(pl.String)
 
 
@@ -190,6 +201,8 @@ def parse_exact(texts: pl.Series, dtype: DType) -> pl.Series:
         zone, texts = dtype.time_zone, texts.str.strip_suffix("Z")
         times = texts.str.to_datetime(_TIMES, time_unit=dtype.time_unit, strict=False)
         return times if zone is None else times.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+    if dtype == pl.Time:
+        return texts.str.to_time("%H:%M:%S%.f", strict=False)
     values = texts.cast(dtype, strict=False)
     return values.fill_nan(None) if values.dtype.is_float() else values
 

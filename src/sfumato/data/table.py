@@ -223,7 +223,13 @@ def _with_nan(values: pl.Series, missing: Flags) -> Floats:
 def _instants(series: pl.Series, missing: Flags, name: str) -> pl.Series:
     if series.dtype.is_temporal():
         return series
-    parsed = series.cast(pl.String).str.strip_chars().str.to_date("%Y-%m-%d", strict=False)
+    if isinstance(series.dtype, pl.Struct):
+        raise DataError(
+            f"column `{name}` must hold dates, got: intervals", hint="this step needs exact values"
+        )
+    texts = series.cast(pl.String).str.strip_chars()
+    texts = texts.set(~texts.str.contains(r"^\d{4}"), None)  # 80-11-15 is no day of the first century
+    parsed = texts.str.to_date("%Y-%m-%d", strict=False)
     wrong = int((parsed.is_null().to_numpy() & ~missing).sum())
     if wrong:
         raise DataError(

@@ -122,6 +122,9 @@ LABELS = """
     province *occu* industr* icd* naics isco nace nation* *utilityid *patientid *personid
 """
 
+#: Last words of the names of columns that number something.
+NUMBERS = "no$ nr$ num$ number$ numero$ *nummer$ taxno$"
+
 #: Names of columns that hold the number of a person, of whatever country.
 PERSON_NUMBERS = """
     national_id* nat_id* identity_n* id_n* idn* tax_id* tin ssn nin social_security* insurance_n* citizen_n*

@@ -71,15 +71,16 @@ def read_contents(
     sheet
         The sheet of an Excel workbook; the first when not given.
     """
+    place, address = Path(path), addresses.is_address(path)
+    text = frozenset() if schema is None else as_text(schema)
     options = Options(
         delimiter=delimiter,
         decimal=decimal,
         encoding=encoding,
         rows=rows,
-        text=frozenset() if schema is None else as_text(schema),
+        text=text if address else text | codebook.explained(place),
         sheet=sheet,
     )
-    place, address = Path(path), addresses.is_address(path)
     if sheet is not None and (address or FORMATS.get(place.suffix.lower()) != "excel"):
         raise ParameterError("`sheet` is for Excel workbooks, got: other data")
     if address:
@@ -160,7 +161,8 @@ def write(
     if guard and FORMATS[suffix] not in guards.GUARDED:
         raise ParameterError(f"`guard` is for delimited text and Excel, got: `{place.name}`")
     table, lines = _plain(data, keep_intervals=FORMATS[suffix] in KEEP_INTERVALS, short=True)
-    table = guards.guarded(table) if guard else table
+    if guard:
+        table, lines = guards.guarded(table), guards.guarded_texts(lines)
     atomic.check_writable(place, originals=originals, overwrite=overwrite)  # before its codebook is there
     codebook.write(lines, place, originals=originals, overwrite=overwrite)
     with replacing(place, originals=originals, overwrite=overwrite) as file:

@@ -65,14 +65,27 @@ def _lines(columns: Sequence[str], labels: Sequence[str], values: Sequence[str])
 def write(
     lines: pl.DataFrame, path: Path, *, originals: Sequence[str | Path] = (), overwrite: bool = False
 ) -> None:
-    """Write the codebook of a file; an older one that is not needed any more goes with the file it was of."""
-    place = place_beside(path)
+    """Write the codebook of a file; an older one that is not needed any more goes with the file it was of.
+
+    The codebook of an original is as little overwritten as the original itself.
+    """
+    place, theirs = place_beside(path), [place_beside(Path(each)) for each in originals]
     if len(lines):
-        with replacing(place, originals=originals, overwrite=overwrite) as file:
+        with replacing(place, originals=[*originals, *theirs], overwrite=overwrite) as file:
             lines.write_csv(file)
-    elif overwrite and _read(path) is not None:
+    elif overwrite and _read(path) is not None and not any(_is_same(place, each) for each in theirs):
         with suppress(OSError):
             place.unlink()
+
+
+def _is_same(place: Path, other: Path) -> bool:
+    return other.exists() and place.samefile(other)
+
+
+def explained(path: Path) -> frozenset[str]:
+    """The columns of a file that its codebook explains: a label of digits there is no number."""
+    lines = _read(path)
+    return frozenset() if lines is None else frozenset(lines["column"])
 
 
 def expanded(frame: pl.DataFrame, path: Path) -> pl.DataFrame:

@@ -100,13 +100,19 @@ def _put_generalised(texts: pl.Series, form: str, result: _Result) -> None:
 
 
 def _put_numbers(texts: pl.Series, result: _Result) -> None:
+    stripped = texts.str.strip_chars()
     for decimal in (".", ","):
         read = textual.numbers(texts, decimal=decimal)
-        if read is not None:
+        if read is not None and (decimal == "." or not textual.may_be_thousands(stripped.replace("", None))):
             result.put(read, texts.name)
             return
     result.put(texts, texts.name)
-    stripped = texts.str.strip_chars()
+    if read is not None:
+        result.faults.append(
+            f"column `{texts.name}` is declared continuous, got: commas that may part thousands or decimals; "
+            "say which sign is `decimal`, or write the numbers without commas"
+        )
+        return
     wrong = stripped.cast(pl.Float64, strict=False).is_null() & stripped.is_not_null() & (stripped != "")
     result.faults.append(
         f"column `{texts.name}` is declared continuous, got: {int(wrong.sum())} values that are not numbers; "

@@ -19,6 +19,9 @@ from sfumato.errors import DataError, MissingDependencyError
 
 Package = Literal["polars", "polars-lazy", "pandas", "pyarrow", "numpy", "dict"]
 
+#: What the packages raise at values that they do not know; their text may quote cells.
+_UNCONVERTIBLE = (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError, NotImplementedError)
+
 _ACCEPTED = (
     "a frame of polars or pandas, a table of pyarrow, a structured array of numpy or a dict of columns"
 )
@@ -144,7 +147,7 @@ def _converted(data: Any, package: Package) -> pl.DataFrame:
         return _convert(data, package)
     except ModuleNotFoundError as error:
         raise _missing(error) from None
-    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):  # its text may quote cells
+    except _UNCONVERTIBLE:
         wrong = [name for name in _names_of(data, package) if not _converts(data, name, package)]
     if not wrong:
         raise DataError("the columns must be of one length, got: several")
@@ -176,7 +179,7 @@ def _converts(data: Any, name: str, package: Package) -> bool:
         column = data[[name]]
     try:
         _convert(column, package)
-    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
+    except _UNCONVERTIBLE:
         return False
     return True
 

@@ -43,6 +43,11 @@ def guarded(table: Table) -> Table:
     return Table(frame, Schema(facts))  # rules and relations speak of the old names
 
 
+def guarded_texts(frame: pl.DataFrame) -> pl.DataFrame:
+    """Do the same to a frame of nothing but texts, such as the codebook of a guarded file."""
+    return pl.DataFrame([_guarded(series) for series in frame])
+
+
 def _guarded(texts: pl.Series) -> pl.Series:
     risky = texts.str.contains(_STARTS) & ~texts.str.contains(_NUMBER)
     return texts.zip_with(~risky.fill_null(value=False), "'" + texts)

@@ -140,6 +140,12 @@ def _require_names(header: list[str], name: str) -> None:
             f"every column of `{name}` must have a name, got: none at {_places(empty)}",
             hint="a nameless first column is often row numbers: write it with row.names=FALSE or index=False",
         )
+    patterns = [i for i, column in enumerate(header, start=1) if column[:1] == "^" and column[-1:] == "$"]
+    if patterns:  # polars reads them so
+        raise ReadError(
+            f"no name in `{name}` may begin with ^ and end with $, got: such at {_places(patterns)}",
+            hint="rename the column",
+        )
     first: dict[str, int] = {}
     for place, column in enumerate(header, start=1):
         if column in first:

@@ -52,7 +52,18 @@ def _typed(series: pl.Series, decimal: str) -> pl.Series:
     if first is None or is_code(sample, first):
         return series
     read = numbers(series, decimal=decimal, whole=first.dtype == pl.Int64)
-    return series if read is None or is_code(series, read) else read
+    if read is None or is_code(series, read) or (read.dtype == pl.Float64 and _differ_in_zeros(series)):
+        return series
+    return read
+
+
+def _differ_in_zeros(texts: pl.Series) -> bool:
+    """Whether two values differ in nothing but zeros at the end, as the codes 250.0 and 250.00 do."""
+    ending = texts.filter(texts.str.ends_with("0"))  # quick, and most numbers do not, or only with .0
+    if not ending.str.contains(r"[.,]\d+0$").any():
+        return False
+    distinct = texts.filter(texts.str.contains(r"^-?\d+[.,]\d+$")).unique()
+    return distinct.str.strip_chars_end("0").n_unique() < len(distinct)
 
 
 def _some(series: pl.Series) -> pl.Series:
@@ -68,7 +79,12 @@ def _has_commas(series: pl.Series, commas: str) -> bool:
     sample = _some(series)
     if not sample.str.contains(_DECIMAL_COMMA).all() or not sample.str.contains(",", literal=True).any():
         return False
-    return commas == "yes" or not sample.str.contains(_THOUSANDS).all()
+    return commas == "yes" or not may_be_thousands(sample)
+
+
+def may_be_thousands(texts: pl.Series) -> bool:
+    """Whether the commas of numbers may part thousands in all of them: 1,234 is one or a thousand."""
+    return bool(texts.drop_nulls().str.contains(_THOUSANDS).all())
 
 
 def is_code(series: pl.Series, read: pl.Series) -> bool:
@@ -118,10 +134,17 @@ def truth_values(series: pl.Series) -> pl.Series | None:
 
 
 def dates(series: pl.Series) -> tuple[pl.Series, ...]:
-    """Read dates, or dates with times, in all the ways that read every value and do not agree."""
+    """Read dates, or dates with times, in all the ways that read every value and do not agree.
+
+    Years have four digits, or nothing is read: 15.11.80 would be a day of the first century.
+    """
     series = series.str.strip_chars()
     series = series.set(series == "", None)
-    if series.str.contains(":", literal=True).any():
+    timed = series.str.contains(":", literal=True).any()
+    year, none = (r"^\d{4}", "^0000") if timed else (r"^\d{4}|\d{4}$", "^0000|0000$")  # there was no year 0
+    if not series.str.contains(year).all() or series.str.contains(none).any():
+        return ()
+    if timed:
         days = series.str.to_date(_ISO_DATE, strict=False).cast(pl.Datetime("us"))
         times = series.str.replace(" ", "T", literal=True).str.to_datetime(_ISO_TIME, strict=False)
         times = times.zip_with(times.is_not_null(), days)

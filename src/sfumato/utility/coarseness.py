@@ -38,7 +38,7 @@ class GeneralisationLoss(Measure):
 
     Notes
     -----
-    **How to read it.** 0 means that nothing was changed; the unit is about one standard
+    **How to read it.** 0 means that nothing was changed in columns that vary; the unit is about one standard
     deviation of one column. It is the worst case: the mean of a range is nearer. It compares releases of
     one original. ``by_column`` is the mean loss of each column in its standard deviations, ``by_record``
     that of each record.
@@ -131,14 +131,20 @@ def _standardised(evidence: Evidence, name: str, sources: Ints, released: Ints) 
         codes = original.codes(name).codes
         counts = np.bincount(codes[codes >= 0])
         share = counts / max(counts.sum(), 1)
-        deviation = float(np.sqrt(max(1.0 - (share**2).sum(), 0.0) / 2))
+        varies = np.count_nonzero(counts) > 1  # nothing but missing values does not
+        deviation = float(np.sqrt(max(1.0 - (share**2).sum(), 0.0) / 2)) if varies else 0.0
         distances = (np.append(exact, -2)[released] != values[sources]).astype(np.float64)
         known = values[sources] >= 0
     else:
         numbers, lows, highs = _ordered(original, protected, name)
+        domain = np.array(_domain(original.schema[name], numbers[~np.isnan(numbers)]))
+        # A power of two off, so that no square overflows or vanishes: the unit does not count.
+        sizes = [float(np.nanmax(np.abs(each), initial=0.0)) for each in (numbers, lows, highs, domain)]
+        exponent = int(np.frexp(max(sizes))[1])
+        numbers, lows, highs, domain = (np.ldexp(each, -exponent) for each in (numbers, lows, highs, domain))
+        low, high = domain
         there = numbers[~np.isnan(numbers)]
         deviation = float(there.std()) if len(there) and np.ptp(there) > 0 else 0.0
-        low, high = _domain(original.schema[name], there)
         own = numbers[sources]
         least, greatest = np.append(lows, np.nan)[released], np.append(highs, np.nan)[released]
         least, greatest = np.where(np.isnan(least), low, least), np.where(np.isnan(greatest), high, greatest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -58,6 +59,7 @@ def correlations(
 
 def _shrink(reading: Reading) -> float:
     """By how much the deviation of the middles falls short of that of all that they may stand for."""
+    reading = _in_a_safe_unit(reading)
     within = reading.variances()
     if within is None or reading.groups is None:
         return 1.0
@@ -71,6 +73,16 @@ def _shrink(reading: Reading) -> float:
     inside = np.append(within, 0.0)[reading.groups] * ~np.isnan(reading.values)
     added = float((weights * inside).sum() / weights[~np.isnan(reading.values)].sum())
     return float(np.sqrt(between / (between + added))) if between > 0 else 0.0
+
+
+def _in_a_safe_unit(reading: Reading) -> Reading:
+    """The same with a power of two off, so that no square overflows."""
+    if reading.points is None:
+        return reading
+    values, points = reading.values, reading.points
+    largest = max(float(np.nanmax(np.abs(each), initial=0.0)) for each in (values, points))
+    exponent = int(np.frexp(largest)[1])
+    return replace(reading, values=np.ldexp(values, -exponent), points=np.ldexp(points, -exponent))
 
 
 def _pairwise(columns: list[Floats], weights: Floats | None) -> tuple[Floats, Floats]:

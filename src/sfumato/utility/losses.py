@@ -114,9 +114,11 @@ class Il1s(MappedLoss):
 
     Notes
     -----
-    **How to read it.** 0 means that nothing changed, and only that; about 0.56 means that
+    **How to read it.** 0 means that no exact value changed; about 0.56 means that
     values of a normal column were replaced by the mean, and 0.80 by those of somebody else. It is a mean:
-    tables of different size compare. ``by_column`` shows where, ``by_record`` whose values changed most.
+    tables of different size compare. ``by_column`` shows where, ``by_record`` whose values changed most. A
+    range with the truth in its middle counts 0 unless it is read at its ``worst``, and so does a suppressed
+    value that is the mean, as in a column that does not vary: ``details`` counts the cells of both sorts.
 
     **Doubt.** Exact. A column that does not vary in the original has no spread; if it was changed, the
     largest of its changes is taken instead. Where the original has weights, means and deviations are
@@ -168,9 +170,10 @@ class Il1(MappedLoss):
 
     Notes
     -----
-    **How to read it.** 0.1 means that values changed by a tenth on average; 0 that nothing
-    changed, and only that. A few values near 0 can outweigh all others. It is a mean: tables of different
-    size compare.
+    **How to read it.** 0.1 means that values changed by a tenth on average; 0 that no exact
+    value changed. A few values near 0 can outweigh all others. It is a mean: tables of different
+    size compare. A range with the truth in its middle counts 0 unless it is read at its ``worst``, and so
+    does a suppressed value that is the mean: ``details`` counts the cells of both sorts.
 
     **Doubt.** Exact. Where the original has weights, means are
     weighted.
@@ -228,9 +231,11 @@ class SquaresLost(MappedLoss):
 
     Notes
     -----
-    **How to read it.** 0 means that nothing changed, and only that; 1 that the changes are as
+    **How to read it.** 0 means that no exact value changed; 1 that the changes are as
     large as the data's own spread, as if every value were replaced by the mean or suppressed; values of
-    somebody else would give 2, and noise can go beyond. ``by_column`` shows where.
+    somebody else would give 2, and noise can go beyond. ``by_column`` shows where. A range with the truth in
+    its middle counts 0 unless it is read at its ``worst``, and so does a suppressed value that is the mean:
+    ``details`` counts the cells of both sorts.
 
     **Doubt.** Exact. A column that does not vary in the original has no spread; if it was changed, the
     largest of its changes is taken instead. Where the original has weights, sums and means are weighted.
