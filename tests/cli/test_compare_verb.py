@@ -97,6 +97,13 @@ def test_questions_that_contradict_themselves(run, people):
         assert told in err
 
 
+@pytest.mark.parametrize("method", ["mdav(k=5", "mdav(k=5)x"])
+def test_a_method_with_a_bracket_left_open_is_no_method(run, people, method):
+    code, _, err = run("compare", "people.csv", "-m", method, *QUICK)
+    assert code == 2
+    assert "a method must be written name or name(setting=value, …)" in err
+
+
 def test_a_profile_with_what_does_not_apply_said(run, people):
     code, out, err = run("compare", "people.csv", "--profile", "scientific", "-m", "mdav", *QUICK)
     assert code == 0
@@ -118,6 +125,22 @@ def test_a_report_tells_the_requirements(run, people, tmp_path):
     assert "at their weakest settings that meet the requirements" in page
     assert "spread =" not in page  # the public form tells no parameter
     assert any("cannot meet the requirements" in said for said in told["verdict"])
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [("people.csv", "must not be an original"), ("like.csv", "must not be an original"), ("r.json", ".json")],
+)
+def test_a_report_never_takes_the_place_of_what_was_read(run, people, tmp_path, place, told):
+    people.write_csv(tmp_path / "like.csv")
+    before = (tmp_path / "people.csv").read_bytes()
+    code, out, err = run(
+        "compare", "people.csv", "-m", "mdav", "--like", "like.csv", "--aligned", "--hold", "dbrl",
+        "--report", place, "--overwrite", *QUICK,
+    )  # fmt: skip
+    assert (code != 0, out) == (True, "")  # told before the work
+    assert told in err
+    assert (tmp_path / "people.csv").read_bytes() == (tmp_path / "like.csv").read_bytes() == before
 
 
 # ----------------------------------------------------------------------------------------------- profiles

@@ -88,9 +88,15 @@ def test_a_release_is_withheld_with_its_reason_and_nothing_is_written(run, peopl
 def test_what_cannot_go_well_is_told_before_the_work(run, people, tmp_path):
     method = ("-m", "mdav")
     (tmp_path / "there.csv").write_text("x\n")
+    people.write_csv(tmp_path / "more.csv")
     for arguments, told, exit_code in (
         (("people.csv", *method, "-o", "people.csv", "--overwrite", *COLUMNS), "must not be an original", 3),
         (("people.csv", *method, "-o", "there.csv", *COLUMNS), "must not exist yet", 3),
+        (
+            ("people.csv", *method, "-o", "more.csv", "--overwrite", "--resource", "r=more.csv", *COLUMNS),
+            "must not be an original",
+            3,
+        ),
         (("people.csv", *method, "-o", "o.csv", "-c", "income"), "no identifier may be left", 2),
         (("people.csv", *method, "-o", "o.csv", "--drop", "nome"), "there is no column `nome`", 2),
         (("people.csv", *method, "-o", "o.csv", "--local", 5, *COLUMNS), "share from 0 to 1", 2),
@@ -101,6 +107,22 @@ def test_what_cannot_go_well_is_told_before_the_work(run, people, tmp_path):
         assert code == exit_code
         assert told in err
     assert not (tmp_path / "o.csv").exists()
+
+
+def test_a_plan_without_intruders_leaves_the_one_who_knows_the_columns(run, people, tmp_path):
+    """By the keys of the plan, which the method does not touch, everyone would be hidden at once."""
+    people.with_columns(one=1).write_csv(tmp_path / "people.csv")
+    role = '{{ kind = "{}", role = "{}" }}'.format
+    (tmp_path / "plan.toml").write_text(
+        f"[columns]\nname = {role('nominal', 'identifier')}\nincome = {role('continuous', 'sensitive')}\n"
+        f"wealth = {role('continuous', 'sensitive')}\none = {role('nominal', 'key')}\n"
+    )
+    asked = ("protocol", "people.csv", "-m", "rank-swapping(window=1)", "--attempts", 1, "--rungs", 2,
+             "--seed", 1, "--json", *COLUMNS)  # fmt: skip
+    tried = [json.loads(run(*asked, "-o", f"{i}.csv", *more)[1])
+             for i, more in enumerate([(), ("--plan", "plan.toml")])]  # fmt: skip
+    assert tried[0] == tried[1]
+    assert tried[0]["attempts"][0]["local"]["value"] > 0.5
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")

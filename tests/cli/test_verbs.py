@@ -206,6 +206,35 @@ def test_an_identifier_stops_a_release(run, people, tmp_path):
 # ----------------------------------------------------------------------------------------- risk, utility
 
 
+def test_protect_renames_people_and_warns_of_numbers_left_as_they_are(run, tmp_path):
+    ids = [f"P-{i}" for i in range(1000, 1060)]
+    frame = pl.DataFrame({"patient": ids * 2, "home": ids * 2, "cost": np.arange(120.0)})
+    frame.write_csv(tmp_path / "stays.csv")
+    (tmp_path / "plan.toml").write_text(
+        '[columns]\npatient = { kind = "nominal", role = "unit", pseudonym = "person" }\n'
+        'home = { kind = "nominal", role = "household" }\ncost = { kind = "continuous", role = "key" }\n'
+    )
+    code, _, err = run("protect", "rounding", "stays.csv", "--plan", "plan.toml", "-o", "out.csv")
+    assert code == 0
+    assert "warning: `home` is the household's number, released as it is" in err
+    assert "`patient` is" not in err
+    out = pl.read_csv(tmp_path / "out.csv")
+    assert out["patient"].str.contains("^[0-9a-f]{32}$").all()
+    assert out["patient"].n_unique() == 60
+
+
+def test_a_format_nobody_can_write_is_told_before_the_work(run, people, plan):
+    plan.write_text(plan.read_text().replace("release.csv", "release.doc"))
+    for arguments in (
+        ("protect", "mdav", "people.csv", "--drop", "name", "-o", "out.doc"),
+        ("protocol", "people.csv", "-m", "mdav", "-c", "age", "--drop", "name", "-o", "out.doc"),
+        ("run", "plan.toml"),
+    ):
+        code, out, err = run(*arguments)
+        assert (code, out) == (3, "")
+        assert err.startswith("error: the name of a data file must end in one of")
+
+
 def test_risk_and_utility_in_json(run, people):
     run(
         "protect",
@@ -310,6 +339,26 @@ def test_run_writes_nothing_when_a_requirement_is_not_met(run, people, tmp_path)
     assert "hint: every run has chance of its own" in err
     assert not (tmp_path / "release.csv").exists()
     assert "hint: make a step stronger" in run("run", "plan.toml", "--seed", "1")[2]
+
+
+def test_run_tells_what_a_method_notes(run, plan):
+    step = 'method = "global-recoding"\ncolumns = ["age"]\n[output]'
+    said = plan.read_text().replace("rank-linkage >= 0.1", "k >= 1")
+    plan.write_text(re.sub(r'method = "rank-swapping".*\[output\]', step, said, flags=re.DOTALL))
+    code, _, err = run("run", "plan.toml")
+    assert code == 0
+    assert "note: no hierarchy is declared for `age`" in err
+
+
+@pytest.mark.parametrize("said", ["", "[output]"])
+def test_what_cannot_be_written_is_told_before_the_work(run, people, plan, tmp_path, said):
+    if said:
+        plan.write_text(plan.read_text().replace('path = "release.csv"', ""))
+    else:
+        (tmp_path / "release.private.json").write_text("{}")
+    code, out, err = run("run", "plan.toml", "--json")
+    assert (code, out) == ((2, "") if said else (3, ""))
+    assert ("where the release goes" if said else "release.private.json` must not exist yet") in err
 
 
 def test_check(run, plan):

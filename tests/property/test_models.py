@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.compare.recipe import reordered
+from sfumato.compare.strata import reordered
 from sfumato.core.measure import Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run

@@ -76,6 +76,18 @@ def test_persons_count_where_a_column_tells_whose_record_it_is():
     assert score(KAnonymity(), table_of({"age": [30, 30, 30], "who": [7, 7, 7]}, who)).value == 1
 
 
+def test_persons_count_where_the_release_no_longer_tells():
+    """Two records of one person do not hide each other because the person's number was left out."""
+    who = Column("who", NAME, Role.UNIT)
+    table = table_of({"age": [30, 30, 41, 41], "who": [7, 7, 8, None]}, who)
+    released = table.select(["age"]).take(np.array([0, 1, 2, 3, 3]))
+    found = score(KAnonymity(), table, protected=released, source_rows=np.array([0, 1, 2, 3, -1]))
+    assert found.value == 1
+    assert found.by_record.tolist() == [1, 1, 3, 3]
+    assert found.details["counted"] == "persons"
+    assert score(KAnonymity(), table, protected=released).value == 2  # nobody knows whose they are
+
+
 def test_keys_are_those_of_the_scenario():
     table = table_of(PEOPLE)
     assert score(KAnonymity(), table, scenario=Scenario(columns=("sex",))).value == 1

@@ -223,6 +223,19 @@ def test_sets_of_words_are_spread_over_their_cells():
         assert value(measure, x, y) == pytest.approx(0, abs=1e-12)
 
 
+def test_the_unit_does_not_count_where_there_are_intervals():
+    def lost(unit):
+        low, high = np.array([0.0, 1, 2, 5]) * unit, np.array([1.0, 3, 2, 6]) * unit
+        other = [1.0, 2, 4, 3]
+        return value(
+            CorrelationDifference(),
+            numbers(a=(low + high) / 2, b=other),
+            numbers(a=intervals(low, high), b=other),
+        )
+
+    assert lost(1e307) == pytest.approx(lost(1.0))
+
+
 def test_what_varies_within_intervals_shrinks_correlations():
     """a = b on 0…99; decades keep the covariance of their middles, and the variance of all numbers."""
     numbers_a = np.arange(100)

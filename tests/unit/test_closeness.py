@@ -124,6 +124,13 @@ def test_hierarchical_distance_by_hand():
     assert score(TCloseness(), near).value == 0.5
 
 
+def test_a_hierarchy_of_a_single_value():
+    """Missing is apart from it: 1/3 of everybody's, 0 and 1/2 of the classes'."""
+    lone = {"h": Hierarchy("h", pl.DataFrame({"0": ["flu"]}))}
+    table = table_of([1, 2, 2], ["flu", "flu", None], hierarchy="h")
+    assert score(TCloseness(distance="hierarchy"), table, resources=lone).value == pytest.approx(1 / 3)
+
+
 def test_hierarchical_distance_is_the_cheapest_transport():
     """Against an exact solver with the heights of lowest common labels as costs."""
     from scipy.optimize import linprog

@@ -13,6 +13,8 @@ from sfumato.data.generalised import intervals
 from sfumato.data.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
+from sfumato.data.withholding import starred
+from sfumato.utility.cells import CellsChanged
 from sfumato.utility.coarseness import GeneralisationLoss
 from toys import table_of
 
@@ -137,6 +139,22 @@ def test_columns_that_do_not_vary_are_left_out():
     assert set(score.by_column) == {"y"}
     assert score.details["columns_left_out"] == 1
     assert score_of(evidence({"x": [5, 5]}, {"x": [5, 7]})).status is Status.NOT_ESTIMABLE
+    nothing = {"c": pl.Series([None, None], dtype=pl.String)}
+    given = evidence({"y": [0, 10], **nothing}, {"y": [0, 0], **nothing}, c=Kind.NOMINAL)
+    assert score_of(given).by_column == {"y": 1.0}
+
+
+@pytest.mark.parametrize("unit", [1e-310, 1.0, 1e307])
+def test_the_unit_does_not_count(unit):
+    given = evidence({"x": [0.0, 10 * unit]}, {"x": [0.0, 5 * unit]})
+    assert score_of(given).value == pytest.approx(0.5)
+
+
+def test_times_of_day_may_be_labels():
+    table = table_of({"x": pl.Series(["08:00", "09:30", "10:00"]).str.to_time("%H:%M")}, x=Kind.DATE)
+    hidden = starred(table, "x", np.array([False, True, False]))
+    given = Evidence(table, hidden, source_rows=np.arange(3))
+    assert CellsChanged().score(given, Run(seed=1)).value == pytest.approx(1 / 3)
 
 
 def test_refuses_what_it_cannot_compare():

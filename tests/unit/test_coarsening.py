@@ -98,3 +98,18 @@ def test_intervals_of_whole_numbers_differ_by_one_at_most(low, span, parts):
     assert begins[0] == low
     assert sizes.max() - sizes.min() <= 1
     assert sizes.min() >= 1
+
+
+def test_whole_numbers_beyond_64_bits_are_cut_too():
+    accounts = pl.Series([0, 5, 2**63 + 9, 2**64 - 1], dtype=pl.UInt64)
+    assert coarsened(accounts, Kind.NOMINAL, parts=2) == [
+        "{0|5}",
+        "{0|5}",
+        *["{9223372036854775817|18446744073709551615}"] * 2,
+    ]
+    assert coarsened([-1e300, 1e300], Kind.CONTINUOUS, parts=2, integer=True) == ["[-1e+300;0]", "[0;1e+300]"]
+
+
+def test_a_range_without_ends_is_that_of_the_values():
+    unbounded = {"lower": float("-inf"), "upper": float("inf")}
+    assert coarsened([0, 4, 5, 9], Kind.CONTINUOUS, parts=2, **unbounded)[::3] == ["[0;4]", "[5;9]"]

@@ -13,7 +13,7 @@ from sfumato.core.method import ColumnView
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, RefusedError
+from sfumato.errors import DataError, ParameterError, RefusedError
 from sfumato.kernels.outlyingness import Middle, scores, squares_at
 from sfumato.methods.coding import MultivariateTopCoding, TopBottomCoding
 
@@ -393,3 +393,11 @@ def test_the_values_that_came_are_not_changed():
     result = TopBottomCoding(count=2, share=0).protect_column(view, np.random.default_rng(0))
     assert result.tolist() == [2.0, 2.0, 3.0, 3.0]
     assert view.values.tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+@pytest.mark.parametrize("replace", ["ellipsoid", "mean"])
+def test_distances_that_are_no_numbers_are_refused(replace):
+    frame = pl.DataFrame({"x": [1.0, 2.0, 3.0, 4.0, 1e300], "y": [1.0, 3.0, 2.0, 5.0, 4.0]})
+    table = Table(frame, Schema((Column("x", Kind.CONTINUOUS), Column("y", Kind.CONTINUOUS))))
+    with pytest.raises(DataError, match="got: 1 records too far from the middle"):
+        MultivariateTopCoding(share=20, replace=replace).apply(table, Run(seed=1))

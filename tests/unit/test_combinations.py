@@ -10,6 +10,7 @@ from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.generalised import intervals
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
+from sfumato.errors import DataError
 from sfumato.risk import itemsets
 from sfumato.risk.combinations import LkcPrivacy, UnsafeCombinations
 from sfumato.risk.itemsets import KmAnonymity
@@ -255,6 +256,18 @@ def test_of_an_empty_set_nothing_can_be_known():
 @pytest.mark.parametrize(("policy", "value"), [("category", 1), ("any", 3), ("worst", 1)])
 def test_km_missing_set(policy, value):
     assert score_of(baskets(["a"], ["a"], None), KmAnonymity(missing=policy)).value == value
+
+
+@pytest.mark.parametrize(("policy", "value"), [("category", 1), ("any", 1), ("worst", 1)])
+def test_km_what_is_there_of_a_set_with_a_hole_is_known(policy, value):
+    table = baskets(["a"], ["a"], ["rare", None])
+    assert score_of(table, KmAnonymity(m=1, missing=policy)).value == value
+
+
+def test_km_needs_lists():
+    text = table_of({"s": ["a", "b"]}, s=(Kind.SET, Role.KEY))
+    with pytest.raises(DataError, match="`s` must hold lists"):
+        score_of(text, KmAnonymity())
 
 
 def test_km_two_missing_sets_are_alike_but_not_at_worst():

@@ -106,9 +106,10 @@ def test_dates_of_another_type():
     assert found.by_record.tolist() == [1, 1]
 
 
-def test_ordinal_numbers_lie_in_intervals_of_values():
+@pytest.mark.parametrize("kind", [Kind.ORDINAL, Kind.NOMINAL])
+def test_numbers_of_any_kind_lie_in_intervals_of_values(kind):
     boxes = intervals([1, 8], [5, 9])
-    found = score(evidence({"o": [3, 9]}, {"o": boxes}, {"o": Kind.ORDINAL}))
+    found = score(evidence({"o": [3, 9]}, {"o": boxes}, {"o": kind}))
     assert found.by_record.tolist() == [1, 1]
 
 

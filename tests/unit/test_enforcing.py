@@ -3,13 +3,18 @@
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from sfumato.compare.recipe import Recipe, Step
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import RefusedError, UnreachableError
 from sfumato.methods.enforcing import EnforcingMethod, Guarantee
+from sfumato.methods.local_suppression import LocalSuppression
+from sfumato.methods.mondrian import Mondrian
 
 RUN = Run(seed=1)
 
@@ -120,3 +125,38 @@ def test_what_does_not_read_is_refused_before_any_work():
     assert "no-such" in str(Nothing(also=["no-such >= 2"]).refuses(table_of(["cook"])))
     with pytest.raises(RefusedError, match="population"):
         Nothing(k=1, also=["k-map >= 2"]).apply(table_of(["cook"]), RUN)
+
+
+@pytest.mark.parametrize("suppressed", [None, -8])
+@given(ages=st.lists(st.sampled_from([30, 31, -9, -7, None]), min_size=1, max_size=12))
+def test_codes_of_missing_values_tell_nobody_apart(suppressed, ages):
+    """Counted in the file as anyone would: a code is not another code, nor an empty cell."""
+    column = Column("age", Kind.CONTINUOUS, Role.KEY, missing=(-9, -7), suppressed=suppressed)
+    table = Table(pl.DataFrame({"age": pl.Series(ages, dtype=pl.Int64)}), Schema((column,)))
+    try:
+        released = LocalSuppression(k=2).protect(table.aimed_at(("age",)), RUN).table
+    except UnreachableError:
+        assert len(ages) < 2
+        return
+    assert released.frame.group_by("age").len()["len"].min() >= 2
+    if pl.Series(ages).value_counts()["count"].min() >= 2:  # then nothing has to change
+        assert released.frame["age"].to_list() == ages
+
+
+def test_a_whole_put_together_from_parts_is_measured_again():
+    """All of one region have x, all of the other y: each is close to its own region, none to all."""
+    frame = pl.DataFrame({"age": [1, 2, 11, 12] * 4, "ill": ["x", "x", "y", "y"] * 4})
+    frame = frame.with_columns(region=pl.when(pl.col("age") < 10).then(pl.lit("a")).otherwise(pl.lit("b")))
+    columns = (
+        Column("age", Kind.CONTINUOUS, Role.KEY),
+        Column("ill", Kind.NOMINAL, Role.SENSITIVE),
+        Column("region", Kind.NOMINAL, Role.OTHER),
+    )
+    close = Mondrian(k=2, also=("t <= 0.1",))
+    step = Step(close, ("age",), within=("region",))
+    with pytest.raises(UnreachableError, match=r"whole release of mondrian .* t-closeness is 0.5"):
+        Recipe((step,)).apply(Table(frame, Schema(columns)), RUN)
+    plain = Recipe((Step(Mondrian(k=2), ("age",), within=("region",)),)).apply(
+        Table(frame, Schema(columns)), RUN
+    )
+    assert len(plain.table) == 16

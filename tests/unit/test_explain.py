@@ -19,6 +19,7 @@ from sfumato.compare.explain.words import explain_score, meaning_of
 from sfumato.compare.recipe import Recipe, Step
 from sfumato.core import registry
 from sfumato.core.measure import Score, Status
+from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.generalised import intervals
@@ -462,6 +463,13 @@ def test_scores_in_sentences():
     said = explain_score(risk, Score(0.5, status=Status.APPROXIMATE, interval=(0.4, 0.6), reason="a sample"))
     assert said[1:] == (
         "It is an estimate: a sample. No requirement is met by it.",
+        "It is likely to lie between 0.4 and 0.6.",
+    )
+    # What is proved can meet a requirement: see Requirement.met_by.
+    proved = Score(0.5, Status.APPROXIMATE, (0.4, 0.6), interval_holds=True, reason="equals")
+    assert Requirement(risk, "<=", 0.6).met_by(proved)
+    assert explain_score(risk, proved)[1:] == (
+        "It is an estimate: equals. Requirements are judged by the worse end.",
         "It lies between 0.4 and 0.6.",
     )
     assert explain_score(risk, Score.refused("no release")) == (

@@ -134,6 +134,14 @@ def hospital(tmp_path):
     return tmp_path
 
 
+@pytest.mark.parametrize("other", ["persons.out.csv", "./persons.out.csv", "x/../persons.out.csv"])
+def test_two_tables_are_not_written_over_each_other(hospital, other):
+    (hospital / "x").mkdir()
+    (hospital / "plan.toml").write_text(PLAN.replace("stays.out.csv", other))
+    with pytest.raises(PlanError, match="a file of its own"):
+        Plan.read(hospital / "plan.toml")
+
+
 def joined(persons, stays, here, there):
     """Number of stays of each person, however the persons are called."""
     return sorted(stays.join(persons, left_on=there, right_on=here).group_by(there).len()["len"])

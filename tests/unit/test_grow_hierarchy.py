@@ -122,6 +122,7 @@ def test_numbers_of_all_sorts(grow):
         [-5, -4, -3, -2, -1],
         [1e-300, 2e-300, 5e-300, 9e-300],
         [1e15, 3e15, 2**53 + 2.0, 1e17, 4e17],
+        [-1.7e308, 0.0, 1.0, 1.7e308],
         [f"{x}" for x in range(50)],
     ):
         column = pl.Series("x", values, strict=False)

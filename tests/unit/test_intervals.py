@@ -81,6 +81,12 @@ def test_missing_values_disclose_nothing():
     np.testing.assert_array_equal(found.by_record, [1, np.nan, 0])
 
 
+@pytest.mark.parametrize("measure", [IntervalDisclosure(), IntervalLinkage()])
+def test_huge_numbers_have_differences(measure):
+    huge = {"x": [1.7e308, -1.7e308, 1e308, 0.0]}
+    assert measure.score(evidence(huge, huge), Run(seed=1)).value == 1
+
+
 def test_a_person_is_disclosed_by_the_worst_record():
     original = {"x": [0.0, 10.0, 20.0], "who": ["a", "a", "b"]}
     found = IntervalDisclosure().score(

@@ -155,6 +155,20 @@ def test_an_external_file_needs_an_identifier():
     assert refused.status is Status.REFUSED
 
 
+def test_an_external_file_of_one_person_has_no_spread_of_its_own():
+    """Income in cents must not outweigh age because the file does not say how incomes vary."""
+    original = {"age": [20.0, 40.0, 60.0, 80.0], "income": [1e6, 5e6, 3e6, 4e6], "id": [1, 2, 3, 4]}
+    released = {"age": [20.0, 40.0, 60.0, 80.0], "income": [1.1e6, 4.8e6, 3.2e6, 4.9e6]}
+    kinds = {"id": (Kind.NOMINAL, Role.IDENTIFIER)}
+    person = table_of({"age": [40.0], "income": [5e6], "id": [2]}, **kinds)
+    found = evidence(
+        original, released, scenario=Scenario(external="file"), resources={"file": person}, **kinds
+    )
+    assert score(found).value == 1
+    learnt = score(found, AttributeLinkage(within=20)).by_column
+    assert learnt == {"age": 0.0, "income": 1.0}
+
+
 def test_refuses_synthetic_data():
     found = score(evidence({"x": [1.0, 2.0]}, {"x": [1.0, 2.0]}, sources=None))
     assert found.status is Status.REFUSED

@@ -90,6 +90,14 @@ def test_persons_are_found_by_any_of_their_records():
     assert result.details["persons"] == 3
 
 
+def test_a_block_that_cannot_be_compared_is_refused():
+    schema = Schema((*SCHEMA.columns[:2], Column("town", Kind.SET, Role.KEY)))
+    rows = [(sex, age, [town]) for sex, age, town in PEOPLE]
+    result = score(rows, rows, DirectMatching(block=("town",)), schema=schema)
+    assert result.status is Status.REFUSED
+    assert "`town`" in result.reason
+
+
 def test_records_that_do_not_map_are_refused():
     known = Table(pl.DataFrame(PEOPLE, schema=list(SCHEMA.names), orient="row"), SCHEMA)
     result = DirectMatching().score(Release.of(known).against(known), Run(seed=1))

@@ -57,6 +57,8 @@ def test_equal_numbers_have_equal_text():
     ]
     assert canonical_text(pl.Series([25.0, 0.1], dtype=pl.Float32)).to_list() == ["25", "0.1"]
     assert canonical_text(pl.Series(["25.00"]).cast(pl.Decimal(10, 2))).to_list() == ["25"]
+    spans = [canonical_text(pl.Series([1500]).cast(pl.Duration(unit))).item() for unit in ("ms", "us")]
+    assert spans == ["1500000000", "1500000"]
     with pytest.raises(DataError, match="must be plain values"):
         canonical_text(pl.Series("x", [[1]]))
 

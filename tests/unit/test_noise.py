@@ -10,10 +10,11 @@ from sfumato.core.params import PerColumn
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.errors import RefusedError
+from sfumato.errors import DataError, RefusedError
 from sfumato.methods.multiplicative_noise import HohneNoise, LognormalNoise, UniformNoise
 from sfumato.methods.noise import CorrelatedNoise, KimNoise, UncorrelatedNoise, mixing
 from sfumato.methods.rotation import RotationNoise
+from sfumato.methods.rounding import MultivariateRounding
 from sfumato.methods.sullivan import SullivanNoise
 
 ADDITIVE = [
@@ -279,3 +280,16 @@ def test_many_blocks_share_one_set_of_moments(incomes, method, monkeypatch):
     noise = size * draws @ root * incomes.std(axis=0, ddof=1)
     mean, shrink = incomes.mean(axis=0), 1 / np.sqrt(1.2) if isinstance(method, KimNoise) else 1.0
     np.testing.assert_allclose(noisy, mean + shrink * (incomes - mean + noise), rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e300, 1e-300])
+@pytest.mark.parametrize("method", [*ADDITIVE, *RESTORING, MultivariateRounding()], ids=repr)
+def test_numbers_whose_squares_are_lost_are_refused(method, size):
+    values = np.array([[1.0, 2 * size], [3.0, size], [2.0, -size], [5.0, 0.0]])
+    with pytest.raises(DataError, match=r"column `c1` must hold numbers from 1e-150 to 1e\+150 in size"):
+        protected(method, values)
+
+
+def test_factors_need_no_squares():
+    values = np.array([[1e300], [2e299]])
+    assert np.isfinite(protected(UniformNoise(spread=0.2), values)).all()

@@ -56,6 +56,19 @@ def test_coarser_keys_hide_presence():
     assert found.details["surely_absent"] == 0
 
 
+def test_classes_that_overlap_share_people():
+    """All four of the population are in, two by each class: the score is less than that, and says so."""
+    people = table_of({"age": [30, 31, 32, 33]})
+    released = table_of({"age": intervals([30, 30, 29, 29], [35, 35, 34, 34])})
+    found = score(DeltaPresence(population="p"), released, p=people)
+    assert found.value == 0.5
+    assert found.status is Status.APPROXIMATE
+    assert found.interval == (0.5, 1.0)
+    assert found.interval_holds
+    apart = table_of({"age": intervals([30, 32], [31, 33])})
+    assert score(DeltaPresence(population="p"), apart, p=people).status is Status.OK
+
+
 def test_who_is_not_in_the_population_was_not_drawn_from_it():
     people = table_of({"age": [30, 30]})
     found = score(DeltaPresence(population="p"), table_of({"age": [30, 31]}), p=people)

@@ -1,6 +1,7 @@
 """Rank linkage and permutation distance against brute force over all pairs."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -203,3 +204,19 @@ def test_a_record_without_a_person_is_a_person_of_its_own():
     known = table_of(x).with_values("person", persons, column=Column("person", Kind.NOMINAL, Role.UNIT))
     score = RankLinkage().score(Evidence(known, known), Run(seed=1))
     assert score.details["records"] == 3
+
+
+def test_a_record_of_nobody_is_no_true_pair():
+    found = evidence(np.array([[1.0], [2.0], [9.0]]), np.array([[1.0], [2.0], [9.0]]), aligned=False)
+    found = replace(found, source_rows=np.array([-1, 1, -1]))
+    assert PermutationDistance().score(found, Run(seed=1)).by_column == {"c0": 0.0}
+
+
+@pytest.mark.parametrize("measure", [RankLinkage(), PermutationDistance()])
+def test_an_external_file_may_lack_columns(measure):
+    values = np.array([[1.0, 5.0], [2.0, 7.0], [9.0, 6.0]])
+    known = table_of(values[:, :1])
+    both = evidence(values, values, scenario=Scenario(external="file"), resources={"file": known})
+    one = evidence(values[:, :1], values[:, :1])
+    assert measure.score(both, Run(seed=1)).value == measure.score(one, Run(seed=1)).value
+    assert measure.score(both, Run(seed=1)).details["columns_left_out"] == 1

@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from sfumato.compare.recipe import Recipe, Step, reordered
+from sfumato.compare.recipe import Recipe, Step
+from sfumato.compare.strata import reordered
 from sfumato.core.params import PerColumn
 from sfumato.core.release import Release
 from sfumato.core.run import Run

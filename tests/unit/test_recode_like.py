@@ -14,7 +14,7 @@ from sfumato.data.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.data.text_forms import to_text
-from sfumato.data.withholding import emptied
+from sfumato.data.withholding import emptied, starred
 from sfumato.errors import DataError, RefusedError, UnknownNameError, UnreachableError
 from sfumato.front import protect
 from sfumato.methods.recode_like import RecodeLike, learning
@@ -187,3 +187,11 @@ def test_first_covering_box_of_many_is_that_of_a_full_search():
             inside &= (lists[:, column] < 0) | (members[lists[:, column], value] == 1)
         assert box == (np.flatnonzero(inside)[0] if inside.any() else -1)
     assert 0 < (found >= 0).sum() < len(found)
+
+
+def test_values_where_the_other_table_knew_none_lie_in_the_wildcard():
+    nobody = Table(pl.DataFrame({"town": pl.Series([None], dtype=pl.String)}), PLACES)
+    like = starred(nobody, "town", np.ones(1, dtype=np.bool_))
+    release = recoded(Table(pl.DataFrame({"town": ["Ely", None]}), PLACES), like)
+    assert release.table.frame["town"].to_list() == ["*", "*"]
+    assert release.provenance[0].notes == ()

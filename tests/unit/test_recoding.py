@@ -13,12 +13,14 @@ from sfumato.compare.recipe import Recipe, Step
 from sfumato.core import registry
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.data.build_hierarchy import from_prefix
 from sfumato.data.hierarchy import Hierarchy
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, PlanError, RefusedError, UnreachableError
 from sfumato.methods import recoding_search
 from sfumato.methods.global_recoding import GlobalRecoding
+from sfumato.methods.mondrian import Mondrian
 from sfumato.methods.recoding import Recoding
 
 TOWNS = Hierarchy.from_levels(
@@ -134,7 +136,7 @@ def test_what_the_hierarchy_does_not_hold():
 def test_refuses_ranges_and_resources_that_are_no_hierarchies():
     table = table_of(["Kern", "Napa"])
     coarse = Recoding(levels=1).apply(table, RUN).table
-    with pytest.raises(DataError, match="must hold exact values"):
+    with pytest.raises(RefusedError, match="must be given exact values"):
         Recoding(levels=1).apply(coarse, RUN)
     with pytest.raises(PlanError, match="must hold a hierarchy"):
         Recoding().apply(table, Run(seed=1, resources={"towns": table}))
@@ -360,3 +362,26 @@ def test_households_are_recoded_together_and_left_out_whole():
     # Three households are rare: fewer than four, so they are left out, two people each.
     assert Counter(release.table.frame["town"].to_list()) == {"Kern": 20, "Lake": 20}
     assert release.learnt.levels["town"] == 0
+
+
+@pytest.mark.parametrize("method", [Recoding(levels=1), GlobalRecoding(k=2)], ids=lambda method: method.name)
+@pytest.mark.parametrize(
+    "values", [[21, 38, 24, 60], [date(2026, 1, day) for day in (1, 5, 9, 13)], list("abcd")]
+)
+def test_values_that_were_generalised_before_are_refused(method, values):
+    kind = {int: Kind.CONTINUOUS, date: Kind.DATE, str: Kind.NOMINAL}[type(values[0])]
+    coarse = Mondrian(k=2).apply(table_of(values, Column("a", kind, Role.KEY)), RUN).table
+    with pytest.raises(RefusedError, match="must be given exact values, got: generalised ones in `a`"):
+        method.apply(coarse, RUN)
+
+
+def test_a_group_of_one_value_is_told():
+    """Of the postcodes 101** there is one only: the group looks coarse and is not."""
+    zips = ["93721", "93722", "10115", "20095", "20097"]
+    table = Table(
+        pl.DataFrame({"zip": zips}), Schema((Column("zip", Kind.NOMINAL, Role.KEY, hierarchy="zips"),))
+    )
+    run = Run(seed=1, resources={"zips": from_prefix(pl.Series("zip", zips), lengths=(3,))})
+    release = Recipe.of(Recoding(levels=1)).apply(table, run)
+    (note,) = [note for note in release.provenance[0].notes if "one value only" in note]
+    assert note.startswith("1 records show a group in `zip`")

@@ -175,3 +175,10 @@ def test_what_is_filled_is_exact_for_the_next_step():
     release = Recipe((mask, fill, noise)).apply(table, Run(seed=1))
     assert release.table.frame["a"].to_list() == [1] * 6  # the one value that was left has no spread
     assert "must be given exact values" in Recipe((mask, noise)).faults(table.schema)[0]
+
+
+def test_a_column_in_which_nothing_was_ever_known_stays_covered():
+    table = starred(table_of(pl.Series([None, None], dtype=pl.String)), "a", np.ones(2, dtype=np.bool_))
+    release = filled(table)
+    assert release.table.frame["a"].to_list() == ["*", "*"]
+    assert "no value of `a` is known: 2 masked cells left" in release.provenance[0].notes

@@ -269,11 +269,13 @@ def test_estimates_are_marked(table):
     assert "≈ 0.0501" not in page.words
 
 
-def test_the_nearest_possible_is_said_to_be_that(table):
+@pytest.mark.parametrize(("score", "side"), [(0.06, " on the safe side"), (0.049, "")])
+def test_the_nearest_found_is_said_to_be_that_and_not_more(table, score, side):
+    """A permutation distance is safer when it is higher; nobody looked at every value of the parameter."""
     outcome = swapping(table)
-    outcome = replace(outcome, level=replace(outcome.level, reached=Reached.NEAREST))
+    outcome = replace(outcome, level=replace(outcome.level, reached=Reached.NEAREST, score=score))
     told = twin(study(table, outcome), public=True)
-    assert told["outcomes"][0]["remark"] == "the nearest to 0.05 that its parameter allows"
+    assert told["outcomes"][0]["remark"] == f"the nearest to 0.05 that was found{side}"
 
 
 def test_numbers_of_a_table_line_up(compared):
@@ -379,6 +381,35 @@ def test_points_without_a_number_are_not_drawn(table):
     assert twin(given, public=False)["map"] == []
 
 
+def test_what_was_left_out_is_said_on_the_page(table):
+    given = study(table, swapping(table), notes=("k >= 3 is left out: no key",))
+    assert "k >= 3 is left out: no key" in Page(render(given, public=True)).words
+
+
+def test_a_public_group_is_one_of_persons():
+    """Fifteen stays of one person are no group to hide in."""
+    who = [0] * 15 + list(range(1, 41)) * 2
+    stays = Table(
+        pl.DataFrame({"who": who, "why": ["rare"] * 15 + ["a", "b"] * 40}),
+        Schema((Column("who", Kind.NOMINAL, Role.UNIT), Column("why", Kind.NOMINAL, Role.SENSITIVE))),
+    )
+    outcome = replace(swapping(stays, ("who",)), example=Release.unchanged(stays))
+    outcome = replace(outcome, level=replace(outcome.level, step=Step(RankSwapping(), ("why",))))
+    told = {public: twin(study(stays, outcome, points=()), public=public) for public in (True, False)}
+    assert "rare" in json.dumps(told[False]["distributions"])
+    assert "rare" not in json.dumps(told[True])
+    assert told[True]["distributions"][0]["shares"] == {"original": [0.5, 0.5], "m0": [0.5, 0.5]}
+    assert told[True]["notes"] == ["the pictures show one record of each person"]
+
+
+def test_the_map_fits_a_phone(compared):
+    """Its legend has as many columns as there is room for, and long titles stand on two lines."""
+    drawn = charts(twin(compared, public=True))
+    layers = json.dumps(drawn["map"])
+    assert '"columns": {"expr": "clamp(floor(width / 190), 1, 2)"}' in layers
+    assert '["\\u2190 Earth mover\'s distance", "lower is more useful"]' in json.dumps(drawn["ranking"])
+
+
 # Writing -----------------------------------------------------------------------------------------------
 
 
@@ -398,6 +429,16 @@ def test_nothing_is_overwritten_unasked(compared, tmp_path, there):
     assert [p.name for p in tmp_path.iterdir()] == [there]
     write_report(compared, tmp_path / "report.html", public=True, overwrite=True)
     assert (tmp_path / there).read_text("utf-8") != "mine"
+
+
+@pytest.mark.parametrize("original", ["report.html", "report.json"])
+def test_an_original_is_never_overwritten(compared, tmp_path, original):
+    (tmp_path / original).write_text("mine")
+    with pytest.raises(WriteError, match="must not be an original"):
+        write_report(
+            compared, tmp_path / "report.html", public=True, overwrite=True, originals=[tmp_path / original]
+        )
+    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [(original, "mine")]
 
 
 def test_the_page_cannot_have_the_name_of_its_twin(compared, tmp_path):

@@ -103,6 +103,13 @@ def test_constant_and_empty_columns_say_so(public):
     assert nearly["drawn"] == ("" if public else "histogram")
 
 
+def test_public_shares_do_not_tell_how_few_are_missing():
+    """Of 100 records 3 have no value: shares of 97 would tell that; 97 is rounded to 95."""
+    found = summary(one(["a"] * 57 + ["b"] * 40 + [None] * 3, Kind.NOMINAL))
+    assert found["missing"]["original"] is None
+    assert found["shares"]["original"] == [round(55 / 95, 4), round(40 / 95, 4)]
+
+
 def test_missing_values_are_shared_out_and_hidden_when_few():
     many = one([None] * 50 + list(range(50)))
     few = one([None] * 3 + list(range(97)))
@@ -180,7 +187,7 @@ def test_rare_values_are_put_together_until_they_are_enough():
     found = summary(one(values, Kind.NOMINAL))
     # two others alone could be told apart, so the smallest of the shown joins them
     assert found["categories"] == ["a", "b", OTHERS]
-    assert found["shares"]["original"] == pytest.approx([40 / 87, 30 / 87, 15 / 87], abs=1e-4)
+    assert found["shares"]["original"] == pytest.approx([40 / 85, 30 / 85, 15 / 85], abs=1e-4)
     assert summary(one(values, Kind.NOMINAL), public=False)["categories"] == ["a", "b", "c", "rare"]
 
 

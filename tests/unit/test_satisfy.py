@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sfumato
 from sfumato.compare.demand import Demand, labelled
 from sfumato.compare.recipe import Recipe, Step
 from sfumato.compare.satisfy import milder_first, weakest
@@ -306,6 +307,20 @@ def test_demands_are_judged_each_against_its_own_intruder():
     assert [label for label, _ in labelled(asked[:1])] == ["toy-known"]
     missed = search(Whole(), *(Demand(Requirement(Known(), ">=", 90), each.scenario) for each in asked))
     assert missed.reason == "b: toy-known >= 90: at most 70, at by = 100"
+
+
+def test_two_intruders_of_one_name_are_not_judged_by_the_score_of_one():
+    """The second, who knows nothing that tells anyone apart, would let the first pass."""
+    frame = pl.DataFrame({"x": np.arange(20.0), "y": [1.0] * 20})
+    table = Table(frame, Schema(tuple(Column(name, Kind.CONTINUOUS, Role.KEY) for name in frame.columns)))
+    asked = [Demand(Requirement.parse("k >= 2"), Scenario(columns=(name,))) for name in ("x", "y")]
+    for search_them in (
+        lambda: weakest(Step(Shift()), table, asked, Run(seed=1)),
+        lambda: sfumato.compare(table, [Shift()], require=asked, seed=1),
+        lambda: sfumato.tune(table, asked, methods=["mdav"], seed=1),
+    ):
+        with pytest.raises(ParameterError, match=r"name of its own, got for several: `default`"):
+            search_them()
 
 
 # -------------------------------------------------------------------------------- against brute force

@@ -16,6 +16,7 @@ import pytest
 from sfumato import tune
 from sfumato.compare.tune.ledger import Ledger, fingerprint, keep_seed, kept_seed, private_half
 from sfumato.core.run import Run
+from sfumato.data.hierarchy import Hierarchy
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import Cancelled, ReadError, WriteError
@@ -187,6 +188,18 @@ def test_the_ledger_of_another_search_is_refused(tmp_path, other):
         search(ledger, run=Run(seed=7, stopped=StopAfter(3)))
     with pytest.raises(ReadError, match="must belong to this search"):
         search(ledger, **other)
+
+
+def test_another_hierarchy_of_the_same_name_is_another_search(tmp_path):
+    def levels(*middle):
+        parts = [[str(i) for i in range(97)], *middle, ["*"] * 97]
+        return Hierarchy.from_levels(pl.DataFrame([pl.Series(str(i), part) for i, part in enumerate(parts)]))
+
+    ledger = tmp_path / "t.sqlite"
+    with pytest.raises(Cancelled):
+        search(ledger, run=Run(seed=7, stopped=StopAfter(3)), resources={"h": levels()})
+    with pytest.raises(ReadError, match="must belong to this search"):
+        search(ledger, resources={"h": levels([str(i % 9) for i in range(97)])})
 
 
 def test_the_ledger_of_other_data_is_refused(tmp_path):

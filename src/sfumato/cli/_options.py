@@ -47,13 +47,13 @@ def split(values: Sequence[str]) -> tuple[str, ...]:
 
 
 def schema_and_scenario(plan_path: Path | None) -> tuple[Schema | None, Scenario | None]:
-    """Schema and first scenario of a plan, when one is named."""
+    """Schema of a plan, when one is named, and its first scenario, when it describes any."""
     if plan_path is None:
         return None, None
     from sfumato.compare.plan import Plan
 
     plan = Plan.read(plan_path)
-    return plan.schema, plan.scenarios[0]
+    return plan.schema, None if plan.scenarios == (Scenario(),) else plan.scenarios[0]
 
 
 def option_of(declared: Param) -> click.Option:

@@ -21,7 +21,7 @@ from sfumato.cli._options import (
     seed_option,
     split,
 )
-from sfumato.cli._resources import hierarchy_option, resource_option, with_resources
+from sfumato.cli._resources import files_named, hierarchy_option, resource_option, with_resources
 from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.compare.demand import labelled
 from sfumato.compare.level import Reached
@@ -74,12 +74,13 @@ def command(source: str, **options: Any) -> None:
     from sfumato import front
     from sfumato.compare.profile import Profile
     from sfumato.compare.study import require_reached
-    from sfumato.io import check_writable
-    from sfumato.report import write_report
+    from sfumato.report import check_report, write_report
 
     report: Path | None = options["report"]
+    named = [source, *([options["like"]] if options["like"] else []), *files_named(options)]
+    how = {"originals": named, "overwrite": options["overwrite"]}
     if report is not None:
-        check_writable(report, overwrite=options["overwrite"])
+        check_report(report, **how)
     schema, scenario = schema_and_scenario(options["plan_path"])
     table, resources = with_resources(front.read(source, schema=schema), options)
     columns = split(options["columns"])
@@ -109,7 +110,7 @@ def command(source: str, **options: Any) -> None:
         )
     _show(study, as_json=options["as_json"], quiet=options["quiet"])
     if report is not None:
-        paths = write_report(study, report, public=options["public"], overwrite=options["overwrite"])
+        paths = write_report(study, report, public=options["public"], **how)
         say("report: " + ", ".join(str(path) for path in paths), quiet=options["quiet"])
     require_reached(study)
 
@@ -119,9 +120,14 @@ def method_of(text: str) -> Any:
     from sfumato.core import registry
     from sfumato.core.requirement import parse_settings
 
-    name, _, rest = text.strip().partition("(")
+    name, bracket, rest = text.strip().partition("(")
     cls = registry.method(name.strip())
-    return cls.from_dict(parse_settings(rest.rstrip(") "), cls))
+    if bracket and not rest.endswith(")"):
+        raise ParameterError(
+            f"a method must be written name or name(setting=value, …), got: `{text}`",
+            hint="write it like `mdav(k=5)`",
+        )
+    return cls.from_dict(parse_settings(rest.removesuffix(")"), cls))
 
 
 def _show(study: Study, *, as_json: bool, quiet: bool) -> None:

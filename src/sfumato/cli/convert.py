@@ -46,13 +46,11 @@ def command(
 ) -> None:
     """Write a file in another format."""
     from sfumato.io import check_writable, write
-    from sfumato.io.addresses import is_address
 
     how = given(source, options)
     originals: list[str | Path] = [] if source.startswith("builtin:") else [source]
     originals += [] if plan_path is None else [plan_path]
-    if not is_address(out):
-        _require_format(out)
+    require_format(out)
     check_writable(out, originals=originals, overwrite=overwrite)
     table = _read(source, plan_path, how)
     write(table, out, originals=originals, overwrite=overwrite, guard=guard)
@@ -62,12 +60,14 @@ def command(
     say("note: nothing was protected, and the records are in their order: this is no release", quiet=quiet)
 
 
-def _require_format(out: str) -> None:
-    """Find out before a long reading that nothing can write such a file."""
+def require_format(out: str) -> None:
+    """Find out before long work that nothing can write such a file."""
     from sfumato.errors import WriteError
+    from sfumato.io.addresses import is_address
     from sfumato.io.formats import format_of
 
-    format_of(Path(out), error=WriteError)
+    if not is_address(out):
+        format_of(Path(out), error=WriteError)
 
 
 def _read(source: str, plan_path: Path | None, how: Mapping[str, Any]) -> Table:

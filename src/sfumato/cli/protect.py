@@ -86,13 +86,17 @@ def command() -> None:
 
 
 def _protect(method: Method, options: dict[str, Any]) -> None:
+    from sfumato.cli.convert import require_format
     from sfumato.compare.cost import Work
+    from sfumato.compare.finish import rename_people
+    from sfumato.compare.plan import bare_numbers
     from sfumato.compare.recipe import Recipe, Step
     from sfumato.front import read
     from sfumato.io import check_writable, write
 
     quiet, source, out = options["quiet"], options["source"], options["out"]
     schema, _ = schema_and_scenario(options["plan_path"])
+    require_format(out)
     originals = ([] if source.startswith("builtin:") else [source]) + files_named(options)
     check_writable(out, originals=originals, overwrite=options["overwrite"])
     table, resources = with_resources(read(source, schema=schema), options)
@@ -100,7 +104,7 @@ def _protect(method: Method, options: dict[str, Any]) -> None:
     drop = split(options["drop"])
     require_columns(table.schema, (*step.columns, *step.within, *drop))
     _require_anonymous(table, drop)
-    for warning in step.warnings(table.schema):
+    for warning in (*step.warnings(table.schema), *bare_numbers(table.schema, drop)):
         say(f"warning: {warning}", quiet=quiet)
     with running(quiet=quiet, seed=options["seed"]) as run:
         run = replace(run, resources=resources)  # noqa: PLW2901  — the same run, which knows them
@@ -109,7 +113,7 @@ def _protect(method: Method, options: dict[str, Any]) -> None:
         kept = [name for name in release.table.names if name not in drop]
         if not kept:
             raise ParameterError("at least one column must be left, got: all are dropped")
-        protected = release.table.select(kept)
+        protected = rename_people(release.table.select(kept), run)
         if not options["keep_order"]:
             protected = protected.take(run.at(table.digest).rng("shuffle").permutation(len(protected)))
         write(protected, out, originals=originals, overwrite=options["overwrite"])
@@ -119,7 +123,8 @@ def _protect(method: Method, options: dict[str, Any]) -> None:
 
 
 def _require_anonymous(table: Table, drop: tuple[str, ...]) -> None:
-    named = [name for name in table.schema.with_role(Role.IDENTIFIER) if name not in drop]
+    schema = table.schema
+    named = [n for n in schema.with_role(Role.IDENTIFIER) if n not in drop and not schema[n].pseudonym]
     if named:
         raise PlanError(
             f"no identifier may be left in a protected file, got: {listed(named)}",

@@ -21,7 +21,7 @@ from sfumato.cli._options import (
     seed_option,
     split,
 )
-from sfumato.cli._resources import hierarchy_option, resource_option, with_resources
+from sfumato.cli._resources import files_named, hierarchy_option, resource_option, with_resources
 from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.errors import RequirementError
 
@@ -76,6 +76,7 @@ _ADVICE = "allow more with --local and --everywhere, or name a method that prote
 def command(source: str, **options: Any) -> None:
     """Carry out the owner's protocol."""
     from sfumato.cli.compare import method_of
+    from sfumato.compare.plan import bare_numbers
     from sfumato.compare.recipe import Step
     from sfumato.compare.write_protocol import Destination, write_accepted
     from sfumato.data.evidence import Scenario
@@ -85,14 +86,14 @@ def command(source: str, **options: Any) -> None:
     steps = tuple(Step(method_of(text), columns) for text in options["methods"])
     place = Destination(
         options["out"], source, split(options["drop"]), shuffle=not options["keep_order"],
-        overwrite=options["overwrite"],
+        overwrite=options["overwrite"], others=tuple(files_named(options)),
     )  # fmt: skip
     place.check()
     schema, scenario = schema_and_scenario(options["plan_path"])
     table, resources = with_resources(read(source, schema=schema), options)
     require_columns(table.schema, (*columns, *place.drop))
     place.check_columns(table.schema)
-    for warning in steps[0].warnings(table.schema):
+    for warning in (*steps[0].warnings(table.schema), *bare_numbers(table.schema, place.drop)):
         say(f"warning: {warning}", quiet=quiet)
     with running(quiet=quiet, seed=options["seed"]) as run:
         run = replace(run, resources=resources)  # noqa: PLW2901  — the same run, which knows them
@@ -101,7 +102,8 @@ def command(source: str, **options: Any) -> None:
         if not ended.accepted:
             raise RequirementError(f"{ended.reason}; nothing was written", hint=_ADVICE)
         *released, private = write_accepted(ended, table, place, run, seeded=options["seed"] is not None)
-    say(f"released with the bound Δ = {ended.bound:g}, which may be published: no record moved farther",
+    say(f"released with the bound Δ = {ended.bound:g}, which may be published: no record moved "
+        "farther in what the intruder knows",
         quiet=quiet)  # fmt: skip
     say("written: " + ", ".join(str(path) for path in (*released, private)), quiet=quiet)
     say(f"keep {Path(private).name} private: with its seed the noise can be undone", quiet=quiet)

@@ -29,15 +29,12 @@ def command(
     plan_path: Path, *, replay: Path | None, seed: int | None, overwrite: bool, as_json: bool, quiet: bool
 ) -> None:
     """Carry out a plan."""
-    from sfumato.compare.execute import carry_out_linked, originals, output_of, seed_of, write_linked
-    from sfumato.io import check_writable
+    from sfumato.compare.execute import carry_out_linked, check_places, seed_of, write_linked
 
     if replay is not None and seed is not None:
         raise ParameterError("only one of --seed and --replay can be given, got: both")
     plan = Plan.read(plan_path)
-    for part in plan.parts.values():
-        if part.output.path:
-            check_writable(output_of(part), originals=originals(part), overwrite=overwrite)
+    check_places(plan.parts, overwrite=overwrite)
     for warning in plan.warnings():
         say(f"warning: {warning}", quiet=quiet)
     fixed, given = seed_of(replay) if replay is not None else (seed, seed is not None)
@@ -82,6 +79,8 @@ def _tell(outcome: Outcome, where: str, *, quiet: bool) -> None:
     for judgement in outcome.judgements:
         verdict = judgement.requirement.verdict(judgement.score)
         say(f"{where}{judgement.scenario}: {verdict}", quiet=quiet)
+    for note in (note for taken in outcome.release.provenance for note in taken.notes):
+        say(f"note: {where}{note}", quiet=quiet)
     for what, count in outcome.touched.items():
         say(f"{where}{what}: {count} cells", quiet=quiet)
     for violation in outcome.broken:

@@ -8,11 +8,13 @@ from typing import Any
 
 from sfumato.compare.spread import Spread
 from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.params import listed
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.evidence import Scenario
 from sfumato.data.table import Table
+from sfumato.errors import ParameterError
 
 
 @dataclass(frozen=True)
@@ -69,9 +71,17 @@ Labelled = Sequence[tuple[str, Demand]]
 def labelled(demands: Sequence[Demand]) -> Labelled:
     """Each demand with the label its score stands under: the measure, after its scenario if they are several.
 
-    Two requirements on one measure in one scenario share a label, and so a score.
+    Two requirements on one measure in one scenario share a label, and so a score; two scenarios must not
+    share a name, or one would be judged by the score of the other.
     """
-    several = len({demand.scenario for demand in demands}) > 1
+    names = [scenario.name for scenario in dict.fromkeys(demand.scenario for demand in demands)]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ParameterError(
+            f"each scenario must have a name of its own, got for several: {listed(twice)}",
+            hint="name the intruders apart",
+        )
+    several = len(names) > 1
     return [
         (f"{demand.scenario.name}: {demand.measure}" if several else str(demand.measure), demand)
         for demand in demands

@@ -12,7 +12,7 @@ from typing import Any
 
 from sfumato.compare.finish import dangling, finish
 from sfumato.compare.plan import Plan, Source, fingerprint, located
-from sfumato.compare.recipe import reordered
+from sfumato.compare.strata import reordered
 from sfumato.compare.trial import assess
 from sfumato.core.measure import Score
 from sfumato.core.release import Release
@@ -20,8 +20,9 @@ from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.checks import Violation, violations
 from sfumato.data.table import Table
-from sfumato.errors import PlanError, ReadError, RequirementError
+from sfumato.errors import PlanError, ReadError, RequirementError, WriteError
 from sfumato.io import check_writable, read_table, write, write_text
+from sfumato.io.formats import format_of
 from sfumato.io.hierarchies import read_hierarchy
 from sfumato.version import __version__
 
@@ -207,15 +208,13 @@ def write_linked(
 
     Nothing is written unless everything may be: a table alone would not link to the others.
     """
-    places = {name: output_of(outcome.plan) for name, outcome in linked.parts.items()}
-    private = _private_place(linked, places)
     if linked.unmet:
         raise RequirementError(
             f"a release must meet its requirements to be written, got: {linked.unmet} not met"
         )
-    protected = [path for outcome in linked.parts.values() for path in originals(outcome.plan)]
-    for place in (private, *places.values()):  # a release without its trail would be lost
-        check_writable(place, originals=protected, overwrite=overwrite)
+    plans = {name: outcome.plan for name, outcome in linked.parts.items()}
+    places, private = check_places(plans, overwrite=overwrite)
+    protected = _originals(plans)
     for name, outcome in linked.parts.items():
         table, guard = outcome.release.table, outcome.plan.output.guard
         write(table, places[name], originals=protected, overwrite=overwrite, guard=guard)
@@ -231,6 +230,22 @@ def write_linked(
     return [*places.values(), private]
 
 
+def check_places(plans: Mapping[str, Plan], *, overwrite: bool = False) -> tuple[dict[str, Path | str], Path]:
+    """Raise now what writing would raise later; return where each release goes, and the private trail."""
+    places = {name: output_of(plan) for name, plan in plans.items()}
+    private = _private_place(plans, places)
+    for place in places.values():
+        if isinstance(place, Path):
+            format_of(place, error=WriteError)
+    for place in (private, *places.values()):  # a release without its trail would be lost
+        check_writable(place, originals=_originals(plans), overwrite=overwrite)
+    return places, private
+
+
+def _originals(plans: Mapping[str, Plan]) -> list[Path | str]:
+    return [path for plan in plans.values() for path in originals(plan)]
+
+
 def output_of(plan: Plan) -> Path | str:
     """Where the release of a plan goes: a file, or the address of a table in a database."""
     if not plan.output.path:
@@ -238,12 +253,12 @@ def output_of(plan: Plan) -> Path | str:
     return located(plan.output.path, plan.folder)
 
 
-def _private_place(linked: Linked, places: Mapping[str, Path | str]) -> Path:
+def _private_place(plans: Mapping[str, Plan], places: Mapping[str, Path | str]) -> Path:
     """Beside the release; of several tables, or of one in a database, in the folder of the plan."""
     alone = places.get("")
     if isinstance(alone, Path):
         return alone.with_suffix(".private.json")
-    folder = next(iter(linked.parts.values())).plan.folder
+    folder = next(iter(plans.values())).folder
     return folder / ("tables.private.json" if alone is None else "release.private.json")
 
 

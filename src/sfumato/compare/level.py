@@ -32,7 +32,7 @@ class Reached(StrEnum):
     """How well the level was met."""
 
     WITHIN = "within tolerance"
-    NEAREST = "nearest possible"
+    NEAREST = "nearest found"
     UNREACHABLE = "unreachable"
     MET = "meets the requirements"
     REFUSED = "refused"
@@ -88,6 +88,11 @@ class Level:
         """The parameter and its value, as a table says them."""
         return f"{self.parameter} = {self.value:.4g}" if self.parameter else ""
 
+    def nearness(self, target: Target) -> str:
+        """Say what "nearest" means: of the values that were tried, and of a risk on its safe side."""
+        safe = target.measure.aspect == "risk" and target.measure.is_better(self.score, target.value)
+        return f"the nearest to {target.value:g} that was found{' on the safe side' if safe else ''}"
+
     def sentence(self, target: Target) -> str:
         """Say in words where the search ended."""
         if self.reason:
@@ -98,7 +103,7 @@ class Level:
             side = " (it is always better than that)" if always else ""
             return f"{target.value:g} is unreachable{side}: the nearest is {at}"
         if self.reached is Reached.NEAREST:
-            return f"{at}, the nearest to {target.value:g} that the parameter allows"
+            return f"{at}, {self.nearness(target)}"
         return at
 
 

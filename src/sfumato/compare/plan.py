@@ -209,13 +209,7 @@ class Plan:
         found = self.recipe.warnings(self.schema) if self.schema else []
         if not self.recipe.steps:
             found.append("the plan has no steps: the columns would be released as they are")
-        return found + [
-            f"`{column.name}` is the {column.role}'s number, released as it is: give it a `pseudonym`"
-            for column in (self.schema.columns if self.schema else ())
-            if column.role in {Role.UNIT, Role.HOUSEHOLD}
-            and not column.pseudonym
-            and column.name not in self.output.drop
-        ]
+        return found + (bare_numbers(self.schema, self.output.drop) if self.schema else [])
 
     def blockers(self) -> list[str]:
         """Why nothing may be released under this plan yet."""
@@ -241,6 +235,15 @@ class Plan:
                 "(put it in `drop` of [output], or give it a `pseudonym`)"
             )
         return blockers
+
+
+def bare_numbers(schema: Schema, drop: Sequence[str]) -> list[str]:
+    """Warn of the numbers of persons and households that would be released as they are."""
+    return [
+        f"`{column.name}` is the {column.role}'s number, released as it is: give it a `pseudonym`"
+        for column in schema.columns
+        if column.role in {Role.UNIT, Role.HOUSEHOLD} and not column.pseudonym and column.name not in drop
+    ]
 
 
 class _Gatherer:
@@ -331,8 +334,8 @@ def _linked(said: Mapping[str, Any], faults: list[str], folder: Path) -> dict[st
             found[name] = Plan.from_dict(part, folder=folder)
         except PlanError as error:
             faults += [f"{name}: {fault}" for fault in error.faults or (_one_line(error),)]
-    paths = [plan.output.path for plan in found.values() if plan.output.path]
-    if len(set(paths)) < len(paths):
+    paths = [located(plan.output.path, folder) for plan in found.values() if plan.output.path]
+    if len({path.resolve() if isinstance(path, Path) else path for path in paths}) < len(paths):
         faults.append("each table must be written to a file of its own, got: the same `path` twice")
     if faults:
         raise PlanError.gather("the plan", faults)

@@ -185,7 +185,8 @@ def _too_high(measure: Measure, score: Score, limit: float) -> str:
     worst = Requirement(measure, "<=", limit).worst(score)
     if math.isnan(worst):
         return f"{measure.name} is {score.status}: {score.reason}"
-    return "" if worst <= limit else f"{measure.name} is {worst:.4g}, above {limit:g}"
+    said = "is" if score.status is Status.OK else "may be"
+    return "" if worst <= limit else f"{measure.name} {said} {worst:.4g}, above {limit:g}"
 
 
 def rounded_up(distance: float) -> float:

@@ -12,17 +12,15 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.compare.strata import stitched, strata
 from sfumato.core import registry
 from sfumato.core.method import Method
 from sfumato.core.params import Columns, PerColumn, listed
 from sfumato.core.release import Provenance, Release
 from sfumato.core.run import Run, Stopwatch
-from sfumato.data.generalised import is_interval
-from sfumato.data.nodes import Nodes
 from sfumato.data.schema import STRUCTURAL_ROLES, Role, Schema
 from sfumato.data.table import Table
-from sfumato.data.withholding import as_labels, as_ranges
-from sfumato.errors import DataError, PlanError, SfumatoError, UnknownNameError
+from sfumato.errors import DataError, PlanError, SfumatoError, UnknownNameError, UnreachableError
 
 _STEP_WORDS = {"method", "columns", "within", "together", "parameters"}
 
@@ -122,17 +120,28 @@ class Step:
             raise PlanError.gather(f"the step {self.method.name}", faults)
         aimed = table.aimed_at(columns)
         release = (_protect_together if self.together else _protect_within)(self, aimed, run)
+        if self.within or self.together:
+            self._require_met(aimed, release, run)
         taken = Provenance(
             method=self.method.name,
             parameters=self.method.to_dict(),
             columns=columns,
             within=self.within,
             together=self.together,
-            notes=release.notes,
+            notes=(*release.notes, *_lone_groups(release, columns)),
             seconds=watch.seconds,
         )
         tables = {name: each.aimed_at(()) for name, each in release.tables.items()}
         return replace(release, tables=tables, provenance=(taken,), notes=())
+
+    def _require_met(self, table: Table, release: Release, run: Run) -> None:
+        """Raise if what holds of each part of a release does not hold of the whole."""
+        unmet = self.method.unmet(table, release, run)
+        if unmet:
+            raise UnreachableError(
+                f"the whole release of {self.method.name} must meet what is asked, got: {'; '.join(unmet)}",
+                hint="leave out `within` and `together`, or ask for less: each part alone meets it",
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Say the step as the plan does."""
@@ -181,73 +190,29 @@ def _shape_faults(said: Mapping[str, Any]) -> Iterator[str]:
         yield f"`parameters` must be a table, got: {type(said['parameters']).__name__}"
 
 
+def _lone_groups(release: Release, columns: Sequence[str]) -> Iterator[str]:
+    """Say where a group of values has one member: it looks coarse and tells as much as the value."""
+    for table in release.tables.values():
+        for name in sorted(set(columns) & set(table.nodes)):
+            codes = table.nodes[name].codes(table.frame[name])
+            alone = int(table.nodes[name].lone[codes[codes >= 0]].sum())
+            if alone:
+                yield (
+                    f"{alone} records show a group in `{name}` that stands for one value only, which the "
+                    "file tells; a hierarchy of all values that there can be would hide it"
+                )
+
+
 def _protect_within(step: Step, table: Table, run: Run) -> Release:
     if not step.within:
         return step.method.apply(table, run)
     pieces = [
         (rows, step.method.apply(table.take(rows), run.at("stratum", label)))
-        for label, rows in _strata(table, step.within)
+        for label, rows in strata(table, step.within)
     ]
     if not pieces:
         return step.method.apply(table, run)
-    return _stitched(pieces, keep_order=not step.method.changes_records)
-
-
-def _strata(table: Table, within: Sequence[str]) -> Iterator[tuple[bytes, npt.NDArray[np.int64]]]:
-    """Yield each combination of values as a label for its stream of chance, with its records."""
-    names = [f"by_{number}" for number in range(len(within))]  # no name of theirs can meet that of the rows
-    keys = pl.DataFrame([table.frame[column].alias(name) for column, name in zip(within, names, strict=True)])
-    for values, part in keys.with_row_index("row").group_by(names, maintain_order=True):
-        said = json.dumps([None if value is None else str(value) for value in values])
-        label = hashlib.blake2b(said.encode(), digest_size=16)
-        yield label.digest(), part["row"].to_numpy().astype(np.int64)
-
-
-def _stitched(pieces: Sequence[tuple[npt.NDArray[np.int64], Release]], *, keep_order: bool) -> Release:
-    merged = _joined([release.table for _, release in pieces])
-    rows = classes = None
-    if all(release.source_rows is not None for _, release in pieces):
-        rows = np.concatenate([own[release.source_rows] for own, release in pieces])
-    if all(release.classes is not None for _, release in pieces):
-        offsets = np.cumsum(
-            [0, *(int(r.classes.max(initial=-1)) + 1 for _, r in pieces if r.classes is not None)]
-        )
-        classes = np.concatenate(
-            [
-                r.classes + offset
-                for (_, r), offset in zip(pieces, offsets, strict=False)
-                if r.classes is not None
-            ]
-        )
-    notes = tuple(dict.fromkeys(note for _, release in pieces for note in release.notes))
-    whole = Release.of(merged, source_rows=rows, classes=classes, notes=notes)
-    return reordered(whole, np.argsort(rows, kind="stable")) if keep_order and rows is not None else whole
-
-
-def _joined(tables: Sequence[Table]) -> Table:
-    """One below the other; labels of groups of values get one table of what they cover."""
-    named = {name for table in tables for name in table.nodes}
-    ranged = {name for table in tables for name, dtype in table.frame.schema.items() if is_interval(dtype)}
-    for shown, names in ((as_labels, named), (as_ranges, ranged)):
-        for name in sorted(names):  # what is coarse in one stratum is so in all, even if only in form
-            tables = [shown(table, name) for table in tables]
-    nodes = {
-        name: Nodes.union([table.nodes[name] for table in tables if name in table.nodes])
-        for name in sorted(named)
-    }
-    casts = [pl.col(name).cast(pl.String).cast(each.dtype) for name, each in nodes.items()]
-    frame = pl.concat([table.frame.with_columns(casts) for table in tables], how="vertical_relaxed")
-    return replace(tables[0], frame=frame, schema=tables[-1].schema, nodes=nodes)
-
-
-def reordered(release: Release, order: npt.NDArray[np.int64]) -> Release:
-    """Put the records of a release in another order."""
-    return replace(
-        release,
-        tables=Release.of(release.table.take(order)).tables,
-        source_rows=None if release.source_rows is None else release.source_rows[order],
-        classes=None if release.classes is None else release.classes[order],
-    )
+    return stitched(pieces, keep_order=not step.method.changes_records)
 
 
 def _protect_together(step: Step, table: Table, run: Run) -> Release:

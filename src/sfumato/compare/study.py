@@ -209,6 +209,7 @@ class _Aim:
         first = against[0] if against else first
         self.target = target or Target(first.measure, first.level)  # type: ignore[union-attr]
         self.demands, self.ranked_by, self.scenario, self.resources = demands, ranked_by, scenario, resources
+        labelled(demands)  # raises before any work if they cannot be told apart
 
     @property
     def asked(self) -> Labelled:

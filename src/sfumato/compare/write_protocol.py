@@ -10,12 +10,13 @@ from sfumato.compare.execute import environment
 from sfumato.compare.finish import finish
 from sfumato.compare.plan import Output, fingerprint
 from sfumato.compare.protocol import Protocol
-from sfumato.compare.recipe import reordered
+from sfumato.compare.strata import reordered
 from sfumato.core.run import Run
 from sfumato.data.schema import Role, Schema
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, PlanError, RequirementError
+from sfumato.errors import ParameterError, PlanError, RequirementError, WriteError
 from sfumato.io import addresses, check_writable, write, write_text
+from sfumato.io.formats import format_of
 from sfumato.version import __version__
 
 
@@ -28,11 +29,12 @@ class Destination:
     drop: tuple[str, ...] = ()
     shuffle: bool = True
     overwrite: bool = False
+    others: tuple[str, ...] = ()  # further files that were read, such as a plan or a hierarchy
 
     @property
     def originals(self) -> list[str]:
         """What must never be overwritten."""
-        return [] if self.source.startswith("builtin:") else [self.source]
+        return [*([] if self.source.startswith("builtin:") else [self.source]), *self.others]
 
     @property
     def private(self) -> Path:
@@ -42,6 +44,8 @@ class Destination:
 
     def check(self) -> None:
         """Raise now what writing would raise later."""
+        if not addresses.is_address(self.path):
+            format_of(Path(self.path), error=WriteError)
         for place in (self.path, self.private):
             check_writable(place, originals=self.originals, overwrite=self.overwrite)
 

@@ -22,6 +22,9 @@ from sfumato.errors import DataError, ParameterError, RefusedError
 
 Values = npt.NDArray[Any]
 
+#: The square of a number up to here, and a sum of them, is finite, and that of its inverse is not 0.
+_LARGEST = 1e150
+
 
 class Described(Parameters):
     """What methods and measures say of themselves."""
@@ -90,6 +93,10 @@ class Method(Described):
     def protect(self, table: Table, run: Run) -> Release:
         """Protect the chosen columns (``table.chosen``); the input is not changed."""
         raise NotImplementedError  # abstract: every method in the registry has its own
+
+    def unmet(self, table: Table, release: Release, run: Run) -> list[str]:  # noqa: ARG002  — most promise nothing
+        """What it vouches for and a release put together from parts does not meet, in words."""
+        return []
 
     @final
     def apply(self, table: Table, run: Run) -> Release:
@@ -290,6 +297,8 @@ class BlockMethod(Method):
         if not len(table):
             return release
         blocks = cut(table)
+        if self.rounds:
+            _require_squares(blocks)
         summaries: list[Any] = []
         total = len(blocks) * (self.rounds + 1)
         for turn in range(self.rounds):
@@ -304,6 +313,18 @@ class BlockMethod(Method):
             present = values[~table.missing(name), position]
             protected = protected.with_values(name, put_back(table, name, present))
         return replace(release, tables=Release.of(protected).tables)
+
+
+def _require_squares(blocks: Sequence[Block]) -> None:
+    """Raise if variances would be infinite, or 0 in a column that varies: it would go out as it came."""
+    largest = np.max([np.nanmax(np.abs(block.values), axis=0, initial=0.0) for block in blocks], axis=0)
+    for name, size in zip(blocks[0].names, largest, strict=True):
+        if size > _LARGEST or 0 < size < 1 / _LARGEST:
+            raise DataError(
+                f"column `{name}` must hold numbers from {1 / _LARGEST:g} to {_LARGEST:g} in size to have a "
+                f"variance, got: only smaller ones, or larger",
+                hint="declare codes such as 1e300 as missing, or write the column in another unit",
+            )
 
 
 def cut(table: Table) -> list[Block]:

@@ -19,6 +19,9 @@ from sfumato.methods.sorted_generalisation import as_numbers
 
 Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
+#: Numbers from here on are cut as those with decimals are: 64 bits may not hold what is beside them.
+_LARGEST_WHOLE = 2**62
+
 
 class NaiveCoarsening(Method):
     r"""Show in which of r intervals of equal length each value lies.
@@ -131,17 +134,22 @@ def _in_intervals(
 ) -> pl.Series:
     """The interval of each value, as a column of intervals."""
     values, dtype = numbers
-    whole = values.dtype.kind == "i" or (column.integer and bool((values == np.rint(values)).all()))
+    whole = values.dtype.kind == "i" or (column.integer and _are_whole(values))
     low, high = values[~missing].min(), values[~missing].max()
-    if column.lower is not None:
+    if column.lower is not None and np.isfinite(column.lower):
         low = min(low, np.ceil(column.lower) if whole else column.lower)
-    if column.upper is not None:
+    if column.upper is not None and np.isfinite(column.upper):
         high = max(high, np.floor(column.upper) if whole else column.upper)
     begins = begins_of(low, high, parts, whole=whole)
     ends = np.append(begins[1:] - 1, int(high)) if whole else np.append(begins[1:], high)
     places = np.clip(np.searchsorted(begins, values, side="right") - 1, 0, len(begins) - 1)
     shown = [pl.Series(each[places]).cast(dtype) for each in (begins, ends)]
     return intervals(shown[0], shown[1], missing=missing)
+
+
+def _are_whole(values: npt.NDArray[np.number]) -> bool:
+    """Whether all are whole numbers that 64 bits can hold, the number after the last of them too."""
+    return bool((values == np.rint(values)).all() and np.abs(values).max(initial=0) < _LARGEST_WHOLE)
 
 
 def begins_of(low: float, high: float, parts: int, *, whole: bool) -> Numbers:
@@ -159,8 +167,7 @@ def _places(table: Table, name: str, parts: int) -> Ints:
     if table.schema[name].kind is Kind.NOMINAL and table.frame.schema[name].is_numeric():
         values = as_numbers(table, name)
         known = values[~np.isnan(values)]
-        whole = bool((known == np.rint(known)).all())
-        begins = begins_of(known.min(), known.max(), parts, whole=whole)
+        begins = begins_of(known.min(), known.max(), parts, whole=_are_whole(known))
         return (np.searchsorted(begins, values, side="right") - 1).astype(np.int64)
     coded = table.codes(name)
     begins = begins_of(0, max(len(coded.categories) - 1, 0), parts, whole=True)

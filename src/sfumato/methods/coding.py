@@ -16,7 +16,7 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
 from sfumato.data.table import Flags, Floats, Table
-from sfumato.errors import ParameterError
+from sfumato.errors import DataError, ParameterError
 
 #: What a share of records or weights may miss a whole number by: 0.1 · 30 is not quite 3.
 _SLACK = 1e-9
@@ -343,8 +343,15 @@ class MultivariateTopCoding(Method):
         """Judge all records, then code the outermost."""
         names, values = table.chosen, table.matrix(table.chosen)
         run.tell(self.title, 0, 2)
-        middle = kernels.outlyingness.Middle.of(values)
-        squares, sizes = middle.distances(values)
+        with np.errstate(over="ignore", invalid="ignore"):
+            middle = kernels.outlyingness.Middle.of(values)
+            squares, sizes = middle.distances(values)
+        if not np.isfinite(squares).all():
+            raise DataError(
+                f"{self.name} must be given records whose distances are numbers, got: "
+                f"{int((~np.isfinite(squares)).sum())} records too far from the middle for that",
+                hint="declare codes such as 1e300 as missing, or write the columns in other units",
+            )
         run.tell(self.title, 1, 2)
         coded = self._coded(values, middle, squares, sizes)
         protected = table

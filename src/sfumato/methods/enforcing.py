@@ -23,6 +23,7 @@ from sfumato.data.classes import Classes, Missing, classes_of
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.schema import Kind
 from sfumato.data.table import Flags, Floats, Table
+from sfumato.data.withholding import emptied
 from sfumato.errors import RefusedError, SfumatoError, UnreachableError
 
 #: Kinds of keys that are alike or not.
@@ -213,6 +214,21 @@ class EnforcingMethod(Method):
         if not len(table):
             return Release.unchanged(table)
         guarantee.require_applicable(table, run)
+        try:
+            release, evidence = self._proved(table, guarantee, run)
+        except UnreachableError:
+            alike, names = _marked_alike(table, guarantee.keys)
+            if not names:
+                raise
+            release, evidence = self._proved(alike, guarantee, run)
+            note = f"missing values of {listed(names)} are shown alike, as they would tell records apart"
+            release = replace(release, notes=(*release.notes, note))
+        if any(release.table.schema[name].kind not in COMPARABLE for name in guarantee.keys):
+            return release  # sets of items make no classes
+        return replace(release, classes=classes_of(evidence, guarantee.keys).of_record)
+
+    def _proved(self, table: Table, guarantee: Guarantee, run: Run) -> tuple[Release, Evidence]:
+        """A release that meets the guarantee, and the evidence that keeps the classes found in it."""
         release = self.enforce(table, guarantee, run)
         evidence = guarantee.evidence(release.table, run)
         unmet = guarantee.unmet_in(evidence, run)
@@ -221,6 +237,24 @@ class EnforcingMethod(Method):
                 f"the release of {self.name} must meet what is asked, got: {'; '.join(unmet)}",
                 hint="ask for less, protect fewer keys, or allow more to be withheld",
             )
-        if any(release.table.schema[name].kind not in COMPARABLE for name in guarantee.keys):
-            return release  # sets of items make no classes
-        return replace(release, classes=classes_of(evidence, guarantee.keys).of_record)
+        return release, evidence
+
+    def unmet(self, table: Table, release: Release, run: Run) -> list[str]:
+        """What was asked for of a table and a release does not meet, in words."""
+        return self.asked(table).unmet(release.table, run)
+
+
+def _marked_alike(table: Table, keys: Sequence[str]) -> tuple[Table, list[str]]:
+    """Show all missing values of the keys as withheld ones are shown; and say of which keys that was needed.
+
+    Who sees the file tells declared codes, empty cells and the code of what was withheld apart, and so do
+    measures; for the methods they are one value.
+    """
+    changed = []
+    for name in keys:
+        gone = table.missing(name)
+        alike = emptied(table, name, gone)
+        if not alike.frame[name].equals(table.frame[name], null_equal=True):
+            table = alike
+            changed.append(name)
+    return table, changed

@@ -16,7 +16,7 @@ from sfumato.data.levels import KeyLevels, Lattice
 from sfumato.data.table import Flags, Ints, Table
 from sfumato.errors import UnreachableError
 from sfumato.methods.enforcing import EnforcingMethod, Guarantee
-from sfumato.methods.recoding import Recoding, hierarchies_of
+from sfumato.methods.recoding import Recoding, hierarchies_of, refused_as_coarse
 from sfumato.methods.recoding_judges import Part, covered, judge_of
 from sfumato.methods.recoding_losses import (
     MEASURES,
@@ -125,8 +125,8 @@ class GlobalRecoding(EnforcingMethod):
     )
 
     def refuses(self, table: Table) -> str | None:
-        """Refuse where there is nothing to predict, or a key is to be."""
-        reason = super().refuses(table)
+        """Refuse keys that were generalised before, and to predict nothing or a key."""
+        reason = super().refuses(table) or refused_as_coarse(table, self.name)
         if reason is not None or self.objective != "classification":
             return reason
         targets = set(table.schema.resolve(self.target))

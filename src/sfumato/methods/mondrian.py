@@ -60,8 +60,9 @@ class Mondrian(LocalRecoding):
 
     **Guarantees.** Whatever is asked for holds of what is released, or nothing is. Every range holds the
     value that it hides. A group that could be cut by some key, at the most equal place, is: groups of k only
-    have fewer than 2k records unless ties or another requirement forbid it. No group of a strict
-    partition overlaps another.
+    have fewer than 2k records unless ties or another requirement forbid it. No group of a strict partition
+    overlaps another, but for labels of a hierarchy, which may cover values of both sides of a cut, and for
+    wildcards over missing values.
 
     **Risk to know.** The ends of ranges are values of real people. As with every release that is k-anonymous
     alone, all of a group may share a sensitive value: ask for ``l`` or ``t`` in ``also``.

@@ -216,7 +216,9 @@ class HohneNoise(BlockMethod):
     than columns.
 
     **Risk to know.** Zeros stay together: every zero of a column becomes one and the same value. As
-    :math:`s` grows, restoring the variance shrinks the differences among ordinary records.
+    :math:`s` grows, restoring the variance shrinks the differences among ordinary records. A stratum of one
+    record keeps its values, and one of two shows the same two, changed places or not: nothing else has their
+    mean and variance.
 
     **Ties, missing, weights.** Ties are broken apart except zeros. Missing values stay missing; moments
     are over the records that have the values, and restoring covariances asks for complete records.

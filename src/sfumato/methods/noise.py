@@ -258,7 +258,8 @@ class KimNoise(BlockMethod):
     **Risk to know.** The mean of a subgroup moves towards the mean of all, by the factor :math:`c`: to study
     strata, protect within them. Distributions of skewed columns come nearer to normal, and values may leave
     their range; where the schema declares a range or whole numbers, clipping and rounding leave the moments
-    only nearly kept. A column or stratum in which nothing varies, or with a single record, gets no noise.
+    only nearly kept. A column or stratum in which nothing varies, or with a single record, gets no noise;
+    and two records whose moments are restored exactly show their own values, changed places or not.
 
     **Ties, missing, weights.** Ties are broken apart. Missing values stay missing; covariances are taken
     over the records that have both values, and restoring exactly asks for complete records. Constants stay.

@@ -325,7 +325,7 @@ def _labels(table: Table, shown: Table, name: str) -> _Side:
     listed = lists[of_label] >= 0
     members[lists[of_label[listed]], places[nodes.members[listed]]] = 1
     leaves = match_leaves(table.frame[name], nodes.leaves)
-    values = np.where(leaves < 0, np.nan, np.append(places, 0)[leaves].astype(np.float64))
+    values = np.where(leaves < 0, np.nan, np.append(places, 0)[np.maximum(leaves, 0)].astype(np.float64))
     widths = np.nan_to_num(width(shown.frame[name], nodes=nodes))
     return _Side(values, lows[codes], highs[codes], widths, lists[codes], members)  # code −1 is the last
 

@@ -11,6 +11,7 @@ from sfumato.core.run import Run
 from sfumato.data.grow_hierarchy import present_values, propose
 from sfumato.data.hierarchy import Hierarchy, Unseen
 from sfumato.data.levels import KeyLevels
+from sfumato.data.ranges import is_generalised
 from sfumato.data.table import Table
 from sfumato.errors import PlanError
 from sfumato.methods.enforcing import COMPARABLE
@@ -41,6 +42,14 @@ def hierarchies_of(
     if not grown:
         return found, ()
     return found, (f"no hierarchy is declared for {listed(grown)}: one that fits the values was grown",)
+
+
+def refused_as_coarse(table: Table, method: str) -> str | None:
+    """Why keys that were generalised before cannot climb a hierarchy; None when all are exact."""
+    coarse = [name for name in table.chosen if is_generalised(table, name)]
+    return (
+        f"{method} must be given exact values, got: generalised ones in {listed(coarse)}" if coarse else None
+    )
 
 
 class Recoding(Method):
@@ -107,6 +116,10 @@ class Recoding(Method):
         None, "Resource with the hierarchy of each column, where the schema names none.", holds="hierarchy"
     )
     unseen: Unseen = param("raise", "Values that the hierarchy does not hold: an error, or the root.")
+
+    def refuses(self, table: Table) -> str | None:
+        """Refuse keys that were generalised before: their labels are no values of a hierarchy."""
+        return super().refuses(table) or refused_as_coarse(table, self.name)
 
     def protect(self, table: Table, run: Run) -> Release:
         """Write each column at its level."""

@@ -207,8 +207,10 @@ def _exact_values(table: Table, name: str) -> pl.Series:
     if name not in table.nodes:
         return series.cast(pl.String) if isinstance(series.dtype, pl.Enum | pl.Categorical) else series
     nodes = table.nodes[name]
+    if not len(nodes.leaves):  # a column in which nothing was known, covered by wildcards
+        return pl.Series(name, [None] * len(series), dtype=pl.String)
     firsts = np.append(nodes.members, 0)[nodes.starts[:-1]]
-    firsts_of_labels = _as_numbers(nodes.leaves).gather(firsts) if len(nodes.leaves) else nodes.leaves
+    firsts_of_labels = _as_numbers(nodes.leaves).gather(firsts)
     return firsts_of_labels.gather(pl.Series(nodes.codes(series)).replace(-1, None)).alias(name)
 
 

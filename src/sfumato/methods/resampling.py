@@ -31,15 +31,16 @@ class Resampling(ColumnMethod):
 
     Notes
     -----
-    **When to use.** Continuous, ordinal or date columns whose order must survive while no value is exactly
-    a record's own. Light protection for dense columns.
+    **When to use.** Continuous, ordinal or date columns whose order must survive while most values become
+    those of neighbours in rank. Light protection for dense columns.
 
     **Guarantees.** The order is kept: of two records with different values the lower one does not get the
     higher value. All values lie between the least and the greatest original one. The mean is that of the
     original in expectation; the variance is a little smaller, the more so for many samples.
 
     **Risk to know.** Ranks survive, so an intruder who links by rank loses nothing but ties. More samples
-    mean *less* protection. The greatest value shrinks towards its neighbours, yet stays the greatest.
+    mean *less* protection. A record may get its own value back: with one sample the greatest and the least do
+    so in two cases of three. The greatest value shrinks towards its neighbours, yet stays the greatest.
 
     **Ties, missing, weights.** Ties are ranked at random, and may part: some of the records that share a
     value get one that belongs to their neighbours in rank. An ordinal column gets the category nearest to

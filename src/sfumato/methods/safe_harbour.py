@@ -85,7 +85,8 @@ class SafeHarbour(Method):
     **When to use.** To see what a rule that is the same for everybody achieves, or because the law asks for
     it. Methods that enforce k-anonymity change less and give a guarantee.
 
-    **Guarantees.** Records that are not rare stay as they are, and once a record is not rare it stays so.
+    **Guarantees.** Records that are not rare stay as they are, and once a record is not rare it stays so
+    (unless missing keys may be ``any`` value: a record that was like it may get a wildcard for the hole).
     k-anonymity is *not* guaranteed: records that are rare when the order ends are released as they stand,
     with their number in the notes, and columns that are not protected do not count (in the Californian data
     the length of stay). For k-anonymity require ``k`` of the release.

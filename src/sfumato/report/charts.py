@@ -30,6 +30,9 @@ from sfumato.report.pair_charts import PARTS, correlation
 from sfumato.report.quantile_charts import against_original, quantiles
 from sfumato.report.words import figure, setting
 
+#: The room that a method takes in a legend.
+_LEGEND_WIDTH = 190
+
 
 def charts(twin: Mapping[str, Any]) -> dict[str, Spec]:
     """Every chart of a report, by the name of its place on the page."""
@@ -89,7 +92,7 @@ def ranking(twin: Mapping[str, Any]) -> Spec:
     fitted = scale(values, nice=False, padding=24)
     x = {
         "field": "mean", "type": "quantitative", "scale": fitted, "axis": ticks(fitted, values),
-        "title": f"{arrow(measure)} {measure['title']}: {measure['direction']}",
+        "title": [f"{arrow(measure)} {measure['title']}", measure["direction"]],
     }  # fmt: skip
     y = {
         "field": "label", "type": "nominal", "sort": [row["label"] for row in rows], "title": None,
@@ -165,10 +168,10 @@ def _map_axis(
     said = f"{aspect}: {measure['title']}{' (log scale)' if fitted.get('type') == 'log' else ''}"
     axis: Spec = ticks(fitted, values)
     if upright:  # a title beside the axis would be turned, and its arrow with it
-        axis |= {"titleAngle": 0, "titleAlign": "left", "titleAnchor": "end", "titleX": -34, "titleY": -16}
+        axis |= {"titleAngle": 0, "titleAlign": "left", "titleAnchor": "end", "titleX": -34, "titleY": -30}
     return {
         "field": field, "type": "quantitative", "scale": fitted, "axis": axis,
-        "title": f"{arrow(measure, upright=upright)} {said}; {measure['direction']}",
+        "title": [f"{arrow(measure, upright=upright)} {said}", measure["direction"]],  # a phone is narrow
     }  # fmt: skip
 
 
@@ -215,7 +218,8 @@ class _Map:
 
     def __init__(self, axes: Spec, methods: Sequence[Mapping[str, Any]], risk: Any, utility: Any) -> None:
         self.axes, self.methods, self.risk, self.utility = axes, methods, risk, utility
-        legend = {"orient": "bottom", "columns": min(len(methods), 4), "title": None, "offset": 14}
+        columns = {"expr": f"clamp(floor(width / {_LEGEND_WIDTH}), 1, {min(len(methods), 4)})"}
+        legend = {"orient": "bottom", "columns": columns, "title": None, "offset": 14}
         self.color = by_method(methods, legend=legend)
         self.shape = by_method(methods, channel="shape", legend=legend)
         self.dashed = dashed(methods, legend=legend)

@@ -17,8 +17,9 @@ from sfumato.compare.study import Outcome, Study
 from sfumato.core.measure import Measure
 from sfumato.core.method import Described
 from sfumato.core.references import cite, references
+from sfumato.data.persons import persons_of
 from sfumato.data.schema import STRUCTURAL_ROLES, Role
-from sfumato.data.table import Table
+from sfumato.data.table import Ints, Table
 from sfumato.report.class_sizes import class_sizes
 from sfumato.report.correlations import correlations
 from sfumato.report.distributions import distributions
@@ -43,11 +44,7 @@ def twin(study: Study, *, public: bool, generated: str = "") -> dict[str, Any]:
     """
     labels = _labels(study.outcomes)
     keys = [f"m{place}" for place in range(len(study.outcomes))]
-    releases = {
-        key: outcome.example.table
-        for key, outcome in zip(keys, study.outcomes, strict=True)
-        if outcome.example is not None and len(outcome.example.tables) == 1
-    }
+    original, releases, pictured = _pictured(study, keys, public=public)
     protected = _protected(study)
     ordered = (*protected, *(name for name in _about_people(study.original) if name not in protected))
     return {
@@ -60,7 +57,7 @@ def twin(study: Study, *, public: bool, generated: str = "") -> dict[str, Any]:
         "requirements": [
             {"requirement": str(demand), "scenario": demand.scenario.name} for demand in study.demands
         ],
-        "notes": list(study.notes),
+        "notes": [*study.notes, *pictured],
         "ranked_by": _measure(study.ranked_by),
         "tolerance": study.target.tolerance,
         "repeats": study.repeats,
@@ -70,14 +67,40 @@ def twin(study: Study, *, public: bool, generated: str = "") -> dict[str, Any]:
             _outcome(study, place, labels, key=keys[place], public=public) for place in range(len(keys))
         ],
         "map": _map(study, keys, public=public),
-        "distributions": distributions(study.original, releases, protected, public=public),
-        "class_sizes": class_sizes(study.original, releases, study.scenario, public=public),
-        "mosaics": mosaics(study.original, releases, ordered, about=protected, public=public),
-        "correlations": correlations(study.original, releases, ordered, public=public),
+        "distributions": distributions(original, releases, protected, public=public),
+        "class_sizes": class_sizes(original, releases, study.scenario, public=public),
+        "mosaics": mosaics(original, releases, ordered, about=protected, public=public),
+        "correlations": correlations(original, releases, ordered, public=public),
         "recipes": [_recipe(outcome, public=public) for outcome in study.outcomes],
         "glossary": _glossary(study),
         "references": _references(study),
     }
+
+
+def _pictured(
+    study: Study, keys: Sequence[str], *, public: bool
+) -> tuple[Table, dict[str, Table], tuple[str, ...]]:
+    """The original and the releases as they are drawn, and what must be said of that.
+
+    A person may have many records: in public each has one, so that a group of ten is one of ten persons.
+    """
+    original = study.original
+    made = {key: outcome.example for key, outcome in zip(keys, study.outcomes, strict=True)}
+    examples = {key: each for key, each in made.items() if each is not None and len(each.tables) == 1}
+    if not public or original.schema.only_role(Role.UNIT) is None:
+        return original, {key: each.table for key, each in examples.items()}, ()
+    persons = persons_of(original)
+    releases = {
+        key: _one_each(each.table, persons[each.source_rows])
+        for key, each in examples.items()
+        if each.source_rows is not None and (each.source_rows >= 0).all()
+    }
+    return _one_each(original, persons), releases, ("the pictures show one record of each person",)
+
+
+def _one_each(table: Table, persons: Ints) -> Table:
+    """The first record of each person."""
+    return table.take(np.sort(np.unique(persons, return_index=True)[1]))
 
 
 def _labels(outcomes: Sequence[Outcome]) -> list[str]:
@@ -145,7 +168,7 @@ def _outcome(study: Study, place: int, labels: Sequence[str], *, key: str, publi
         "scores": {label: _spread(spread) for label, spread in outcome.scores.items()},
         "runs_met": outcome.kept,
         "tied_with_next": outcome.tied_with_next,
-        "remark": remark(outcome, following, level=study.target.value),
+        "remark": remark(outcome, following, target=study.target),
     }
     if public:
         return said

@@ -224,8 +224,11 @@ def _counted(tables: Mapping[str, Table], name: str, rules: Rules) -> dict[str, 
     rows = counts[:, ordered]
     if others:
         rows = np.concatenate([rows, counts[:, others].sum(axis=1, keepdims=True)], axis=1)
-    present = [len(table) - int(table.missing(name).sum()) for table in tables.values()]
-    rounded = rules.rounded(rows) / np.maximum(np.array(present), 1)[:, None]
+    # Rounded as well: shares of an exact number of records would tell how few are missing.
+    present = rules.rounded(
+        np.array([len(table) - int(table.missing(name).sum()) for table in tables.values()])
+    )
+    rounded = rules.rounded(rows) / np.maximum(present, 1)[:, None]
     return {
         "drawn": "bars",
         "categories": [values[place] for place in ordered] + ([OTHERS] if others else []),

@@ -16,7 +16,7 @@ import jinja2
 from markupsafe import Markup
 
 from sfumato.compare.study import Study
-from sfumato.errors import ParameterError, WriteError
+from sfumato.errors import ParameterError
 from sfumato.io import atomic
 from sfumato.report.charts import charts
 from sfumato.report.content import twin
@@ -33,22 +33,31 @@ def render(study: Study, *, public: bool, generated: str = "") -> str:
 
 
 def write_report(
-    study: Study, path: Path, *, public: bool, overwrite: bool = False, generated: str = ""
+    study: Study,
+    path: Path,
+    *,
+    public: bool,
+    overwrite: bool = False,
+    generated: str = "",
+    originals: Sequence[str | Path] = (),
 ) -> tuple[Path, Path]:
     """Write the report to ``path`` and its JSON twin beside it; returns both places."""
+    places = check_report(path, originals=originals, overwrite=overwrite)
+    told = twin(study, public=public, generated=generated)
+    for place, text in zip(places, (_page(told), _json(told, indent=1) + "\n"), strict=True):
+        atomic.write_text(place, text, originals=originals, overwrite=overwrite)
+    return places
+
+
+def check_report(
+    path: Path, *, originals: Sequence[str | Path] = (), overwrite: bool = False
+) -> tuple[Path, Path]:
+    """Raise now what writing the report or its twin would raise later; returns where both go."""
     beside = path.with_suffix(".json")
     if beside == path:
         raise ParameterError(f"`{path}` must not end in .json, which its twin does", hint="call it .html")
-    if not overwrite:
-        for place in (path, beside):
-            if place.exists():
-                raise WriteError(
-                    f"`{place}` must not exist yet, got: a file that does",
-                    hint="choose another name, or allow it to be overwritten",
-                )
-    told = twin(study, public=public, generated=generated)
-    atomic.write_text(path, _page(told), overwrite=overwrite)
-    atomic.write_text(beside, _json(told, indent=1) + "\n", overwrite=overwrite)
+    for place in (path, beside):
+        atomic.check_writable(place, originals=originals, overwrite=overwrite)
     return path, beside
 
 

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from sfumato.compare.level import Reached
+from sfumato.compare.level import Reached, Target
 from sfumato.compare.spread import Spread
 from sfumato.compare.study import Outcome, Study
 from sfumato.core.measure import Measure
@@ -48,7 +48,7 @@ def direction(measure: Measure) -> str:
     return f"{'lower' if measure.better == 'low' else 'higher'} is {word}"
 
 
-def remark(outcome: Outcome, following: str, *, level: float) -> str:
+def remark(outcome: Outcome, following: str, *, target: Target) -> str:
     """What must be known to read an outcome's row; ``following`` is the label of the next in rank."""
     parts = []
     if outcome.level.reached is Reached.REFUSED:
@@ -56,9 +56,9 @@ def remark(outcome: Outcome, following: str, *, level: float) -> str:
     elif outcome.level.reached is Reached.UNREACHABLE and outcome.level.reason:
         parts.append("cannot meet the requirements")
     elif outcome.level.reached is Reached.UNREACHABLE:
-        parts.append(f"cannot be brought to {level:g}; nearest: {figure(outcome.level.score)}")
+        parts.append(f"cannot be brought to {target.value:g}; nearest: {figure(outcome.level.score)}")
     if outcome.level.reached is Reached.NEAREST:
-        parts.append(f"the nearest to {level:g} that its parameter allows")
+        parts.append(outcome.level.nearness(target))
     if outcome.remark:
         parts.append(outcome.remark)
     if outcome.tied_with_next:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.compare.recipe import reordered
+from sfumato.compare.strata import reordered
 from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run

@@ -169,7 +169,7 @@ class _Crowd:
     def of(cls, table: Table, row: int, names: tuple[str, ...], missing: Missing) -> _Crowd:
         agree = np.ones((len(table), len(names)), dtype=np.bool_)
         for place, name in enumerate(names):
-            codes = column_codes(table, name).codes
+            codes = column_codes(table, name, apart=missing == "category").codes
             holes = (codes == 0) | (codes[row] == 0)
             agree[:, place] = codes == codes[row]
             if missing == "any":

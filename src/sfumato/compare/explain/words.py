@@ -156,9 +156,12 @@ def _sentences(measure: Measure, score: Score) -> Iterator[str]:
     else:
         yield f"{measure.title} is {score.value:.4g}, where {_side(type(measure))}."
     if score.status is Status.APPROXIMATE:
-        yield f"It is an estimate: {score.reason or 'not all was looked at'}. No requirement is met by it."
+        proved = score.interval is not None and score.interval_holds
+        judged = "Requirements are judged by the worse end" if proved else "No requirement is met by it"
+        yield f"It is an estimate: {score.reason or 'not all was looked at'}. {judged}."
     if score.interval is not None:
-        yield f"It lies between {score.interval[0]:.4g} and {score.interval[1]:.4g}."
+        word = "It lies" if score.interval_holds else "It is likely to lie"
+        yield f"{word} between {score.interval[0]:.4g} and {score.interval[1]:.4g}."
     if score.baseline is not None and math.isfinite(score.value):
         yield f"Guessing gives {score.baseline:.4g}{_against(score.value, score.baseline)}."
     if score.by_column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from sfumato.compare.tune.tuner import Budget, Tuner
 from sfumato.core.measure import Measure
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.data.hierarchy import Hierarchy
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
@@ -69,7 +71,8 @@ def tune(
     if not demands or not utilities:
         raise ParameterError(
             "a search must have a requirement to meet and a utility to lose least by, got: "
-            f"{len(demands)} and {len(utilities)}"
+            f"{len(demands)} and {len(utilities)}",
+            hint="require something, such as `dbrl <= 0.05`, or name a release profile",
         )
     goal = Goal(tuple(demands), tuple(utilities))
     run = replace(run, resources={**run.resources, **(resources or {})})
@@ -136,11 +139,17 @@ def _identity(table: Table, goal: Goal, space: SearchSpace, resources: Mapping[s
         "demands": [[str(each.requirement), each.scenario.to_dict()] for each in goal.demands],
         "utilities": [str(measure) for measure in goal.utilities],
         "space": space.to_dict(),
-        "resources": {
-            name: value.digest.hex() if isinstance(value, Table) else type(value).__name__
-            for name, value in sorted(resources.items())
-        },
+        "resources": {name: _contents(value) for name, value in sorted(resources.items())},
     }
+
+
+def _contents(resource: Any) -> str:
+    """A fingerprint of a resource: another hierarchy of the same name is another search."""
+    if isinstance(resource, Table):
+        return resource.digest.hex()
+    if isinstance(resource, Hierarchy):
+        return hashlib.sha256(resource.levels.write_json().encode()).hexdigest()
+    return type(resource).__name__
 
 
 def looks_at_sensitive(

@@ -82,6 +82,9 @@ class Goal:
     demands: tuple[Demand, ...]
     utilities: tuple[Measure, ...]
 
+    def __post_init__(self) -> None:
+        labelled(self.demands)  # raises before any work if they cannot be told apart
+
     def evaluate(
         self, recipe: Recipe, table: Table, run: Run, *, replicates: int, resources: Mapping[str, Any] | None
     ) -> Result:
