@@ -73,6 +73,13 @@ def plain(table, name):
     return [value if known(value) else None for value in table.frame[name].to_list()]
 
 
+def as_shown(table, name, policy):
+    """The values of a column, None where missing; as a category each way to show that it is missing is one."""
+    if policy != "category":
+        return plain(table, name)
+    return ["NaN" if isinstance(value, float) and math.isnan(value) else value for value in table.frame[name]]
+
+
 def owners(table):
     return table.frame["who"].to_list() if "who" in table.schema else list(range(len(table)))
 
@@ -85,7 +92,7 @@ def alike(one, other, policy):
 
 def groups(table, policy, keys=("a", "b")):
     """For each record those that are alike, itself among them."""
-    rows = list(zip(*(plain(table, name) for name in keys), strict=True))
+    rows = list(zip(*(as_shown(table, name, policy) for name in keys), strict=True))
     return [
         [j for j, other in enumerate(rows) if i == j or alike(one, other, policy)]
         for i, one in enumerate(rows)
@@ -105,7 +112,7 @@ def value_counts(table, group, name):
 
 def table_counts(table, policy, name):
     """How many have each value in the table: a person once for each combination of keys and value."""
-    rows = list(zip(*(plain(table, key) for key in ("a", "b")), strict=True))
+    rows = list(zip(*(as_shown(table, key, policy) for key in ("a", "b")), strict=True))
     where = [(row, i if policy == "worst" and None in row else -1) for i, row in enumerate(rows)]
     values, who = plain(table, name), owners(table)
     return Counter(value for _, _, value in set(zip(where, who, values, strict=True)))

@@ -22,6 +22,7 @@ from sfumato.risk.reidentification import (
     ProsecutorRisk,
     Separation,
 )
+from sfumato.risk.uniqueness import Uniqueness
 
 NUMBER, NAME, KEY = Kind.CONTINUOUS, Kind.NOMINAL, Role.KEY
 
@@ -317,3 +318,14 @@ def test_k_map_of_sets_that_are_no_ranges():
     expected = [sum(g in each and h in each for g, h in rows) for each in members]
     assert found.by_record.tolist() == expected
     assert found.value == min(expected)
+
+
+@pytest.mark.parametrize(
+    ("measure", "category", "any_"), [(KAnonymity, 1, 4), (Uniqueness, 0.5, 0.0), (ProsecutorRisk, 1, 0.25)]
+)
+def test_a_code_for_missing_values_is_seen_in_the_file(measure, category, any_):
+    """Who sees −9 beside an empty cell tells the two apart; who takes both for any value does not."""
+    column = Column("age", Kind.CONTINUOUS, Role.KEY, missing=(-9,))
+    evidence = Evidence(Table(pl.DataFrame({"age": [30, 30, -9, None]}), Schema((column,))))
+    assert measure().score(evidence, Run(seed=1)).value == category
+    assert measure(missing="any").score(evidence, Run(seed=1)).value == any_

@@ -96,11 +96,16 @@ class Classes:
     _counts: dict[str, Counts] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
-    def of(cls, table: Table, keys: Sequence[str], *, missing: Missing = "category") -> Classes:
-        """Find the classes of a table; with no key at all, everyone is alike."""
+    def of(
+        cls, table: Table, keys: Sequence[str], *, missing: Missing = "category", apart: bool = True
+    ) -> Classes:
+        """Find the classes of a table; with no key at all, everyone is alike.
+
+        As a category, what stands for missing values is told ``apart``: each code, and the empty cell.
+        """
         n = len(table)
         names = tuple(sorted(keys))
-        codings = [column_codes(table, name, apart=missing == "category") for name in names]
+        codings = [column_codes(table, name, apart=apart and missing == "category") for name in names]
         packed = pack(codings, n)
         if missing == "worst" and codings:
             packed = _alone(packed, codings)

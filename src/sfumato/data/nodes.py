@@ -114,7 +114,8 @@ class Nodes:
         one = np.flatnonzero(self.sizes == 1)
         values = self.leaves.gather(self.members[self.starts[one]])
         found = np.zeros(len(self.labels), dtype=np.bool_)
-        found[one] = (self.labels.gather(one) != values).to_numpy()
+        labels = self.labels.gather(one)
+        found[one] = ((labels != values) & (labels != WILDCARD)).to_numpy()
         return found
 
     def members_of(self, code: int) -> pl.Series:

@@ -9,7 +9,7 @@ import numpy as np
 from sfumato.core.measure import Score
 from sfumato.core.params import Columns, Resource, param
 from sfumato.core.run import Run
-from sfumato.data.classes import Classes, classes_of, seen_table
+from sfumato.data.classes import Classes, seen_table
 from sfumato.data.evidence import Evidence
 from sfumato.data.table import Floats, Ints, Table
 from sfumato.risk.key_measures import (
@@ -220,7 +220,9 @@ class XYAnonymity(KeyMeasure):
         return None
 
     def _beside(self, evidence: Evidence) -> Classes:
-        return classes_of(evidence, _still_there(evidence, self.y))
+        """The classes of ``y``; that a value is missing in one way or another makes no two values of it."""
+        table, names = seen_table(evidence), _still_there(evidence, self.y)
+        return evidence.remember(("beside", names), lambda: Classes.of(table, names, apart=False))
 
     def of_classes(self, evidence: Evidence, classes: Classes) -> Floats:
         """The number of distinct combinations of ``y`` in each class of ``x``."""

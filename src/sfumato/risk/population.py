@@ -52,7 +52,8 @@ def _sizes(table: Table, population: Table, classes: Classes) -> Ints:
     shown = table.take(classes.examples).select(classes.keys)
     people = _described_alike(population, shown)
     sizes = np.zeros(len(classes), dtype=np.int64)
-    present = classes.codes > 0
+    # Which code stands for a missing value is a matter of the file: in the population it may be another.
+    present = ~np.column_stack([shown.missing(name) for name in classes.keys])
     lacking = np.column_stack([people.missing(name) for name in classes.keys])
     for pattern, rows in _patterns(present):
         if classes.missing == "worst" and not pattern.all():

@@ -132,7 +132,7 @@ class Uniqueness(KeyMeasure):
 
     def _may_fit(self, classes: Classes) -> bool:
         """Whether a value may stand for others than its equals."""
-        if self.missing == "any" and bool((classes.codes == 0).any()):
+        if self.missing == "any" and classes.incomplete:
             return True
         return bool(coarse_columns(classes.table, classes.keys))
 
