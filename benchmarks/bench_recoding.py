@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.run import Run
-from sfumato.data.hierarchy import Hierarchy
+from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.datasets.reference import adult

@@ -16,12 +16,12 @@ import time
 
 import numpy as np
 
-from sfumato.compare.recipe import Recipe, Step
 from sfumato.core.run import Run
 from sfumato.data.schema import Role
 from sfumato.datasets import patients
 from sfumato.methods.local_suppression import LocalSuppression
 from sfumato.methods.suppression import RecordSuppression
+from sfumato.recipes.recipe import Recipe, Step
 
 
 def taken(table, method, keys):

@@ -20,7 +20,7 @@ import polars as pl
 
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence, Scenario
-from sfumato.data.generalised import intervals
+from sfumato.data.generalised.intervals import intervals
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.datasets import patients

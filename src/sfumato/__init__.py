@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Any
 from sfumato.version import __version__
 
 if TYPE_CHECKING:
-    from sfumato.compare.recipe import Recipe, Step
     from sfumato.core.release import Release
     from sfumato.data.evidence import Scenario
     from sfumato.data.schema import Column, Kind, Role, Schema
     from sfumato.data.table import Table
     from sfumato.front import assess, compare, protect, read, tune
+    from sfumato.recipes.recipe import Recipe, Step
 
 #: Where each public name lives.
 _HOMES = {
     "Column": "sfumato.data.schema",
     "Kind": "sfumato.data.schema",
-    "Recipe": "sfumato.compare.recipe",
+    "Recipe": "sfumato.recipes.recipe",
     "Release": "sfumato.core.release",
     "Role": "sfumato.data.schema",
     "Scenario": "sfumato.data.evidence",
     "Schema": "sfumato.data.schema",
-    "Step": "sfumato.compare.recipe",
+    "Step": "sfumato.recipes.recipe",
     "Table": "sfumato.data.table",
     "assess": "sfumato.front",
     "compare": "sfumato.front",

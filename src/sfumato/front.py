@@ -11,10 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from sfumato.compare import study as studies
-from sfumato.compare.demand import Demand
-from sfumato.compare.recipe import Recipe, Step
-from sfumato.compare.trial import assess as score_all
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Score
 from sfumato.core.method import Method
@@ -22,17 +18,21 @@ from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.core.run import Run
 from sfumato.data.evidence import Scenario
-from sfumato.data.guess import guess_schema
+from sfumato.data.guess.columns import guess_schema
 from sfumato.data.schema import Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
+from sfumato.recipes.demand import Demand
+from sfumato.recipes.recipe import Recipe, Step
+from sfumato.study import compare as studies
+from sfumato.study.evaluate import assess as score_all
 
 if TYPE_CHECKING:
-    from sfumato.compare.cost import Before
-    from sfumato.compare.plan import Plan
-    from sfumato.compare.profile import Profile
-    from sfumato.compare.study import Study
-    from sfumato.compare.tune.tuned import Tuned
+    from sfumato.recipes.plan import Plan
+    from sfumato.recipes.profile import Profile
+    from sfumato.study.compare import Study
+    from sfumato.study.cost import Before
+    from sfumato.tuning.tuned import Tuned
 
 
 def read(source: str | Path, *, schema: Schema | None = None) -> Table:
@@ -195,9 +195,9 @@ def compare(
     (``["dbrl"]``) takes it from the release given as ``level``. Without ``methods`` all that can take the
     columns are compared. ``before`` is told what is about to be done.
     """
-    from sfumato.compare.cost import SETTINGS, works_of
-    from sfumato.compare.profile import Profile
-    from sfumato.compare.question import RANKED_BY, Question, as_measure
+    from sfumato.recipes.profile import Profile
+    from sfumato.study.cost import SETTINGS, works_of
+    from sfumato.study.target import RANKED_BY, Question, as_measure
 
     table, _ = as_table(data, schema=schema)
     run, names = make_run(seed, run, resources), _names(columns)
@@ -264,12 +264,12 @@ def tune(
     ``minutes`` only ends it early. With a ``ledger`` (a file) a search that was stopped goes on where it was.
     ``tuned.plan.to_toml()`` is what ``sfumato run`` takes. ``before`` is told what is about to be done.
     """
-    from sfumato.compare.profile import Profile
-    from sfumato.compare.question import RANKED_BY, Question, as_measure
-    from sfumato.compare.tune import ledger as ledgers
-    from sfumato.compare.tune import tune as search
-    from sfumato.compare.tune.derive_space import Wishes
-    from sfumato.compare.tune.tuner import Budget
+    from sfumato.recipes.profile import Profile
+    from sfumato.study.target import RANKED_BY, Question, as_measure
+    from sfumato.tuning import ledger as ledgers
+    from sfumato.tuning import tune as search
+    from sfumato.tuning.derive_space import Wishes
+    from sfumato.tuning.tuner import Budget
 
     table, _ = as_table(data, schema=schema)
     place = None if ledger is None else Path(ledger)

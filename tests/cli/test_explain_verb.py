@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.compare import cost
-from sfumato.compare.cost import Cost
-from sfumato.compare.explain import PRIVATE
 from sfumato.core import registry
+from sfumato.explain import PRIVATE
+from sfumato.study import cost
+from sfumato.study.cost import Cost
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from sfumato.compare.plan import Plan
 from sfumato.data.schema import Kind, Role
+from sfumato.recipes.plan import Plan
 from sfumato.testing.secrecy import SENTINEL_NUMBER, SENTINEL_WORD, assert_silent
 
 N = 240

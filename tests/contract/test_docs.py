@@ -28,14 +28,14 @@ from hypothesis import given, settings
 import sfumato
 import sfumato.methods
 from sfumato.cli import cli, main
-from sfumato.compare import plan as plans
-from sfumato.compare.recipe import Recipe, Step
 from sfumato.core import registry
 from sfumato.core.references import references
 from sfumato.core.run import Run
 from sfumato.data.evidence import Scenario
 from sfumato.data.schema import Column, Kind, Role
 from sfumato.errors import SfumatoError
+from sfumato.recipes import plan as plans
+from sfumato.recipes.recipe import Recipe, Step
 from sfumato.testing import METHOD_CHECKS, instances, table_of
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.compare.recipe import Recipe, Step
 from sfumato.core import registry
 from sfumato.core.run import Run
 from sfumato.errors import SfumatoError
+from sfumato.recipes.recipe import Recipe, Step
 from sfumato.testing import METHOD_CHECKS, instances, table_of
 
 METHODS = registry.methods()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
-from sfumato.data.classes import Classes
+from sfumato.data.classes.classes import Classes
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table

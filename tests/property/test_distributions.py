@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
-from sfumato.data.generalised import intervals
+from sfumato.data.generalised.intervals import intervals
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.testing import instances

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.compare.recipe import Recipe, Step
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import RefusedError, UnreachableError
 from sfumato.methods.local_suppression import LocalSuppression
 from sfumato.methods.suppression import AttributeSuppression, RecordSuppression
+from sfumato.recipes.recipe import Recipe, Step
 
 KEYS = ("a", "b", "c")
 SLACK = 1e-9

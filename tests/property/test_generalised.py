@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.data.generalised import covers, exact_intervals, intervals, midpoint, width
-from sfumato.data.nodes import Nodes
-from sfumato.data.text_forms import looks_generalised, parse_intervals, parse_nodes, to_text
+from sfumato.data.generalised.intervals import covers, exact_intervals, intervals, midpoint, width
+from sfumato.data.generalised.nodes import Nodes
+from sfumato.data.generalised.text_forms import looks_generalised, parse_intervals, parse_nodes, to_text
 
 modest = settings(deadline=None, max_examples=40)
 

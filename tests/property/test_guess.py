@@ -10,10 +10,10 @@ import polars as pl
 from hypothesis import example, given, settings
 
 from sfumato import io
-from sfumato.data.guess import guess, guess_related, guess_schema
-from sfumato.data.identifiers import NUMBERINGS, recognise
-from sfumato.data.overview import survey
-from sfumato.data.relations import determination
+from sfumato.data.guess.columns import guess, guess_related, guess_schema
+from sfumato.data.guess.identifiers import NUMBERINGS, recognise
+from sfumato.data.guess.overview import survey
+from sfumato.data.guess.relations import determination
 
 CHECK = settings(max_examples=150, deadline=None)
 

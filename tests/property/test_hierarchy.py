@@ -8,10 +8,10 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.data.build_hierarchy import from_cuts, from_intervals, from_prefix
-from sfumato.data.generalised import covers
-from sfumato.data.hierarchy import Hierarchy
-from sfumato.data.text_forms import parse_intervals
+from sfumato.data.generalised.intervals import covers
+from sfumato.data.generalised.text_forms import parse_intervals
+from sfumato.data.hierarchy.build import from_cuts, from_intervals, from_prefix
+from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.io.hierarchies import read_hierarchy, write_hierarchy
 
 modest = settings(deadline=None, max_examples=40)

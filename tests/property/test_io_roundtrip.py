@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from polars.testing import assert_frame_equal
 
 from sfumato import io
-from sfumato.data.generalised import intervals
+from sfumato.data.generalised.intervals import intervals
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ReadError

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.compare.recipe import Recipe, Step
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -18,6 +17,7 @@ from sfumato.errors import RefusedError, UnreachableError
 from sfumato.methods.close_generalisation import CloseGeneralisation, TClosenessFirst
 from sfumato.methods.mondrian import Mondrian
 from sfumato.methods.sorted_generalisation import SortedGeneralisation
+from sfumato.recipes.recipe import Recipe, Step
 
 KEYS = ("age", "city", "grade")
 METHODS = (

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairs import numeric, score, table
-from sfumato.data.generalised import intervals
-from sfumato.data.nodes import Nodes
+from sfumato.data.generalised.intervals import intervals
+from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Kind
 from sfumato.utility.ambiguity import Ambiguity, NonUniformEntropy
 from sfumato.utility.cells import CellsChanged, SuppressedCells

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from sfumato.compare.recipe import Recipe, Step
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.noise import CorrelatedNoise
 from sfumato.methods.swapping import RankSwapping
+from sfumato.recipes.recipe import Recipe, Step
 from toys import CentredNoise, Draw, Mean, Pairs, Rounding, Sampling, Turned
 
 SEEDS = st.integers(0, 2**128 - 1)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.data.generalised import intervals
-from sfumato.data.nodes import Nodes
+from sfumato.data.generalised.intervals import intervals
+from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.front import protect

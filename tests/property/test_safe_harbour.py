@@ -9,7 +9,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.data.hierarchy import Hierarchy
+from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.front import protect

@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato import kernels
-from sfumato.compare.recipe import Recipe, Step
 from sfumato.core.params import PerColumn
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import UnreachableError
-from sfumato.methods import key_cells
-from sfumato.methods.key_cells import Asked, KeyCells
+from sfumato.methods import _key_cells as key_cells
+from sfumato.methods._key_cells import Asked, KeyCells
 from sfumato.methods.local_suppression import LocalSuppression
+from sfumato.recipes.recipe import Recipe, Step
 
 NAMES = "abcd"
 

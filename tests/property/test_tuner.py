@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.compare.demand import Demand
-from sfumato.compare.recipe import Recipe, Step
-from sfumato.compare.tune.candidate import Candidate, Goal, Reading, Result, Shortfall, in_order, on_front
-from sfumato.compare.tune.derive_space import Wishes, derive
-from sfumato.compare.tune.search_space import Axis
 from sfumato.core import registry
 from sfumato.core.measure import Score, Status
 from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.data.evidence import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
+from sfumato.recipes.demand import Demand
+from sfumato.recipes.recipe import Recipe, Step
+from sfumato.tuning.candidate import Candidate, Goal, Reading, Result, Shortfall, in_order, on_front
+from sfumato.tuning.derive_space import Wishes, derive
+from sfumato.tuning.search_space import Axis
 
 
 def mixed():

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from sfumato import kernels
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
-from sfumato.data.classes import Classes
+from sfumato.data.classes.classes import Classes
 from sfumato.data.evidence import Evidence
-from sfumato.data.generalised import intervals
-from sfumato.data.nodes import Nodes
+from sfumato.data.generalised.intervals import intervals
+from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.risk.uniqueness import Uniqueness

@@ -5,10 +5,10 @@ import polars as pl
 import pytest
 
 from sfumato.core.run import Run
-from sfumato.data.classes import Classes
+from sfumato.data.classes.classes import Classes
 from sfumato.data.evidence import Evidence, Scenario
-from sfumato.data.generalised import covers, intervals
-from sfumato.data.nodes import Nodes
+from sfumato.data.generalised.intervals import covers, intervals
+from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.datasets import patients

@@ -9,15 +9,15 @@ differ, both stand below.
 import numpy as np
 import pytest
 
-from sfumato.compare.recipe import Recipe
-from sfumato.compare.trial import attempt
 from sfumato.core.run import Run
 from sfumato.datasets import census, eia
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.multiplicative_noise import HohneNoise
 from sfumato.methods.noise import CorrelatedNoise
 from sfumato.methods.swapping import RankSwapping
+from sfumato.recipes.recipe import Recipe
 from sfumato.risk.ranks import RankLinkage
+from sfumato.study.evaluate import attempt
 from sfumato.utility.transport import EarthMoversDistance
 
 #: method → (R reached, EMD reached, EMD published)

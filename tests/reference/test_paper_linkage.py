@@ -13,12 +13,12 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from sfumato.compare.recipe import Recipe
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
 from sfumato.datasets import census
 from sfumato.methods.noise import UncorrelatedNoise
 from sfumato.methods.swapping import RankSwappingDistribution
+from sfumato.recipes.recipe import Recipe
 from sfumato.risk.global_linkage import GlobalLinkage
 from sfumato.risk.linkage import DistanceLinkage
 

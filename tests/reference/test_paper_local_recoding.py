@@ -6,9 +6,9 @@ import pytest
 
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.data.text_forms import to_text
 from sfumato.datasets import patients
 from sfumato.methods.close_generalisation import CloseGeneralisation, closest_of, size_for
 from sfumato.methods.coarsening import NaiveCoarsening

@@ -32,7 +32,7 @@ import polars as pl
 import pytest
 
 from sfumato.data.evidence import Scenario
-from sfumato.data.generalised import is_interval
+from sfumato.data.generalised.intervals import is_interval
 from sfumato.datasets.patients import patients
 from sfumato.front import assess, protect
 from sfumato.methods.regeneration import Regeneration, masked_cells, masked_marginals

@@ -15,20 +15,20 @@ import polars as pl
 import pytest
 
 from sfumato.core.run import Run
-from sfumato.data.levels import KeyLevels, Lattice
+from sfumato.data.generalised.levels import KeyLevels, Lattice
 from sfumato.data.schema import Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.datasets.reference import adult
 from sfumato.io.hierarchies import read_hierarchy
-from sfumato.methods.global_recoding import GlobalRecoding
-from sfumato.methods.recoding_judges import Part, judge_of
-from sfumato.methods.recoding_losses import (
+from sfumato.methods._recoding_judges import Part, judge_of
+from sfumato.methods._recoding_losses import (
     AverageClassSize,
     Discernibility,
     hierarchy_loss,
     measured_loss,
 )
-from sfumato.methods.recoding_search import RollUp
+from sfumato.methods._recoding_search import RollUp
+from sfumato.methods.global_recoding import GlobalRecoding
 
 COLUMNS = (
     "sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation",

@@ -12,10 +12,10 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from sfumato.compare.recipe import Recipe
 from sfumato.core.run import Run
 from sfumato.datasets import census
 from sfumato.methods.swapping import RankSwappingDistribution
+from sfumato.recipes.recipe import Recipe
 
 
 def links(original, released):

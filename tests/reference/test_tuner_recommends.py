@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from sfumato import datasets, tune
-from sfumato.compare.recipe import Recipe
-from sfumato.compare.spread import Spread
-from sfumato.compare.tune.candidate import loss_of
 from sfumato.core.run import Run
 from sfumato.data.schema import Role
+from sfumato.recipes.recipe import Recipe
+from sfumato.study.spread import Spread
+from sfumato.tuning.candidate import loss_of
 
 #: By data set: what is required, what is lost least, and the methods that compete.
 NUMBERS = ["mdav", "rank-swapping", "correlated-noise"]

@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
-from sfumato.data.hierarchy import Hierarchy
-from sfumato.data.nodes import Nodes
+from sfumato.data.generalised.nodes import Nodes
+from sfumato.data.hierarchy.tree import Hierarchy
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ from sfumato.cli._describe import show_parameters
 from sfumato.cli._screen import emit_table
 
 if TYPE_CHECKING:
-    from sfumato.compare.explain import Explanation
-    from sfumato.compare.explain.attacks import Attack, Riskiest
-    from sfumato.compare.explain.keys import KeyStory
-    from sfumato.compare.explain.steps import Change, StepStory
-    from sfumato.compare.explain.words import Meaning
     from sfumato.core.measure import Measure
     from sfumato.core.method import Described
+    from sfumato.explain import Explanation
+    from sfumato.explain.attacks import Attack, Riskiest
+    from sfumato.explain.keys import KeyStory
+    from sfumato.explain.steps import Change, StepStory
+    from sfumato.explain.words import Meaning
 
 _WIDTH = 100
 #: Longer lists are cut for people; machines get all of them.
@@ -27,7 +27,7 @@ _MOST = 8
 
 def show_record(said: Explanation) -> None:
     """Write everything known of a record."""
-    from sfumato.compare.explain import PRIVATE
+    from sfumato.explain import PRIVATE
 
     click.echo(PRIVATE)
     click.echo(f"\nRecord {said.record} of {said.records:,} (counted from 0, in the order of the file)\n")

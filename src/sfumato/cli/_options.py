@@ -50,7 +50,7 @@ def schema_and_scenario(plan_path: Path | None) -> tuple[Schema | None, Scenario
     """Schema of a plan, when one is named, and its first scenario, when it describes any."""
     if plan_path is None:
         return None, None
-    from sfumato.compare.plan import Plan
+    from sfumato.recipes.plan import Plan
 
     plan = Plan.read(plan_path)
     return plan.schema, None if plan.scenarios == (Scenario(),) else plan.scenarios[0]

@@ -59,8 +59,8 @@ def files_named(options: Mapping[str, Any]) -> list[str]:
 def _of_plan(plan_path: Path | None) -> dict[str, Any]:
     if plan_path is None:
         return {}
-    from sfumato.compare.execute import load_resources
-    from sfumato.compare.plan import Plan
+    from sfumato.recipes.plan import Plan
+    from sfumato.releasing.carry_out import load_resources
 
     return load_resources(Plan.read(plan_path))
 

@@ -18,9 +18,9 @@ def score(
     aspect: Literal["risk", "utility"], original: str, protected: str | None, options: dict[str, Any]
 ) -> None:
     """Score a release by the usual measures of an aspect, or by those asked for."""
-    from sfumato.compare.cost import Work
     from sfumato.core.requirement import Requirement, parse_measure
     from sfumato.front import assess, beside, read
+    from sfumato.study.cost import Work
 
     requirements = [Requirement.parse(text) for text in options["require"]]
     ours = [cls for cls in registry.measures().values() if cls.aspect == aspect]

@@ -15,8 +15,8 @@ import click
 from sfumato.core.run import Progress, Run
 
 if TYPE_CHECKING:
-    from sfumato.compare.cost import Work
     from sfumato.data.table import Table
+    from sfumato.study.cost import Work
 
 COMPILING = "compiling once, kept for later runs"
 
@@ -29,7 +29,7 @@ def say(text: str, *, quiet: bool = False) -> None:
 
 def announce(works: Work | Sequence[Work], table: Table, run: Run, *, quiet: bool = False) -> None:
     """Say what work on a table will cost, where that is worth knowing; small tables are not even tried."""
-    from sfumato.compare.cost import SMALL, estimate
+    from sfumato.study.cost import SMALL, estimate
 
     cost = None if quiet or len(table) < SMALL else estimate(works, table, run)
     if cost is not None and cost.worth_telling:

@@ -18,9 +18,9 @@ from sfumato.errors import PlanError
 @quiet_option
 def command(plan_path: Path, *, no_data: bool, as_json: bool, quiet: bool) -> None:
     """Check a plan."""
-    from sfumato.compare.execute import load, load_resources
-    from sfumato.compare.plan import Plan
     from sfumato.data.checks import violations
+    from sfumato.recipes.plan import Plan
+    from sfumato.releasing.carry_out import load, load_resources
 
     plan = Plan.read(plan_path)
     blockers = plan.blockers()

@@ -23,11 +23,11 @@ from sfumato.cli._options import (
 )
 from sfumato.cli._resources import files_named, hierarchy_option, resource_option, with_resources
 from sfumato.cli._screen import announce, emit_json, emit_table, running, say
-from sfumato.compare.demand import labelled
-from sfumato.compare.level import Reached
-from sfumato.compare.spread import Spread
-from sfumato.compare.study import Outcome, Study
 from sfumato.errors import ParameterError
+from sfumato.recipes.demand import labelled
+from sfumato.study.compare import Outcome, Study
+from sfumato.study.level import Reached
+from sfumato.study.spread import Spread
 
 
 @click.command("compare", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
@@ -72,9 +72,9 @@ from sfumato.errors import ParameterError
 def command(source: str, **options: Any) -> None:
     """Compare methods at equal risk or equal utility."""
     from sfumato import front
-    from sfumato.compare.profile import Profile
-    from sfumato.compare.study import require_reached
+    from sfumato.recipes.profile import Profile
     from sfumato.report import check_report, write_report
+    from sfumato.study.compare import require_reached
 
     report: Path | None = options["report"]
     named = [source, *([options["like"]] if options["like"] else []), *files_named(options)]

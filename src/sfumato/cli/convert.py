@@ -95,7 +95,7 @@ def _as_told(frame: pl.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> Sch
     A CSV file does not tell 1 and 2 that mean male and female from an amount, but a level of measurement is
     written into an SPSS file all the same.
     """
-    from sfumato.data.guess import guess
+    from sfumato.data.guess.columns import guess
     from sfumato.data.schema import Column, Schema
 
     numeric = [name for name, dtype in frame.schema.items() if dtype.is_numeric()]
@@ -109,7 +109,7 @@ def _as_told(frame: pl.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> Sch
 def _kind_of(dtype: pl.DataType) -> Kind:
     import polars as pl
 
-    from sfumato.data.generalised import is_interval
+    from sfumato.data.generalised.intervals import is_interval
     from sfumato.data.schema import Kind
 
     if is_interval(dtype):
@@ -123,7 +123,7 @@ def _kind_of(dtype: pl.DataType) -> Kind:
 
 def _lost(table: Table, out: str) -> list[str]:
     """Say what the new file no longer tells of the columns, found by reading its first record again."""
-    from sfumato.data.overview import listed
+    from sfumato.data.guess.overview import listed
     from sfumato.io import read_contents
 
     try:

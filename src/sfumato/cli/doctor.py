@@ -32,8 +32,8 @@ _EXTRAS = {
 @json_option
 def command(*, as_json: bool) -> None:
     """Check the installation."""
-    from sfumato.compare.execute import environment
     from sfumato.core import registry
+    from sfumato.releasing.carry_out import environment
 
     rows = [["sfumato", __version__, "ok"], *([name, found, "ok"] for name, found in environment().items())]
     rows += [[package, *_optional(package, *facts)] for package, facts in _EXTRAS.items()]

@@ -26,14 +26,14 @@ from sfumato.errors import ParameterError, PlanError, UnknownNameError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sfumato.compare.plan import Plan
-    from sfumato.compare.recipe import Recipe
     from sfumato.core.measure import Measure
     from sfumato.core.method import Described
     from sfumato.core.release import Release
     from sfumato.core.run import Run
     from sfumato.data.evidence import Scenario
     from sfumato.data.table import Table
+    from sfumato.recipes.plan import Plan
+    from sfumato.recipes.recipe import Recipe
 
 
 @click.command(
@@ -101,7 +101,7 @@ def _seed(options: dict[str, Any]) -> int | None:
     if options["replay"] is None:
         seed: int | None = options["seed"]
         return seed
-    from sfumato.compare.execute import seed_of
+    from sfumato.releasing.carry_out import seed_of
 
     return seed_of(options["replay"])[0]
 
@@ -137,7 +137,7 @@ def _is_name(what: str) -> bool:
 
 def _explain_names(names: list[str], *, as_json: bool) -> None:
     from sfumato.cli._explain import show_meaning
-    from sfumato.compare.explain.words import meaning_of
+    from sfumato.explain.words import meaning_of
 
     if not names:
         raise ParameterError(
@@ -172,9 +172,9 @@ class _Case:
 
     @classmethod
     def of(cls, source: str, options: dict[str, Any], run: Run) -> _Case:
-        from sfumato.compare.plan import Plan
         from sfumato.data.evidence import Scenario
         from sfumato.front import beside, read
+        from sfumato.recipes.plan import Plan
 
         plan = None if options["plan_path"] is None else Plan.read(options["plan_path"])
         if plan is not None and plan.tables:
@@ -224,8 +224,8 @@ def _recipe(
 ) -> tuple[Recipe | None, Callable[[Release], Release] | None]:
     """The steps named, or those of the plan with its last touches; none beside a release."""
     from sfumato.cli.compare import method_of
-    from sfumato.compare.finish import finish
-    from sfumato.compare.recipe import Recipe, Step
+    from sfumato.recipes.recipe import Recipe, Step
+    from sfumato.releasing.postprocess import finish
 
     if options["methods"]:
         known = table.schema.resolve(split(options["columns"]))
@@ -254,8 +254,8 @@ def _measures(options: dict[str, Any]) -> list[Measure]:
 
 
 def _announced(case: _Case, measures: list[Measure], options: dict[str, Any]) -> None:
-    from sfumato.compare.cost import Work
-    from sfumato.compare.recipe import Recipe
+    from sfumato.recipes.recipe import Recipe
+    from sfumato.study.cost import Work
 
     work = Work(
         case.recipe or Recipe(), tuple(measures), release=case.release, scenario=case.scenario,
@@ -266,8 +266,8 @@ def _announced(case: _Case, measures: list[Measure], options: dict[str, Any]) ->
 
 def _explain_record(case: _Case, options: dict[str, Any]) -> None:
     from sfumato.cli._explain import show_record
-    from sfumato.compare.explain import explain_record
-    from sfumato.compare.explain.attacks import usual_attacks
+    from sfumato.explain import explain_record
+    from sfumato.explain.attacks import usual_attacks
 
     measures = _measures(options) or usual_attacks()
     _announced(case, measures, options)
@@ -283,7 +283,7 @@ def _explain_record(case: _Case, options: dict[str, Any]) -> None:
 
 def _explain_riskiest(case: _Case, options: dict[str, Any]) -> None:
     from sfumato.cli._explain import show_riskiest
-    from sfumato.compare.explain import PRIVATE, riskiest_records
+    from sfumato.explain import PRIVATE, riskiest_records
 
     measures = _measures(options)
     if len(measures) > 1:
@@ -300,8 +300,8 @@ def _explain_riskiest(case: _Case, options: dict[str, Any]) -> None:
 
 def _explain_scores(case: _Case, options: dict[str, Any]) -> None:
     from sfumato.cli._explain import show_scores
-    from sfumato.compare.explain.words import explain_score
-    from sfumato.compare.trial import assess
+    from sfumato.explain.words import explain_score
+    from sfumato.study.evaluate import assess
 
     measures = _measures(options)
     _announced(case, measures, options)

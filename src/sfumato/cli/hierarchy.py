@@ -22,7 +22,7 @@ from sfumato.errors import DataError, ParameterError
 if TYPE_CHECKING:
     import polars as pl
 
-    from sfumato.data.hierarchy import Hierarchy
+    from sfumato.data.hierarchy.tree import Hierarchy
     from sfumato.data.table import Table
 
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 def command(source: str, column: str, **options: Any) -> None:
     """Propose or check a hierarchy."""
     from sfumato.data.checks import is_generalised
-    from sfumato.data.grow_hierarchy import present_values, propose
+    from sfumato.data.hierarchy.grow import present_values, propose
     from sfumato.io import check_writable
     from sfumato.io.hierarchies import read_hierarchy, write_hierarchy
 
@@ -120,7 +120,7 @@ def _levels(hierarchy: Hierarchy, values: pl.Series, k: int) -> list[dict[str, A
 
 
 def _unseen(hierarchy: Hierarchy, values: pl.Series) -> dict[str, int]:
-    from sfumato.data.nodes import UNSEEN, match_leaves
+    from sfumato.data.generalised.nodes import UNSEEN, match_leaves
 
     found = match_leaves(values, hierarchy.levels[:, 0]) == UNSEEN
     return {"values": int(values.filter(found).n_unique()), "records": int(found.sum())}

@@ -17,7 +17,7 @@ from sfumato.cli._screen import emit_json, emit_table, say
 from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sfumato.data.overview import Overview, Summary
+    from sfumato.data.guess.overview import Overview, Summary
     from sfumato.data.schema import Schema
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -86,9 +86,9 @@ def command(
 
 def look_into(source: str, how: Mapping[str, Any]) -> Overview:
     """Read a file or make a built-in data set, and say what is in it."""
-    from sfumato.data.guess import Guess, guess, guess_related
-    from sfumato.data.overview import survey
-    from sfumato.data.relations import Relation
+    from sfumato.data.guess.columns import Guess, guess, guess_related
+    from sfumato.data.guess.overview import survey
+    from sfumato.data.guess.relations import Relation
 
     if source.startswith("builtin:"):
         from sfumato import datasets
@@ -162,10 +162,10 @@ def in_bytes(size: float) -> str:
 
 def starter(source: str, found: Overview, plan_path: Path, how: Mapping[str, Any]) -> str:
     """Write a plan to start from: what was found and why, one method on the keys, identifiers left out."""
-    from sfumato.compare.plan import Output, Plan
-    from sfumato.compare.recipe import Recipe, Step
     from sfumato.data.schema import Role
     from sfumato.methods.swapping import RankSwapping
+    from sfumato.recipes.plan import Output, Plan
+    from sfumato.recipes.recipe import Recipe, Step
 
     schema = _with_pseudonyms(found.schema)
     data, unsaid = _source(source, plan_path, how)
@@ -192,7 +192,7 @@ def _with_pseudonyms(schema: Schema) -> Schema:
 
 def _source(source: str, plan_path: Path, how: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
     """The plan's data, and what had to be said to read them but has no place in it."""
-    from sfumato.compare.plan import Source
+    from sfumato.recipes.plan import Source
 
     path = source
     if Path(source).is_file():

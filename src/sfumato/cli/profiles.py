@@ -10,8 +10,8 @@ import click
 
 from sfumato.cli._options import json_option, overwrite_option, quiet_option
 from sfumato.cli._screen import emit_json, emit_table, say
-from sfumato.compare.profile import Profile
 from sfumato.core.references import cite
+from sfumato.recipes.profile import Profile
 
 
 @click.command("profiles", help=__doc__, epilog="NAME is a profile, or the file of one.")

@@ -87,12 +87,12 @@ def command() -> None:
 
 def _protect(method: Method, options: dict[str, Any]) -> None:
     from sfumato.cli.convert import require_format
-    from sfumato.compare.cost import Work
-    from sfumato.compare.finish import rename_people
-    from sfumato.compare.plan import bare_numbers
-    from sfumato.compare.recipe import Recipe, Step
     from sfumato.front import read
     from sfumato.io import check_writable, write
+    from sfumato.recipes.plan import bare_numbers
+    from sfumato.recipes.recipe import Recipe, Step
+    from sfumato.releasing.postprocess import rename_people
+    from sfumato.study.cost import Work
 
     quiet, source, out = options["quiet"], options["source"], options["out"]
     schema, _ = schema_and_scenario(options["plan_path"])

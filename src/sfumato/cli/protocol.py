@@ -26,12 +26,12 @@ from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.errors import RequirementError
 
 if TYPE_CHECKING:
-    from sfumato.compare.protocol import Protocol
-    from sfumato.compare.recipe import Step
     from sfumato.core.measure import Score
     from sfumato.core.run import Run
     from sfumato.data.evidence import Scenario
     from sfumato.data.table import Table
+    from sfumato.recipes.recipe import Step
+    from sfumato.study.protocol import Protocol
 
 _ADVICE = "allow more with --local and --everywhere, or name a method that protects more"
 
@@ -76,11 +76,11 @@ _ADVICE = "allow more with --local and --everywhere, or name a method that prote
 def command(source: str, **options: Any) -> None:
     """Carry out the owner's protocol."""
     from sfumato.cli.compare import method_of
-    from sfumato.compare.plan import bare_numbers
-    from sfumato.compare.recipe import Step
-    from sfumato.compare.write_protocol import Destination, write_accepted
     from sfumato.data.evidence import Scenario
     from sfumato.front import read
+    from sfumato.recipes.plan import bare_numbers
+    from sfumato.recipes.recipe import Step
+    from sfumato.releasing.destination import Destination, write_accepted
 
     quiet, columns = options["quiet"], split(options["columns"])
     steps = tuple(Step(method_of(text), columns) for text in options["methods"])
@@ -112,11 +112,11 @@ def command(source: str, **options: Any) -> None:
 def _ended(
     table: Table, steps: tuple[Step, ...], run: Run, scenario: Scenario, options: dict[str, Any]
 ) -> Protocol:
-    from sfumato.compare.cost import Work
-    from sfumato.compare.protocol import Limits, carry_out_protocol, strengthened
-    from sfumato.compare.recipe import Recipe
+    from sfumato.recipes.recipe import Recipe
     from sfumato.risk.global_linkage import GlobalLinkage
     from sfumato.risk.linkage import DistanceLinkage
+    from sfumato.study.cost import Work
+    from sfumato.study.protocol import Limits, carry_out_protocol, strengthened
 
     limits = Limits(options["local"], options["everywhere"])
     work = Work(

@@ -9,11 +9,11 @@ import click
 
 from sfumato.cli._options import json_option, overwrite_option, quiet_option, seed_option
 from sfumato.cli._screen import announce, emit_json, running, say
-from sfumato.compare.execute import Linked, Outcome
-from sfumato.compare.plan import Plan
 from sfumato.core.run import Run
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, RequirementError
+from sfumato.recipes.plan import Plan
+from sfumato.releasing.carry_out import Linked, Outcome
 
 
 @click.command("run", help=__doc__)
@@ -29,7 +29,7 @@ def command(
     plan_path: Path, *, replay: Path | None, seed: int | None, overwrite: bool, as_json: bool, quiet: bool
 ) -> None:
     """Carry out a plan."""
-    from sfumato.compare.execute import carry_out_linked, check_places, seed_of, write_linked
+    from sfumato.releasing.carry_out import carry_out_linked, check_places, seed_of, write_linked
 
     if replay is not None and seed is not None:
         raise ParameterError("only one of --seed and --replay can be given, got: both")
@@ -67,7 +67,7 @@ def _way_out(linked: Linked, *, fixed: bool) -> str:
 
 
 def _announce(plan: Plan, table: Table, run: Run, *, quiet: bool) -> None:
-    from sfumato.compare.cost import Work
+    from sfumato.study.cost import Work
 
     asked = {(str(each.measure), each.scenario.name): each.measure for each in plan.demands}
     scenario, resources = plan.scenarios[0], run.resources

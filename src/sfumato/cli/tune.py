@@ -27,9 +27,9 @@ from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.errors import Cancelled, ParameterError
 
 if TYPE_CHECKING:
-    from sfumato.compare.plan import Plan
-    from sfumato.compare.tune.candidate import Candidate
-    from sfumato.compare.tune.tuned import Tuned
+    from sfumato.recipes.plan import Plan
+    from sfumato.tuning.candidate import Candidate
+    from sfumato.tuning.tuned import Tuned
 
 _COUNT = click.IntRange(1)
 
@@ -98,8 +98,8 @@ def command(source: str, **options: Any) -> None:
 def _searched(source: str, options: Mapping[str, Any]) -> Tuned:
     """Read, search, and say how to go on if it is stopped."""
     from sfumato import front
-    from sfumato.compare.plan import Plan
-    from sfumato.compare.tune import ledger as ledgers
+    from sfumato.recipes.plan import Plan
+    from sfumato.tuning import ledger as ledgers
 
     base = Plan.read(options["plan_path"]) if options["plan_path"] else Plan()
     table = front.read(source, schema=base.schema)
@@ -159,7 +159,7 @@ def _groups(said: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 def _base(plan: Plan, source: str, options: Mapping[str, Any]) -> Plan:
     """What the written plan says beside the recipe, its paths as they are seen from its folder."""
-    from sfumato.compare.plan import Source
+    from sfumato.recipes.plan import Source
 
     place: Path | None = options["write_plan"]
     folder = (place or Path("plan.toml")).resolve().parent
@@ -199,7 +199,7 @@ def _show(tuned: Tuned) -> None:
 
 
 def _row(candidate: Candidate, tuned: Tuned) -> list[str]:
-    from sfumato.compare.tune.tuned import describe
+    from sfumato.tuning.tuned import describe
 
     utilities, demands = tuned.goal.spreads(candidate.result)
     values = [f"{spread.mean:.4g}" if spread else "—" for spread in (*utilities, *demands)]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from sfumato.core.method import Described
 from sfumato.core.run import Run
-from sfumato.data.classes import Classes
+from sfumato.data.classes.classes import Classes
 from sfumato.data.evidence import Evidence
 from sfumato.data.table import Floats
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from sfumato.data.nodes import canonical_text, match_leaves
+from sfumato.data.generalised.nodes import canonical_text, match_leaves
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Ints, Table
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import polars as pl
 
-from sfumato.data.nodes import canonical_text, on_distinct
+from sfumato.data.generalised.nodes import canonical_text, on_distinct
 
 #: Bytes of a pseudonym: 128 bits, so that no two of many billions meet by chance.
 _SIZE = 16

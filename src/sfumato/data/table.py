@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.data.nodes import Nodes
+from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.errors import DataError, PlanError, UnknownNameError
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import polars as pl
 
-from sfumato.data.generalised import is_interval
-from sfumato.data.guess import guess_schema
+from sfumato.data.generalised.intervals import is_interval
+from sfumato.data.generalised.text_forms import to_text
+from sfumato.data.guess.columns import guess_schema
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
-from sfumato.data.text_forms import to_text
 from sfumato.errors import ParameterError, ReadError, WriteError
 from sfumato.io import addresses, atomic, codebook, databases
 from sfumato.io import guard as guards

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from sfumato.data.nodes import WILDCARD, Nodes
-from sfumato.data.text_forms import WOULD_MISREAD, to_text
+from sfumato.data.generalised.nodes import WILDCARD, Nodes
+from sfumato.data.generalised.text_forms import WOULD_MISREAD, to_text
 from sfumato.io.atomic import replacing
 
 #: A group of more values has its label in the file and its values in the codebook.

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from sfumato.data.guess import generalised_form
-from sfumato.data.nodes import WILDCARD, Nodes
+from sfumato.data.generalised.nodes import WILDCARD, Nodes
+from sfumato.data.generalised.text_forms import parse_intervals, parse_nodes
+from sfumato.data.guess.columns import generalised_form
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
-from sfumato.data.text_forms import parse_intervals, parse_nodes
 from sfumato.errors import DataError, PlanError
 from sfumato.io import textual
 

@@ -12,9 +12,9 @@ from typing import Any, Literal, cast
 
 import polars as pl
 
-from sfumato.data.generalised import is_interval
-from sfumato.data.nodes import Nodes
-from sfumato.data.text_forms import to_text
+from sfumato.data.generalised.intervals import is_interval
+from sfumato.data.generalised.nodes import Nodes
+from sfumato.data.generalised.text_forms import to_text
 from sfumato.errors import DataError, MissingDependencyError
 
 Package = Literal["polars", "polars-lazy", "pandas", "pyarrow", "numpy", "dict"]

@@ -1,6 +1,7 @@
 """Reads and writes hierarchies as the files of other tools: tables of levels, one file per column.
 
-ARX keeps its hierarchies in the form of `sfumato.data.hierarchy`, so they are read and written as they are.
+ARX keeps its hierarchies in the form of `sfumato.data.hierarchy.tree`, so they are read and written as
+they are.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from pathlib import Path
 
 import polars as pl
 
-from sfumato.data.hierarchy import Hierarchy
-from sfumato.data.nodes import WILDCARD
+from sfumato.data.generalised.nodes import WILDCARD
+from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.errors import ReadError
 from sfumato.io.atomic import write_text
 from sfumato.io.sniff import encoding_of

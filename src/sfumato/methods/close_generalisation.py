@@ -12,13 +12,13 @@ from sfumato import kernels
 from sfumato.core.params import Columns, listed, param
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
+from sfumato.data.generalised.ranges import Groups, is_generalised
 from sfumato.data.points import points_of
-from sfumato.data.ranges import Groups, is_generalised
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Ints, Table
-from sfumato.methods.centres import show_centres
-from sfumato.methods.enforcing import Guarantee
-from sfumato.methods.local_recoding import Canvas, LocalRecoding, joined_until_met
+from sfumato.methods._centres import show_centres
+from sfumato.methods._enforcing import Guarantee
+from sfumato.methods._local_recoding import Canvas, LocalRecoding, joined_until_met
 from sfumato.methods.sorted_generalisation import order_from_zero
 
 #: What rounding may add to a distance.
@@ -164,7 +164,7 @@ class CloseGeneralisation(CloseRecoding):
     >>> import polars as pl
     >>> from sfumato.core.run import Run
     >>> from sfumato.data.schema import Column, Role, Schema
-    >>> from sfumato.data.text_forms import to_text
+    >>> from sfumato.data.generalised.text_forms import to_text
     >>> frame = pl.DataFrame({"age": [20, 61, 50, 24, 22, 58], "charge": [10, 20, 30, 40, 50, 60]})
     >>> columns = (Column("age", Kind.CONTINUOUS), Column("charge", Kind.CONTINUOUS, Role.SENSITIVE))
     >>> table = Table(frame, Schema(columns), targets=("age",))

@@ -10,9 +10,9 @@ from sfumato.core.method import Method
 from sfumato.core.params import PerColumn, listed, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.generalised import intervals
-from sfumato.data.nodes import DType
-from sfumato.data.ranges import Groups, is_categorical, is_generalised, measured, with_ranges
+from sfumato.data.generalised.intervals import intervals
+from sfumato.data.generalised.nodes import DType
+from sfumato.data.generalised.ranges import Groups, is_categorical, is_generalised, measured, with_ranges
 from sfumato.data.schema import Column, Kind
 from sfumato.data.table import Ints, Table
 from sfumato.methods.sorted_generalisation import as_numbers
@@ -65,7 +65,7 @@ class NaiveCoarsening(Method):
     Examples
     --------
     >>> from sfumato.data.schema import Schema
-    >>> from sfumato.data.text_forms import to_text
+    >>> from sfumato.data.generalised.text_forms import to_text
     >>> ages = pl.DataFrame({"age": [0, 20, 21, 50, 85]})
     >>> table = Table(ages, Schema((Column("age", Kind.CONTINUOUS),)))
     >>> to_text(NaiveCoarsening(share=25).protect(table, Run(seed=1)).table.frame["age"]).to_list()

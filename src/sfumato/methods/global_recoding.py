@@ -11,14 +11,13 @@ import numpy as np
 from sfumato.core.params import Columns, PerColumn, Resource, listed, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.hierarchy import Hierarchy, counted
-from sfumato.data.levels import KeyLevels, Lattice
+from sfumato.data.generalised.levels import KeyLevels, Lattice
+from sfumato.data.hierarchy.tree import Hierarchy, counted
 from sfumato.data.table import Flags, Ints, Table
 from sfumato.errors import UnreachableError
-from sfumato.methods.enforcing import EnforcingMethod, Guarantee
-from sfumato.methods.recoding import Recoding, hierarchies_of, refused_as_coarse
-from sfumato.methods.recoding_judges import Part, covered, judge_of
-from sfumato.methods.recoding_losses import (
+from sfumato.methods._enforcing import EnforcingMethod, Guarantee
+from sfumato.methods._recoding_judges import Part, covered, judge_of
+from sfumato.methods._recoding_losses import (
     MEASURES,
     Aggregate,
     AverageClassSize,
@@ -30,7 +29,8 @@ from sfumato.methods.recoding_losses import (
     hierarchy_loss,
     measured_loss,
 )
-from sfumato.methods.recoding_search import Leftover, RollUp, Search
+from sfumato.methods._recoding_search import Leftover, RollUp, Search
+from sfumato.methods.recoding import Recoding, hierarchies_of, refused_as_coarse
 
 #: What a share of the records may miss a whole number by: 0.1 · 30 is not quite 3.
 _SLACK = 1e-9

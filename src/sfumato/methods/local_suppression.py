@@ -13,13 +13,13 @@ import numpy as np
 from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.classes import Classes
+from sfumato.data.classes.classes import Classes
+from sfumato.data.generalised.suppressing import emptied
 from sfumato.data.table import Flags, Ints, Table
-from sfumato.data.withholding import emptied
 from sfumato.errors import ParameterError, UnknownNameError, UnreachableError
-from sfumato.methods.enforcing import EnforcingMethod, Guarantee
-from sfumato.methods.key_cells import Asked, KeyCells, cover_originals, form_classes
-from sfumato.methods.leaning import lean_on_few
+from sfumato.methods._enforcing import EnforcingMethod, Guarantee
+from sfumato.methods._key_cells import Asked, KeyCells, cover_originals, form_classes
+from sfumato.methods._leaning import lean_on_few
 
 #: So many combinations of keys are looked at.
 _MOST_COMBINATIONS = 2000

@@ -13,7 +13,7 @@ from sfumato.data.points import Nominal, Scale, points_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Ints, Table
 from sfumato.errors import ParameterError
-from sfumato.methods.centres import Centre, refusal, show_centres
+from sfumato.methods._centres import Centre, refusal, show_centres
 
 
 class Microaggregation(Method):

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from sfumato import kernels
 from sfumato.core.params import Columns, listed, param
-from sfumato.data.hierarchy import Hierarchy
-from sfumato.data.ranges import Groups, is_categorical, measured
+from sfumato.data.generalised.ranges import Groups, is_categorical, measured
+from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Ints, Table
-from sfumato.methods.local_recoding import Canvas, LocalRecoding
+from sfumato.methods._local_recoding import Canvas, LocalRecoding
 
 Codes = npt.NDArray[np.int32]
 
@@ -82,7 +82,7 @@ class Mondrian(LocalRecoding):
     >>> import polars as pl
     >>> from sfumato.core.run import Run
     >>> from sfumato.data.schema import Column, Schema
-    >>> from sfumato.data.text_forms import to_text
+    >>> from sfumato.data.generalised.text_forms import to_text
     >>> frame = pl.DataFrame({"age": [20, 22, 50, 24, 52, 58], "sex": list("fmfmmf")})
     >>> table = Table(frame, Schema((Column("age", Kind.CONTINUOUS), Column("sex", Kind.NOMINAL))))
     >>> shown = Mondrian(k=3).protect(table, Run(seed=1)).table

@@ -15,16 +15,16 @@ from sfumato.core.method import Method
 from sfumato.core.params import Resource, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.classes import Classes
+from sfumato.data.classes.classes import Classes
 from sfumato.data.codings import codes_of_both, microseconds, numbers_of_both
-from sfumato.data.generalised import ends, is_interval, width
-from sfumato.data.hierarchy import counted
-from sfumato.data.nodes import MISSING, WILDCARD, Nodes, match_leaves
+from sfumato.data.generalised.intervals import ends, is_interval, width
+from sfumato.data.generalised.nodes import MISSING, WILDCARD, Nodes, match_leaves
+from sfumato.data.generalised.suppressing import emptied, starred
+from sfumato.data.hierarchy.tree import counted
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Ints, Table
-from sfumato.data.withholding import emptied, starred
 from sfumato.errors import DataError, RefusedError, UnreachableError
-from sfumato.methods.enforcing import COMPARABLE
+from sfumato.methods._enforcing import COMPARABLE
 
 Bits = npt.NDArray[np.uint8]
 
@@ -84,7 +84,7 @@ class RecodeLike(Method):
     --------
     >>> import polars as pl
     >>> import sfumato
-    >>> from sfumato.data.generalised import intervals
+    >>> from sfumato.data.generalised.intervals import intervals
     >>> ages = pl.DataFrame([intervals([20, 20, 30], [29, 59, 59], name="age")])
     >>> schema = sfumato.Schema((sfumato.Column("age", Kind.CONTINUOUS),))
     >>> first = Table(ages, schema)

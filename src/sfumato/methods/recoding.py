@@ -8,13 +8,13 @@ from sfumato.core.method import Method
 from sfumato.core.params import PerColumn, Resource, listed, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.grow_hierarchy import present_values, propose
-from sfumato.data.hierarchy import Hierarchy, Unseen
-from sfumato.data.levels import KeyLevels
-from sfumato.data.ranges import is_generalised
+from sfumato.data.generalised.levels import KeyLevels
+from sfumato.data.generalised.ranges import is_generalised
+from sfumato.data.hierarchy.grow import present_values, propose
+from sfumato.data.hierarchy.tree import Hierarchy, Unseen
 from sfumato.data.table import Table
 from sfumato.errors import PlanError
-from sfumato.methods.enforcing import COMPARABLE
+from sfumato.methods._enforcing import COMPARABLE
 
 
 def hierarchies_of(

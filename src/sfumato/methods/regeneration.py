@@ -13,13 +13,13 @@ from sfumato.core.method import Method
 from sfumato.core.params import Resource, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.generalised import is_interval
-from sfumato.data.hierarchy import counted
-from sfumato.data.nodes import WILDCARD, canonical_text, parse_exact
+from sfumato.data.generalised.intervals import is_interval
+from sfumato.data.generalised.nodes import WILDCARD, canonical_text, parse_exact
+from sfumato.data.hierarchy.tree import counted
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import TEXTUAL, Flags, Ints, Table
 from sfumato.errors import DataError, RefusedError
-from sfumato.methods.enforcing import COMPARABLE
+from sfumato.methods._enforcing import COMPARABLE
 
 Masked = Literal["coarse", "missing", "both"]
 

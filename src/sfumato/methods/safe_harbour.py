@@ -12,17 +12,17 @@ from sfumato.core.method import Method
 from sfumato.core.params import Resource, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.build_hierarchy import from_cuts, from_prefix
-from sfumato.data.classes import Classes, Missing
-from sfumato.data.generalised import is_interval
-from sfumato.data.grow_hierarchy import present_values, propose
-from sfumato.data.hierarchy import Hierarchy, counted
+from sfumato.data.classes.classes import Classes, Missing
+from sfumato.data.generalised.intervals import is_interval
+from sfumato.data.generalised.suppressing import as_ranges, emptied, starred
+from sfumato.data.generalised.text_forms import parse_intervals
+from sfumato.data.hierarchy.build import from_cuts, from_prefix
+from sfumato.data.hierarchy.grow import present_values, propose
+from sfumato.data.hierarchy.tree import Hierarchy, counted
 from sfumato.data.schema import Column, Kind
 from sfumato.data.table import Flags, Table
-from sfumato.data.text_forms import parse_intervals
-from sfumato.data.withholding import as_ranges, emptied, starred
 from sfumato.errors import DataError
-from sfumato.methods.enforcing import COMPARABLE
+from sfumato.methods._enforcing import COMPARABLE
 
 #: The order of masking in the Californian discharge data, Table S3 of [sanchez2016]: age in 20 and then in 5
 #: ranges, the zip code to its first three digits.

@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 
 from sfumato import kernels
-from sfumato.data.packing import Coding, number, pack
-from sfumato.data.ranges import Groups
+from sfumato.data.classes.packing import Coding, number, pack
+from sfumato.data.generalised.ranges import Groups
 from sfumato.data.table import Floats, Ints, Table
-from sfumato.methods.local_recoding import Canvas, LocalRecoding, joined_until_met
+from sfumato.methods._local_recoding import Canvas, LocalRecoding, joined_until_met
 
 
 class SortedGeneralisation(LocalRecoding):
@@ -58,7 +58,7 @@ class SortedGeneralisation(LocalRecoding):
     --------
     >>> from sfumato.core.run import Run
     >>> from sfumato.data.schema import Column, Kind, Schema
-    >>> from sfumato.data.text_forms import to_text
+    >>> from sfumato.data.generalised.text_forms import to_text
     >>> frame = pl.DataFrame({"age": [20, 61, 50, 24, 22, 58], "stay": [1, 9, 7, 2, 4, 3]})
     >>> table = Table(frame, Schema(tuple(Column(name, Kind.CONTINUOUS) for name in frame.columns)))
     >>> shown = SortedGeneralisation(k=3).protect(table, Run(seed=1)).table

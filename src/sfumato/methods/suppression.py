@@ -11,11 +11,11 @@ from sfumato.core.method import Method
 from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.data.generalised.suppressing import emptied, starred
 from sfumato.data.schema import Kind
 from sfumato.data.table import Flags, Ints, Table
-from sfumato.data.withholding import emptied, starred
 from sfumato.errors import UnreachableError
-from sfumato.methods.enforcing import COMPARABLE, EnforcingMethod, Guarantee
+from sfumato.methods._enforcing import COMPARABLE, EnforcingMethod, Guarantee
 
 #: Up to so many keys the best choice of columns is found for sure.
 _MOST_KEYS = 20

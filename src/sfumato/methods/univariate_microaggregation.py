@@ -12,7 +12,7 @@ from sfumato.core.params import PerColumn, param
 from sfumato.data.schema import Kind
 from sfumato.data.table import Ints, Table
 from sfumato.errors import ParameterError
-from sfumato.methods.centres import centred, refusal
+from sfumato.methods._centres import centred, refusal
 
 
 class UnivariateMicroaggregation(ColumnMethod):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.data.classes import Classes
+from sfumato.data.classes.classes import Classes
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.schema import Kind
 from sfumato.data.table import Ints, Table

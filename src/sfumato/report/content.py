@@ -11,9 +11,6 @@ from typing import Any
 import numpy as np
 import tomli_w
 
-from sfumato.compare.frontier import Point, mark_front
-from sfumato.compare.spread import Spread
-from sfumato.compare.study import Outcome, Study
 from sfumato.core.measure import Measure
 from sfumato.core.method import Described
 from sfumato.core.references import cite, references
@@ -25,6 +22,9 @@ from sfumato.report.correlations import correlations
 from sfumato.report.distributions import distributions
 from sfumato.report.mosaics import mosaics
 from sfumato.report.words import direction, plain, remark, verdict
+from sfumato.study.compare import Outcome, Study
+from sfumato.study.frontier import Point, mark_front
+from sfumato.study.spread import Spread
 from sfumato.version import __version__
 
 #: Okabe and Ito's colours, which colour-blind readers can tell apart; grey is kept for the original.

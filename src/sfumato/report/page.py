@@ -15,12 +15,12 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from sfumato.compare.study import Study
 from sfumato.errors import ParameterError
 from sfumato.io import atomic
 from sfumato.report.charts import charts
 from sfumato.report.content import twin
 from sfumato.report.words import figure, setting, shared_decimals
+from sfumato.study.compare import Study
 
 #: In the order in which they must be loaded.
 _SCRIPTS = ("vega.min.js", "vega-lite.min.js", "vega-embed.min.js", "report.js")

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.data.generalised import is_interval, midpoint
-from sfumato.data.nodes import canonical_text
+from sfumato.data.generalised.intervals import is_interval, midpoint
+from sfumato.data.generalised.nodes import canonical_text
+from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Ints, Table
-from sfumato.data.text_forms import to_text
 
 #: An ordinal column of numbers with more values than this is drawn as numbers, not value by value.
 MOST_BARS = 20

@@ -6,10 +6,10 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from sfumato.compare.level import Reached, Target
-from sfumato.compare.spread import Spread
-from sfumato.compare.study import Outcome, Study
 from sfumato.core.measure import Measure
+from sfumato.study.compare import Outcome, Study
+from sfumato.study.level import Reached, Target
+from sfumato.study.spread import Spread
 
 _DIGITS = 4
 _ROLE = re.compile(r":\w+:`([^`]*)`")

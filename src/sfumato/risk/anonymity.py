@@ -9,10 +9,10 @@ import numpy as np
 from sfumato.core.measure import Score
 from sfumato.core.params import Columns, Resource, param
 from sfumato.core.run import Run
-from sfumato.data.classes import Classes, seen_table
+from sfumato.data.classes.classes import Classes, seen_table
 from sfumato.data.evidence import Evidence
 from sfumato.data.table import Floats, Ints, Table
-from sfumato.risk.key_measures import (
+from sfumato.risk._key_measures import (
     EMPTY,
     KeyMeasure,
     by_original,
@@ -20,7 +20,7 @@ from sfumato.risk.key_measures import (
     of_records,
     records_where,
 )
-from sfumato.risk.population import population_refuses, population_sizes
+from sfumato.risk._population import population_refuses, population_sizes
 
 #: Sizes of classes that offices ask for.
 _USUAL = (2, 3, 5, 10)

@@ -9,12 +9,12 @@ from typing import Literal
 import numpy as np
 
 from sfumato.core.params import param
-from sfumato.data.classes import Classes, Counts, seen_table
+from sfumato.data.classes.classes import Classes, Counts, seen_table
 from sfumato.data.evidence import Evidence
-from sfumato.data.hierarchy import Hierarchy
+from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Ints, Table
-from sfumato.risk.key_measures import Facts, WorstClassMeasure, records_where, yes_or_no
+from sfumato.risk._key_measures import Facts, WorstClassMeasure, records_where, yes_or_no
 
 # Distances between the distribution of a class and that of the table ------------------------------------
 

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from sfumato.core.measure import Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.classes import Classes, seen_table
+from sfumato.data.classes.classes import Classes, seen_table
 from sfumato.data.evidence import Evidence
 from sfumato.data.table import Flags, Floats, Ints
-from sfumato.risk.key_measures import (
+from sfumato.risk._key_measures import (
     EMPTY,
     KeyMeasure,
     SensitiveMeasure,
@@ -23,7 +23,7 @@ from sfumato.risk.key_measures import (
     worst_by_person,
     yes_or_no,
 )
-from sfumato.risk.subsets import Cut, KeyCodes, code_column, too_many
+from sfumato.risk._subsets import Cut, KeyCodes, code_column, too_many
 
 Bits = npt.NDArray[np.uint8]
 

@@ -8,13 +8,13 @@ import polars as pl
 from sfumato.core.measure import Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.classes import Classes, Counts, seen_table
+from sfumato.data.classes.classes import Classes, Counts, seen_table
 from sfumato.data.evidence import Evidence
-from sfumato.data.generalised import ends, is_interval
-from sfumato.data.nodes import match_leaves
+from sfumato.data.generalised.intervals import ends, is_interval
+from sfumato.data.generalised.nodes import match_leaves
 from sfumato.data.schema import Kind
 from sfumato.data.table import Flags, Floats, Table
-from sfumato.risk.key_measures import (
+from sfumato.risk._key_measures import (
     EMPTY,
     SensitiveMeasure,
     by_original,

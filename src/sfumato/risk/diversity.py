@@ -10,10 +10,10 @@ from typing import Literal
 import numpy as np
 
 from sfumato.core.params import param
-from sfumato.data.classes import Classes, Counts
+from sfumato.data.classes.classes import Classes, Counts
 from sfumato.data.evidence import Evidence
 from sfumato.data.table import Floats, Ints
-from sfumato.risk.key_measures import Facts, WorstClassMeasure, records_where, yes_or_no
+from sfumato.risk._key_measures import Facts, WorstClassMeasure, records_where, yes_or_no
 
 #: A number of values that is so near to a whole one is that: logarithms round.
 _ROUNDING = 1e-12

@@ -20,9 +20,9 @@ from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.persons import best_by_person, untrue
 from sfumato.data.table import Floats, Ints
-from sfumato.risk.global_coverage import UNITS, Linked, boxes_of, link_boxes, proves, ties_of_boxes
+from sfumato.risk._global_coverage import UNITS, Linked, boxes_of, link_boxes, proves, ties_of_boxes
+from sfumato.risk._spaces import LinkageMeasure, Space, TrueLinkMeasure, coarse_columns, inexact
 from sfumato.risk.linkage import expected_links
-from sfumato.risk.spaces import LinkageMeasure, Space, TrueLinkMeasure, coarse_columns, inexact
 
 #: Distances at a time when the (h+1)-th nearest is looked for.
 _BLOCK_OF_DISTANCES = 4_000_000

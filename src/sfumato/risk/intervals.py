@@ -18,8 +18,8 @@ from sfumato.data.evidence import Evidence
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Table
+from sfumato.risk._spaces import LinkageMeasure, TrueLinkMeasure, coarse_columns, inexact, space_of
 from sfumato.risk.linkage import ROUNDING, around_median, deviation, expected_links, mean_of_best
-from sfumato.risk.spaces import LinkageMeasure, TrueLinkMeasure, coarse_columns, inexact, space_of
 
 ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
 

@@ -15,13 +15,13 @@ from sfumato import kernels
 from sfumato.core.measure import Measure, Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.classes import seen_table
+from sfumato.data.classes.classes import seen_table
 from sfumato.data.evidence import Evidence
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import TEXTUAL, Flags, Floats, Ints, Table
 from sfumato.errors import DataError
-from sfumato.risk.key_measures import EMPTY, by_original, counted_in
+from sfumato.risk._key_measures import EMPTY, by_original, counted_in
 
 #: Occurrences of combinations that are counted at most, in all and of those that share their rarest item.
 MOST = 1_000_000_000

@@ -20,9 +20,9 @@ from sfumato.data.evidence import Evidence
 from sfumato.data.persons import best_by_person, persons_of, untrue
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Ints, Table
-from sfumato.risk.coverage import TooManyBoxes, covering_of
-from sfumato.risk.set_coverage import class_covering_of
-from sfumato.risk.spaces import LinkageMeasure, Space, TrueLinkMeasure, coarse_columns, generalised, inexact
+from sfumato.risk._coverage import TooManyBoxes, covering_of
+from sfumato.risk._set_coverage import class_covering_of
+from sfumato.risk._spaces import LinkageMeasure, Space, TrueLinkMeasure, coarse_columns, generalised, inexact
 
 #: Columns whose values are compared by size; those of the others are equal or not.
 MEASURED = frozenset({Kind.CONTINUOUS, Kind.DATE})

@@ -9,9 +9,9 @@ from sfumato.core.measure import Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
+from sfumato.risk._spaces import LinkageMeasure
 from sfumato.risk.global_linkage import distortion
 from sfumato.risk.linkage import by_original
-from sfumato.risk.spaces import LinkageMeasure
 
 
 class CertainLinks(LinkageMeasure):

@@ -9,12 +9,11 @@ import numpy as np
 from sfumato.core.measure import Score, Status
 from sfumato.core.params import Columns, Resource, param
 from sfumato.core.run import Run
-from sfumato.data.classes import Classes, classes_of, seen_table
+from sfumato.data.classes.classes import Classes, classes_of, seen_table
 from sfumato.data.codings import codes_of_both
 from sfumato.data.evidence import Evidence
 from sfumato.data.table import Ints, Table
-from sfumato.risk.diversity import large_enough, profiles
-from sfumato.risk.key_measures import (
+from sfumato.risk._key_measures import (
     EMPTY,
     KeyMeasure,
     SensitiveMeasure,
@@ -22,8 +21,9 @@ from sfumato.risk.key_measures import (
     of_records,
     records_where,
 )
-from sfumato.risk.pieces import pieces_of
-from sfumato.risk.population import population_refuses, population_sizes
+from sfumato.risk._pieces import pieces_of
+from sfumato.risk._population import population_refuses, population_sizes
+from sfumato.risk.diversity import large_enough, profiles
 
 
 class DeltaPresence(KeyMeasure):

@@ -15,7 +15,7 @@ from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.persons import best_by_person, untrue
 from sfumato.data.table import Floats, Ints
-from sfumato.risk.agreement import (
+from sfumato.risk._agreement import (
     Comparison,
     Differences,
     Pairs,
@@ -26,8 +26,8 @@ from sfumato.risk.agreement import (
     n_pairs,
     nearest_pairs,
 )
+from sfumato.risk._spaces import LINKABLE, Space, generalised, known_to_intruder, space_of, unknown_block
 from sfumato.risk.linkage import expected_links
-from sfumato.risk.spaces import LINKABLE, Space, generalised, known_to_intruder, space_of, unknown_block
 
 #: Weights that differ by less are equal: rounding could not tell them apart.
 DECIMALS = 9

@@ -16,7 +16,7 @@ from sfumato.data.evidence import Evidence
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Table
-from sfumato.risk.spaces import generalised, held_rows, known_to_intruder
+from sfumato.risk._spaces import generalised, held_rows, known_to_intruder
 
 ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
 

@@ -9,11 +9,11 @@ import numpy as np
 from sfumato.core.measure import Score, Status
 from sfumato.core.params import Resource, param
 from sfumato.core.run import Run
-from sfumato.data.classes import Classes, seen_table
+from sfumato.data.classes.classes import Classes, seen_table
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Role
 from sfumato.data.table import Floats, Ints
-from sfumato.risk.key_measures import (
+from sfumato.risk._key_measures import (
     EMPTY,
     KeyMeasure,
     by_original,
@@ -22,7 +22,7 @@ from sfumato.risk.key_measures import (
     worst_by_person,
     yes_or_no,
 )
-from sfumato.risk.population import population_refuses, population_sizes
+from sfumato.risk._population import population_refuses, population_sizes
 
 
 class _Finding(KeyMeasure):

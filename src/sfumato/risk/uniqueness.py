@@ -8,11 +8,11 @@ from sfumato import kernels
 from sfumato.core.measure import Score, Status
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.classes import Classes, Missing, classes_of, seen_table
+from sfumato.data.classes.classes import Classes, Missing, classes_of, seen_table
 from sfumato.data.evidence import Evidence
 from sfumato.data.persons import persons_of
 from sfumato.data.table import Flags, Ints
-from sfumato.risk.key_measures import (
+from sfumato.risk._key_measures import (
     EMPTY,
     KeyMeasure,
     by_original,
@@ -20,8 +20,8 @@ from sfumato.risk.key_measures import (
     records_where,
     worst_by_person,
 )
-from sfumato.risk.pieces import boxes_of
-from sfumato.risk.spaces import coarse_columns
+from sfumato.risk._pieces import boxes_of
+from sfumato.risk._spaces import coarse_columns
 
 
 class Uniqueness(KeyMeasure):
@@ -77,7 +77,7 @@ class Uniqueness(KeyMeasure):
     >>> import polars as pl
     >>> from sfumato.core.run import Run
     >>> from sfumato.data.evidence import Evidence
-    >>> from sfumato.data.generalised import intervals
+    >>> from sfumato.data.generalised.intervals import intervals
     >>> from sfumato.data.schema import Column, Kind, Role, Schema
     >>> from sfumato.data.table import Table
     >>> frame = pl.DataFrame([intervals([26, 24], [26, 28], name="age")])

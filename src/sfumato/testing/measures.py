@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.compare.strata import reordered
 from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -16,6 +15,7 @@ from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import SfumatoError
+from sfumato.recipes.strata import reordered
 from sfumato.testing.described import (
     check_describes_itself,
     check_examples_run,

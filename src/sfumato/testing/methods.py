@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from polars.testing import assert_frame_equal
 
-from sfumato.compare.recipe import Recipe, Step
 from sfumato.core.method import Method
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import SfumatoError
+from sfumato.recipes.recipe import Recipe, Step
 from sfumato.testing.described import (
     check_describes_itself,
     check_examples_run,

@@ -8,8 +8,7 @@ from sfumato.core.measure import Measure, Score
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.table import Floats
-from sfumato.utility.generalisation import cells_of, rows_of
-from sfumato.utility.readings import (
+from sfumato.utility._readings import (
     COMPARABLE,
     Rows,
     Spans,
@@ -20,6 +19,7 @@ from sfumato.utility.readings import (
     spans_of,
     unmapped,
 )
+from sfumato.utility.generalisation import cells_of, rows_of
 
 #: Beyond this power of 2 a number of combinations is no number any more.
 _LARGEST = 1000.0
@@ -61,7 +61,7 @@ class Ambiguity(Measure):
     --------
     >>> import polars as pl
     >>> from sfumato.core.release import Release
-    >>> from sfumato.data.generalised import intervals
+    >>> from sfumato.data.generalised.intervals import intervals
     >>> from sfumato.data.schema import Column, Kind, Schema
     >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("age", Kind.CONTINUOUS), Column("sex", Kind.NOMINAL)))
@@ -172,7 +172,7 @@ class NonUniformEntropy(Measure):
     --------
     >>> import polars as pl
     >>> from sfumato.core.release import Release
-    >>> from sfumato.data.generalised import intervals
+    >>> from sfumato.data.generalised.intervals import intervals
     >>> from sfumato.data.schema import Column, Kind, Schema
     >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("age", Kind.CONTINUOUS),))

@@ -13,10 +13,10 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.table import Floats
-from sfumato.utility.binnings import Binned, binned, binning_of, joint_masses, reading_of
-from sfumato.utility.correlations import correlations_of_both
+from sfumato.utility._binnings import Binned, binned, binning_of, joint_masses, reading_of
+from sfumato.utility._correlations import correlations_of_both
+from sfumato.utility._marginals import Generalised, read_both, readable_columns
 from sfumato.utility.distributions import ALL, GENERALISED, ORDERED, total_variation
-from sfumato.utility.marginals import Generalised, read_both, readable_columns
 
 Pair: TypeAlias = tuple[str, str]
 

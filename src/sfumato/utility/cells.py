@@ -8,11 +8,11 @@ import polars as pl
 from sfumato.core.measure import Measure, Score
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
-from sfumato.data.generalised import ends, is_interval
-from sfumato.data.nodes import WILDCARD, canonical_text
+from sfumato.data.generalised.intervals import ends, is_interval
+from sfumato.data.generalised.nodes import WILDCARD, canonical_text
 from sfumato.data.schema import Kind
 from sfumato.data.table import Flags, Floats, Table
-from sfumato.utility.readings import Rows, by_original, is_coarse, n_left_out, pairs_of, spans_of, unmapped
+from sfumato.utility._readings import Rows, by_original, is_coarse, n_left_out, pairs_of, spans_of, unmapped
 
 
 class SuppressedCells(Measure):

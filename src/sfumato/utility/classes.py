@@ -12,7 +12,7 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.table import Ints, Table
-from sfumato.utility.readings import COMPARABLE, n_left_out, pairs_of
+from sfumato.utility._readings import COMPARABLE, n_left_out, pairs_of
 
 
 class ClassLoss(Measure):

@@ -10,11 +10,11 @@ from sfumato.core.params import Columns, listed, param
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both
 from sfumato.data.evidence import Evidence
-from sfumato.data.generalised import ends, is_interval
-from sfumato.data.nodes import WILDCARD
+from sfumato.data.generalised.intervals import ends, is_interval
+from sfumato.data.generalised.nodes import WILDCARD
 from sfumato.data.schema import Kind
 from sfumato.data.table import Flags, Floats, Ints, Table
-from sfumato.utility.readings import COMPARABLE, is_coarse, weights_of
+from sfumato.utility._readings import COMPARABLE, is_coarse, weights_of
 
 
 class ClassificationMetric(Measure):

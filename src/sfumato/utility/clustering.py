@@ -12,8 +12,8 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.table import Floats, Ints
-from sfumato.utility.features import ModelMeasure, features_of
-from sfumato.utility.readings import unmapped
+from sfumato.utility._features import ModelMeasure, features_of
+from sfumato.utility._readings import unmapped
 
 #: Rounds after which k-means is taken as it is.
 _ROUNDS = 300

@@ -10,8 +10,8 @@ from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, microseconds, numbers_of_both
 from sfumato.data.evidence import Evidence
-from sfumato.data.generalised import ends, is_interval
-from sfumato.data.nodes import WILDCARD, match_leaves
+from sfumato.data.generalised.intervals import ends, is_interval
+from sfumato.data.generalised.nodes import WILDCARD, match_leaves
 from sfumato.data.schema import Column, Kind
 from sfumato.data.table import Floats, Ints, Table
 from sfumato.errors import DataError

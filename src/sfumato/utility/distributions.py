@@ -13,8 +13,8 @@ from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats
-from sfumato.utility.binnings import binning_of, reading_of
-from sfumato.utility.marginals import Generalised, Spread, read_both, readable_columns
+from sfumato.utility._binnings import binning_of, reading_of
+from sfumato.utility._marginals import Generalised, Spread, read_both, readable_columns
 
 ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
 ALL = ORDERED | {Kind.NOMINAL}

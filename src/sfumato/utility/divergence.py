@@ -12,9 +12,9 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.table import Floats
-from sfumato.utility.binnings import Binned, binned, binning_of, joint_masses, reading_of
+from sfumato.utility._binnings import Binned, binned, binning_of, joint_masses, reading_of
+from sfumato.utility._marginals import read_both
 from sfumato.utility.distributions import BinnedDistance, both_masses
-from sfumato.utility.marginals import read_both
 
 #: Categories of a column that stand alone in tables of two columns; the rarest beyond share one.
 _MOST = 100

@@ -15,10 +15,10 @@ from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats
-from sfumato.utility.binnings import binning_of
-from sfumato.utility.correlations import correlations_of_both
+from sfumato.utility._binnings import binning_of
+from sfumato.utility._correlations import correlations_of_both
+from sfumato.utility._marginals import Generalised, Spread, read_both, readable_columns
 from sfumato.utility.distributions import ALL, GENERALISED, ORDERED
-from sfumato.utility.marginals import Generalised, Spread, read_both, readable_columns
 
 Of: TypeAlias = Literal["mean", "variance", "quantile", "correlation"]
 

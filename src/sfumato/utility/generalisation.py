@@ -15,7 +15,7 @@ from sfumato.core.measure import Measure, Score
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.table import Flags, Floats
-from sfumato.utility.readings import (
+from sfumato.utility._readings import (
     COMPARABLE,
     Rows,
     Spans,
@@ -144,7 +144,7 @@ class GeneralisedInformationLoss(CoarseCells):
     --------
     >>> import polars as pl
     >>> from sfumato.core.release import Release
-    >>> from sfumato.data.generalised import intervals
+    >>> from sfumato.data.generalised.intervals import intervals
     >>> from sfumato.data.schema import Column, Kind, Schema
     >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("age", Kind.CONTINUOUS),))
@@ -212,7 +212,7 @@ class PrecisionLoss(CoarseCells):
     --------
     >>> import polars as pl
     >>> from sfumato.core.release import Release
-    >>> from sfumato.data.nodes import Nodes
+    >>> from sfumato.data.generalised.nodes import Nodes
     >>> from sfumato.data.schema import Column, Kind, Schema
     >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("county", Kind.NOMINAL),))

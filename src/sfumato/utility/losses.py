@@ -12,8 +12,8 @@ from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats
-from sfumato.utility.changes import Changes, changes_of
-from sfumato.utility.readings import (
+from sfumato.utility._changes import Changes, changes_of
+from sfumato.utility._readings import (
     COMPARABLE,
     Reading,
     by_original,

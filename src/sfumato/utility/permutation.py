@@ -12,8 +12,8 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.table import Floats
-from sfumato.utility.matrices import along_eigenvectors, covariance, standardised_both
-from sfumato.utility.readings import ORDERED, coarse_original, middles_of
+from sfumato.utility._matrices import along_eigenvectors, covariance, standardised_both
+from sfumato.utility._readings import ORDERED, coarse_original, middles_of
 
 #: What a sum of squared differences of shares may be from rounding alone.
 _NOTHING = 1e-18

@@ -14,7 +14,7 @@ from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.data.table import Flags, Floats, Ints
-from sfumato.utility.features import (
+from sfumato.utility._features import (
     MANY,
     TargetMeasure,
     expected_of,
@@ -23,9 +23,9 @@ from sfumato.utility.features import (
     standardised,
     weights_of_both,
 )
-from sfumato.utility.learners import Learner, Model, Training, learner
-from sfumato.utility.readings import spans_of
-from sfumato.utility.verdicts import ERRORS, VERDICTS
+from sfumato.utility._learners import Learner, Model, Training, learner
+from sfumato.utility._readings import spans_of
+from sfumato.utility._verdicts import ERRORS, VERDICTS
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ from sfumato.core.measure import Measure, Score
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.table import Floats, Ints
-from sfumato.utility.matrices import column_means, covariance, standardised_both
-from sfumato.utility.readings import ORDERED, coarse_original
+from sfumato.utility._matrices import column_means, covariance, standardised_both
+from sfumato.utility._readings import ORDERED, coarse_original
 
 #: The quantiles compared are the multiples of 1/20 between 0 and 1: 5 %, 10 % … 95 %.
 _PARTS = 20

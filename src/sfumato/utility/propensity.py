@@ -12,7 +12,7 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.table import Floats, Ints
-from sfumato.utility.features import Features, ModelMeasure, features_of, weights_of_both
+from sfumato.utility._features import Features, ModelMeasure, features_of, weights_of_both
 from sfumato.utility.regression import maximum_likelihood
 
 #: Records of the smaller table that there must be for each term of the model.

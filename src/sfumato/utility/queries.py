@@ -12,8 +12,8 @@ from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.data.table import Flags, Floats, Ints
-from sfumato.utility.features import ModelMeasure, labels_of, weights_of_both
-from sfumato.utility.readings import Sets, Spans, spans_of
+from sfumato.utility._features import ModelMeasure, labels_of, weights_of_both
+from sfumato.utility._readings import Sets, Spans, spans_of
 
 #: Answers held at a time: queries by records.
 _AT_ONCE = 2_000_000

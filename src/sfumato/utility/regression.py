@@ -13,7 +13,7 @@ from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.data.table import Flags, Floats, Ints
-from sfumato.utility.features import (
+from sfumato.utility._features import (
     Features,
     TargetMeasure,
     expected_of,
@@ -22,7 +22,7 @@ from sfumato.utility.features import (
     standardised,
     weights_of_both,
 )
-from sfumato.utility.readings import Spans, spans_of
+from sfumato.utility._readings import Spans, spans_of
 
 #: Steps of Newton's after which a fit is taken as it is; where classes separate it has no end.
 _STEPS = 100

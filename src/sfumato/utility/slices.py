@@ -11,8 +11,8 @@ from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats
-from sfumato.utility.coordinates import Coordinates, coordinates_of
-from sfumato.utility.marginals import Spread, readable_columns
+from sfumato.utility._coordinates import Coordinates, coordinates_of
+from sfumato.utility._marginals import Spread, readable_columns
 
 #: Beside the middle of the range, so that no value of the original is more than 1 away.
 _ASIDE = np.sqrt(3) / 2

@@ -10,8 +10,8 @@ from sfumato.core.measure import Measure, Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
-from sfumato.utility.matrices import correlation, covariance, standardised_both
-from sfumato.utility.readings import ORDERED, coarse_original, weights_of
+from sfumato.utility._matrices import correlation, covariance, standardised_both
+from sfumato.utility._readings import ORDERED, coarse_original, weights_of
 
 
 class EigenvalueDifference(Measure):

@@ -12,8 +12,8 @@ from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Ints
-from sfumato.utility.coordinates import Coordinates, coordinates_of, distances
-from sfumato.utility.marginals import readable_columns
+from sfumato.utility._coordinates import Coordinates, coordinates_of, distances
+from sfumato.utility._marginals import readable_columns
 
 #: Iterations after which the exact solver gives up; it needs about ten per record.
 _SOLVER_ITERATIONS = 100_000_000

@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from sfumato.data.guess import generalised_form
+from sfumato.data.guess.columns import generalised_form
 from sfumato.data.schema import Column, Kind, Scalar
 from sfumato.data.table import TEXTUAL
 from sfumato.errors import WriteError

@@ -1,0 +1,1 @@
+"""Who is alike: the equivalence classes of a table, exact and generalised."""

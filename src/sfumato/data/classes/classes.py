@@ -1,0 +1,381 @@
+"""Classes: the records that look alike in the keys, found in one pass for all measures that count them.
+
+Each key is coded to whole numbers once, the codes of a record are packed into one number, and equal numbers
+are a class. How often the values of a sensitive column stand in each class is one sparse count more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sfumato.data.classes import compatible
+from sfumato.data.classes.packing import LARGEST, Coding, closed_up, distinct_of, fits, number, pack
+from sfumato.data.evidence import Evidence
+from sfumato.data.generalised.intervals import is_interval
+from sfumato.data.persons import persons_of
+from sfumato.data.schema import Role
+from sfumato.data.table import TEXTUAL, Flags, Floats, Ints, Table
+from sfumato.errors import DataError
+
+#: What a missing key counts for: a value of its own; any value; in each record whatever makes it rarest.
+Missing = Literal["category", "any", "worst"]
+
+#: Whole numbers that fit into 64 bits with a sign.
+_NARROW = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """How often each value of a column stands in each class: one entry for each pair that occurs, by class.
+
+    Persons are counted where the table says whose record it is, each once for a class and value.
+    """
+
+    classes: Ints  # [entries] ascending
+    values: Ints  # [entries] codes, ascending within a class; 0 is missing
+    counts: Ints  # [entries]
+    starts: Ints  # [classes + 1] the entries of class c are starts[c] to starts[c + 1]
+    of_values: Ints  # [values] how often each stands in the table: each class of its own members
+    examples: Ints  # [values] a record that has the value, −1 for a code that does not occur
+
+    def joined(self, of_part: Ints, n_classes: int) -> Counts:
+        """The counts of coarser classes, where ``of_part`` says of which each of these is a part."""
+        n_values = len(self.of_values)
+        pairs = of_part[self.classes] * n_values + self.values
+        distinct, sums = sums_of(pairs, self.counts, n_classes * n_values)
+        classes = distinct // n_values
+        return replace(
+            self,
+            classes=classes,
+            values=distinct % n_values,
+            counts=sums.astype(np.int64),
+            starts=np.searchsorted(classes, np.arange(n_classes + 1)),
+        )
+
+    @cached_property
+    def totals(self) -> Ints:
+        """The sum of the counts of each class."""
+        return np.add.reduceat(self.counts, self.starts[:-1]) if len(self.counts) else self.counts
+
+    @cached_property
+    def distinct(self) -> Ints:
+        """The number of values in each class, missing included."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def holes(self) -> Ints:
+        """How often the value is missing in each class."""
+        gone = self.values == 0
+        return _sums(self.classes[gone], self.counts[gone], len(self.starts) - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """The classes of a table: which records are alike in the keys, and how many.
+
+    ``of_record`` numbers the distinct combinations of keys; ``members`` are the records of each. ``sizes``
+    (records), ``persons`` and ``weights`` count all that are alike under the policy ``missing``; they are
+    those of the members, unless a missing key matches anything: then a record is alike to records of several
+    combinations, and the classes overlap.
+    """
+
+    table: Table
+    keys: tuple[str, ...]
+    missing: Missing
+    of_record: Ints  # [records]
+    members: Ints  # [classes]
+    examples: Ints  # [classes] the first record of each
+    codes: Ints  # [classes, keys] 0 is missing; as a category, only what is empty
+    _counts: dict[str, Counts] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def of(
+        cls, table: Table, keys: Sequence[str], *, missing: Missing = "category", apart: bool = True
+    ) -> Classes:
+        """Find the classes of a table; with no key at all, everyone is alike.
+
+        As a category, what stands for missing values is told ``apart``: each code, and the empty cell.
+        """
+        n = len(table)
+        names = tuple(sorted(keys))
+        codings = [column_codes(table, name, apart=apart and missing == "category") for name in names]
+        packed = pack(codings, n)
+        if missing == "worst" and codings:
+            packed = _alone(packed, codings)
+        of_record, members = number(packed)
+        examples = _firsts(of_record, len(members))
+        codes = np.empty((len(members), len(names)), dtype=np.int64)
+        for position, coding in enumerate(codings):
+            codes[:, position] = coding.codes[examples]
+        return cls(table, names, missing, of_record, members, examples, codes)
+
+    @classmethod
+    def known(
+        cls,
+        table: Table,
+        keys: Sequence[str],
+        of_record: Ints,
+        members: Ints,
+        *,
+        examples: Ints,
+        counts: Mapping[str, Counts],
+    ) -> Classes:
+        """Take classes that were found otherwise, no key missing, and what is known to stand in them."""
+        names = tuple(sorted(keys))
+        codes = np.ones((len(members), len(names)), dtype=np.int64)
+        classes = cls(table, names, "category", of_record, members, examples, codes)
+        classes._counts.update(counts)
+        return classes
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    @property
+    def overlap(self) -> bool:
+        """Whether some record is alike to records of several combinations of keys."""
+        return self.missing == "any" and bool((self.codes == 0).any())
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """The number of records that are alike to those of each class, themselves among them."""
+        if not self.overlap:
+            return self.members
+        return compatible.sums(self.codes, self.members.astype(np.float64)).astype(np.int64)
+
+    @cached_property
+    def persons(self) -> Ints:
+        """The number of persons in each class: of records, where no column tells whose they are."""
+        return self.sizes if self._owners is None else self._summed(self._people, 1)[2]
+
+    @cached_property
+    def weights(self) -> Floats:
+        """The estimated size of each class in the population: the sum of the weights of its records.
+
+        A person with several records counts once for a class, by the least of their weights.
+        """
+        weights, owners = self.table.weights, self._owners
+        if weights is None:
+            return self.persons.astype(np.float64)
+        if owners is not None:
+            least = np.full(int(owners.max(initial=-1)) + 1, np.inf)
+            np.minimum.at(least, owners, weights)
+            found = self._people
+            own = np.bincount(found.classes, weights=least[found.owners], minlength=len(self))
+            return own.astype(np.float64)
+        own = np.bincount(self.of_record, weights=weights, minlength=len(self))
+        return compatible.sums(self.codes, own.astype(np.float64)) if self.overlap else own.astype(np.float64)
+
+    @cached_property
+    def incomplete(self) -> int:
+        """The number of records with a missing key."""
+        holes = (self.codes == 0).any(axis=1)
+        for name in self.keys if self.missing == "category" else ():
+            if name in self.table.frame.columns:
+                holes |= self.table.missing(name)[self.examples]
+        return int(self.members[holes].sum())
+
+    def counts(self, name: str) -> Counts:
+        """How often each value of a column stands in each class."""
+        if name not in self._counts:
+            self._counts[name] = self.counts_of(*_dense(column_codes(self.table, name)))
+        return self._counts[name]
+
+    def counts_of(self, values: Ints, n_values: int) -> Counts:
+        """How often each of the value codes below ``n_values``, one for each record, stands in each class."""
+        own = self._entries(values, n_values)
+        found = compatible.spread(self.codes, own) if self.overlap else own
+        classes, codes, counts = self._summed(found, n_values)
+        return Counts(
+            classes=classes,
+            values=codes,
+            counts=counts,
+            starts=np.searchsorted(classes, np.arange(len(self) + 1)),
+            of_values=_sums(own.values, own.counts, n_values),
+            examples=_firsts(values, n_values),
+        )
+
+    @cached_property
+    def _owners(self) -> Ints | None:
+        """Whose record each is, as numbers from 0; None where no column tells."""
+        if self.table.schema.only_role(Role.UNIT) is None:
+            return None
+        return np.unique(persons_of(self.table), return_inverse=True)[1].astype(np.int64)
+
+    @cached_property
+    def _people(self) -> compatible.Entries:
+        """Who is in each class, each person once."""
+        own = self._entries(np.zeros(len(self.of_record), dtype=np.int64), 1)
+        return compatible.spread(self.codes, own) if self.overlap else own
+
+    def _entries(self, values: Ints, n_values: int) -> compatible.Entries:
+        """Which values stand in each class and how often; or whose they are, each person once."""
+        pairs = self.of_record * n_values + values
+        owners = self._owners
+        if owners is None:
+            distinct, counts = distinct_of(pairs, len(self) * n_values)
+            return compatible.Entries(distinct // n_values, distinct % n_values, counts)
+        kinds, _ = distinct_of(pairs, len(self) * n_values)
+        places = np.searchsorted(kinds, pairs)
+        n_owners = int(owners.max(initial=0)) + 1
+        triples, _ = distinct_of(places * n_owners + owners, len(kinds) * n_owners)
+        pairs = kinds[triples // n_owners]
+        ones = np.ones(len(triples), dtype=np.int64)
+        return compatible.Entries(pairs // n_values, pairs % n_values, ones, triples % n_owners)
+
+    def _summed(self, entries: compatible.Entries, n_values: int) -> tuple[Ints, Ints, Ints]:
+        """Count the persons of each class and value, where the entries are of persons."""
+        if entries.owners is None:
+            return entries.classes, entries.values, entries.counts
+        distinct, counts = distinct_of(entries.classes * n_values + entries.values, len(self) * n_values)
+        return distinct // n_values, distinct % n_values, counts
+
+
+def classes_of(evidence: Evidence, keys: Sequence[str], *, missing: Missing = "category") -> Classes:
+    """The classes of the table that an intruder sees, found once for all measures of the same evidence."""
+    table = seen_table(evidence)
+    names = tuple(sorted(keys))
+    return evidence.remember(("classes", names, missing), lambda: Classes.of(table, names, missing=missing))
+
+
+def seen_table(evidence: Evidence) -> Table:
+    """The table an intruder sees: the release, or the original when that itself is assessed.
+
+    A release that no longer tells whose records they are has them of the same persons all the same, and
+    persons are counted: where the original tells, its column is put back.
+    """
+    released, rows = evidence.protected, evidence.source_rows
+    if released is None:
+        return evidence.original
+    unit = evidence.original.schema.only_role(Role.UNIT)
+    if rows is None or unit is None or unit in released.schema or released.schema.only_role(Role.UNIT):
+        return released
+    return evidence.remember("seen", lambda: _with_owners(released, evidence.original, unit, rows))
+
+
+def _with_owners(released: Table, original: Table, unit: str, rows: Ints) -> Table:
+    """Put the original's column of persons beside the released ones; what has no source is nobody's."""
+    sources = pl.Series(np.where(rows < 0, 0, rows)).set(pl.Series(rows < 0), None)
+    owners = original.frame[unit].gather(sources)
+    schema = replace(released.schema, columns=(*released.schema.columns, original.schema[unit]))
+    return replace(released, frame=released.frame.with_columns(owners), schema=schema)
+
+
+# Codes of a column -------------------------------------------------------------------------------------
+
+
+def column_codes(table: Table, name: str, *, apart: bool = False) -> Coding:
+    """Code a column: equal values, exact or generalised, have equal codes; 0 is missing.
+
+    If what stands for missing values is to be told ``apart``, as by whoever sees the file, a declared code is
+    a value like others, and 0 is only what is empty. The codes depend on the column alone, whatever else
+    there is in the process.
+    """
+    series = table.frame[name]
+    gone = series.is_null().to_numpy() if apart else table.missing(name)
+    return _marked(_series_codes(series), gone)
+
+
+def _marked(coding: Coding, gone: Flags) -> Coding:
+    """The codes from 1 on, and 0 for what is missing."""
+    codes = coding.codes.astype(np.min_scalar_type(coding.space + 1)) + 1
+    codes[gone] = 0
+    return Coding(codes, coding.space + 1)
+
+
+def _series_codes(series: pl.Series) -> Coding:
+    """Code the values of a series from 0; what code a missing one has means nothing."""
+    dtype = series.dtype
+    if is_interval(dtype):
+        ends = [series.struct.field(end) for end in ("lo", "hi")]
+        coding = pack([_marked(_series_codes(end), end.is_null().to_numpy()) for end in ends], len(series))
+    elif dtype.is_float():
+        numbers = series.cast(pl.Float64).fill_null(0.0).to_numpy() + 0.0  # −0 is 0
+        numbers[np.isnan(numbers)] = np.nan  # of which there are many
+        coding = _ranked(numbers.view(np.uint64))
+    elif dtype in _NARROW or dtype.is_temporal():
+        coding = _whole_codes(series.to_physical().cast(pl.Int64))
+    elif dtype in TEXTUAL or dtype.is_numeric() or dtype == pl.Boolean:
+        coding = _text_codes(series if dtype in TEXTUAL else series.cast(pl.String))
+    elif dtype == pl.Null:
+        coding = Coding(np.zeros(len(series), dtype=np.uint8), 1)
+    else:
+        raise DataError(
+            f"column `{series.name}` must hold plain or generalised values, got: {dtype.base_type()}"
+        )
+    return coding
+
+
+def _text_codes(series: pl.Series) -> Coding:
+    physical = series.cast(pl.Categorical) if series.dtype == pl.String else series
+    found = physical.to_physical().fill_null(0)
+    # A category's own number depends on what else was read: here it is its place of first appearance.
+    seen = found.unique(maintain_order=True).to_numpy()
+    places = np.zeros(int(seen.max(initial=0)) + 1, dtype=np.min_scalar_type(len(seen)))
+    places[seen] = np.arange(len(seen))
+    return Coding(places[found.to_numpy()], max(len(seen), 1))
+
+
+def _whole_codes(series: pl.Series) -> Coding:
+    low, high = series.min(), series.max()
+    if not isinstance(low, int) or not isinstance(high, int):
+        return Coding(np.zeros(len(series), dtype=np.uint8), 1)
+    numbers = series.fill_null(low).to_numpy()
+    if high - low >= LARGEST:
+        return _ranked(numbers.view(np.uint64))
+    return Coding((numbers - low).astype(np.min_scalar_type(high - low)), high - low + 1)
+
+
+def _ranked(bits: npt.NDArray[np.uint64]) -> Coding:
+    distinct, codes = np.unique(bits, return_inverse=True)
+    return Coding(codes.astype(np.min_scalar_type(len(distinct))), max(len(distinct), 1))
+
+
+def _dense(coding: Coding) -> tuple[Ints, int]:
+    """Codes without gaps in the same order, 0 for missing; and a number above all of them."""
+    present, _ = distinct_of(coding.codes, coding.space)
+    present = present[present > 0]
+    if fits(coding.space, len(coding.codes)):
+        places = np.zeros(coding.space, dtype=np.int64)
+        places[present] = np.arange(1, len(present) + 1)
+        return places[coding.codes], len(present) + 1
+    found = np.searchsorted(present, coding.codes.astype(np.int64)) + 1
+    return np.where(coding.codes == 0, 0, found), len(present) + 1
+
+
+def _alone(packed: Coding, codings: Sequence[Coding]) -> Coding:
+    """Give each record with a missing code a number of its own."""
+    alone = np.zeros(len(packed.codes), dtype=np.bool_)
+    for coding in codings:
+        alone |= coding.codes == 0
+    packed = closed_up(packed)
+    codes = np.where(alone, np.uint64(packed.space - 1) + np.cumsum(alone).astype(np.uint64), packed.codes)
+    return Coding(codes, packed.space + int(alone.sum()))
+
+
+def _firsts(numbers: Ints, n: int) -> Ints:
+    """The first record of each number, −1 where there is none."""
+    firsts = np.full(n, -1, dtype=np.int64)
+    firsts[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)  # the last one written stays
+    return firsts
+
+
+def sums_of(codes: Ints, amounts: Ints | Floats, space: int) -> tuple[Ints, Floats]:
+    """The distinct codes below ``space`` in ascending order, and the sum of the amounts of each."""
+    if fits(space, len(codes)):
+        # An amount of 0 must not hide a code: whether one occurs is counted.
+        present = np.flatnonzero(np.bincount(codes, minlength=1))
+        return present, np.bincount(codes, weights=amounts, minlength=1)[present].astype(np.float64)
+    distinct, places = np.unique(codes, return_inverse=True)
+    return distinct, np.bincount(places, weights=amounts, minlength=len(distinct)).astype(np.float64)
+
+
+def _sums(places: Ints, counts: Ints, n: int) -> Ints:
+    """Sums of whole numbers by place: exact, since they stay below 2^53."""
+    return np.bincount(places, weights=counts, minlength=n).astype(np.int64)

@@ -1,0 +1,280 @@
+"""Ranges: records in groups, and what the values of a group span, shown instead of what each record has.
+
+Numbers and dates span an interval, ordered categories all between the lowest and the highest, other
+categories the set of those that occur, and categories with a hierarchy climb to their lowest common label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sfumato.data.classes.packing import distinct_of
+from sfumato.data.generalised.intervals import end_dtype, intervals, is_interval
+from sfumato.data.generalised.nodes import WILDCARD, DType, Nodes, canonical_text
+from sfumato.data.generalised.text_forms import to_text
+from sfumato.data.hierarchy.tree import Hierarchy
+from sfumato.data.schema import Kind
+from sfumato.data.table import Flags, Ints, Table
+
+Numbers = npt.NDArray[Any]
+
+#: Whole numbers that 64 bits with a sign may not hold.
+_WIDE = (pl.UInt64, pl.Int128)
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Records in groups: ``order`` has those of a group side by side, and ``starts`` where each begins."""
+
+    order: Ints  # [records]
+    starts: Ints  # [groups + 1] no group is empty
+
+    @classmethod
+    def of(cls, numbers: Ints) -> Groups:
+        """Make groups of records with equal numbers, in the order of the numbers."""
+        order = np.argsort(numbers, kind="stable")
+        in_order = numbers[order]
+        opens = np.ones(len(numbers), dtype=np.bool_)
+        np.not_equal(in_order[1:], in_order[:-1], out=opens[1:])
+        return cls(order, np.append(np.flatnonzero(opens), len(numbers)))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """The number of records of each group."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def of_record(self) -> Ints:
+        """The group of each record."""
+        numbers = np.empty(len(self.order), dtype=np.int64)
+        numbers[self.order] = np.repeat(np.arange(len(self)), self.sizes)
+        return numbers
+
+    def lowest(self, values: Numbers, known: Flags) -> Numbers:
+        """The lowest of the known values of each group; the highest there can be where none is known."""
+        return np.minimum.reduceat(np.where(known, values, _limits(values)[1])[self.order], self.starts[:-1])
+
+    def highest(self, values: Numbers, known: Flags) -> Numbers:
+        """The highest of the known values of each group; the lowest there can be where none is known."""
+        return np.maximum.reduceat(np.where(known, values, _limits(values)[0])[self.order], self.starts[:-1])
+
+    def totals(self, flags: Flags) -> Ints:
+        """The number of records of each group that are flagged."""
+        counts: Ints = np.add.reduceat(flags[self.order], self.starts[:-1], dtype=np.int64)
+        return counts
+
+
+def _limits(values: Numbers) -> tuple[Any, Any]:
+    facts: Any = np.finfo(values.dtype) if values.dtype.kind == "f" else np.iinfo(values.dtype)
+    return values.dtype.type(facts.min), values.dtype.type(facts.max)
+
+
+def with_ranges(
+    table: Table,
+    names: Iterable[str],
+    groups: Groups,
+    *,
+    hierarchies: Mapping[str, Hierarchy] | None = None,
+    cover_missing: bool = False,
+) -> Table:
+    """Show in some columns the range that the values of each record's group span.
+
+    Where some of a group are missing and others are not, the whole group shows the wildcard, "any value, or
+    none"; where all are missing they stay so, unless ``cover_missing`` covers these too. So records of a
+    group are always alike. A hierarchy is climbed by categories; numbers and dates span intervals.
+    """
+    if not len(table):
+        return table
+    columns, nodes = [], dict(table.nodes)
+    for name in names:
+        hierarchy = (hierarchies or {}).get(name)
+        column, found = _ranges(table, name, groups, hierarchy, cover_missing=cover_missing)
+        columns.append(column.alias(name))
+        if found is not None:
+            nodes[name] = found
+    return replace(table, frame=table.frame.with_columns(columns), nodes=nodes)
+
+
+def _ranges(
+    table: Table, name: str, groups: Groups, hierarchy: Hierarchy | None, *, cover_missing: bool
+) -> tuple[pl.Series, Nodes | None]:
+    missing = table.missing(name)
+    n_known = groups.totals(~missing)
+    covered = (n_known < groups.sizes) & ((n_known > 0) | cover_missing)
+    shown = (n_known > 0) & ~covered
+    numbers = None if hierarchy is not None and is_categorical(table, name) else measured(table, name)
+    if numbers is not None:
+        return _intervals(numbers, ~missing, groups, shown, covered), None
+    if hierarchy is not None:
+        series = table.frame[name]
+        present = series.zip_with(pl.Series(~missing), pl.Series([None], dtype=series.dtype))
+        places, nodes = _common_labels(present, groups, shown, hierarchy)
+    else:
+        places, nodes = _sets(table, name, groups, shown)
+    wildcard = nodes.labels.index_of(WILDCARD)
+    assert wildcard is not None  # both have it
+    codes = np.where(covered, wildcard, places).astype(np.uint32)[groups.of_record]
+    column = nodes.labels.cast(nodes.dtype).gather(codes)
+    gone = ~(shown | covered)
+    if gone.any():
+        column = column.zip_with(pl.Series(~gone[groups.of_record]), pl.Series([None], dtype=nodes.dtype))
+    return column, nodes
+
+
+def is_categorical(table: Table, name: str) -> bool:
+    """Whether a column holds categories, which may have a hierarchy."""
+    return table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}
+
+
+def is_generalised(table: Table, name: str) -> bool:
+    """Whether a column holds intervals or labels of groups of values."""
+    return name in table.nodes or is_interval(table.frame[name].dtype)
+
+
+def measured(table: Table, name: str) -> tuple[Numbers, DType] | None:
+    """A column that spans intervals as numbers, and the type of their ends; None for categories.
+
+    Ordinal columns of numbers in their natural order are among them. What stands for a missing value means
+    nothing.
+    """
+    column, series = table.schema[name], table.frame[name]
+    dtype = series.dtype
+    plain = column.kind is Kind.CONTINUOUS or (
+        column.kind is Kind.ORDINAL and not column.order and dtype.is_numeric()
+    )
+    if plain and dtype.is_integer() and dtype not in _WIDE:
+        return series.cast(pl.Int64).fill_null(0).to_numpy(), pl.Int64
+    if plain:
+        source = table if column.kind is Kind.CONTINUOUS else _as_continuous(table, name)
+        floats = np.nan_to_num(source.numbers(name), nan=0.0) + 0.0  # −0 is 0
+        return (floats.astype(np.int64), pl.Int64) if dtype.is_integer() else (floats, pl.Float64)
+    if column.kind is Kind.DATE and end_dtype(dtype) is not None:
+        return series.to_physical().cast(pl.Int64).fill_null(0).to_numpy(), dtype
+    if column.kind is Kind.DATE and not dtype.is_temporal():
+        return np.nan_to_num(table.numbers(name), nan=0.0).astype(np.int64), pl.Date
+    return None
+
+
+def _as_continuous(table: Table, name: str) -> Table:
+    only = table.select([name])
+    column = table.schema[name]
+    plain = type(column)(name, Kind.CONTINUOUS, missing=column.missing, missing_range=column.missing_range,
+                         suppressed=column.suppressed)  # fmt: skip
+    return only.with_values(name, table.frame[name], column=plain)
+
+
+def _intervals(
+    numbers: tuple[Numbers, DType], known: Flags, groups: Groups, shown: Flags, covered: Flags
+) -> pl.Series:
+    values, dtype = numbers
+    kept, nothing = pl.Series(shown), pl.Series([None], dtype=dtype)
+    lows, highs = (
+        pl.Series(np.where(shown, end, 0)).cast(dtype).zip_with(kept, nothing)
+        for end in (groups.lowest(values, known), groups.highest(values, known))
+    )
+    return intervals(lows, highs, missing=~(shown | covered)).gather(groups.of_record)
+
+
+def _common_labels(
+    values: pl.Series, groups: Groups, shown: Flags, hierarchy: Hierarchy
+) -> tuple[Ints, Nodes]:
+    """The place of the lowest label of the hierarchy that all of a group have, 0 where it shows none."""
+    texts = pl.repeat(None, len(groups), dtype=pl.String, eager=True)
+    open_ = shown.copy()
+    for level in range(hierarchy.height):
+        codes = hierarchy.codes(values, level)
+        low = groups.lowest(codes, codes >= 0)
+        here = open_ & (low == groups.highest(codes, codes >= 0))
+        labels = hierarchy.labels(level).gather(np.where(here, low, 0))
+        texts = texts.zip_with(pl.Series(~here), labels)
+        open_ &= ~here
+    nodes = hierarchy.nodes()
+    return np.maximum(nodes.codes(texts).astype(np.int64), 0), nodes
+
+
+def _sets(table: Table, name: str, groups: Groups, shown: Flags) -> tuple[Ints, Nodes]:
+    """The place of the set of categories that each group spans, 0 where it shows none."""
+    coded = table.codes(name)
+    leaves = canonical_text(coded.categories).alias("leaves")
+    spanned = _occurring if table.schema[name].kind is Kind.NOMINAL else _between
+    set_of_group, of_set, members = spanned(coded.codes, max(len(leaves), 1), groups, shown)
+    labels = _set_labels(of_set, members, leaves)
+    if WILDCARD not in labels:
+        labels = pl.concat([labels, pl.Series("labels", [WILDCARD])])
+    return set_of_group, Nodes.of_pairs(leaves, labels, of_set.astype(np.int32), members.astype(np.int32))
+
+
+def _occurring(codes: Ints, n_codes: int, groups: Groups, shown: Flags) -> tuple[Ints, Ints, Ints]:
+    """The distinct codes of a group: its set, and pairs of a set and a code, ascending."""
+    numbers = np.repeat(np.where(shown, np.cumsum(shown) - 1, -1), groups.sizes)
+    in_order = codes[groups.order]
+    kept = numbers >= 0
+    pairs, _ = distinct_of(numbers[kept] * n_codes + in_order[kept], int(shown.sum()) * n_codes)
+    starts = np.searchsorted(pairs, np.arange(int(shown.sum()) + 1) * n_codes)
+    members = pairs % n_codes
+    same, firsts = _equal_sets(members, starts, n_codes)
+    sizes = np.diff(starts)[firsts]
+    set_of_group = np.zeros(len(groups), dtype=np.int64)
+    set_of_group[shown] = same
+    of_set, within = _laid_out(sizes)
+    return set_of_group, of_set, members[starts[firsts][of_set] + within]
+
+
+def _equal_sets(members: Ints, starts: Ints, n_codes: int) -> tuple[Ints, Ints]:
+    """Number sets so that equal ones have one number, one member after the other; and the first of each."""
+    sizes = np.diff(starts)
+    numbers = np.zeros(len(sizes), dtype=np.int64)
+    longer, place = np.arange(len(sizes)), 0
+    while len(longer):
+        codes = numbers[longer] * n_codes + members[starts[longer] + place]
+        numbers[longer] = np.unique(codes, return_inverse=True)[1]
+        place += 1
+        longer = longer[sizes[longer] > place]
+    keys = numbers * (place + 1) + sizes
+    _, firsts, same = np.unique(keys, return_index=True, return_inverse=True)
+    return same.astype(np.int64), firsts.astype(np.int64)
+
+
+def _between(codes: Ints, n_codes: int, groups: Groups, shown: Flags) -> tuple[Ints, Ints, Ints]:
+    """All codes from the lowest to the highest of a group: its set, and pairs of a set and a code."""
+    known = codes >= 0
+    low, high = groups.lowest(codes, known), groups.highest(codes, known)
+    distinct, places = np.unique((low * n_codes + high)[shown], return_inverse=True)
+    set_of_group = np.zeros(len(groups), dtype=np.int64)
+    set_of_group[shown] = places
+    first = distinct // n_codes
+    of_set, within = _laid_out(distinct % n_codes - first + 1)
+    return set_of_group, of_set, first[of_set] + within
+
+
+def _laid_out(sizes: Ints) -> tuple[Ints, Ints]:
+    """The set and the place in it of each member of sets of these sizes."""
+    of_set = np.repeat(np.arange(len(sizes)), sizes)
+    return of_set, np.arange(len(of_set)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+
+
+def _set_labels(of_set: Ints, members: Ints, leaves: pl.Series) -> pl.Series:
+    """Write each set as its text form: the value itself, ``{a|b}``, or ``*`` for all there are."""
+    if not len(of_set):
+        return pl.Series("labels", [], dtype=pl.String)
+    starts = np.flatnonzero(np.append(True, of_set[1:] != of_set[:-1]))
+    sizes = np.diff(np.append(starts, len(of_set)))
+    inside = leaves.str.replace_all(r"([\\|{}])", r"\${1}")
+    joined = (
+        pl.DataFrame({"set": of_set, "text": inside.gather(members)})
+        .group_by("set", maintain_order=True)
+        .agg(pl.col("text").str.join("|"))["text"]
+    )
+    exact = to_text(leaves).gather(members[starts])
+    several = ("{" + joined + "}").zip_with(pl.Series(sizes < len(leaves)), pl.Series([WILDCARD]))
+    return exact.zip_with(pl.Series(sizes == 1), several).alias("labels")

@@ -1,0 +1,116 @@
+"""Proposes what each column is, with the reason and how sure it is; a person decides.
+
+A *sign* is a small function that looks at the facts of one column and speaks or stays silent. Signs of the
+kind stand in `sfumato.data.guess.kind`, signs of the role in `sfumato.data.guess.role`; which columns tell
+the same story is found in `sfumato.data.guess.relations`. No reason ever holds a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from sfumato.data.guess.facts import Facts, KindSign, normalised
+from sfumato.data.guess.kind import generalised_form, kind_of
+from sfumato.data.guess.relations import Relation, find_related
+from sfumato.data.guess.role import UNDECIDED, role_of
+from sfumato.data.schema import SINGLE_ROLES, Column, Kind, Role, Schema
+
+__all__ = [
+    "UNDECIDED",
+    "Guess",
+    "Relation",
+    "Told",
+    "generalised_form",
+    "guess",
+    "guess_related",
+    "guess_schema",
+    "normalised",
+]
+
+#: What a file itself says of its columns: facts as `Column` takes them, by the column's name.
+Told = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A proposal for one column.
+
+    ``confidence`` is that of the less certain of kind and role, and 0 where the role is left open.
+    """
+
+    column: Column
+    kind_reason: str
+    role_reason: str
+    confidence: float
+
+
+def guess(frame: pl.DataFrame, told: Told | None = None) -> tuple[Guess, ...]:
+    """Propose a kind and a role for each column, each with its reason; what the file told is taken over."""
+    told = told or {}
+    return _one_of_each(_guess_one(Facts(series), told.get(series.name, {})) for series in frame)
+
+
+def guess_related(frame: pl.DataFrame, guesses: Iterable[Guess]) -> tuple[Relation, ...]:
+    """Propose which columns tell the same story, each group with its reason."""
+    return find_related(frame, [proposal.column for proposal in guesses])
+
+
+def guess_schema(frame: pl.DataFrame, told: Told | None = None) -> Schema:
+    """Propose a schema; a column for whose role nothing speaks has none, which blocks a release."""
+    guesses = guess(frame, told)
+    related = tuple(relation.columns for relation in guess_related(frame, guesses))
+    return Schema(tuple(proposal.column for proposal in guesses), related=related)
+
+
+def _guess_one(facts: Facts, told: Mapping[str, Any]) -> Guess:
+    kind = kind_of(facts)
+    if "kind" not in told and _all_labelled(facts, told.get("labels", ()), kind.facts.get("missing", ())):
+        kind = KindSign(Kind.NOMINAL, "the file has a label for each value", 0.9)
+    role = role_of(facts, kind.kind)
+    if role.role is Role.WEIGHT and kind.kind is not Kind.CONTINUOUS:
+        kind = KindSign(Kind.CONTINUOUS, "a weight is a quantity", role.confidence)
+    if role.names and kind.kind is Kind.CONTINUOUS:
+        missing = {"missing": kind.facts.get("missing", ())}
+        kind = KindSign(Kind.NOMINAL, "numbers with check digits name something", role.confidence, missing)
+    column = Column(facts.series.name, kind.kind, role.role, **kind.facts)
+    guessed = Guess(column, kind.reason, role.reason, min(kind.confidence, role.confidence))
+    return _as_told(guessed, told) if told else guessed
+
+
+def _all_labelled(facts: Facts, labels: Sequence[tuple[Any, str]], missing: Sequence[Any]) -> bool:
+    """Whether each value that is there has a label: then numbers are codes, however they look."""
+    if not 0 < facts.distinct <= len(labels) + len(missing) or not labels:
+        return False
+    known = {str(value) for value, _ in labels} | {str(code) for code in missing}
+    known |= {str(int(value)) for value, _ in labels if isinstance(value, float) and value.is_integer()}
+    return known >= set(facts.sample)
+
+
+def _as_told(guessed: Guess, told: Mapping[str, Any]) -> Guess:
+    """Put what the file says of a column in the place of what was guessed."""
+    said, reason = guessed.column.to_dict(), guessed.role_reason
+    if told.get("kind", said["kind"]) != said["kind"]:  # facts of another kind go with it
+        said = {key: said[key] for key in ("kind", "role", "label") if key in said}
+        if said.get("role") == Role.WEIGHT:
+            del said["role"]
+            reason = "its name is that of a weight, but the file says it is none: decide"
+    column = Column.from_dict(guessed.column.name, {**said, **told})
+    confidence = guessed.confidence if column.role else 0.0
+    kind_reason = "the file says so" if "kind" in told else guessed.kind_reason
+    return replace(guessed, column=column, kind_reason=kind_reason, role_reason=reason, confidence=confidence)
+
+
+def _one_of_each(proposals: Iterable[Guess]) -> tuple[Guess, ...]:
+    """Leave each of the roles that only one column may have to the surest."""
+    found = list(proposals)
+    for role in SINGLE_ROLES:
+        holders = [place for place, one in enumerate(found) if one.column.role is role]
+        for place in sorted(holders, key=lambda place: -found[place].confidence)[1:]:
+            reason = f"another column is more likely the {role}: decide"
+            column = replace(found[place].column, role=None)
+            found[place] = replace(found[place], column=column, role_reason=reason, confidence=0.0)
+    return tuple(found)

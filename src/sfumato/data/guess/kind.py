@@ -1,0 +1,224 @@
+"""Signs of the kind of a column, and of the codes that stand for a missing value in it.
+
+The signs are asked in order and the first that speaks is believed. To teach it something new, add a sign to
+`KIND_SIGNS`, or a word to `sfumato.data.guess.words`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import polars as pl
+
+from sfumato.data.generalised.intervals import is_interval
+from sfumato.data.generalised.text_forms import looks_generalised
+from sfumato.data.guess import words
+from sfumato.data.guess.facts import Facts, KindSign
+from sfumato.data.schema import Kind
+
+_CODES_AT_MOST = 15  # more distinct whole numbers than this are a quantity
+_LARGEST_CODE = 999
+_APART = 5  # a missing code among positive numbers is at least this many times the largest of the rest
+_BANDS_AT_MOST = 50  # more ranges than this are no grades
+_SHORT = 3  # NA may be one among words of at most this length
+
+_ISO_DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}:\d{2}(\.\d+)?)?$"
+_NUMBER = r"\d+(?:\.\d+)?"
+#: Ranges as people write them: 18-24, 25 to 34, < 18, 65+, and a single number beside them.
+_BAND = (
+    rf"(?i)^(?:(<=?|≤|under|up to|bis)|(>=?|≥|over|from|ab))?\s?({_NUMBER})"
+    rf"(?:\s?(?:-|–|to|bis|à|a)\s?({_NUMBER})|\s?(\+|and over|and more|or more|or over))?$"
+)
+
+
+def generalised_form(texts: pl.Series) -> Literal["interval", "node"] | None:
+    """Which text forms of generalised values a column holds; quick where there are none."""
+    return looks_generalised(texts) if texts.str.contains(r"^[\[{*]").any() else None
+
+
+def kind_of(facts: Facts) -> KindSign:
+    """What the first sign that speaks says of the column."""
+    return next(sign for look in KIND_SIGNS if (sign := look(facts)) is not None)
+
+
+# The signs ------------------------------------------------------------------------------------------------
+
+
+def _by_type(facts: Facts) -> KindSign | None:
+    dtype = facts.series.dtype
+    if dtype.is_temporal():
+        codes = _missing_dates(facts, facts.values.cast(pl.String)) if dtype.is_(pl.Date) else ()
+        reason = "its type is a date or time" + _told("dates", codes)
+        return KindSign(Kind.DATE, reason, 1.0, {"missing": codes})
+    if isinstance(dtype, pl.List):
+        return KindSign(Kind.SET, "its type is a list of values", 1.0)
+    if isinstance(dtype, pl.Enum):
+        return KindSign(Kind.ORDINAL, "its categories have an order", 0.8, {"order": tuple(dtype.categories)})
+    if dtype == pl.Boolean:
+        return KindSign(Kind.NOMINAL, "true or false", 1.0)
+    if is_interval(dtype):
+        temporal = dtype.fields[0].dtype.is_temporal()  # type: ignore[attr-defined]
+        return KindSign(Kind.DATE if temporal else Kind.CONTINUOUS, "intervals", 1.0)
+    return None
+
+
+def _by_form(facts: Facts) -> KindSign | None:
+    form = generalised_form(facts.values) if facts.series.dtype == pl.String else None
+    if form == "interval":
+        temporal = facts.share(r"\d{4}-\d{2}-\d{2}") > 0
+        return KindSign(Kind.DATE if temporal else Kind.CONTINUOUS, "intervals written as text", 0.9)
+    return KindSign(Kind.NOMINAL, "sets of values written as text", 0.9) if form == "node" else None
+
+
+def _by_numbers(facts: Facts) -> KindSign | None:
+    if not facts.series.dtype.is_numeric() or not facts.distinct:
+        return None
+    codes = _missing_numbers(facts)
+    kind, reason, confidence = _number_kind(facts, facts.distinct - len(codes))
+    more: dict[str, Any] = {"missing": codes}
+    if kind is Kind.CONTINUOUS and facts.whole:
+        more["integer"] = True
+    told = "; some values stand apart and may mean missing" if codes else ""
+    return KindSign(kind, reason + told, confidence, more)
+
+
+def _number_kind(facts: Facts, distinct: int) -> tuple[Kind, str, float]:
+    if not facts.whole:
+        return Kind.CONTINUOUS, "numbers with decimals", 0.95
+    if facts.named(words.LABELS):
+        return Kind.NOMINAL, "its name is that of a code", 0.8
+    if facts.named(words.QUANTITIES):
+        return Kind.CONTINUOUS, "whole numbers, and its name is that of a quantity", 0.9
+    large = (facts.values.abs() > _LARGEST_CODE).any()
+    if distinct > _CODES_AT_MOST or 3 * distinct > len(facts.present) or large:
+        return Kind.CONTINUOUS, "whole numbers, many or large ones", 0.8
+    if distinct > 2 and facts.named(words.GRADES):  # noqa: PLR2004
+        return Kind.ORDINAL, "few whole numbers, and its name is that of a grade", 0.7
+    return Kind.NOMINAL, "few distinct whole numbers: perhaps codes", 0.5
+
+
+def _by_text(facts: Facts) -> KindSign | None:
+    if facts.series.dtype != pl.String or not len(facts.sample):
+        return None
+    if facts.sample.cast(pl.Float64, strict=False).is_not_null().any():
+        odd = _codes_beside(facts, lambda texts: texts.str.strip_chars().cast(pl.Float64, strict=False))
+        if odd and not facts.values.str.contains(r"^\s*(-?0\d|\+)").any():
+            reason = "numbers, beside texts that stand for a missing value"
+            return KindSign(Kind.CONTINUOUS, reason, 0.9, {"missing": odd})
+        if odd is not None:
+            return KindSign(Kind.NOMINAL, "digits that a number would spoil", 0.9, {"missing": odd})
+    if facts.sample.str.contains(_ISO_DATE).any():
+        odd = _codes_beside(facts, _dates)
+        if odd is not None:
+            codes = (*odd, *_missing_dates(facts, facts.values))
+            reason = "dates written year, month, day" + _told("texts", codes)
+            return KindSign(Kind.DATE, reason, 0.95, {"missing": codes})
+    return None
+
+
+def _dates(texts: pl.Series) -> pl.Series:
+    texts = texts.set(~texts.str.contains(r"^\s*\d{4}"), None)  # 80-11-15 is no day of the first century
+    days = texts.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("us"))
+    times = texts.str.replace(" ", "T", literal=True).str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", strict=False)
+    return days.zip_with(days.is_not_null(), times)
+
+
+def _by_bands(facts: Facts) -> KindSign | None:
+    """Speak of ranges such as 18-24 and 65+: grades whose order the numbers tell."""
+    if not facts.textual or not 2 < facts.distinct <= min(_BANDS_AT_MOST, len(facts.present) // 3):  # noqa: PLR2004
+        return None
+    texts = facts.values.cast(pl.String)
+    codes = [*words.MISSING_WORDS, *words.SHORT_MISSING_WORDS]
+    odd = texts.filter(texts.is_in(codes))
+    bands = _read_bands(texts.filter(~texts.is_in(codes)))
+    mostly = 2 * int(bands["ranged"].sum()) > len(bands)
+    if len(bands) < 3 or not mostly or not bands["sound"].all():  # noqa: PLR2004
+        return None
+    order = bands.sort("low", "high", "text")["text"].to_list()
+    missing = (*odd.sort(), *([""] if facts.blanks else []))  # whatever is not in the order must be missing
+    reason = "ranges of numbers, which have an order" + _told("texts", missing)
+    return KindSign(Kind.ORDINAL, reason, 0.8, {"order": tuple(order), "missing": missing})
+
+
+def _read_bands(texts: pl.Series) -> pl.DataFrame:
+    """The ends of each range, whether there are two, and whether it reads at all."""
+    below, over, low, high, above = (pl.col("text").str.extract(_BAND, group) for group in range(1, 6))
+    read = pl.DataFrame({"text": texts}).with_columns(
+        low=pl.when(below.is_not_null()).then(-1.0).otherwise(low.cast(pl.Float64, strict=False)),
+        high=pl.coalesce(high, low).cast(pl.Float64, strict=False),
+        ranged=pl.any_horizontal(part.is_not_null() for part in (below, over, high, above)),
+    )
+    return read.with_columns(sound=(pl.col("low") <= pl.col("high")).fill_null(value=False))
+
+
+def _otherwise(facts: Facts) -> KindSign:
+    if not len(facts.present):
+        return KindSign(Kind.NOMINAL, "no value at all", 0.1)
+    codes = _missing_words(facts) if facts.series.dtype == pl.String else ()
+    return KindSign(Kind.NOMINAL, "text" + _told("texts", codes), 0.9, {"missing": codes})
+
+
+KIND_SIGNS: tuple[Callable[[Facts], KindSign | None], ...] = (
+    _by_type,
+    _by_form,
+    _by_numbers,
+    _by_text,
+    _by_bands,
+    _otherwise,
+)
+
+
+# Codes that stand for a missing value ---------------------------------------------------------------------
+
+
+def _told(what: str, codes: tuple[str, ...]) -> str:
+    return f"; some {what} stand for a missing value" if codes else ""
+
+
+def _codes_beside(facts: Facts, read: Callable[[pl.Series], pl.Series]) -> tuple[str, ...] | None:
+    """The texts that do not read, if each stands for a missing value; None if one does not."""
+    odd = facts.values.filter(read(facts.values).is_null())
+    known = odd.str.strip_chars().is_in([*words.MISSING_WORDS, *words.SHORT_MISSING_WORDS])
+    return tuple(odd.str.strip_chars().unique().sort()) if known.all() else None
+
+
+def _missing_words(facts: Facts) -> tuple[str, ...]:
+    known = [*words.MISSING_WORDS, *words.SHORT_MISSING_WORDS]
+    met = set(facts.values.filter(facts.values.is_in(known)))
+    # NA may be Namibia among countries of two letters, and − a grade among other signs.
+    longest = int(facts.sample.str.len_chars().max() or 0)  # type: ignore[arg-type]
+    allowed = known if longest > _SHORT else words.MISSING_WORDS
+    return tuple(word for word in allowed if word in met)
+
+
+def _missing_numbers(facts: Facts) -> tuple[int, ...]:
+    """Codes that stand apart: negative where nothing else is, or far above all else; met more than once."""
+    codes = pl.Series(words.MISSING_NUMBERS).cast(facts.values.dtype, strict=False).drop_nulls().unique()
+    candidate = facts.values.is_in(codes.implode())
+    rest = facts.values.filter(~candidate)
+    if len(rest) < 3 or not candidate.any():  # noqa: PLR2004
+        return ()
+    low, high = float(rest.min()), float(rest.max())  # type: ignore[arg-type]
+    met = [
+        code for code in facts.values.filter(candidate) if (code < 0 <= low) or code >= _APART * max(high, 1)
+    ]
+    return tuple(sorted(int(code) for code in _repeated(facts, met)))
+
+
+def _missing_dates(facts: Facts, texts: pl.Series) -> tuple[str, ...]:
+    """Dates that no one means, met more than once."""
+    met = texts.filter(texts.is_in(words.MISSING_DATES))
+    if not len(met) or len(met) == len(texts):
+        return ()
+    values = facts.values.filter(texts.is_in(met.implode()))
+    return tuple(sorted(str(day) for day in _repeated(facts, values.to_list())))
+
+
+def _repeated(facts: Facts, met: list[Any]) -> list[Any]:
+    """Those of a few values that more than one record has."""
+    if not met:
+        return []
+    few = pl.Series(met, dtype=facts.present.dtype)
+    counts = facts.present.filter(facts.present.is_in(few.implode())).value_counts()
+    return [value for value, count in counts.iter_rows() if count > 1]

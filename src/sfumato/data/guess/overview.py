@@ -1,0 +1,232 @@
+"""What can be said of a table without showing a value of it: counts, proposals, reasons and warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from sfumato.data.guess import words
+from sfumato.data.guess.columns import Guess
+from sfumato.data.guess.relations import Relation
+from sfumato.data.schema import Column, Role, Schema
+from sfumato.data.table import Table
+
+_NAMED = 10  # the most columns that a sentence names
+
+#: Codes of our own lists: to show one that the table has gives nothing of the table away.
+_KNOWN_CODES = frozenset(
+    str(code)
+    for code in (
+        *words.MISSING_WORDS,
+        *words.SHORT_MISSING_WORDS,
+        *words.MISSING_NUMBERS,
+        *words.MISSING_DATES,
+    )
+)
+#: Facts of a column that list values of it: of these only the number is told.
+_LISTS = {"order": "ordered_values", "labels": "value_labels", "missing": "missing_codes"}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One column: what it seems to be and why, and its counts.
+
+    ``distinct`` counts the values that are there, ``missing`` the records without one, be it by a code.
+    """
+
+    guess: Guess
+    dtype: str
+    distinct: int
+    missing: int
+    related: tuple[str, ...] = ()
+
+    @property
+    def column(self) -> Column:
+        """The column as it is proposed."""
+        return self.guess.column
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The codes for missing values that may be shown."""
+        return tuple(str(code) for code in self.column.missing if str(code) in _KNOWN_CODES)
+
+    def notes(self) -> list[str]:
+        """What there is to say beside kind and role."""
+        notes = []
+        if self.column.labels:
+            notes.append(_counted(len(self.column.labels), "value label"))
+        if self.codes:
+            notes.append(f"{_plural(len(self.codes), 'missing code')} {' '.join(self.codes)}")
+        hidden = len(self.column.missing_codes) - len(self.codes)
+        if hidden:
+            notes.append(_counted(hidden, "other missing code" if self.codes else "missing code"))
+        if self.column.missing_range is not None:
+            notes.append("a range of missing codes")
+        if self.related:
+            notes.append(f"tells the same story as {listed(self.related)}")
+        return notes
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say it for machines, without any value."""
+        said = self.column.to_dict()
+        for fact in ("missing_range", "suppressed"):
+            said.pop(fact, None)
+        counts = {word: len(said.pop(fact, ())) for fact, word in _LISTS.items()}
+        return {
+            "name": self.column.name,
+            "type": self.dtype,
+            "distinct": self.distinct,
+            "missing": self.missing,
+            "kind": said.pop("kind"),
+            "kind_reason": self.guess.kind_reason,
+            "role": said.pop("role", None),
+            "role_reason": self.guess.role_reason,
+            "confidence": self.guess.confidence,
+            "label": said.pop("label", ""),
+            **counts,
+            "known_missing_codes": list(self.codes),
+            "related": list(self.related),
+            **said,
+        }
+
+
+@dataclass(frozen=True)
+class Overview:
+    """A table at a glance; ``unique`` counts the records that no other is alike in all keys."""
+
+    records: int
+    columns: tuple[Summary, ...]
+    relations: tuple[Relation, ...]
+    duplicates: int
+    unique: int
+
+    @property
+    def schema(self) -> Schema:
+        """The schema as it is proposed."""
+        related = tuple(relation.columns for relation in self.relations)
+        return Schema(tuple(summary.column for summary in self.columns), related=related)
+
+    def warnings(self) -> list[str]:
+        """What should be known before anything is done with the table, in words."""
+        schema = self.schema
+        keys, units = schema.with_role(Role.KEY), schema.with_role(Role.UNIT)
+        found = [
+            _about(
+                schema.with_role(Role.IDENTIFIER),
+                "identifies people: leave it out",
+                "identify people: leave them out",
+            ),
+            _about(schema.undecided(), "has no role yet: decide", "have no role yet: decide"),
+            _about(self._with_distinct(0), "has no value at all", "have no value at all"),
+            _about(self._with_distinct(1), "has the same value throughout", "have the same value throughout"),
+            _about(
+                [summary.column.name for summary in self.columns if summary.codes],
+                "has codes that may mean missing: check them",
+                "have codes that may mean missing: check them",
+            ),
+        ]
+        found += [f"{listed(group.columns)} tell the same story: {group.reason}" for group in self.relations]
+        if self.duplicates:
+            verb = "repeats" if self.duplicates == 1 else "repeat"
+            found.append(f"{self.duplicates} of {self.records} records {verb} another one in full")
+        if keys and self.records:
+            share = percent(self.unique / self.records)
+            found.append(
+                f"{self.unique} of {self.records} records ({share}) are unique on the "
+                f"{_counted(len(keys), 'likely key')} {listed(keys)}"
+            )
+        found += [
+            f"the records are of {summary.distinct} persons by {listed(units)}: risks are those of persons"
+            for summary in self.columns
+            if summary.column.name in units
+        ]
+        return [sentence for sentence in found if sentence]
+
+    def _with_distinct(self, count: int) -> list[str]:
+        present = [summary for summary in self.columns if self.records]
+        return [s.column.name for s in present if s.distinct == count and (count == 0 or not s.missing)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say it for machines, without any value."""
+        keys = list(self.schema.with_role(Role.KEY))
+        return {
+            "records": self.records,
+            "columns": [summary.to_dict() for summary in self.columns],
+            "duplicates": self.duplicates,
+            "keys": keys,
+            "unique_on_keys": self.unique if keys else None,
+            "unique_share": self.unique / self.records if keys and self.records else None,
+            "related": [
+                {"columns": list(group.columns), "reason": group.reason, "confidence": group.confidence}
+                for group in self.relations
+            ],
+            "warnings": self.warnings(),
+        }
+
+
+def survey(frame: pl.DataFrame, guesses: Sequence[Guess], relations: Sequence[Relation]) -> Overview:
+    """Count what there is to count in a table, beside what was proposed of it."""
+    table = Table(frame, Schema(tuple(guess.column for guess in guesses)))
+    columns = tuple(_summary(table, guess, relations) for guess in guesses)
+    keys = set(table.schema.with_role(Role.KEY))
+    # Where one column alone tells all records apart there is no need to compare them.
+    apart = {summary.column.name for summary in columns if summary.distinct == frame.height}
+    compared = table.select(keys).frame.is_unique().sum() if keys and not apart & keys else 0
+    return Overview(
+        records=frame.height,
+        columns=columns,
+        relations=tuple(relations),
+        duplicates=0 if apart or not columns else frame.height - frame.n_unique(),
+        unique=frame.height if apart & keys else int(compared),
+    )
+
+
+def _summary(table: Table, guess: Guess, relations: Sequence[Relation]) -> Summary:
+    name = guess.column.name
+    missing = pl.Series(table.missing(name))
+    others = [
+        other for group in relations if name in group.columns for other in group.columns if other != name
+    ]
+    return Summary(
+        guess=guess,
+        dtype=str(table.frame.schema[name].base_type()),
+        distinct=table.frame[name].filter(~missing).n_unique(),
+        missing=int(missing.sum()),
+        related=tuple(dict.fromkeys(others)),
+    )
+
+
+# Words ----------------------------------------------------------------------------------------------------
+
+
+def percent(share: float) -> str:
+    """A share in words: a little is not nothing, and nearly all is not all."""
+    rounded = round(100 * share, 1)
+    if share > 0 and rounded == 0:
+        return "under 0.1 %"
+    if share < 1 and rounded == 100:  # noqa: PLR2004
+        return "over 99.9 %"
+    return f"{rounded:g} %"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names of columns in a row, the first of them if there are many."""
+    every = [f"`{name}`" for name in names]
+    if len(every) > _NAMED:
+        return f"{', '.join(every[:_NAMED])} and {len(every) - _NAMED} more"
+    return " and ".join([", ".join(every[:-1]), every[-1]]) if len(every) > 1 else "".join(every)
+
+
+def _about(names: Sequence[str], one: str, several: str) -> str:
+    return f"{listed(names)} {one if len(names) == 1 else several}" if names else ""
+
+
+def _plural(count: int, word: str) -> str:
+    return word if count == 1 else f"{word}s"
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {_plural(count, word)}"

@@ -1,0 +1,261 @@
+"""Signs of the role of a column: its name, the shape of its values, how many records share them.
+
+Of the signs that speak the surest is believed. To teach it something new, add a sign to `ROLE_SIGNS`, a shape
+to `SHAPES`, a numbering to `sfumato.data.guess.identifiers`, or a word to `sfumato.data.guess.words`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import polars as pl
+
+from sfumato.data.guess import words
+from sfumato.data.guess.facts import MOST, Facts, RoleSign
+from sfumato.data.guess.identifiers import has_account_number, recognise
+from sfumato.data.schema import Kind, Role
+
+UNDECIDED = "no sign either way: decide"
+
+_MANY_HOUSEHOLDS = 15  # fewer distinct numbers than this are a type of household, not its number
+_ENOUGH = 20  # records below which "all distinct" says nothing
+_LEAST_NUMBER = 1_000  # whole numbers below this may be counts
+_SEVERAL = 5  # distinct values below which a shape says nothing
+_LONG = 6  # words that make a text a sentence
+_MOSTLY_DISTINCT = 0.5
+_SHARED = 0.1  # fewer distinct values for each record than this name something shared, not a person
+_FAMILIES = 0.05  # the share of family names that are common ones: most are rare
+
+_EMAIL = r"[\w.+\-]+@[\w\-]+\.[\w.\-]+"
+_LETTERS = r"\p{Lu}[\p{L}'’\-]*\.?"
+_NAME = rf"^(?:\p{{Lu}}\p{{Ll}}*\.\s)?{_LETTERS}(?:,?\s(?:{_LETTERS}|\p{{Ll}}{{1,3}})){{1,4}}$"
+_WORDS = r"^[\p{L}'’.,\- ]+$"
+_TITLED = (
+    r"\b(?:Mrs?|Ms|Dr|Prof|Herrn?|Frau|Mme|Mlle|Monsieur|Madame|Señora?|Sra|Signora?|Dott)\b\.? \p{Lu}\p{Ll}+"
+)
+_CALLED = r"(?:\+|\b00)\d{1,3}[\s().\-/]*\d[\d\s().\-/]{6,14}\d"
+_STREET = (
+    r"(?i)^\d+\w?,? .*\b(?:street|st|road|rd|avenue|ave|lane|ln|drive|dr|boulevard|blvd|way|court|ct|place"
+    r"|square|terrace|close|crescent|rue|chemin|impasse|quai|allée)\b"
+    r"|^\p{L}[\p{L} .\-]*(?:straße|strasse|str\.|weg|platz|allee|gasse|damm|ufer|straat|laan|plein|gracht"
+    r"|kade|gatan|vägen|gata|veien|vegen|vej|gade|katu|tie) ?\d+"
+    r"|^(?:calle|c/|avenida|avda\.?|plaza|paseo|via|viale|piazza|corso|rua|travessa|largo|ul\.|ulica|al\.) "
+    r".*\d"
+)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What most values look like, and what that makes of a column.
+
+    ``spread`` is the least number of distinct values for each record.
+    """
+
+    what: str
+    pattern: str
+    confidence: float = 0.95
+    spread: float = 0.0
+
+
+SHAPES: tuple[Shape, ...] = (
+    Shape("e-mail addresses", f"^{_EMAIL}$"),
+    Shape("phone numbers", r"^(\+|0|\()[\d\s().\-/]{6,19}$|^\(?\d{3}\)?[\s.\-]\d{3}[\s.\-]\d{4}$"),
+    Shape("addresses of devices", r"(?i)^[\da-f]{2}([:\-][\da-f]{2}){5}$"),
+    Shape("network addresses", r"^\d{1,3}(\.\d{1,3}){3}$|(?i)^[\da-f]{1,4}(:[\da-f]{0,4}){3,7}$"),
+    Shape("web addresses", r"(?i)^(https?://|www\.)\S+$", 0.85, spread=_SHARED),
+    Shape(
+        "universal identifiers", r"(?i)^\{?[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}\}?$", 0.9, spread=_SHARED
+    ),
+    Shape(
+        "digests, which stand for what they were made of",
+        r"(?i)^([\da-f]{32}|[\da-f]{40}|[\da-f]{64})$",
+        0.85,
+        _SHARED,
+    ),
+    Shape("addresses of streets", _STREET, 0.85),
+)
+
+
+def role_of(facts: Facts, kind: Kind) -> RoleSign:
+    """What the surest sign says of the column; without one it is undecided."""
+    looks = [look(facts, kind) for look in ROLE_SIGNS]
+    signs = [RoleSign(None, UNDECIDED, 0.0), *(sign for sign in looks if sign is not None)]
+    return max(signs, key=lambda sign: sign.confidence)
+
+
+# By the name of the column --------------------------------------------------------------------------------
+
+
+def _by_name(facts: Facts, kind: Kind) -> RoleSign | None:
+    for role, confidence, stems in words.ROLES:
+        if not facts.named(stems):
+            continue
+        repeats = facts.distinct < len(facts.present)
+        if role is None:
+            return None
+        if role is Role.WEIGHT and not _can_weigh(facts):
+            continue
+        if role is Role.HOUSEHOLD and (not repeats or facts.distinct <= _MANY_HOUSEHOLDS):
+            continue
+        if role is Role.UNIT and not repeats:
+            return RoleSign(Role.IDENTIFIER, "its name is that of a person's number", confidence)
+        return RoleSign(role, f"its name is that of {_ROLE_WORDS[role]}", confidence)
+    if kind is Kind.DATE:
+        return RoleSign(Role.KEY, "a date may be known from elsewhere", 0.5)
+    return None
+
+
+_ROLE_WORDS = {
+    Role.WEIGHT: "a sampling weight",
+    Role.HOUSEHOLD: "a household's number",
+    Role.UNIT: "a person's number, and persons have several records",
+    Role.IDENTIFIER: "a direct identifier",
+    Role.SENSITIVE: "something people keep to themselves",
+    Role.KEY: "something others may know of a person",
+}
+
+
+def _can_weigh(facts: Facts) -> bool:
+    if not facts.series.dtype.is_numeric() or not facts.distinct:
+        return False
+    return bool((facts.values > 0).all())
+
+
+# By the shape of the values -------------------------------------------------------------------------------
+
+
+def _by_shape(facts: Facts, kind: Kind) -> RoleSign | None:
+    if not facts.textual or kind in {Kind.DATE, Kind.CONTINUOUS, Kind.ORDINAL}:
+        return None
+    for shape in SHAPES:
+        if facts.share(shape.pattern) >= MOST and facts.distinct_share >= shape.spread:
+            return RoleSign(Role.IDENTIFIER, f"its values are {shape.what}", shape.confidence)
+    return None
+
+
+def _by_number(facts: Facts, kind: Kind) -> RoleSign | None:
+    """Speak of numbers with check digits: of persons, accounts, cards."""
+    if kind is Kind.DATE or not (facts.textual or facts.whole):
+        return None
+    found = recognise(facts.sample, numbers=facts.series.dtype.is_numeric())
+    if found is None or found.share < MOST:
+        return None
+    hinted = facts.named(found.numbering.hints) or facts.named(words.PERSON_NUMBERS)
+    if not hinted and (not found.enough or facts.distinct_share < _SHARED):
+        return None
+    several = "; several records share one" if facts.distinct_share < _MOSTLY_DISTINCT else ""
+    return RoleSign(Role.IDENTIFIER, f"its values are {found.numbering.what}{several}", 0.97, names=True)
+
+
+def _by_numbering(facts: Facts, kind: Kind) -> RoleSign | None:  # noqa: ARG001
+    """Speak of numbers of which nearly every record has its own: tax_number, employee_no."""
+    if not facts.whole or not facts.named(words.NUMBERS) or len(facts.present) < _ENOUGH:
+        return None
+    if facts.distinct_share < MOST or not (facts.values.abs() >= _LEAST_NUMBER).any():
+        return None
+    return RoleSign(Role.IDENTIFIER, "its name is that of a number, and hardly two records share one", 0.87)
+
+
+# By what stands in the text -------------------------------------------------------------------------------
+
+
+def _by_content(facts: Facts, kind: Kind) -> RoleSign | None:
+    """Speak of what stands somewhere in the texts, be it in few of them."""
+    if not facts.textual or kind in {Kind.DATE, Kind.CONTINUOUS, Kind.ORDINAL}:
+        return None
+    texts = facts.values.cast(pl.String)
+    at = texts.filter(
+        texts.str.contains("@", literal=True)
+    )  # looking for one letter is quick, at every value
+    if at.str.contains(_EMAIL).any():
+        return RoleSign(Role.IDENTIFIER, "e-mail addresses stand in its text", 0.85)
+    if facts.share(r"\s\S+\s") == 0:
+        return None
+    if has_account_number(facts.sample):
+        return RoleSign(Role.IDENTIFIER, "bank account numbers stand in its text", 0.85)
+    for what, pattern in (("phone numbers", _CALLED), ("titles with names", _TITLED)):
+        if facts.share(pattern) > 0:
+            return RoleSign(Role.IDENTIFIER, f"{what} stand in its text", 0.85)
+    return None
+
+
+def _by_length(facts: Facts, kind: Kind) -> RoleSign | None:
+    """Speak of free text: many words, mostly distinct."""
+    if not facts.textual or kind is not Kind.NOMINAL or len(facts.sample) < _SEVERAL:
+        return None
+    long = facts.share(rf"(?:\S+\s+){{{_LONG - 1},}}\S") >= _MOSTLY_DISTINCT
+    if long and facts.distinct_share >= _MOSTLY_DISTINCT:
+        reason = "long texts, mostly distinct: free text may name people"
+        return RoleSign(Role.IDENTIFIER, reason, 0.87)
+    return None
+
+
+def _by_people(facts: Facts, kind: Kind) -> RoleSign | None:
+    """Speak of names of persons: common ones among them, or mostly distinct words in capitals."""
+    words_only = facts.textual and kind is Kind.NOMINAL and facts.share(_WORDS) >= MOST
+    if not words_only or len(facts.sample) < _SEVERAL:
+        return None
+    if _among(facts, words.GIVEN_NAMES) >= _MOSTLY_DISTINCT:
+        sure = 0.85 if facts.share(r"\S\s\S") >= MOST else 0.75  # a single word may be a place as well
+        return RoleSign(Role.IDENTIFIER, "common names of persons are among its values", sure)
+    if len(facts.present) < _ENOUGH:
+        return None
+    if facts.share(_NAME) >= MOST and facts.distinct_share >= MOST:
+        sure = 0.87 if facts.distinct == len(facts.present) else 0.7
+        reason = "words in capitals, mostly distinct: perhaps names of persons or firms"
+        return RoleSign(Role.IDENTIFIER, reason, sure)
+    if facts.distinct_share >= _MOSTLY_DISTINCT / 2 and _among(facts, words.FAMILY_NAMES) >= _FAMILIES:
+        return RoleSign(Role.IDENTIFIER, "common family names are among its values", 0.7)
+    return None
+
+
+def _among(facts: Facts, names: str) -> float:
+    """The share of the sample in which one of these names stands."""
+    parts = _plain(facts.sample).str.split(" ")
+    return float(parts.list.eval(pl.element().is_in(_listed(names))).list.any().mean() or 0.0)  # type: ignore[arg-type]
+
+
+def _plain(texts: pl.Series) -> pl.Series:
+    """Small letters without accents, words with one space between."""
+    bare = texts.str.normalize("NFKD").str.replace_all(r"\p{M}", "").str.to_lowercase()
+    return bare.str.replace_all(r"[^\p{L}]+", " ").str.strip_chars()
+
+
+@cache
+def _listed(names: str) -> list[str]:
+    return names.split()
+
+
+# By how many records share a value ------------------------------------------------------------------------
+
+
+def _by_distinctness(facts: Facts, kind: Kind) -> RoleSign | None:
+    n = len(facts.present)
+    if facts.distinct == 1 and n == len(facts.series) > 1 and kind is not Kind.SET:
+        return RoleSign(Role.OTHER, "the same value in every record", 0.6)
+    if n < _ENOUGH or facts.distinct < n or facts.series.dtype.is_nested():
+        return None
+    if facts.series.dtype.is_integer():
+        span = int(facts.values.max()) - int(facts.values.min())  # type: ignore[arg-type]
+        return (
+            RoleSign(Role.IDENTIFIER, "whole numbers without a gap: numbers of the records", 0.95)
+            if span == n - 1
+            else None
+        )
+    if facts.textual and kind is Kind.NOMINAL:
+        return RoleSign(Role.IDENTIFIER, "a text of its own in every record", 0.85)
+    return None
+
+
+ROLE_SIGNS: tuple[Callable[[Facts, Kind], RoleSign | None], ...] = (
+    _by_name,
+    _by_shape,
+    _by_number,
+    _by_numbering,
+    _by_content,
+    _by_length,
+    _by_people,
+    _by_distinctness,
+)

@@ -1,0 +1,218 @@
+"""Explain a record: which keys make it stand out, which attack reaches it, what each step changed.
+
+Everything here is private: it shows the values of one person. It is made for the owner of the data, never for
+a report that leaves the house.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sfumato.core import registry
+from sfumato.core.measure import Measure
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.classes.classes import Missing
+from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.hierarchy.tree import Hierarchy
+from sfumato.data.table import Table
+from sfumato.errors import ParameterError
+from sfumato.explain.attacks import Attack, Riskiest, attacks_on, usual_attacks
+from sfumato.explain.attacks import riskiest as find_riskiest
+from sfumato.explain.keys import Cell, KeyStory, cell, key_story
+from sfumato.explain.steps import StepStory, follow_record, rows_of
+from sfumato.recipes.recipe import Recipe
+from sfumato.risk._key_measures import COMPARABLE
+
+#: Stands above everything that is said of a record.
+PRIVATE = "private: never share this, it shows the values of one record"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What is known of one record of the original, by its position from 0.
+
+    ``keys`` tells how it stands in the original, ``released_keys`` how in the release (None without one, or
+    where it is not in there). ``silent`` says why some measures have nothing to say.
+    """
+
+    record: int
+    records: int
+    values: Mapping[str, Cell] = field(repr=False)
+    keys: KeyStory | None
+    released_keys: KeyStory | None
+    released_as: tuple[int, ...] | None
+    attacks: tuple[Attack, ...]
+    silent: Mapping[str, str]
+    steps: tuple[StepStory, ...]
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say it for machines; it is private, and says so."""
+        return {
+            "private": PRIVATE,
+            "record": self.record,
+            "records": self.records,
+            "values": dict(self.values),
+            "keys": self.keys and self.keys.to_dict(),
+            "released_keys": self.released_keys and self.released_keys.to_dict(),
+            "released_as": None if self.released_as is None else list(self.released_as),
+            "attacks": [attack.to_dict() for attack in self.attacks],
+            "silent": dict(self.silent),
+            "steps": [step.to_dict() for step in self.steps],
+            "notes": list(self.notes),
+        }
+
+
+def explain_record(
+    table: Table,
+    row: int,
+    release: Release | None = None,
+    *,
+    recipe: Recipe | None = None,
+    run: Run | None = None,
+    measures: Sequence[Measure] = (),
+    scenario: Scenario | None = None,
+    resources: Mapping[str, Any] | None = None,
+    k: int = 5,
+    missing: Missing = "category",
+    finishing: Callable[[Release], Release] | None = None,
+) -> Explanation:
+    """Explain one record of a table: what makes it stand out, who reaches it, and what each step changed.
+
+    Parameters
+    ----------
+    table
+        The original.
+    row
+        The position of the record, from 0.
+    release
+        A release of the table that is there already; or else
+    recipe
+        how to make one: it is followed with ``run``; with the run of a release, its very steps are seen.
+    measures
+        The attacks; if none is given, the usual measures of risk and all that cost little.
+    scenario
+        The intruder. The worst case is taken: one who holds the true values of this record.
+    k
+        The class size that the record should have in the keys.
+    missing
+        What a missing key counts for.
+    finishing
+        The last touches of a plan (see `compare.finish`), told as a last step.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from sfumato.data.schema import Column, Kind, Role, Schema
+    >>> frame = pl.DataFrame({"sex": ["f", "f", "m"], "job": ["cook", "smith", "cook"]})
+    >>> table = Table(frame, Schema(tuple(Column(name, Kind.NOMINAL, Role.KEY) for name in frame.columns)))
+    >>> explain_record(table, 0, k=2).keys.unique_in
+    (('job', 'sex'),)
+    >>> explain_record(table, 1, k=2).keys.unique_in
+    (('job',),)
+    """
+    _require_row(table, row)
+    if release is not None and recipe is not None:
+        raise ParameterError("a release or a recipe that makes one must be given, got: both")
+    run, resources = run or Run(), resources or {}
+    run = replace(run, resources={**run.resources, **resources})
+    steps: tuple[StepStory, ...] = ()
+    if recipe is not None and (recipe.steps or finishing):
+        steps, release = follow_record(recipe, table, row, run, finishing=finishing)
+    intruder, notes = _worst_case(scenario or Scenario())
+    if release is not None and len(release.tables) != 1:
+        notes += (f"the release has {len(release.tables)} tables: only the original is looked at",)
+        release = None
+    evidence = _evidence(table, release, intruder, resources)
+    attacks, silent = attacks_on(evidence, row, list(measures) or usual_attacks(), run.at(table.digest))
+    places = None if release is None else rows_of(release, row)
+    settings: dict[str, Any] = {"k": k, "missing": missing}
+    keys, left_out = _keys(evidence, table)
+    if left_out:
+        notes += (f"left out of the keys, since they cannot be compared: {', '.join(left_out)}",)
+    return Explanation(
+        record=row,
+        records=len(table),
+        values={name: cell(table, name, row) for name in table.names},
+        keys=key_story(table, row, keys, hierarchies=_hierarchies(table, resources), **settings)
+        if keys
+        else None,
+        released_keys=_released_story(release, places, evidence, settings),
+        released_as=None if places is None else tuple(places),
+        attacks=attacks,
+        silent=silent,
+        steps=steps,
+        notes=notes,
+    )
+
+
+def riskiest_records(
+    table: Table,
+    count: int,
+    release: Release | None = None,
+    *,
+    measure: Measure | None = None,
+    run: Run | None = None,
+    scenario: Scenario | None = None,
+    resources: Mapping[str, Any] | None = None,
+) -> Riskiest:
+    """Find the records most at risk, by position from 0.
+
+    Without a ``measure``, by the chance to be linked to the nearest released record, or, if there is no
+    release, by the number of small combinations of keys that make a record rare.
+    """
+    intruder, _ = _worst_case(scenario or Scenario())
+    evidence = _evidence(table, release, intruder, resources or {})
+    if measure is None:
+        measure = registry.measure("unsafe-combinations" if release is None else "dbrl")()
+    return find_riskiest(evidence, measure, count, (run or Run()).at(table.digest))
+
+
+def _require_row(table: Table, row: int) -> None:
+    if not len(table):
+        raise ParameterError("the table must have a record to explain, got: none")
+    if not 0 <= row < len(table):
+        raise ParameterError(
+            f"`record` must be a position from 0 to {len(table) - 1}, got: `{row}`",
+            hint="the first record of a file has position 0",
+        )
+
+
+def _worst_case(scenario: Scenario) -> tuple[Scenario, tuple[str, ...]]:
+    """The intruder who holds the true values of this record, whatever file they have it from."""
+    if not scenario.external and scenario.records == 1:
+        return scenario, ()
+    note = f"the intruder of scenario `{scenario.name}` is taken to hold this record, with its true values"
+    return replace(scenario, external="", records=1.0), (note,)
+
+
+def _evidence(
+    table: Table, release: Release | None, scenario: Scenario, resources: Mapping[str, Any]
+) -> Evidence:
+    if release is None:
+        return Evidence(original=table, scenario=scenario, resources=resources)
+    return release.against(table, scenario=scenario, resources=resources)
+
+
+def _keys(evidence: Evidence, table: Table) -> tuple[list[str], list[str]]:
+    """The columns an intruder knows of a table, and those of them that cannot be compared."""
+    known = [name for name in evidence.known_columns if name in table.schema]
+    usable = [name for name in known if table.schema[name].kind in COMPARABLE]
+    return usable, [f"`{name}`" for name in known if name not in usable]
+
+
+def _released_story(
+    release: Release | None, places: list[int] | None, evidence: Evidence, settings: Mapping[str, Any]
+) -> KeyStory | None:
+    if release is None or not places:
+        return None
+    keys, _ = _keys(evidence, release.table)
+    return key_story(release.table, places[0], keys, **settings) if keys else None
+
+
+def _hierarchies(table: Table, resources: Mapping[str, Any]) -> dict[str, Hierarchy]:
+    found = {column.name: resources.get(column.hierarchy) for column in table.schema.columns}
+    return {name: each for name, each in found.items() if isinstance(each, Hierarchy)}

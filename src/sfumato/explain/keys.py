@@ -1,0 +1,318 @@
+"""Which keys make a record stand out, and what would hide it.
+
+A record is unique in some of the keys if nobody else agrees with it in all of them. Whom it agrees with in
+which keys is one row of yes and no for each other record; the distinct rows (patterns) say everything, and
+there are few. A set of keys points the record out if every pattern says no to one of them, so the smallest
+such sets are found exactly by going through the sets of keys, small ones first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from itertools import combinations
+from math import comb
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sfumato.data.classes.classes import Missing, column_codes
+from sfumato.data.classes.packing import Coding, pack
+from sfumato.data.generalised.text_forms import to_text
+from sfumato.data.hierarchy.tree import Hierarchy
+from sfumato.data.persons import persons_of
+from sfumato.data.schema import Kind, Role
+from sfumato.data.table import Flags, Floats, Ints, Table
+from sfumato.risk._spaces import coarse_columns
+
+#: So many sets of keys are gone through at most.
+MOST_SETS = 20_000
+
+#: Kinds whose values can be put into ranges.
+_ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
+
+#: What a cell is shown as: JSON can hold it.
+Cell = str | int | float | bool | None
+
+
+def cell(table: Table, name: str, row: int) -> Cell:
+    """One value as it is shown: numbers as they are, ranges and groups in their text form, None if null."""
+    series = table.frame[name][row : row + 1]
+    value = series[0]
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    if isinstance(series.dtype, pl.List | pl.Array):
+        members = series.explode().cast(pl.String).drop_nulls().sort()
+        return "{" + "|".join(members.to_list()) + "}"
+    text = to_text(series)[0] if not series.dtype.is_nested() or coarse_columns(table, (name,)) else None
+    return str(value) if text is None else str(text)
+
+
+@dataclass(frozen=True)
+class Rarity:
+    """How many persons, this one among them, share the value of a key."""
+
+    key: str
+    value: Cell = field(repr=False)
+    shared_by: int
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What would bring the record's class to ``size``: keys suppressed, or one key made coarser."""
+
+    keys: tuple[str, ...]
+    how: str = field(repr=False)  # a range is made of cells
+    size: int
+
+
+@dataclass(frozen=True)
+class KeyStory:
+    """How a record stands among the others in the keys.
+
+    ``class_size`` counts the persons who agree with it in all keys, itself among them. ``unique_in`` are the
+    smallest sets of keys in which it is alone, all of those with up to ``looked_up_to`` keys. ``remedies``
+    bring its class to ``k``; there are none if it has ``k`` already, or if nothing that was tried does.
+    """
+
+    keys: tuple[str, ...]
+    persons: int
+    class_size: int
+    k: int
+    missing: Missing
+    rarities: tuple[Rarity, ...]
+    unique_in: tuple[tuple[str, ...], ...]
+    looked_up_to: int
+    remedies: tuple[Remedy, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether all sets of keys were gone through."""
+        return self.looked_up_to == len(self.keys)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say it for machines; it is private."""
+        return {**asdict(self), "complete": self.complete}
+
+
+def key_story(
+    table: Table,
+    row: int,
+    keys: Sequence[str],
+    *,
+    k: int = 5,
+    missing: Missing = "category",
+    most_sets: int = MOST_SETS,
+    hierarchies: Mapping[str, Hierarchy] | None = None,
+) -> KeyStory:
+    """Find how a record stands among the others in the keys.
+
+    Parameters
+    ----------
+    k
+        The class size that remedies are looked for.
+    missing
+        What a missing key counts for, as in the measures of classes: a value of its own, any value, or in
+        each record whatever makes it rarest.
+    most_sets
+        So many sets of keys are gone through at most: larger sets are left out if there are more.
+    hierarchies
+        The hierarchies of some keys, by column, for remedies by climbing them.
+    """
+    names = tuple(sorted(keys))
+    crowd = _Crowd.of(table, row, names, missing)
+    size = crowd.alike(range(len(names)))
+    depth = _depth(len(names), most_sets)
+    return KeyStory(
+        keys=names,
+        persons=crowd.n_others + 1,
+        class_size=size,
+        k=k,
+        missing=missing,
+        rarities=tuple(
+            Rarity(name, cell(table, name, row), crowd.alike([place])) for place, name in enumerate(names)
+        ),
+        unique_in=tuple(_named(names, found) for found in crowd.pointing(depth)) if size == 1 else (),
+        looked_up_to=depth,
+        remedies=() if size >= k else tuple(_remedies(crowd, k, depth, hierarchies or {})),
+    )
+
+
+def _depth(n_keys: int, most_sets: int) -> int:
+    """The largest number of keys such that not too many sets have up to so many."""
+    total, depth = 0, 0
+    while depth < n_keys and total + comb(n_keys, depth + 1) <= most_sets:
+        depth += 1
+        total += comb(n_keys, depth)
+    return depth
+
+
+def _named(names: Sequence[str], places: Sequence[int]) -> tuple[str, ...]:
+    return tuple(names[place] for place in places)
+
+
+@dataclass(frozen=True, eq=False)
+class _Crowd:
+    """The others around one record: in which keys each agrees with it."""
+
+    table: Table
+    row: int
+    names: tuple[str, ...]
+    agree: Flags  # [records, keys]
+    others: Flags  # [records] of other persons
+
+    @classmethod
+    def of(cls, table: Table, row: int, names: tuple[str, ...], missing: Missing) -> _Crowd:
+        agree = np.ones((len(table), len(names)), dtype=np.bool_)
+        for place, name in enumerate(names):
+            codes = column_codes(table, name, apart=missing == "category").codes
+            holes = (codes == 0) | (codes[row] == 0)
+            agree[:, place] = codes == codes[row]
+            if missing == "any":
+                agree[:, place] |= holes
+            elif missing == "worst":
+                agree[:, place] &= ~holes
+        persons = persons_of(table)
+        return cls(table, row, names, agree, persons != persons[row])
+
+    @cached_property
+    def n_others(self) -> int:
+        """The number of other persons."""
+        return self.count(self.others)
+
+    def count(self, chosen: Flags) -> int:
+        """The number of persons with a chosen record."""
+        if self.table.schema.only_role(Role.UNIT) is None:
+            return int(chosen.sum())
+        return len(np.unique(persons_of(self.table)[chosen]))
+
+    def agreeing(self, places: Sequence[int]) -> Flags:
+        """Which records of others agree with the record in these keys."""
+        flags: Flags = self.others & self.agree[:, list(places)].all(axis=1)
+        return flags
+
+    def alike(self, places: Sequence[int]) -> int:
+        """The number of persons who agree in these keys, the record's own among them."""
+        patterns, weights, persons = self._patterns
+        chosen = patterns[:, list(places)].all(axis=1)
+        return 1 + (int(weights[chosen].sum()) if persons is None else len(np.unique(persons[chosen])))
+
+    def pointing(self, depth: int) -> Iterator[tuple[int, ...]]:
+        """Yield the smallest sets of up to so many keys in which nobody else agrees."""
+        patterns = self._bits()
+        found: list[int] = []  # as bits
+        for size in range(1, depth + 1):
+            left: list[int] = [-1]  # who still agrees after each key of the present set, as bits
+            last: tuple[int, ...] = ()
+            for places in combinations(range(len(self.names)), size):
+                shared = _begins_alike(last, places)
+                del left[shared + 1 :]
+                for place in places[shared:]:
+                    left.append(left[-1] & patterns[place])
+                last = places
+                bits = sum(1 << place for place in places)
+                if not left[-1] and not any(bits & smaller == smaller for smaller in found):
+                    found.append(bits)
+                    yield places
+
+    @cached_property
+    def _patterns(self) -> tuple[Flags, Ints, Ints | None]:
+        """The distinct patterns of agreement of the others, how many records have each, and whose they are.
+
+        Where a column tells whose record it is, a pattern stands once for each person who has it.
+        """
+        rows = np.flatnonzero(self.others)
+        codings = [Coding(each.astype(np.uint8), 2) for each in self.agree[rows].T]
+        persons = None
+        if self.table.schema.only_role(Role.UNIT) is not None:
+            persons = np.unique(persons_of(self.table)[rows], return_inverse=True)[1].astype(np.uint64)
+            codings.append(Coding(persons, len(rows) + 1))
+        packed = pack(codings, len(rows))
+        _, first, counts = np.unique(packed.codes, return_index=True, return_counts=True)
+        return (
+            self.agree[rows[first]],
+            counts.astype(np.int64),
+            None if persons is None else persons[first].astype(np.int64),
+        )
+
+    def _bits(self) -> list[int]:
+        """For each key, which of the patterns say yes, as the bits of one number."""
+        return [
+            int.from_bytes(np.packbits(each, bitorder="little").tobytes(), "little")
+            for each in self._patterns[0].T
+        ]
+
+
+def _begins_alike(first: Sequence[int], second: Sequence[int]) -> int:
+    shared = 0
+    while shared < len(first) and first[shared] == second[shared]:
+        shared += 1
+    return shared
+
+
+# What would hide the record ------------------------------------------------------------------------------
+
+
+def _remedies(crowd: _Crowd, k: int, depth: int, hierarchies: Mapping[str, Hierarchy]) -> Iterator[Remedy]:
+    """Yield what brings the class to k: the fewest keys to suppress, and each single key to make coarser."""
+    if crowd.n_others + 1 < k:
+        return
+    everything = range(len(crowd.names))
+    for size in range(1, max(depth, 1) + 1):
+        found = [
+            Remedy(_named(crowd.names, gone), "suppressed", after)
+            for gone in combinations(everything, size)
+            if (after := crowd.alike([place for place in everything if place not in gone])) >= k
+        ]
+        yield from sorted(found, key=lambda remedy: -remedy.size)
+        if found:
+            break
+    for place, name in enumerate(crowd.names):
+        rest = crowd.agreeing([other for other in everything if other != place])
+        if crowd.count(rest) + 1 < k or coarse_columns(crowd.table, (name,)):
+            continue
+        if name in hierarchies:
+            yield from _climbed(crowd, name, rest, k, hierarchies[name])
+        elif crowd.table.schema[name].kind in _ORDERED:
+            yield from _widened(crowd, place, rest, k)
+
+
+def _climbed(crowd: _Crowd, name: str, rest: Flags, k: int, hierarchy: Hierarchy) -> Iterator[Remedy]:
+    for level in range(1, hierarchy.height):
+        codes = hierarchy.codes(crowd.table.frame[name], level, unseen="root")
+        after = crowd.count(rest & (codes == codes[crowd.row])) + 1
+        if after >= k:
+            yield Remedy((name,), f"at level {level} of its hierarchy", after)
+            return
+
+
+def _widened(crowd: _Crowd, place: int, rest: Flags, k: int) -> Iterator[Remedy]:
+    """The narrowest range around the value, as far to one side as to the other, that holds k persons."""
+    name = crowd.names[place]
+    values = crowd.table.numbers(name)
+    if np.isnan(values[crowd.row]):
+        return
+    away: Floats = np.abs(values - values[crowd.row])
+    away[np.isnan(away)] = np.inf
+    away[crowd.agree[:, place]] = 0
+    reach = _kth_smallest(crowd, away, rest, k - 1)
+    if not np.isfinite(reach):
+        return
+    inside = rest & (away <= reach)
+    inside[crowd.row] = True
+    rows = np.flatnonzero(inside & ~np.isnan(values))
+    ends = [int(rows[values[rows].argmin()]), int(rows[values[rows].argmax()])]
+    low, high = (cell(crowd.table, name, row) for row in ends)
+    yield Remedy((name,), f"as the range from {low} to {high}", crowd.count(inside & crowd.others) + 1)
+
+
+def _kth_smallest(crowd: _Crowd, away: Floats, rest: Flags, k: int) -> float:
+    """How far one must go to meet k persons among the rest, each at their nearest record."""
+    _, person = np.unique(persons_of(crowd.table)[rest], return_inverse=True)
+    nearest = np.full(int(person.max(initial=-1)) + 1, np.inf)
+    np.minimum.at(nearest, person, away[rest])
+    return float(np.partition(nearest, k - 1)[k - 1])

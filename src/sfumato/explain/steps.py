@@ -1,0 +1,150 @@
+"""What each step of a recipe did to one record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.codings import numbers_of_both
+from sfumato.data.schema import Kind
+from sfumato.data.table import Floats, Table
+from sfumato.explain.keys import Cell, cell
+from sfumato.recipes.recipe import Recipe
+from sfumato.risk._spaces import coarse_columns
+from sfumato.risk.linkage import deviation
+
+#: Stands for the value of a column that a table does not have.
+ABSENT = "(no such column)"
+
+#: Kinds whose values can be put in order.
+_ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
+
+
+@dataclass(frozen=True)
+class Change:
+    """One value before and after a step.
+
+    ``deviations`` is the change in standard deviations of the original column; ``ranks`` how many of its
+    ``of_ranks`` values were passed over (half for those that are equal to the one or the other).
+    """
+
+    column: str
+    before: Cell = field(repr=False)
+    after: Cell = field(repr=False)
+    deviations: float | None = None
+    ranks: float | None = None
+    of_ranks: int | None = None
+
+
+@dataclass(frozen=True)
+class StepStory:
+    """What a step did to a record: the values it changed, and how many records of the release are its own.
+
+    ``copies`` is None where nobody can tell, as with synthetic data.
+    """
+
+    step: str
+    parameters: Mapping[str, Any]
+    columns: tuple[str, ...]
+    copies: int | None
+    changes: tuple[Change, ...] = ()
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say it for machines; it is private."""
+        return {**asdict(self), "parameters": dict(self.parameters), "columns": list(self.columns)}
+
+
+def follow_record(
+    recipe: Recipe,
+    table: Table,
+    row: int,
+    run: Run,
+    *,
+    finishing: Callable[[Release], Release] | None = None,
+) -> tuple[tuple[StepStory, ...], Release]:
+    """Follow the recipe with a record in sight; the release is that of ``recipe.apply`` with the same run.
+
+    ``finishing`` are the last touches of a plan, told as a step of their own.
+    """
+    before, stories = Release.unchanged(table), []
+    for after in recipe.follow(table, run):
+        taken = after.provenance[-1]
+        story = _story(taken.method, table, row, before, after)
+        stories.append(_said(story, parameters=taken.parameters, columns=taken.columns))
+        before = after
+    if finishing is not None and len(before.tables) == 1:
+        after = finishing(before)
+        stories.append(_story("last touches", table, row, before, after))
+        before = after
+    return tuple(stories), before
+
+
+def _said(story: StepStory, *, parameters: Mapping[str, Any], columns: tuple[str, ...]) -> StepStory:
+    return StepStory(story.step, parameters, columns, story.copies, story.changes, story.note)
+
+
+def rows_of(release: Release, row: int) -> list[int] | None:
+    """Where a record of the original stands in a release; None where nobody can tell."""
+    if release.source_rows is None or len(release.tables) != 1:
+        return None
+    return [int(place) for place in np.flatnonzero(release.source_rows == row)]
+
+
+def _story(step: str, original: Table, row: int, before: Release, after: Release) -> StepStory:
+    if len(after.tables) != 1:
+        note = f"it makes {len(after.tables)} tables, through which no record is followed"
+        return StepStory(step, {}, (), None, note=note)
+    old, new = rows_of(before, row), rows_of(after, row)
+    if new is None or old is None:
+        return StepStory(step, {}, (), None, note="its records come from nobody, so none is this one's")
+    if not new:
+        note = "" if not old else "the record was left out here"
+        return StepStory(step, {}, (), 0, note=note or "the record had been left out before")
+    changes = tuple(_changes(original, before.table, old[0], after.table, new[0])) if old else ()
+    note = "nothing of this record changed" if not changes else ""
+    if len(new) > 1:
+        note = f"it stands in the release {len(new)} times; the first is shown"
+    return StepStory(step, {}, (), len(new), changes, note)
+
+
+def _changes(original: Table, before: Table, old: int, after: Table, new: int) -> Iterator[Change]:
+    for name in dict.fromkeys((*before.names, *after.names)):
+        was = cell(before, name, old) if name in before.schema else ABSENT
+        now = cell(after, name, new) if name in after.schema else ABSENT
+        if was == now:
+            continue
+        pair = before.take(np.array([old])), after.take(np.array([new]))
+        yield Change(name, was, now, **_scaled(original, *pair, name))
+
+
+def _scaled(original: Table, before: Table, after: Table, name: str) -> dict[str, Any]:
+    """How far a value went, on the scale of the original column; nothing where there is no such scale."""
+    tables = (original, before, after)
+    if not all(name in each.schema and each.schema[name].kind in _ORDERED for each in tables):
+        return {}
+    if len({each.schema[name].kind for each in tables}) > 1 or any(
+        coarse_columns(each, (name,)) for each in tables
+    ):
+        return {}
+    scale, was = numbers_of_both(original, before, name)
+    other, now = numbers_of_both(original, after, name)
+    there = np.sort(scale[~np.isnan(scale)])
+    if np.isnan(was[0]) or np.isnan(now[0]) or not len(there):
+        return {}
+    moved = _midrank(np.sort(other[~np.isnan(other)]), now[0]) - _midrank(there, was[0])
+    said: dict[str, Any] = {"ranks": moved, "of_ranks": len(there)}
+    spread = deviation(scale)
+    if original.schema[name].kind is not Kind.ORDINAL and spread > 0:
+        finer = deviation(other) / spread  # not 1 where a date has become a time
+        said["deviations"] = float((now[0] / finer - was[0]) / spread)
+    return said
+
+
+def _midrank(ordered: Floats, value: float) -> float:
+    return float(np.searchsorted(ordered, value, "left") + np.searchsorted(ordered, value, "right")) / 2

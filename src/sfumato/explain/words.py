@@ -1,0 +1,190 @@
+"""Explain a measure or a method: what it means, how to read it, what to doubt, and where it comes from.
+
+The words are those of its docstring and of what it declares; nothing is said twice.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.method import Described, Method
+from sfumato.core.references import cite
+from sfumato.explain.formulas import in_letters
+
+_SECTION = re.compile(r"^(?P<title>[^\n]+)\n-{3,}\n", re.MULTILINE)
+_HEAD = re.compile(r"\*\*(?P<head>[^*]+?)\.?\*\*")
+_FORMULA = re.compile(
+    r"^\.\. math::[ \t]*(?P<formula>(?:[^\n]+\n|\n(?=\n))(?:\n(?=[ \t])|[ \t]+[^\n]*\n)*)", re.MULTILINE
+)
+_MATHS = re.compile(r":math:`([^`]*)`")
+_ROLE = re.compile(r":\w+:`([^`]*)`")
+_GUESS = re.compile(r"\bbaseline\b|\bguess", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"(?<=[.;:])\s+(?=[A-Z`])")
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a measure or method says of itself, in parts.
+
+    ``definition`` is the text that follows the first line, with its formulas in letters; ``notes`` are the
+    parts under bold heads; ``side`` says which numbers are good and ``guessing`` what they are held against.
+    """
+
+    name: str
+    title: str
+    what: str
+    summary: str
+    definition: str
+    notes: Mapping[str, str]
+    side: str
+    guessing: str
+    cost: str
+    literature: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say it for machines."""
+        return asdict(self)
+
+
+def meaning_of(cls: type[Described]) -> Meaning:
+    """What a measure or method means, from its docstring and what it declares.
+
+    Examples
+    --------
+    >>> from sfumato.risk.anonymity import KAnonymity
+    >>> meaning_of(KAnonymity).side
+    'higher is safer; it lies between 0 and any number'
+    """
+    text = plain(inspect.cleandoc(cls.__doc__ or ""))
+    first = _SECTION.search(text)
+    body = text[: first.start()] if first else text
+    summary, _, definition = body.partition("\n")
+    notes = _notes(_sections(text).get("Notes", ""))
+    return Meaning(
+        name=cls.name,
+        title=cls.title or cls.name,
+        what=_what(cls),
+        summary=summary.strip(),
+        definition=definition.strip("\n").rstrip(),
+        notes=notes,
+        side=_side(cls) if issubclass(cls, Measure) else "",
+        guessing=_guessing(text) if issubclass(cls, Measure) else "",
+        cost=cls.cost,
+        literature=tuple(cite(key) for key in cls.references),
+    )
+
+
+def plain(text: str) -> str:
+    """A docstring without its markup, formulas in letters."""
+    text = _FORMULA.sub(lambda found: _set_in(in_letters(found["formula"])), text)
+    text = _MATHS.sub(lambda found: in_letters(found[1]), text)
+    return _ROLE.sub(r"\1", text).replace("``", "`")
+
+
+def _set_in(formula: str) -> str:
+    """A formula set in by four spaces."""
+    return textwrap.indent(textwrap.dedent(formula.strip("\n")), "    ") + "\n"
+
+
+def _sections(text: str) -> dict[str, str]:
+    found = list(_SECTION.finditer(text))
+    ends = [match.start() for match in found[1:]] + [len(text)]
+    return {match["title"].strip(): text[match.end() : end] for match, end in zip(found, ends, strict=True)}
+
+
+def _notes(text: str) -> dict[str, str]:
+    """The parts of the notes by their bold heads, each as one paragraph after another."""
+    found = [match for match in _HEAD.finditer(text) if not text[: match.start()].rpartition("\n")[2].strip()]
+    ends = [match.start() for match in found[1:]] + [len(text)]
+    parts = {}
+    for match, end in zip(found, ends, strict=True):
+        paragraphs = text[match.end() : end].strip().split("\n\n")
+        parts[match["head"].strip()] = "\n\n".join(" ".join(each.split()) for each in paragraphs)
+    return parts
+
+
+def _what(cls: type[Described]) -> str:
+    if issubclass(cls, Measure):
+        return f"measure of {cls.aspect}"
+    return "method of protection" if issubclass(cls, Method) else ""
+
+
+def _side(cls: type[Measure]) -> str:
+    good = "safer" if cls.aspect == "risk" else "more useful"
+    low, high = (f"{end:g}" if math.isfinite(end) else "any number" for end in cls.bounds)
+    return f"{'lower' if cls.better == 'low' else 'higher'} is {good}; it lies between {low} and {high}"
+
+
+def _guessing(text: str) -> str:
+    """What the docstring says of guessing; the number itself comes with a score."""
+    notes = " ".join(" ".join(_notes(_sections(text).get("Notes", "")).values()).split())
+    said = [sentence for sentence in _SENTENCE_END.split(notes) if _GUESS.search(sentence)]
+    return (
+        " ".join(f"{sentence.rstrip(';:.')}." for sentence in said)
+        or "no number is given for it: compare with the original, or with other releases"
+    )
+
+
+# A score in words ----------------------------------------------------------------------------------------
+
+
+def explain_score(measure: Measure, score: Score) -> tuple[str, ...]:
+    """Say a score in sentences: the number, its doubt, what guessing gives, where it comes from.
+
+    Examples
+    --------
+    >>> from sfumato.risk.linkage import DistanceLinkage
+    >>> for sentence in explain_score(DistanceLinkage(), Score(0.25, baseline=0.05)):
+    ...     print(sentence)
+    Distance-based record linkage is 0.25, where lower is safer; it lies between 0 and 1.
+    Guessing gives 0.05: this is 5 times as much.
+    """
+    return tuple(_sentences(measure, score))
+
+
+def _sentences(measure: Measure, score: Score) -> Iterator[str]:
+    if score.status in {Status.REFUSED, Status.NOT_ESTIMABLE}:
+        word = "does not apply" if score.status is Status.REFUSED else "cannot be had from these data"
+        yield f"{measure.title} {word}: {score.reason}."
+    else:
+        yield f"{measure.title} is {score.value:.4g}, where {_side(type(measure))}."
+    if score.status is Status.APPROXIMATE:
+        proved = score.interval is not None and score.interval_holds
+        judged = "Requirements are judged by the worse end" if proved else "No requirement is met by it"
+        yield f"It is an estimate: {score.reason or 'not all was looked at'}. {judged}."
+    if score.interval is not None:
+        word = "It lies" if score.interval_holds else "It is likely to lie"
+        yield f"{word} between {score.interval[0]:.4g} and {score.interval[1]:.4g}."
+    if score.baseline is not None and math.isfinite(score.value):
+        yield f"Guessing gives {score.baseline:.4g}{_against(score.value, score.baseline)}."
+    if score.by_column:
+        yield "By column, the worst first: " + ", ".join(
+            f"`{name}` {value:.4g}" for name, value in _worst_first(measure, score.by_column)
+        )
+    if score.details:
+        said = {key.replace("_", " "): value for key, value in score.details.items()}
+        yield "Behind it: " + "; ".join(
+            f"{key}: {value:.4g}" if isinstance(value, float) else f"{key}: {value}"
+            for key, value in said.items()
+        )
+
+
+def _against(value: float, baseline: float) -> str:
+    if baseline <= 0 or value < 0:
+        return ""
+    times = value / baseline
+    return f": this is {times:.3g} times as much" if times > 1 else ": this is no more than that"
+
+
+def _worst_first(measure: Measure, by_column: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Columns from the worst; a measure of which more is better has its lowest first."""
+    return sorted(
+        by_column.items(), key=lambda item: (item[1] if measure.better == "high" else -item[1], item[0])
+    )

@@ -1,0 +1,260 @@
+"""What enforcing methods share: the guarantee they are asked for, and the proof of it on what they release.
+
+Every model is a requirement on a measure, so that what is enforced is what is measured: ``k >= 5`` and
+``l >= 3`` are checked on the release by the very measures that anyone can run on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from sfumato.core.measure import ClassMeasure, Score, Status
+from sfumato.core.method import Method
+from sfumato.core.params import Requirements, listed, param
+from sfumato.core.release import Release
+from sfumato.core.requirement import Requirement
+from sfumato.core.run import Run
+from sfumato.data.classes.classes import Classes, Missing, classes_of
+from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.generalised.suppressing import emptied
+from sfumato.data.schema import Kind
+from sfumato.data.table import Flags, Floats, Table
+from sfumato.errors import RefusedError, SfumatoError, UnreachableError
+
+#: Kinds of keys that are alike or not.
+COMPARABLE = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """Requirements on the worst record, for an intruder who knows the ``keys``.
+
+    ``parts`` are what must hold besides for intruders who know other keys, such as a few of these.
+    """
+
+    requirements: tuple[Requirement, ...]
+    keys: tuple[str, ...]
+    parts: tuple[Guarantee, ...] = ()
+
+    @classmethod
+    def of(cls, keys: Sequence[str], *, k: int, also: Sequence[str], missing: Missing) -> Guarantee:
+        """Ask for k people alike, and for what else is wanted, under one policy for missing keys."""
+        texts = ([f"k-anonymity >= {k}"] if k > 1 else []) + list(also)
+        made = []
+        for text in texts:
+            requirement = Requirement.parse(text)
+            own = {declared.name for declared in requirement.measure.parameters()}
+            if "missing" in own and "missing=" not in text.replace(" ", ""):
+                measure: Any = requirement.measure
+                requirement = replace(requirement, measure=replace(measure, missing=missing))
+            made.append(requirement)
+        return cls(tuple(made), tuple(sorted(keys)))
+
+    def evidence(self, table: Table, run: Run) -> Evidence:
+        """What an intruder sees of a table on its way to be released."""
+        return Evidence(original=table, scenario=Scenario(columns=self.keys), resources=run.resources)
+
+    def require_applicable(self, table: Table, run: Run) -> None:
+        """Raise the reason why a requirement cannot be asked of such a table."""
+        evidence = self.evidence(table, run)
+        for requirement in self.requirements:
+            reason = requirement.measure.refuses(evidence)
+            if reason is not None:
+                raise RefusedError(reason)
+            if not isinstance(requirement.measure, ClassMeasure):
+                score = requirement.measure.score(evidence, run.silent())
+                _require_certain(requirement, score)
+        for part in self.parts:
+            part.require_applicable(table, run)
+
+    @cached_property
+    def by_classes(self) -> bool:
+        """Whether classes of records alike in the keys tell of every requirement whether it is met."""
+        told = all(isinstance(requirement.measure, ClassMeasure) for requirement in self.requirements)
+        return told and not self.parts
+
+    def failing_classes(self, evidence: Evidence, classes: Classes) -> Flags:
+        """Which classes do not meet some requirement; only for requirements that classes tell of."""
+        failing = np.zeros(len(classes), dtype=np.bool_)
+        for requirement in self.requirements:
+            assert isinstance(requirement.measure, ClassMeasure)
+            failing |= requirement.failing(requirement.measure.of_classes(evidence, classes))
+        return failing
+
+    def failing(self, table: Table, run: Run) -> Flags:
+        """Which records stand in the way of some requirement."""
+        failing = np.zeros(len(table), dtype=np.bool_)
+        if not len(table):
+            return failing
+        evidence = self.evidence(table, run)
+        for requirement in self.requirements:
+            failing |= _failing_records(requirement, evidence, run)
+        for part in self.parts:
+            failing |= part.failing(table, run)
+        return failing
+
+    def unmet(self, table: Table, run: Run) -> list[str]:
+        """What is not met by a table, in words: measured as anyone would."""
+        return self.unmet_in(self.evidence(table, run), run)
+
+    def unmet_in(self, evidence: Evidence, run: Run) -> list[str]:
+        """The same of evidence that is there already, which keeps the classes that were found."""
+        table = evidence.original
+        if not len(table):
+            return []
+        scored = [(each, each.measure.score(evidence, run.silent())) for each in self.requirements]
+        unmet = [requirement.verdict(score) for requirement, score in scored if not requirement.met_by(score)]
+        for part in self.parts:
+            among = f" in {listed(part.keys)}"
+            unmet += [verdict + among for verdict in part.unmet(table, run)]
+        return unmet
+
+
+def _failing_records(requirement: Requirement, evidence: Evidence, run: Run) -> Flags:
+    measure = requirement.measure
+    if isinstance(measure, ClassMeasure):
+        classes = measure.classes(evidence)
+        return requirement.failing(measure.of_classes(evidence, classes))[classes.of_record]
+    score = measure.score(evidence, run.silent())
+    values = score.by_record
+    if score.status is Status.NOT_ESTIMABLE and values is not None:
+        failing = requirement.failing(values)
+        if failing.any():  # whoever spoils the score stands in its way
+            return failing
+    _require_certain(requirement, score)
+    if values is None or not _is_of_worst(requirement, values, score.value):
+        raise RefusedError(
+            f"a requirement to be enforced must be on the worst record, got: {measure.name}, which is not",
+            hint="ask for k, l, t or another model whose score is that of the worst record",
+        )
+    return requirement.failing(values)
+
+
+def _require_certain(requirement: Requirement, score: Score) -> None:
+    if score.status is not Status.OK:
+        raise RefusedError(
+            f"{requirement.measure.name} must be certain to be enforced, got: {score.status}: {score.reason}"
+        )
+
+
+def _is_of_worst(requirement: Requirement, values: Floats, value: float) -> bool:
+    """Whether the score is that of the worst record, or a share of records that must be none."""
+    worst = np.min if requirement.measure.better == "high" else np.max
+    if np.isclose(worst(values), value, rtol=1e-12, atol=0):
+        return True
+    none = requirement.level == 0 == requirement.measure.bounds[0] and requirement.sign == "<="
+    return none and bool((value > 0) == (values > 0).any())
+
+
+class EnforcingMethod(Method):
+    """Changes the keys until k people are alike in them, and whatever else is asked for holds.
+
+    Write ``enforce``; its release is measured before anyone gets it.
+    """
+
+    kinds = COMPARABLE
+    stochastic = False
+    withholds = True
+
+    k: int = param(
+        5,
+        "Smallest number of people who are alike in the keys; 1 asks nothing.",
+        ge=1,
+        symbol="k",
+        log=True,
+        tune=(2, 50),
+        drive=True,
+    )
+    also: Requirements = param(
+        Requirements(),
+        "What must hold besides, such as l >= 3 or t <= 0.2: measures of the worst record.",
+    )
+    missing: Missing = param(
+        "category",
+        "What a missing key counts for: a value of its own, any value, or the worst it could be.",
+    )
+
+    def guarantee(self, keys: Sequence[str]) -> Guarantee:
+        """What is asked for, of these keys."""
+        return Guarantee.of(keys, k=self.k, also=self.also, missing=self.missing)
+
+    def asked(self, table: Table) -> Guarantee:
+        """What is asked for, of the chosen columns of this table."""
+        return self.guarantee(table.chosen)
+
+    def drive_range(self, table: Table) -> tuple[float, float]:
+        """Search no more people alike than there are."""
+        low, high = super().drive_range(table)
+        return low, max(low, min(high, len(table)))
+
+    def refuses(self, table: Table) -> str | None:
+        """Refuse requirements that do not read."""
+        reason = super().refuses(table)
+        if reason is not None:
+            return reason
+        try:
+            self.asked(table)
+        except SfumatoError as error:
+            return error.message
+        return None
+
+    def enforce(self, table: Table, guarantee: Guarantee, run: Run) -> Release:
+        """Return a release that meets the guarantee."""
+        raise NotImplementedError  # abstract: every method in the registry has its own
+
+    @final
+    def protect(self, table: Table, run: Run) -> Release:
+        """Enforce, then measure what came of it: a release that does not meet the guarantee is withheld."""
+        guarantee = self.asked(table)
+        if not len(table):
+            return Release.unchanged(table)
+        guarantee.require_applicable(table, run)
+        try:
+            release, evidence = self._proved(table, guarantee, run)
+        except UnreachableError:
+            alike, names = _marked_alike(table, guarantee.keys)
+            if not names:
+                raise
+            release, evidence = self._proved(alike, guarantee, run)
+            note = f"missing values of {listed(names)} are shown alike, as they would tell records apart"
+            release = replace(release, notes=(*release.notes, note))
+        if any(release.table.schema[name].kind not in COMPARABLE for name in guarantee.keys):
+            return release  # sets of items make no classes
+        return replace(release, classes=classes_of(evidence, guarantee.keys).of_record)
+
+    def _proved(self, table: Table, guarantee: Guarantee, run: Run) -> tuple[Release, Evidence]:
+        """A release that meets the guarantee, and the evidence that keeps the classes found in it."""
+        release = self.enforce(table, guarantee, run)
+        evidence = guarantee.evidence(release.table, run)
+        unmet = guarantee.unmet_in(evidence, run)
+        if unmet:
+            raise UnreachableError(
+                f"the release of {self.name} must meet what is asked, got: {'; '.join(unmet)}",
+                hint="ask for less, protect fewer keys, or allow more to be withheld",
+            )
+        return release, evidence
+
+    def unmet(self, table: Table, release: Release, run: Run) -> list[str]:
+        """What was asked for of a table and a release does not meet, in words."""
+        return self.asked(table).unmet(release.table, run)
+
+
+def _marked_alike(table: Table, keys: Sequence[str]) -> tuple[Table, list[str]]:
+    """Show all missing values of the keys as withheld ones are shown; and say of which keys that was needed.
+
+    Who sees the file tells declared codes, empty cells and the code of what was withheld apart, and so do
+    measures; for the methods they are one value.
+    """
+    changed = []
+    for name in keys:
+        gone = table.missing(name)
+        alike = emptied(table, name, gone)
+        if not alike.frame[name].equals(table.frame[name], null_equal=True):
+            table = alike
+            changed.append(name)
+    return table, changed

@@ -1,0 +1,96 @@
+"""Leaning on few: where a missing key may be anything, records that show little are like all others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from sfumato.data.classes.classes import Classes
+from sfumato.data.classes.packing import Coding, closed_up, number
+from sfumato.data.generalised.suppressing import emptied
+from sfumato.data.table import Ints, Table
+from sfumato.methods._key_cells import KeyCells
+
+#: From so many records times patterns on, only patterns that lose the telling keys first are tried.
+_MUCH = 20_000_000
+
+
+def lean_on_few(table: Table, cells: KeyCells, k: int, otherwise: Callable[[], Ints]) -> Ints:
+    """What each record shows if a few show little so that all others are alike to them; or ``otherwise``.
+
+    For a pattern, as many records of those that agree in it show no more than it as their rarest one lacks
+    others alike. Of all patterns and what there is otherwise the cheapest is taken.
+    """
+    shown = cells.back(cells.shown)
+    worth = cells.worth(shown)
+    sizes = _alike(table, cells)
+    patterns = cells.patterns()
+    if len(patterns) * len(table) > _MUCH:
+        patterns = _losing_in_turn(cells)
+    best, least = shown, np.inf
+    for pattern in patterns:
+        groups = _groups(cells, pattern)
+        people = np.bincount(groups)
+        rarest = np.full(len(people), k)
+        np.minimum.at(rarest, groups, sizes)
+        if people[rarest < k].min(initial=k) < k:
+            continue
+        lost = worth.mean() - float(cells.worth(np.array([pattern]))[0])
+        if float((k - rarest).sum()) * lost < least:
+            tried = _leaning(table, cells, k, pattern, groups)
+            cost = float((worth - cells.worth(tried)).sum())
+            if cost < least:
+                best, least = tried, cost
+    if least <= (sizes < k).sum() * cells.weights.min():  # otherwise each of these loses a cell at least
+        return best
+    others = otherwise()
+    return others if float((worth - cells.worth(others)).sum()) < least else best
+
+
+def _losing_in_turn(cells: KeyCells) -> list[int]:
+    left, patterns = cells.everything, []
+    for position in np.argsort(-cells.telling / cells.weights, kind="stable"):
+        left &= ~(1 << int(position))
+        patterns.append(left)
+    return patterns
+
+
+def _groups(cells: KeyCells, pattern: int) -> Ints:
+    """Number the records by their values in the keys of a pattern."""
+    positions = [j for j in range(len(cells.names)) if pattern >> j & 1]
+    packed = Coding(np.zeros(len(cells), dtype=np.uint64), 1)
+    for position in positions:
+        column = cells.records.cells[:, position].astype(np.uint64)
+        space = int(column.max()) + 1
+        packed = closed_up(Coding(packed.codes * np.uint64(space) + column, packed.space * space))
+    return cells.back(number(packed)[0])
+
+
+def _alike(table: Table, cells: KeyCells) -> Ints:
+    classes = Classes.of(table, cells.names, missing="any")
+    return classes.persons[classes.of_record]
+
+
+def _leaning(table: Table, cells: KeyCells, k: int, pattern: int, groups: Ints) -> Ints:
+    """Let the rarest of each group show no more than the pattern, until all have enough alike to them."""
+    kept = cells.back(cells.shown)
+    current = table
+    while True:
+        sizes = _alike(current, cells)
+        rarest = np.full(int(groups.max()) + 1, k)
+        np.minimum.at(rarest, groups, sizes)
+        able = kept & ~pattern != 0
+        order = np.lexsort((sizes, ~able, groups))  # by group: those that can lose something, rarest first
+        starts = np.searchsorted(groups[order], np.arange(len(rarest)))
+        turn = np.arange(len(order)) - starts[groups[order]]
+        chosen = order[turn < (k - rarest)[groups[order]]]
+        chosen = chosen[able[chosen]]
+        if not len(chosen):
+            return kept  # nobody is rare, or nothing is left to lose
+        kept[chosen] &= pattern
+        for position, name in enumerate(cells.names):
+            if not pattern >> position & 1:
+                rows = np.zeros(len(table), dtype=np.bool_)
+                rows[chosen] = True
+                current = emptied(current, name, rows)

@@ -1,0 +1,189 @@
+"""What local recoding shares: records in groups, each key showing what its group spans, and who may stand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sfumato.core.params import listed
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.classes.classes import Classes
+from sfumato.data.evidence import Evidence
+from sfumato.data.generalised.ranges import Groups, is_categorical, is_generalised, with_ranges
+from sfumato.data.hierarchy.tree import Hierarchy
+from sfumato.data.schema import Role
+from sfumato.data.table import Flags, Ints, Table
+from sfumato.errors import PlanError
+from sfumato.methods._enforcing import EnforcingMethod, Guarantee
+from sfumato.methods.recode_like import learning
+
+
+@dataclass(frozen=True, eq=False)
+class Canvas:
+    """A table whose records are being put into groups: what groups would show, and which may not stand."""
+
+    table: Table
+    guarantee: Guarantee
+    run: Run
+
+    @cached_property
+    def hierarchies(self) -> Mapping[str, Hierarchy]:
+        """The hierarchies that columns of categories name."""
+        named = {name: self.table.schema[name].hierarchy for name in self.table.chosen}
+        return {
+            name: _hierarchy(self.run, name, resource)
+            for name, resource in named.items()
+            if resource and is_categorical(self.table, name)
+        }
+
+    @cached_property
+    def covers_missing(self) -> bool:
+        """Whether missing keys are covered by the wildcard: where they are not a value of their own."""
+        measures = (requirement.measure for requirement in self.guarantee.requirements)
+        return any(getattr(measure, "missing", "category") != "category" for measure in measures)
+
+    def needs_only(self, k: int) -> bool:
+        """Whether any group of k records may stand."""
+        whose = self.table.schema.only_role(Role.UNIT)
+        by_size = all(
+            requirement.measure.name == "k-anonymity" and requirement.sign == ">=" and requirement.level <= k
+            for requirement in self.guarantee.requirements
+        )
+        return by_size and whose is None and not self.guarantee.parts
+
+    def shown(self, groups: Groups) -> Table:
+        """The table in which each key shows what the record's group spans."""
+        self.run.check()
+        return with_ranges(
+            self.table,
+            self.table.chosen,
+            groups,
+            hierarchies=self.hierarchies,
+            cover_missing=self.covers_missing,
+        )
+
+    def failing(self, groups: Groups) -> Flags:
+        """Which groups would not meet the guarantee."""
+        if not self._told_by_groups:
+            records = self.guarantee.failing(self.shown(groups), self.run)
+            return groups.totals(records) > 0
+        classes = Classes.known(
+            self.table,
+            self.guarantee.keys,
+            groups.of_record,
+            groups.sizes,
+            examples=groups.order[groups.starts[:-1]],
+            counts={},
+        )
+        return self.guarantee.failing_classes(self._evidence, classes)
+
+    @cached_property
+    def _evidence(self) -> Evidence:
+        return self.guarantee.evidence(self.table, self.run)
+
+    @cached_property
+    def _told_by_groups(self) -> bool:
+        """Whether the records of a group alone say if it fails: they are alike to nobody else."""
+        keys = set(self.guarantee.keys)
+        return self.guarantee.by_classes and all(
+            set(_keys_of(requirement.measure, self._evidence)) <= keys
+            for requirement in self.guarantee.requirements
+        )
+
+    def release(self, groups: Groups, notes: tuple[str, ...] = ()) -> Release:
+        """Show what the groups span, and say how many cells no longer say anything."""
+        missing = [self.table.missing(name) for name in self.table.chosen]
+        mixed = sum(
+            int(groups.sizes[(totals > 0) & (totals < groups.sizes)].sum())
+            for totals in map(groups.totals, missing)
+        )
+        if mixed:
+            notes += (f"{mixed} cells show any value, since the key is missing for others of their group",)
+        rows = np.arange(len(self.table), dtype=np.int64)
+        return Release.of(self.shown(groups), source_rows=rows, notes=notes)
+
+
+def _keys_of(measure: Any, evidence: Evidence) -> tuple[str, ...]:
+    """The keys that make records alike for a measure of classes; it may have words of its own for them."""
+    keys: tuple[str, ...] = (
+        measure.keys(evidence) if hasattr(measure, "keys") else measure.classes(evidence).keys
+    )
+    return keys
+
+
+def _hierarchy(run: Run, name: str, resource: str) -> Hierarchy:
+    found = run.resources.get(resource)
+    if not isinstance(found, Hierarchy):
+        raise PlanError(
+            f"the hierarchy of `{name}` must be a resource of that name, got: none called `{resource}`",
+            hint="give it in `resources`, or leave `hierarchy` of the column out",
+        )
+    return found
+
+
+class LocalRecoding(EnforcingMethod):
+    """Puts the records into groups and shows in each key what its group spans; a method writes ``group``."""
+
+    generalises = True
+    cost = "n log n"
+
+    def group(self, canvas: Canvas) -> tuple[Groups, tuple[str, ...]]:
+        """Put the records into groups that meet the guarantee; and what there is to say of it."""
+        raise NotImplementedError  # abstract: every method in the registry has its own
+
+    def refuses(self, table: Table) -> str | None:
+        """Refuse keys that were generalised before: what they span cannot be told from a group."""
+        coarse = [name for name in table.chosen if is_generalised(table, name)]
+        if coarse:
+            return f"{self.name} must be given exact values, got: generalised ones in {listed(coarse)}"
+        return super().refuses(table)
+
+    def enforce(self, table: Table, guarantee: Guarantee, run: Run) -> Release:
+        """Group the records, and show what the groups span."""
+        canvas = Canvas(table, guarantee, run)
+        groups, notes = self.group(canvas)
+        return self.released(canvas, groups, notes)
+
+    def released(self, canvas: Canvas, groups: Groups, notes: tuple[str, ...]) -> Release:
+        """Make the release: every key shows what its group spans, and other tables can be shown so too."""
+        return learning(canvas.release(groups, notes), canvas.table.chosen)
+
+
+def joined_until_met(groups: Groups, canvas: Canvas) -> Groups:
+    """Join groups that fail with their neighbours until none fails.
+
+    A group grows by its own size, from the fourth time on by twice as much each time. The union of classes
+    is no farther from the table than the farthest of them, nor less diverse than the least diverse, so that
+    joining never does harm; it ends with one group at the latest.
+    """
+    starts, rounds = groups.starts, 0
+    while len(starts) > 2:  # noqa: PLR2004  — a group and the end of it
+        fails = canvas.failing(Groups(groups.order, starts))
+        if not fails.any():
+            break
+        times = 2 ** min(max(rounds - 2, 0), 20)
+        starts, rounds = np.delete(starts, _needless(fails, starts, times)), rounds + 1
+    return Groups(groups.order, starts)
+
+
+def _needless(fails: Flags, starts: Ints, times: int) -> Ints:
+    """The borders to take away so that failing groups grow: of those side by side every other one.
+
+    A group grows to the right, and at the end to the left.
+    """
+    numbers = np.arange(len(fails))
+    before = np.maximum.accumulate(np.where(fails, -1, numbers))  # the last that does not fail
+    grows = np.flatnonzero(fails & ((numbers - before) % 2 == 1))
+    ends = starts[grows + 1] + times * (starts[grows + 1] - starts[grows])
+    lows = np.minimum(starts[grows], starts[grows] - (ends - starts[-1]))  # what is beyond the end goes left
+    first = np.searchsorted(starts, np.maximum(lows, 0), side="right")
+    last = np.searchsorted(starts, np.minimum(ends, starts[-1]), side="left")
+    covered = np.zeros(len(starts) + 1, dtype=np.int64)
+    np.add.at(covered, first, 1)
+    np.add.at(covered, last, -1)
+    return np.flatnonzero(np.cumsum(covered)[: len(starts)])

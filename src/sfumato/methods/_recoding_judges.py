@@ -1,0 +1,262 @@
+"""Judges of recodings: which classes of a node do not meet what is asked, and what can be done with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from sfumato.core.requirement import Requirement
+from sfumato.core.run import Run
+from sfumato.data.classes.classes import Classes, Counts
+from sfumato.data.evidence import Evidence
+from sfumato.data.generalised.levels import Lattice
+from sfumato.data.generalised.suppressing import starred
+from sfumato.data.schema import Role
+from sfumato.data.table import Flags, Ints, Table
+from sfumato.methods._enforcing import Guarantee
+from sfumato.methods._recoding_search import Judge, Leftover, Node
+
+#: Models that look at a class and at nothing else: who is left out changes nothing for those who stay.
+_OF_A_CLASS = frozenset(
+    {
+        "k-anonymity",
+        "l-diversity",
+        "recursive-diversity",
+        "p-sensitivity",
+        "alpha-k-anonymity",
+        "xy-anonymity",
+    }
+)
+#: Models of which the classes of the keys tell all, given how often the sensitive values stand in them.
+_OF_CLASSES = _OF_A_CLASS | {"t-closeness", "delta-disclosure", "beta-likeness"}
+#: Models that a class meets if its parts do, so that a node meets them if one below does.
+_OF_PARTS = frozenset({"l-diversity", "recursive-diversity", "alpha-k-anonymity", "t-closeness"})
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Records that are recoded together, and what is asked of them."""
+
+    table: Table
+    lattice: Lattice
+    guarantee: Guarantee
+    run: Run
+
+    def take(self, rows: Ints) -> Part:
+        """Some of the records, with the same hierarchies."""
+        table = self.table.take(rows)
+        keys = [key.take(rows) for key in self.lattice.keys]
+        return replace(self, table=table, lattice=Lattice.of(keys, table.weights))
+
+    def records(self, node: Node, failing: Flags) -> Flags:
+        """The records of the classes of a node that fail."""
+        return failing[node.of_combination[self.lattice.of_record]]
+
+    def leftover(self, node: Node, failing: Flags) -> Leftover | None:
+        """Build the release with the suppressed records covered, then without them, and measure both."""
+        rows = self.records(node, failing)
+        released = self.lattice.write(self.table, node.levels)
+        if not self.guarantee.unmet(covered(released, self.guarantee.keys, rows), self.run):
+            return "starred"
+        if rows.all() or self.guarantee.unmet(released.take(np.flatnonzero(~rows)), self.run):
+            return None
+        return "dropped"
+
+
+def judge_of(part: Part, limit: int) -> Judge:
+    """The quick judge where classes tell all, else the one that builds each release."""
+    evidence = part.guarantee.evidence(part.table, part.run)
+    if _told_by_classes(part.guarantee, evidence, part.lattice):
+        return ByClasses(part, evidence, limit)
+    return ByReleases(part)
+
+
+def _told_by_classes(guarantee: Guarantee, evidence: Evidence, lattice: Lattice) -> bool:
+    """Whether the classes of a node are those that every measure looks at, whatever policy it has."""
+    if not guarantee.by_classes:
+        return False
+    holes = any(key.has_missing for key in lattice.keys)
+    for requirement in guarantee.requirements:
+        measure = requirement.measure
+        policy = getattr(measure, "missing", "category")
+        keys = getattr(measure, "keys", None)
+        if measure.name not in _OF_CLASSES or keys is None or keys(evidence) != guarantee.keys:
+            return False  # a model unknown here may look at more than it says
+        if holes and policy != "category":
+            return False
+        beside = set(evidence.original.schema.resolve(getattr(measure, "y", ())))
+        if beside & set(guarantee.keys):
+            return False
+    return True
+
+
+def sensitive_columns(guarantee: Guarantee, evidence: Evidence) -> tuple[str, ...]:
+    """The columns whose values the requirements count in classes."""
+    found: set[str] = set()
+    for requirement in guarantee.requirements:
+        learnt = getattr(requirement.measure, "learnt", None)
+        found |= set(learnt(evidence)) if learnt is not None else set()
+    return tuple(sorted(found))
+
+
+@dataclass(eq=False)
+class ByClasses:
+    """Judges classes by the measures themselves, on counts that were rolled up."""
+
+    part: Part
+    evidence: Evidence
+    limit: int
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is asked."""
+        return self.part.guarantee
+
+    @property
+    def table(self) -> Table:
+        """The table that is recoded."""
+        return self.part.table
+
+    @property
+    def lattice(self) -> Lattice:
+        """Its combinations of values."""
+        return self.part.lattice
+
+    @cached_property
+    def sizes_asked(self) -> tuple[Requirement, ...]:
+        """The requirements that ask for large classes, which grow with every level."""
+        return tuple(
+            each
+            for each in self.guarantee.requirements
+            if each.measure.name == "k-anonymity" and each.sign in {">=", ">"}
+        )
+
+    @cached_property
+    def others(self) -> Guarantee:
+        """What is asked besides."""
+        rest = tuple(each for each in self.guarantee.requirements if each not in self.sizes_asked)
+        return replace(self.guarantee, requirements=rest)
+
+    @cached_property
+    def counts_persons(self) -> bool:
+        """Whether a column tells whose record it is."""
+        return self.table.schema.only_role(Role.UNIT) is not None
+
+    @cached_property
+    def monotone(self) -> bool:
+        """Sizes are at any limit; other models only if nothing is suppressed, and if all is known."""
+        if not self.others.requirements:
+            return True
+        if self.limit or self.counts_persons:
+            return False
+        columns = sensitive_columns(self.others, self.evidence)
+        whole = not any(self.table.missing(name).any() for name in columns)
+        return whole and all(
+            each.measure.name in _OF_PARTS and (each.sign in {">=", ">"}) == (each.measure.better == "high")
+            for each in self.others.requirements
+        )
+
+    @cached_property
+    def mapped(self) -> bool:
+        """Whether records must be told their class."""
+        return bool(self.others.requirements) or self.counts_persons
+
+    @cached_property
+    def base_counts(self) -> dict[str, Counts]:
+        """How often sensitive values stand in each combination of values; none where persons are counted."""
+        if self.counts_persons:
+            return {}
+        base = self._classes(self.lattice.of_record, self.lattice.counts, self.lattice.rows, {})
+        return {name: base.counts(name) for name in sensitive_columns(self.guarantee, self.evidence)}
+
+    def _classes(self, of_record: Ints, members: Ints, examples: Ints, counts: dict[str, Counts]) -> Classes:
+        return Classes.known(
+            self.table, self.guarantee.keys, of_record, members, examples=examples, counts=counts
+        )
+
+    def _of_node(self, node: Node) -> Classes:
+        of_record = node.of_combination[self.lattice.of_record]
+        rows = self.lattice.rows[node.classes.firsts]
+        return self._classes(of_record, node.classes.counts, rows, dict(node.counts))
+
+    def failing(self, node: Node, limit: int) -> tuple[Flags, bool]:
+        """Look at the sizes first: too many small classes are too many in all nodes below."""
+        counts = node.classes.counts
+        classes = self._of_node(node) if self.mapped else None
+        sizes = counts if classes is None else classes.persons
+        failing = _failing(self.sizes_asked, sizes)
+        if int(counts[failing].sum()) > limit:
+            return failing, True
+        if classes is not None and self.others.requirements:
+            failing |= self.others.failing_classes(self.evidence, classes)
+        return failing, self.monotone and int(counts[failing].sum()) > limit
+
+    def leftover(self, node: Node, failing: Flags) -> Leftover | None:
+        """Whether the suppressed records are a class that meets what is asked, or must be left out."""
+        if self._meets_alone(node, failing):
+            return "starred"
+        if failing.all():
+            return None
+        if all(each.measure.name in _OF_A_CLASS for each in self.guarantee.requirements):
+            return "dropped"
+        return self.part.leftover(node, failing)
+
+    def _meets_alone(self, node: Node, failing: Flags) -> bool:
+        if not self.mapped:
+            together = np.array([node.classes.counts[failing].sum()])
+            return not _failing(self.sizes_asked, together).any()
+        joined = np.where(failing, 0, np.cumsum(~failing))
+        n_joined = int((~failing).sum()) + 1
+        of_record = joined[node.of_combination[self.lattice.of_record]]
+        members = np.bincount(joined, node.classes.counts, minlength=n_joined).astype(np.int64)
+        rows = np.zeros(n_joined, dtype=np.int64)
+        rows[joined[::-1]] = self.lattice.rows[node.classes.firsts][::-1]
+        counts = {name: each.joined(joined, n_joined) for name, each in node.counts.items()}
+        classes = self._classes(of_record, members, rows, counts)
+        return not self.guarantee.failing_classes(self.evidence, classes).any()
+
+
+def _failing(requirements: Sequence[Requirement], sizes: Ints) -> Flags:
+    failing = np.zeros(len(sizes), dtype=np.bool_)
+    for requirement in requirements:
+        failing |= requirement.failing(sizes.astype(np.float64))
+    return failing
+
+
+@dataclass(eq=False)
+class ByReleases:
+    """Judges by building the release of each node: for what classes do not tell."""
+
+    part: Part
+
+    @property
+    def monotone(self) -> bool:
+        """Nobody knows."""
+        return False
+
+    @property
+    def base_counts(self) -> dict[str, Counts]:
+        """Nothing is rolled up."""
+        return {}
+
+    def failing(self, node: Node, limit: int) -> tuple[Flags, bool]:  # noqa: ARG002
+        """Measure every record; a class fails as a whole."""
+        released = self.part.lattice.write(self.part.table, node.levels)
+        records = self.part.guarantee.failing(released, self.part.run)
+        of_record = node.of_combination[self.part.lattice.of_record]
+        failing: Flags = np.bincount(of_record[records], minlength=len(node.classes.counts)) > 0
+        return failing, False
+
+    def leftover(self, node: Node, failing: Flags) -> Leftover | None:
+        """Measure the release with the suppressed records covered, then without them."""
+        return self.part.leftover(node, failing)
+
+
+def covered(table: Table, keys: Sequence[str], rows: Flags) -> Table:
+    """Cover all keys of some records by the wildcard."""
+    for name in keys:
+        table = starred(table, name, rows)
+    return table

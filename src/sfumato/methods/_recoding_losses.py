@@ -1,0 +1,287 @@
+"""What a recoding costs: objectives of the search, each with a bound that no suppression can undercut.
+
+The losses of cells are asked of the very measures that anyone can run on a release, so that what is minimised
+is what is measured; those of classes follow the definitions of the measures of the same names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from sfumato import kernels
+from sfumato.core import registry
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.classes.classes import column_codes, sums_of
+from sfumato.data.generalised.levels import KeyLevels, Lattice
+from sfumato.data.generalised.suppressing import starred
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Flags, Floats, Ints, Table
+
+ObjectiveName = Literal[
+    "loss",
+    "granularity",
+    "precision",
+    "non-uniform-entropy",
+    "discernibility",
+    "average-class-size",
+    "classification",
+]
+Aggregate = Literal["geometric", "arithmetic"]
+
+#: The measures whose losses of cells are minimised.
+MEASURES = {
+    "granularity": "generalised-information-loss",
+    "precision": "precision-loss",
+    "non-uniform-entropy": "non-uniform-entropy",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class NodeClasses:
+    """The classes of a node: a combination of values that stands for each, and how many are in it."""
+
+    levels: Ints  # [keys]
+    firsts: Ints  # [classes] combinations
+    counts: Ints  # [classes] records
+    weights: Floats  # [classes]
+    tallies: tuple[Tally, ...] = ()  # what stands in each class, for objectives that ask
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """How much of each value of a column stands in each class; missing values are left out."""
+
+    classes: Ints  # [entries] ascending
+    values: Ints
+    amounts: Floats
+    n_values: int
+
+    @classmethod
+    def of(cls, table: Table, name: str, of_record: Ints) -> Tally:
+        """Add up the weights of the records of each class and value."""
+        coding = column_codes(table, name)
+        distinct, values = np.unique(coding.codes, return_inverse=True)
+        known = coding.codes > 0
+        weights = np.ones(len(table)) if table.weights is None else table.weights
+        pairs = of_record[known] * len(distinct) + values[known]
+        return cls._of_pairs(pairs, weights[known], int(of_record.max(initial=-1)) + 1, len(distinct))
+
+    @classmethod
+    def _of_pairs(cls, pairs: Ints, amounts: Floats, n_classes: int, n_values: int) -> Tally:
+        found, sums = sums_of(pairs, amounts, n_classes * n_values)
+        return cls(found // n_values, found % n_values, sums, n_values)
+
+    def joined(self, of_part: Ints, n_classes: int) -> Tally:
+        """The tally of coarser classes."""
+        pairs = of_part[self.classes] * self.n_values + self.values
+        return self._of_pairs(pairs, self.amounts, n_classes, self.n_values)
+
+    def beside_the_most(self, n_classes: int) -> tuple[Floats, Floats]:
+        """The sum of each class, and what of it is not of its most frequent value."""
+        sums = np.bincount(self.classes, self.amounts, minlength=n_classes).astype(np.float64)
+        most = np.zeros(n_classes)
+        np.maximum.at(most, self.classes, self.amounts)
+        return sums, sums - most
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """What is minimised. Searches compare *scores*, which `value` turns into what people read.
+
+    The score of a node is at least the sum of the ``terms`` of its levels, and at least `bound`; both rise
+    with every level, whatever is suppressed.
+    """
+
+    terms: Floats  # [keys, levels]
+
+    def value(self, score: float) -> float:
+        """The value of a score."""
+        return score
+
+    def bound(self, classes: NodeClasses) -> float:  # noqa: ARG002  — not all look at the classes
+        """What no node above this one can undercut, beyond the terms."""
+        return -np.inf
+
+    def score(self, classes: NodeClasses, failing: Flags) -> float:
+        """The score of a node whose failing classes are suppressed."""
+        raise NotImplementedError  # abstract
+
+
+# Losses of cells ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class CellLoss(Objective):
+    """A mean over keys of mean losses of cells, arithmetic or geometric; a suppressed cell has the most."""
+
+    lattice: Lattice
+    means: Floats  # [keys, levels] the loss of a key at a level with nobody suppressed
+    gains: Floats  # by key, level and code, laid out as the labels: how much more a suppressed cell costs
+    shares: Floats  # [keys] how much a key counts; they sum to 1
+    totals: Floats  # [keys] the weight of the cells that have a value
+    geometric: bool
+
+    def value(self, score: float) -> float:
+        """The mean of the keys."""
+        return float(np.expm1(score)) if self.geometric else score
+
+    def losses(self, classes: NodeClasses, failing: Flags) -> Floats:
+        """The loss of each key."""
+        keys = np.arange(len(self.shares))
+        sums = kernels.lattice.sum_where(
+            self.lattice.leaves,
+            self.gains,
+            self.lattice.starts[keys, classes.levels],
+            (classes.firsts, classes.weights, failing),
+        )
+        losses: Floats = self.means[keys, classes.levels] + sums / self.totals
+        return losses
+
+    def score(self, classes: NodeClasses, failing: Flags) -> float:
+        """The mean of the losses of the keys, or of their logarithms."""
+        losses = self.losses(classes, failing)
+        return float(((np.log1p(losses) if self.geometric else losses) * self.shares).sum())
+
+
+def _cell_loss(
+    lattice: Lattice,
+    costs: list[list[Floats]],
+    most: list[Floats],
+    *,
+    geometric: bool = False,
+    by_information: bool = False,
+) -> CellLoss:
+    """Make the objective from the loss of each code at each level, and when it is suppressed."""
+    n_keys, means = len(costs), np.zeros(lattice.starts.shape)
+    totals, held = np.ones(n_keys), np.zeros(n_keys)
+    known = np.zeros(n_keys, dtype=np.bool_)
+    for place, key in enumerate(lattice.keys):
+        amounts = _amounts(lattice, place, key)
+        known[place] = amounts.any()
+        totals[place] = amounts.sum() or 1.0
+        held[place] = most[place] @ amounts
+        for level, cost in enumerate(costs[place]):
+            means[place, level] = (cost @ amounts) / totals[place]
+    shares = known / max(int(known.sum()), 1)
+    if by_information:  # keys count by what they hold
+        shares = totals / (float(held.sum()) or np.inf)
+    terms = (np.log1p(means) if geometric else means) * shares[:, None]
+    for place, key in enumerate(lattice.keys):  # a level must not cost less than one below it
+        rising = np.minimum.accumulate(terms[place, : key.height][::-1])[::-1]
+        terms[place, : key.height] = rising
+    gains = np.concatenate([most[place] - cost for place, own in enumerate(costs) for cost in own])
+    return CellLoss(terms, lattice, means, gains, shares, totals, geometric)
+
+
+def hierarchy_loss(lattice: Lattice, aggregate: Aggregate) -> CellLoss:
+    """The share of the hierarchy's leaves that a label covers, 1 if suppressed."""
+    costs = [key.widths for key in lattice.keys]
+    most = [np.append(0.0, np.ones(len(key.leaves) - 1)) for key in lattice.keys]
+    return _cell_loss(lattice, costs, most, geometric=aggregate == "geometric")
+
+
+def measured_loss(lattice: Lattice, table: Table, measure: str, run: Run) -> CellLoss:
+    """What a measure says of each value at each level."""
+    costs, most = [], []
+    for place, key in enumerate(lattice.keys):
+        found = _measured(table, key, _amounts(lattice, place, key), measure, run)
+        costs.append(found[:-1])
+        most.append(found[-1])
+    return _cell_loss(lattice, costs, most, by_information=measure == "non-uniform-entropy")
+
+
+def _amounts(lattice: Lattice, place: int, key: KeyLevels) -> Floats:
+    """The weight of each code of a key; what was missing before cannot be lost, so it has none."""
+    amounts = np.bincount(lattice.leaves[:, place], lattice.weights, minlength=len(key.leaves))
+    amounts[0] = 0.0
+    return amounts.astype(np.float64)
+
+
+def _measured(table: Table, key: KeyLevels, amounts: Floats, measure: str, run: Run) -> list[Floats]:
+    """The loss of each code at each level, and suppressed; 0 where the value is missing.
+
+    The measure is asked of a small table: each distinct value once for each level, and once suppressed.
+    """
+    n, name = len(key.leaves) - 1, key.column.name
+    if not n:
+        return [np.zeros(1)] * (key.height + 1)
+    rows = np.full(n + 1, -1, dtype=np.int64)
+    rows[key.codes[::-1]] = np.arange(len(key.codes) - 1, -1, -1)
+    times = key.height + 1
+    weight = Column(f"weight of {name}", Kind.CONTINUOUS, Role.WEIGHT)
+    frame = pl.DataFrame(
+        [
+            table.frame[name][pl.Series(np.tile(rows[1:], times), dtype=pl.UInt32)],
+            pl.Series(weight.name, np.tile(amounts[1:], times)),
+        ]
+    )
+    small = Table(frame, Schema((replace(key.column, role=Role.KEY), weight)))
+    tiled = replace(key, codes=np.tile(np.arange(1, n + 1, dtype=np.int32), times))
+    levels = np.repeat([*range(key.height), 0], n)
+    suppressed = np.arange(len(small)) >= key.height * n
+    released = starred(tiled.write(small, levels), name, suppressed)
+    evidence = Release.of(released, source_rows=np.arange(len(small))).against(small)
+    score = registry.measure(measure)().score(evidence, run.silent())
+    found = np.zeros(len(small)) if score.by_record is None else score.by_record
+    return [np.append(0.0, part) for part in found.reshape(times, n)]
+
+
+# Losses of classes --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Discernibility(Objective):
+    """How many pairs of records are alike; a suppressed one is alike to all."""
+
+    n: int
+
+    def bound(self, classes: NodeClasses) -> float:
+        """The pairs with nobody suppressed: joining classes adds to them."""
+        return self.score(classes, np.zeros(len(classes.counts), dtype=np.bool_))
+
+    def score(self, classes: NodeClasses, failing: Flags) -> float:
+        """The share of the pairs."""
+        kept = classes.counts[~failing].astype(np.float64)
+        suppressed = float(classes.counts[failing].sum())
+        return float((kept * kept).sum() + suppressed * self.n) / float(self.n) ** 2
+
+
+@dataclass(frozen=True, eq=False)
+class AverageClassSize(Objective):
+    """How many records there are to a class; the suppressed ones are one."""
+
+    n: int
+
+    def bound(self, classes: NodeClasses) -> float:
+        """The mean size with nobody suppressed: joining leaves fewer classes, and so does suppressing."""
+        return self.n / max(len(classes.counts), 1)
+
+    def score(self, classes: NodeClasses, failing: Flags) -> float:
+        """The records divided by the classes."""
+        n_failing = int(failing.sum())
+        return self.n / max(len(classes.counts) - n_failing + (n_failing > 0), 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Classification(Objective):
+    """How many records are not of the most frequent target of their class, or suppressed."""
+
+    totals: tuple[float, ...] = field(default=())
+
+    def bound(self, classes: NodeClasses) -> float:
+        """The minorities with nobody suppressed: joining classes adds to them."""
+        return self.score(classes, np.zeros(len(classes.counts), dtype=np.bool_))
+
+    def score(self, classes: NodeClasses, failing: Flags) -> float:
+        """The mean over the targets."""
+        shares = []
+        for tally, total in zip(classes.tallies, self.totals, strict=True):
+            if total > 0:
+                sums, beside = tally.beside_the_most(len(classes.counts))
+                shares.append(float(np.where(failing, sums, beside).sum()) / total)
+        return float(np.mean(shares)) if shares else 0.0

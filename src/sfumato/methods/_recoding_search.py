@@ -1,0 +1,298 @@
+"""The search for the best node of a lattice of recodings: in order of a bound, with classes rolled up.
+
+Nodes are taken in the order of a bound that neither suppression nor any node above can undercut, so that the
+search may end when the best node found is not above the next bound. Where a model is monotone, that is where
+whatever fails at a node fails at all nodes below, each look at a node that fails rules those out as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from sfumato import kernels
+from sfumato.core.run import Run
+from sfumato.data.classes.classes import Counts
+from sfumato.data.generalised.levels import Lattice
+from sfumato.data.table import Flags, Ints
+from sfumato.errors import RefusedError
+from sfumato.methods._recoding_losses import NodeClasses, Objective, Tally
+
+#: What becomes of the suppressed records: covered by wildcards, or left out; or nothing is suppressed.
+Leftover = Literal["none", "starred", "dropped"]
+
+#: Scores that differ by no more than this are equal.
+SLACK = 1e-12
+#: The most nodes that are marked one by one.
+_MARKED = 2**26
+#: The most nodes a lattice may have: numbers of nodes are whole numbers of 64 bits.
+_COUNTABLE = 2**62
+#: How many nodes that are ruled out may be passed by for each that is looked at.
+_PASSED = 2_000
+#: How many classes of former nodes are kept for those above them, and of how many nodes.
+_KEPT_CLASSES, _KEPT_NODES = 4_000_000, 512
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A node with its classes."""
+
+    classes: NodeClasses
+    of_combination: Ints  # [combinations] the class of each
+    counts: Mapping[str, Counts]  # of sensitive columns
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """The level of each key."""
+        return tuple(self.classes.levels.tolist())
+
+
+class RollUp:
+    """Gives the classes of any node: joined from those of the coarsest node below it that is still kept."""
+
+    def __init__(self, lattice: Lattice, counts: Mapping[str, Counts], tallies: Sequence[Tally]) -> None:
+        self.lattice = lattice
+        n = len(lattice.counts)
+        classes = NodeClasses(
+            np.zeros(len(lattice.keys), dtype=np.int64),
+            np.arange(n),
+            lattice.counts,
+            lattice.weights,
+            tuple(tallies),
+        )
+        bottom = Node(classes, np.arange(n), counts)
+        self._kept: list[Node] = [bottom]
+        room = max(2, min(_KEPT_NODES, _KEPT_CLASSES // max(n, 1)))
+        self._levels = np.full((room, len(lattice.keys)), np.iinfo(np.int64).max, dtype=np.int64)
+        self._sizes = np.full(room, np.iinfo(np.int64).max, dtype=np.int64)
+        self._levels[0], self._sizes[0] = 0, n
+        self._oldest = 1  # the bottom stays
+
+    def at(self, levels: Sequence[int]) -> Node:
+        """The classes of a node."""
+        wanted = np.asarray(levels, dtype=np.int64)
+        usable = (self._levels <= wanted).all(axis=1)
+        source = self._kept[int(np.argmin(np.where(usable, self._sizes, np.iinfo(np.int64).max)))]
+        if (source.classes.levels == wanted).all():
+            return source
+        keys, lattice, finer = np.arange(len(wanted)), self.lattice, source.classes
+        merged = kernels.lattice.Merged(
+            *kernels.lattice.merge(
+                lattice.leaves,
+                lattice.labels,
+                lattice.starts[keys, wanted],
+                lattice.sizes[keys, wanted],
+                (finer.firsts, finer.counts, finer.weights),
+            )
+        )
+        n_classes = len(merged.counts)
+        tallies = tuple(tally.joined(merged.of_part, n_classes) for tally in finer.tallies)
+        node = Node(
+            NodeClasses(wanted, merged.firsts, merged.counts, merged.weights, tallies),
+            merged.of_part[source.of_combination],
+            {name: counts.joined(merged.of_part, n_classes) for name, counts in source.counts.items()},
+        )
+        self._keep(node)
+        return node
+
+    def _keep(self, node: Node) -> None:
+        place = self._oldest
+        if place == len(self._kept):
+            self._kept.append(node)
+        else:
+            self._kept[place] = node
+        self._levels[place], self._sizes[place] = node.classes.levels, len(node.classes.counts)
+        self._oldest = place + 1 if place + 1 < len(self._sizes) else 1
+
+
+class Judge(Protocol):
+    """Says which classes of a node must be suppressed, and whether what is left can be released."""
+
+    @property
+    def monotone(self) -> bool:
+        """Whether a node that fails because of too many suppressed records rules out all nodes below."""
+
+    @property
+    def base_counts(self) -> Mapping[str, Counts]:
+        """How often sensitive values stand in each combination of values, where that is to be rolled up."""
+
+    def failing(self, node: Node, limit: int) -> tuple[Flags, bool]:
+        """The classes to be suppressed; and whether more than the limit must be in every node below too.
+
+        Where that is so the classes need not be all.
+        """
+
+    def leftover(self, node: Node, failing: Flags) -> Leftover | None:
+        """What can be done with the suppressed records; None if nothing makes the release meet the model."""
+
+
+@dataclass(frozen=True, eq=False)
+class Best:
+    """A node that can be released."""
+
+    node: Node
+    failing: Flags
+    score: float
+    suppressed: int
+    leftover: Leftover
+
+    @property
+    def rank(self) -> tuple[int, int, tuple[int, ...]]:
+        """Of nodes of equal score the first in this order is taken."""
+        return self.suppressed, sum(self.node.levels), self.node.levels
+
+
+@dataclass(eq=False)
+class Search:
+    """The search for the node of least score among those that need no more than a number suppressed."""
+
+    lattice: Lattice
+    objective: Objective
+    judge: Judge
+    roll_up: RollUp
+    limit: int
+    budget: int
+    run: Run
+    title: str = ""
+    best: Best | None = field(default=None, init=False)
+    looked_at: int = field(default=0, init=False)
+    bound: float = field(default=-np.inf, init=False)  # the score that no node undercuts
+    _seen: dict[tuple[int, ...], bool] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._heights = np.array(self.lattice.heights, dtype=np.int64)
+        self.n_nodes = prod(self.lattice.heights)
+        if self.n_nodes > _COUNTABLE:
+            raise RefusedError(
+                f"the levels of all keys must make at most 2^62 nodes, got: {float(self.n_nodes):.1e}",
+                hint="protect fewer keys, or give hierarchies with fewer levels",
+            )
+        self._marks = np.zeros(self.n_nodes if self.n_nodes <= _MARKED else 0, dtype=np.uint8)
+        self._tops = np.empty((0, len(self._heights)), dtype=np.int64)
+        self._guide = self.objective.terms
+        if not self._guide.any():  # levels that join many labels are climbed last
+            sizes = np.maximum(self.lattice.sizes, 1).astype(np.float64)
+            self._guide = np.log(sizes[:, :1]) - np.log(sizes)
+
+    def go(self) -> bool:
+        """Search; give whether the best node was proved to be the best."""
+        top = tuple(int(height) - 1 for height in self._heights)
+        self._look(top)
+        if self.n_nodes > 1:
+            self._descend(self._chain((0,) * len(top)))
+        if self.n_nodes > self.budget:  # the proof may not be had: what is found had better be good
+            self._improve()
+        front: Any = kernels.lattice.frontier()
+        while True:
+            limits = (self._worth(), _PASSED * self.budget)
+            front, node, score, _ = kernels.lattice.next_node(
+                front, self.objective.terms, self._heights, (self._marks, self._tops), limits
+            )
+            if node == kernels.lattice.NONE_BETTER:
+                self.bound = np.inf if self.best is None else self.best.score
+                return True
+            if node == kernels.lattice.TOO_MANY or self.looked_at >= self.budget:
+                self.bound = score if node < 0 or not front.size[0] else min(score, float(front.scores[0]))
+                return False
+            levels = self._levels(node)
+            if levels not in self._seen:
+                if self.judge.monotone:
+                    self._descend(self._chain(levels))
+                else:
+                    self._look(levels)
+            if self._bounds and levels in self._seen:
+                bound = self.objective.bound(self.roll_up.at(levels).classes)
+                if bound > score:
+                    kernels.lattice.raise_bounds(front, self._heights, np.asarray(levels), bound)
+            self.run.tell(self.title, self.looked_at, min(self.budget, self.n_nodes))
+
+    @property
+    def _bounds(self) -> bool:
+        """Whether the objective has bounds that only classes tell."""
+        return not self.objective.terms.any()
+
+    def _worth(self) -> float:
+        """The score above which no node can be better."""
+        return np.inf if self.best is None else self.best.score + SLACK * max(1.0, abs(self.best.score))
+
+    def _levels(self, node: int) -> tuple[int, ...]:
+        return tuple(int(level) for level in np.unravel_index(node, tuple(self._heights)))
+
+    def _chain(self, levels: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """A way from a node to the top that climbs what costs least first."""
+        here, keys = np.array(levels), np.arange(len(levels))
+        chain = [levels]
+        while (open_ := here + 1 < self._heights).any():
+            above = np.minimum(here + 1, self._heights - 1)
+            steps = np.where(open_, self._guide[keys, above] - self._guide[keys, here], np.inf)
+            here[int(np.argmin(steps))] += 1
+            chain.append(tuple(here.tolist()))
+        return chain
+
+    def _descend(self, chain: list[tuple[int, ...]]) -> None:
+        """Look for the lowest node of a chain that does not fail, by halving."""
+        low, high = 0, len(chain) - 1
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._look(chain[middle]) else (middle + 1, high)
+        self._look(chain[low])
+
+    def _improve(self) -> None:
+        """Go from the best node to a better neighbour, one key lower or one lower and another higher."""
+        keys, before = range(len(self._heights)), None
+        while self.best is not None and self.best is not before:
+            before = self.best
+            for lower, higher in product(keys, [None, *keys]):
+                levels = list(before.node.levels)
+                levels[lower] -= 1
+                if higher is not None:
+                    levels[higher] += 1
+                inside = all(0 <= level < height for level, height in zip(levels, self._heights, strict=True))
+                if inside and higher != lower and self.looked_at < self.budget:
+                    self._look(tuple(levels))
+
+    def _look(self, levels: tuple[int, ...]) -> bool:
+        """Whether a node needs no more suppressed than allowed; the best such is kept."""
+        if levels in self._seen:
+            return self._seen[levels]
+        self.looked_at += 1
+        node = self.roll_up.at(levels)
+        failing, hopeless = self.judge.failing(node, self.limit)
+        suppressed = int(node.classes.counts[failing].sum())
+        allowed = not hopeless and suppressed <= self.limit
+        self._seen[levels] = allowed
+        if hopeless:
+            self._rule_out(levels)
+        elif allowed:
+            self._consider(node, failing, suppressed)
+        return allowed
+
+    def _consider(self, node: Node, failing: Flags, suppressed: int) -> None:
+        score = self.objective.score(node.classes, failing)
+        if score > self._worth():
+            return
+        found = Best(node, failing, score, suppressed, "none")
+        best = self.best
+        if (
+            best is not None
+            and score >= best.score - SLACK * max(1.0, abs(score))
+            and found.rank >= best.rank
+        ):
+            return
+        leftover = self.judge.leftover(node, failing) if suppressed else "none"
+        if leftover is not None:
+            self.best = Best(node, failing, score, suppressed, leftover)
+
+    def _rule_out(self, levels: tuple[int, ...]) -> None:
+        """A node fails, and so do all below it."""
+        if self._marks.size:
+            below = tuple(slice(0, level + 1) for level in levels)
+            self._marks.reshape(tuple(self._heights))[below] = 1
+            return
+        wanted = np.asarray(levels)
+        self._tops = np.vstack([self._tops[~(self._tops <= wanted).all(axis=1)], wanted[None]])

@@ -1,0 +1,113 @@
+"""A demand: one requirement against one intruder, and how a release is judged by several of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.params import listed
+from sfumato.core.release import Release
+from sfumato.core.requirement import Requirement
+from sfumato.core.run import Run
+from sfumato.data.evidence import Scenario
+from sfumato.data.table import Table
+from sfumato.errors import ParameterError
+from sfumato.study.spread import Spread
+
+
+@dataclass(frozen=True)
+class Demand:
+    """A requirement against one intruder."""
+
+    requirement: Requirement
+    scenario: Scenario = field(default_factory=Scenario)
+
+    @property
+    def measure(self) -> Measure:
+        """The measure that is asked for a number."""
+        return self.requirement.measure
+
+    def __str__(self) -> str:
+        return f"{self.measure} {self.requirement.sign} {self.requirement.level:g}"
+
+
+def read_scenarios(
+    parts: Sequence[Any], read: Callable[..., Any]
+) -> tuple[tuple[Scenario, ...], dict[str, tuple[Requirement, ...]]]:
+    """Read the scenarios of a plan, and by their names the requirements that hold against one alone.
+
+    ``read(make, part)`` gives what is made of a part, or None once it has noted the fault.
+    """
+    scenarios, required = [], {}
+    for part in parts:
+        said = dict(part) if isinstance(part, Mapping) else part
+        own = said.pop("requirements", []) if isinstance(said, dict) else []
+        scenario = read(Scenario.from_dict, said)
+        found = [read(Requirement.parse, each) for each in (own if isinstance(own, list) else [own])]
+        if scenario is not None:
+            scenarios.append(scenario)
+            if any(found):
+                required[scenario.name] = tuple(filter(None, found))
+    return tuple(scenarios), required
+
+
+def say_scenarios(
+    scenarios: Sequence[Scenario], required: Mapping[str, Sequence[Requirement]]
+) -> list[dict[str, Any]]:
+    """Say scenarios with their own requirements as the plan does."""
+    return [
+        {**scenario.to_dict(), "requirements": [str(each) for each in required[scenario.name]]}
+        if required.get(scenario.name)
+        else scenario.to_dict()
+        for scenario in scenarios
+    ]
+
+
+Labelled = Sequence[tuple[str, Demand]]
+
+
+def labelled(demands: Sequence[Demand]) -> Labelled:
+    """Each demand with the label its score stands under: the measure, after its scenario if they are several.
+
+    Two requirements on one measure in one scenario share a label, and so a score; two scenarios must not
+    share a name, or one would be judged by the score of the other.
+    """
+    names = [scenario.name for scenario in dict.fromkeys(demand.scenario for demand in demands)]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ParameterError(
+            f"each scenario must have a name of its own, got for several: {listed(twice)}",
+            hint="name the intruders apart",
+        )
+    several = len(names) > 1
+    return [
+        (f"{demand.scenario.name}: {demand.measure}" if several else str(demand.measure), demand)
+        for demand in demands
+    ]
+
+
+def scores_of(
+    release: Release, original: Table, demands: Labelled, run: Run, *, resources: Mapping[str, Any] | None
+) -> dict[str, Score]:
+    """Score a release once for every label; what the measures find of one intruder they share."""
+    evidence = {
+        scenario: release.against(original, scenario=scenario, resources=resources)
+        for scenario in dict.fromkeys(demand.scenario for _, demand in demands)
+    }
+    return {
+        label: demand.measure.score(evidence[demand.scenario], run.at("measure", str(demand.measure)))
+        for label, demand in dict(demands).items()
+    }
+
+
+def spreads_of(runs: Sequence[Mapping[str, Score]]) -> dict[str, Spread]:
+    """Summarise the scores of repeated runs; a measure without a number in one of them is left out."""
+    found = {}
+    for label in runs[0] if runs else ():
+        scores = [scores[label] for scores in runs]
+        if all(score.status in {Status.OK, Status.APPROXIMATE} for score in scores):
+            estimated = any(score.status is Status.APPROXIMATE for score in scores)
+            found[label] = Spread.of([score.value for score in scores], approximate=estimated)
+    return found

@@ -1,0 +1,400 @@
+"""A plan: data, schema, scenarios, recipe, requirements and outputs in one TOML file that reruns."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar
+
+import tomli_w
+
+from sfumato.core.params import Resource
+from sfumato.core.requirement import Requirement
+from sfumato.data.evidence import Scenario
+from sfumato.data.schema import Role, Schema
+from sfumato.errors import PlanError, ReadError, SfumatoError, UnknownNameError
+from sfumato.io import addresses
+from sfumato.recipes.demand import Demand, read_scenarios, say_scenarios
+from sfumato.recipes.recipe import Recipe
+
+T = TypeVar("T")
+
+#: The parts of a plan, and what sort of TOML value each is.
+_PARTS: Mapping[str, type] = {
+    "data": dict,
+    "columns": dict,
+    "rules": list,
+    "related": list,
+    "scenarios": list,
+    "resources": dict,
+    "steps": list,
+    "requirements": list,
+    "output": dict,
+    "tables": dict,
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file (or a table of a database) the plan uses.
+
+    A file has its fingerprint, so that another file of the same name is noticed.
+    """
+
+    path: str
+    holds: Literal["table", "hierarchy"] = "table"
+    sha256: str = ""
+
+    def check(self, folder: Path) -> Path | str:
+        """Where it is, once it is there and is the file the plan was written for."""
+        place = located(self.path, folder)
+        if isinstance(place, str):
+            return place
+        if not place.is_file():
+            raise ReadError(f"`{self.path}` must be a file, got: none there", hint=f"looked in {folder}")
+        if self.sha256 and fingerprint(place) != self.sha256.lower():
+            raise ReadError(
+                f"`{self.path}` must be the file the plan was written for, got: other contents",
+                hint="correct its `sha256` in the plan if the change is meant",
+            )
+        return place
+
+
+def located(path: str, folder: Path) -> Path | str:
+    """Where a plan's path leads from the plan's folder: a file, or the address of a table in a database."""
+    return addresses.within(path, folder) if addresses.is_address(path) else folder / path
+
+
+def fingerprint(path: Path) -> str:
+    """SHA-256 of a file's contents."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@dataclass(frozen=True)
+class Output:
+    """What is written and how.
+
+    ``drop`` names the columns that stay behind; ``shuffle`` breaks the order of the records; ``repair``
+    mends whole numbers, ranges and totals; ``guard`` keeps spreadsheets from running text as formulas.
+    """
+
+    path: str = ""
+    drop: tuple[str, ...] = ()
+    shuffle: bool = True
+    repair: bool = False
+    guard: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a release needs to be made again.
+
+    Several tables that stay linked (persons and their stays) are one plan with ``tables``, each a plan of
+    its own; nothing is written unless all of them may be.
+    """
+
+    data: Source | None = None
+    schema: Schema | None = None
+    scenarios: tuple[Scenario, ...] = (Scenario(),)
+    resources: Mapping[str, Source] = field(default_factory=dict)
+    recipe: Recipe = field(default_factory=Recipe)
+    requirements: tuple[Requirement, ...] = ()  # in every scenario
+    required_in: Mapping[str, tuple[Requirement, ...]] = field(default_factory=dict)  # in one, by its name
+    output: Output = field(default_factory=Output)
+    tables: Mapping[str, Plan] = field(default_factory=dict)
+    folder: Path = field(default=Path(), compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.scenarios:  # without an intruder no requirement would be looked at, and all be met
+            object.__setattr__(self, "scenarios", (Scenario(),))
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a plan, gathering every fault in it."""
+        try:
+            said = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        except FileNotFoundError:
+            raise ReadError(
+                f"the plan `{path}` must be a file, got: none there",
+                hint="`sfumato inspect FILE --plan PLAN` writes one",
+            ) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise ReadError(
+                f"the plan `{path}` must be a readable text file, got: {type(error).__name__}"
+            ) from None
+        except tomllib.TOMLDecodeError as error:
+            raise PlanError(f"the plan `{path}` must be TOML, got: {error}") from None
+        return cls.from_dict(said, folder=path.parent)
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any], *, folder: Path = Path()) -> Self:
+        """Make a plan of what a TOML file says."""
+        said, faults = _well_shaped(said)
+        if "tables" in said:
+            return cls(tables=_linked(said, faults, folder), folder=folder)
+        read = _Gatherer(faults)
+        schema_part = {key: said[key] for key in ("columns", "rules", "related") if key in said}
+        resources = {
+            name: read(_source, f"resource `{name}`", part)
+            for name, part in said.get("resources", {}).items()
+        }
+        scenarios, required_in = read_scenarios(said.get("scenarios", ()), read)
+        plan: dict[str, Any] = {
+            "data": read(_source, "data", said["data"]) if "data" in said else None,
+            "schema": read(Schema.from_dict, schema_part) if schema_part else None,
+            "scenarios": scenarios or (Scenario(),),
+            "required_in": required_in,
+            "resources": {name: source for name, source in resources.items() if source is not None},
+            "recipe": read(Recipe.from_list, said.get("steps", ())) or Recipe(),
+            "requirements": tuple(read.each(Requirement.parse, said.get("requirements", ()))),
+            "output": read(_record, Output, "output", said.get("output", {})) or Output(),
+        }
+        faults += _scenario_faults(plan["scenarios"])
+        if isinstance(plan["schema"], Schema):
+            faults += _cross_faults(plan)
+        if faults:
+            raise PlanError.gather("the plan", faults)
+        return cls(**plan, folder=folder)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say the plan as its TOML file does."""
+        if self.tables:
+            return {"tables": {name: plan.to_dict() for name, plan in self.tables.items()}}
+        said: dict[str, Any] = {}
+        if self.data:
+            said["data"] = _plain(self.data)
+        schema = self.schema.to_dict() if self.schema else {}
+        for key in ("rules", "related"):  # TOML wants plain values before tables
+            if key in schema:
+                said[key] = schema[key]
+        if self.requirements:
+            said["requirements"] = [str(requirement) for requirement in self.requirements]
+        if "columns" in schema:
+            said["columns"] = schema["columns"]
+        if self.scenarios != (Scenario(),) or self.required_in:
+            said["scenarios"] = say_scenarios(self.scenarios, self.required_in)
+        if self.resources:
+            said["resources"] = {name: _plain(source) for name, source in self.resources.items()}
+        if self.recipe.steps:
+            said["steps"] = self.recipe.to_list()
+        output = _plain(self.output)
+        return {**said, "output": output} if output else said
+
+    def to_toml(self) -> str:
+        """Write the plan as a person would read it."""
+        return tomli_w.dumps(self.to_dict())
+
+    @property
+    def demands(self) -> tuple[Demand, ...]:
+        """Every requirement with the scenario it must be met in, by scenario."""
+        return tuple(
+            Demand(requirement, scenario)
+            for scenario in self.scenarios
+            for requirement in (*self.requirements, *self.required_in.get(scenario.name, ()))
+        )
+
+    @property
+    def parts(self) -> Mapping[str, Plan]:
+        """The plan of each table; of a plan for one table, itself."""
+        return self.tables or {"": self}
+
+    def warnings(self) -> list[str]:
+        """What is allowed but should be known."""
+        if self.tables:
+            return [f"{name}: {said}" for name, plan in self.tables.items() for said in plan.warnings()]
+        found = self.recipe.warnings(self.schema) if self.schema else []
+        if not self.recipe.steps:
+            found.append("the plan has no steps: the columns would be released as they are")
+        return found + (bare_numbers(self.schema, self.output.drop) if self.schema else [])
+
+    def blockers(self) -> list[str]:
+        """Why nothing may be released under this plan yet."""
+        if self.tables:
+            return [f"{name}: {said}" for name, plan in self.tables.items() for said in plan.blockers()]
+        if self.schema is None:
+            return ["the plan must declare the columns, got: none"]
+        kept = [name for name in self.schema.names if name not in self.output.drop]
+        undecided = [name for name in self.schema.undecided() if name in kept]
+        named = [
+            name
+            for name in self.schema.with_role(Role.IDENTIFIER)
+            if name in kept and not self.schema[name].pseudonym
+        ]
+        blockers = []
+        if not kept:
+            blockers.append("at least one column must be released, got: none")
+        if undecided:
+            blockers.append(f"every released column must have a role, got none for: {_ticked(undecided)}")
+        if named:
+            blockers.append(
+                f"no identifier may be released, got: {_ticked(named)} "
+                "(put it in `drop` of [output], or give it a `pseudonym`)"
+            )
+        return blockers
+
+
+def bare_numbers(schema: Schema, drop: Sequence[str]) -> list[str]:
+    """Warn of the numbers of persons and households that would be released as they are."""
+    return [
+        f"`{column.name}` is the {column.role}'s number, released as it is: give it a `pseudonym`"
+        for column in schema.columns
+        if column.role in {Role.UNIT, Role.HOUSEHOLD} and not column.pseudonym and column.name not in drop
+    ]
+
+
+class _Gatherer:
+    """Reads parts of a plan, noting what is wrong with each and going on."""
+
+    def __init__(self, faults: list[str]) -> None:
+        self.faults = faults
+
+    def __call__(self, make: Callable[..., T], *parts: Any) -> T | None:
+        try:
+            return make(*parts)
+        except PlanError as error:
+            self.faults += error.faults or [_one_line(error)]
+        except SfumatoError as error:
+            self.faults.append(_one_line(error))
+        return None
+
+    def each(self, make: Callable[[Any], T], parts: Any) -> Iterator[T]:
+        for part in parts:
+            made = self(make, part)
+            if made is not None:
+                yield made
+
+
+def _one_line(error: SfumatoError) -> str:
+    return f"{error.message} ({error.hint})" if error.hint else error.message
+
+
+def _well_shaped(said: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Keep the parts of a plan that are known and of the right sort, and note the others."""
+    kept, faults = {}, []
+    for key, value in said.items():
+        if key not in _PARTS:
+            faults.append(_one_line(UnknownNameError.of("part of a plan", key, _PARTS)))
+        elif not isinstance(value, _PARTS[key]):
+            word = "a table" if _PARTS[key] is dict else "a list"
+            faults.append(f"`{key}` must be {word}, got: {type(value).__name__}")
+        else:
+            kept[key] = value
+    return kept, faults
+
+
+def _source(what: str, said: Mapping[str, Any]) -> Source:
+    source = _record(Source, what, said)
+    if source.holds not in {"table", "hierarchy"}:
+        raise PlanError(f"`holds` of {what} must be table or hierarchy, got: `{source.holds}`")
+    return source
+
+
+def _record(cls: type[T], what: str, said: Mapping[str, Any]) -> T:
+    """Make a plain record of the plan, checking its words and their types."""
+    if not isinstance(said, Mapping):
+        raise PlanError(f"{what} must be a table, got: {type(said).__name__}")
+    known = {item.name: item for item in fields(cls)}  # type: ignore[arg-type]
+    faults = []
+    for key, value in said.items():
+        if key not in known:
+            faults.append(f"{what}: " + _one_line(UnknownNameError.of("setting", key, known)))
+            continue
+        word, expected = _sort_of(known[key].default)
+        if not isinstance(value, expected):
+            faults.append(f"{what}: `{key}` must be {word}, got: {type(value).__name__}")
+    if "path" in known and cls is Source and "path" not in said:
+        faults.append(f"{what} must name its `path`")
+    if faults:
+        raise PlanError.gather(what, faults)
+    return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in said.items()})
+
+
+def _sort_of(default: Any) -> tuple[str, tuple[type, ...]]:
+    if isinstance(default, bool):
+        return "true or false", (bool,)
+    return ("a list", (list, tuple)) if isinstance(default, tuple) else ("a text", (str,))
+
+
+def _linked(said: Mapping[str, Any], faults: list[str], folder: Path) -> dict[str, Plan]:
+    """Read the plans of several tables, gathering the faults of all."""
+    beside = sorted(set(said) - {"tables"})
+    if beside:
+        faults.append(
+            f"a plan of several tables says everything in its tables, got beside them: {_ticked(beside)}"
+        )
+    found = {}
+    for name, part in said["tables"].items():
+        try:
+            if not isinstance(part, Mapping) or "tables" in part:
+                raise PlanError("it must be a plan for one table")
+            found[name] = Plan.from_dict(part, folder=folder)
+        except PlanError as error:
+            faults += [f"{name}: {fault}" for fault in error.faults or (_one_line(error),)]
+    paths = [located(plan.output.path, folder) for plan in found.values() if plan.output.path]
+    if len({path.resolve() if isinstance(path, Path) else path for path in paths}) < len(paths):
+        faults.append("each table must be written to a file of its own, got: the same `path` twice")
+    if faults:
+        raise PlanError.gather("the plan", faults)
+    return found
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    default = {item.name: item.default for item in fields(record)}
+    said = {key: getattr(record, key) for key in default if getattr(record, key) != default[key]}
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in said.items()}
+
+
+def _scenario_faults(scenarios: Sequence[Scenario]) -> list[str]:
+    names = [scenario.name for scenario in scenarios]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    return [f"each scenario must have a name of its own, got twice: {_ticked(twice)}"] if twice else []
+
+
+def _resource_faults(
+    recipe: Recipe, requirements: Sequence[Requirement], resources: Mapping[str, Source]
+) -> Iterator[str]:
+    steps = [(f"step {number}", step.method) for number, step in enumerate(recipe.steps, start=1)]
+    for place, described in (*steps, *(("requirements", each.measure) for each in requirements)):
+        for declared in described.parameters():
+            value = getattr(described, declared.name)
+            if not isinstance(value, Resource):
+                continue
+            what = f"{place}: `{declared.name}` of {described.name}"
+            if value not in resources:
+                yield f"{what} names a resource that is not declared: `{value}`"
+            elif declared.holds and resources[value].holds != declared.holds:
+                yield f"{what} must name a resource that holds a {declared.holds}, got: `{value}`"
+
+
+def _cross_faults(plan: Mapping[str, Any]) -> list[str]:
+    """What the parts of a plan say that does not fit together."""
+    schema: Schema = plan["schema"]
+    faults: list[str] = plan["recipe"].faults(schema)
+    required = [*plan["requirements"], *(each for own in plan["required_in"].values() for each in own)]
+    faults += _resource_faults(plan["recipe"], required, plan["resources"])
+    for scenario in plan["scenarios"]:
+        try:
+            schema.resolve(scenario.columns)
+        except UnknownNameError as error:
+            faults.append(f"scenario `{scenario.name}`: {_one_line(error)}")
+        if scenario.external and scenario.external not in plan["resources"]:
+            faults.append(
+                f"scenario `{scenario.name}` names a resource that is not declared: `{scenario.external}`"
+            )
+    faults += [
+        f"`drop` names a column that is not declared: `{n}`" for n in plan["output"].drop if n not in schema
+    ]
+    for column in schema.columns:
+        if column.hierarchy and column.hierarchy not in plan["resources"]:
+            faults.append(
+                f"column `{column.name}` names a hierarchy that is not declared: `{column.hierarchy}`"
+            )
+    return faults
+
+
+def _ticked(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

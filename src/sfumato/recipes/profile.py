@@ -1,0 +1,238 @@
+"""A profile: for whom a release is meant, and so who might look, what it must score, and why.
+
+The kinds of release are those of Carvalho, Moniz, Faria and Antunes (2023, section 3): secure, scientific,
+industry and public use. Each is a TOML file in ``profiles``; who thinks otherwise edits a copy.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import polars as pl
+
+from sfumato.core.measure import Measure
+from sfumato.core.requirement import Requirement
+from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Role, Schema
+from sfumato.data.table import Table
+from sfumato.errors import PlanError, ReadError, UnknownNameError
+from sfumato.recipes.demand import Demand
+from sfumato.recipes.read_profile import read_profile
+
+if TYPE_CHECKING:
+    from sfumato.recipes.plan import Plan
+
+#: What an empty column of a kind holds.
+_DTYPES: Mapping[Kind, Any] = {
+    Kind.CONTINUOUS: pl.Float64,
+    Kind.ORDINAL: pl.String,
+    Kind.NOMINAL: pl.String,
+    Kind.DATE: pl.Date,
+    Kind.SET: pl.List(pl.String),
+}
+
+
+@dataclass(frozen=True)
+class Intruder:
+    """A scenario for tables that are not known yet: the columns known are said by role and kind.
+
+    ``columns`` names them instead, for a profile that is made for one table.
+    """
+
+    name: str
+    reason: str
+    roles: tuple[Role, ...] = (Role.KEY,)
+    kinds: tuple[Kind, ...] = tuple(Kind)
+    columns: tuple[str, ...] = ()
+    records: float = 1.0
+    membership: bool = True
+    external: str = ""
+
+    def knows(self, schema: Schema, keys: Sequence[str] = ()) -> tuple[str, ...]:
+        """The columns known in a table; ``keys`` count as keys too, and without any all about people do."""
+        if self.columns:
+            named = set(schema.resolve(self.columns))
+        else:
+            named = {column.name for column in schema.columns if column.role in self.roles}
+            if Role.KEY in self.roles:
+                about = [column.name for column in schema.columns if column.role not in STRUCTURAL_ROLES]
+                named |= set(schema.resolve(keys) if keys or schema.with_role(Role.KEY) else about)
+        return tuple(name for name in schema.names if name in named and schema[name].kind in self.kinds)
+
+    def scenario(self, schema: Schema, keys: Sequence[str] = ()) -> Scenario:
+        """The scenario in a table."""
+        return Scenario(self.name, self.knows(schema, keys), self.records, self.membership, self.external)
+
+    @property
+    def nothing_known(self) -> str:
+        """Why there is no such intruder in a table that has none of the columns."""
+        if self.columns:
+            return f"scenario `{self.name}` knows no column of its kinds"
+        kinds = "" if self.kinds == tuple(Kind) else " or ".join(self.kinds) + " "
+        return f"scenario `{self.name}`: the table has no {kinds}column that is {' or '.join(self.roles)}"
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A requirement with the scenarios it must be met in (none: in all), and why."""
+
+    requirement: Requirement
+    reason: str
+    scenarios: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Who might look at a release, what it must score, and what else is worth reporting."""
+
+    name: str
+    title: str
+    summary: str
+    intruders: tuple[Intruder, ...]
+    thresholds: tuple[Threshold, ...] = ()
+    report: tuple[Measure, ...] = ()
+    rank_by: Measure | None = None
+    repeats: int = 5
+    shuffle: bool = True
+    text: str = field(default="", repr=False, compare=False)
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The profiles that come with sfumato, the most trusted receiver first."""
+        there = {place.name.removesuffix(".toml") for place in _folder().iterdir()}
+        order = ("secure", "scientific", "industry", "public")
+        return tuple(name for name in order if name in there)
+
+    @classmethod
+    def named(cls, name: str) -> Self:
+        """Give a profile that comes with sfumato."""
+        if name not in cls.names():
+            raise UnknownNameError.of("profile", name, cls.names())
+        return cls.parse(_folder().joinpath(f"{name}.toml").read_text(encoding="utf-8"), name=name)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """Read a profile of one's own, gathering every fault in it."""
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except FileNotFoundError:
+            raise ReadError(
+                f"the profile `{path}` must be a file, got: none there",
+                hint="`sfumato profiles public --write my.toml` writes one to edit",
+            ) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise ReadError(
+                f"the profile `{path}` must be a readable text file, got: {type(error).__name__}"
+            ) from None
+        return cls.parse(text, name=path.stem)
+
+    @classmethod
+    def of(cls, said: str | Path | Profile) -> Profile:
+        """Take a profile, the name of one, or the path of a file that holds one."""
+        if isinstance(said, Profile):
+            return said
+        if isinstance(said, Path) or said.endswith(".toml") or "/" in said:
+            return cls.read(said)
+        return cls.named(said)
+
+    @classmethod
+    def parse(cls, text: str, *, name: str) -> Self:
+        """Make a profile of the text of its file."""
+        try:
+            said = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise PlanError(f"the profile `{name}` must be TOML, got: {error}") from None
+        facts = read_profile(said, name=name)
+        return cls(
+            name=name,
+            text=text,
+            intruders=tuple(Intruder(**each) for each in facts.pop("scenarios")),
+            thresholds=tuple(Threshold(**each) for each in facts.pop("requirements")),
+            **facts,
+        )
+
+    def requirements(self, schema: Schema, *, keys: Sequence[str] = ()) -> tuple[Demand, ...]:
+        """The requirements that apply to tables of a schema, each with the intruder it is judged against.
+
+        ``keys`` are columns that count as keys beside those that the schema declares, such as those that are
+        protected: who protects a column thinks that it can be known.
+        """
+        return tuple(each for each in self._sorted(schema, keys) if isinstance(each, Demand))
+
+    def left_out(self, schema: Schema, *, keys: Sequence[str] = ()) -> tuple[str, ...]:
+        """The requirements that do not apply to tables of a schema, each with the reason."""
+        return tuple(each for each in self._sorted(schema, keys) if isinstance(each, str))
+
+    def _sorted(self, schema: Schema, keys: Sequence[str]) -> Iterator[Demand | str]:
+        empty = _empty_table(schema)
+        for threshold in self.thresholds:
+            for intruder in self.intruders:
+                if not threshold.scenarios or intruder.name in threshold.scenarios:
+                    demand = Demand(threshold.requirement, intruder.scenario(schema, keys))
+                    reason = _does_not_apply(demand, intruder, empty)
+                    yield f"{demand} is left out: {reason}" if reason else demand
+
+    def scenarios(self, schema: Schema, *, keys: Sequence[str] = ()) -> tuple[Scenario, ...]:
+        """The intruders who know something of tables of a schema."""
+        found = [intruder.scenario(schema, keys) for intruder in self.intruders]
+        return tuple(scenario for scenario in found if scenario.columns)
+
+    def apply_to(self, plan: Plan) -> Plan:
+        """Add the scenarios and requirements to a plan that declares its columns.
+
+        What the plan says already stays: its own requirements hold in its own scenarios as before.
+        """
+        if plan.schema is None:
+            raise PlanError("the plan must declare its columns to take a profile, got: none")
+        if plan.tables:
+            raise PlanError("a profile must be applied to a plan for one table, got: several tables")
+        untouched = plan.scenarios == (Scenario(),) and not plan.requirements and not plan.required_in
+        kept = () if untouched else plan.scenarios
+        ours = self.scenarios(plan.schema)
+        clash = sorted({scenario.name for scenario in kept} & {scenario.name for scenario in ours})
+        if clash:
+            listed = ", ".join(f"`{name}`" for name in clash)
+            raise PlanError(
+                f"a profile's scenario must have a name of its own in the plan, got twice: {listed}"
+            )
+        required = {
+            scenario.name: (*plan.requirements, *plan.required_in.get(scenario.name, ())) for scenario in kept
+        }
+        for demand in self.requirements(plan.schema):
+            before = required.get(demand.scenario.name, ())
+            required[demand.scenario.name] = (*before, demand.requirement)
+        return replace(
+            plan,
+            scenarios=(*kept, *ours),
+            requirements=(),
+            required_in={name: each for name, each in required.items() if each},
+            output=replace(plan.output, shuffle=self.shuffle),
+        )
+
+
+def _folder() -> Any:
+    return files("sfumato.recipes").joinpath("profiles")
+
+
+def _empty_table(schema: Schema) -> Table:
+    """A table without records, to ask a measure whether it applies to such columns at all."""
+    return Table(pl.DataFrame(schema={c.name: _DTYPES[c.kind] for c in schema.columns}), schema)
+
+
+def _does_not_apply(demand: Demand, intruder: Intruder, empty: Table) -> str | None:
+    if not demand.scenario.columns:
+        return intruder.nothing_known
+    if intruder.external:  # what the intruder holds is not known here
+        return None
+    evidence = Evidence(
+        original=empty, protected=empty, source_rows=np.empty(0, dtype=np.int64), scenario=demand.scenario
+    )
+    return demand.measure.refuses(evidence)

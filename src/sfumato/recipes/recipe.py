@@ -1,0 +1,348 @@
+"""A recipe: which methods, on which columns, within which strata — and how to follow it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sfumato.core import registry
+from sfumato.core.method import Method
+from sfumato.core.params import Columns, PerColumn, listed
+from sfumato.core.release import Provenance, Release
+from sfumato.core.run import Run, Stopwatch
+from sfumato.data.schema import STRUCTURAL_ROLES, Role, Schema
+from sfumato.data.table import Table
+from sfumato.errors import DataError, PlanError, SfumatoError, UnknownNameError, UnreachableError
+from sfumato.recipes.strata import stitched, strata
+
+_STEP_WORDS = {"method", "columns", "within", "together", "parameters"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One method on some columns.
+
+    ``columns`` are names, or words such as ``@key`` and ``@continuous`` that stand for all columns of a
+    role or kind (empty: the keys the method can take, or everything it can take when no column is a key).
+    ``within`` names columns whose combinations are protected apart from each other; ``together`` names
+    the column (a household number) whose records share one value and are treated as one.
+    """
+
+    method: Method
+    columns: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
+    together: str = ""
+
+    def __post_init__(self) -> None:
+        for key in ("columns", "within"):
+            said = getattr(self, key)
+            if isinstance(said, str):  # it would be taken letter by letter
+                raise PlanError(f"`{key}` of a step must be a list of names, got: the text `{said}`")
+            object.__setattr__(self, key, tuple(said))
+
+    def resolve(self, schema: Schema) -> tuple[str, ...]:
+        """The columns this step protects in a table of this schema."""
+        if not self.columns:
+            able = [c.name for c in schema.columns if c.kind in self.method.kinds]
+            keys = [name for name in able if schema[name].role is Role.KEY]
+            return tuple(keys or [name for name in able if schema[name].role not in STRUCTURAL_ROLES])
+        named = set(
+            self.columns
+        )  # a column that is named must be of a fitting kind, one of a group may not be
+        return tuple(
+            name
+            for name in schema.resolve(self.columns)
+            if name in named or schema[name].kind in self.method.kinds
+        )
+
+    def faults(self, schema: Schema) -> Iterator[str]:
+        """What is wrong with this step for a table of this schema, found without running it."""
+        try:
+            columns = self.resolve(schema)
+        except UnknownNameError as error:
+            yield f"{error.message} ({error.hint})"
+            return
+        name, kinds = self.method.name, " or ".join(sorted(self.method.kinds))
+        if not columns:
+            yield f"{name} must find a {kinds} column to protect, got: none"
+        wrong = [each for each in columns if schema[each].kind not in self.method.kinds]
+        if wrong:
+            have = ", ".join(f"`{each}` ({schema[each].kind})" for each in wrong)
+            yield f"{name} must be given {kinds} columns, got: {have}"
+        others = (*self.within, *([self.together] if self.together else []))
+        yield from (f"{name}: there is no column `{each}`" for each in others if each not in schema)
+        if len(set(self.within)) < len(self.within):
+            yield f"{name}: `within` must name each column once, got: {listed(self.within)}"
+        both = sorted(set(columns) & set(others))
+        if both:
+            yield f"{name}: a column cannot be protected and group the records: {listed(both)}"
+        yield from self._parameter_faults(schema, set(columns))
+
+    def _parameter_faults(self, schema: Schema, columns: set[str]) -> Iterator[str]:
+        for declared in self.method.parameters():
+            value, what = getattr(self.method, declared.name), f"`{declared.name}` of {self.method.name}"
+            strangers = set(value.columns) - columns if isinstance(value, PerColumn) else set()
+            if strangers:
+                yield f"{what} names columns it does not protect: {listed(sorted(strangers))}"
+            if isinstance(value, Columns):
+                try:
+                    schema.resolve(value)
+                except UnknownNameError as error:
+                    yield f"{what}: {error.message} ({error.hint})"
+                both = sorted(columns & set(value))
+                if both:
+                    yield f"{what} names columns that are protected themselves: {listed(both)}"
+
+    def warnings(self, schema: Schema) -> Iterator[str]:
+        """What is allowed but should be known."""
+        columns = set(self.resolve(schema))
+        for group in schema.related:
+            inside, outside = sorted(columns & set(group)), sorted(set(group) - columns)
+            if inside and outside:
+                yield (
+                    f"{listed(inside)} and {listed(outside)} tell the same story, but {self.method.name} "
+                    f"protects only {listed(inside)}"
+                )
+
+    def apply(self, table: Table, run: Run) -> Release:
+        """Protect the table."""
+        watch = Stopwatch()
+        columns = self.resolve(table.schema)
+        faults = list(self.faults(table.schema))
+        if faults:
+            raise PlanError.gather(f"the step {self.method.name}", faults)
+        aimed = table.aimed_at(columns)
+        release = (_protect_together if self.together else _protect_within)(self, aimed, run)
+        if self.within or self.together:
+            self._require_met(aimed, release, run)
+        taken = Provenance(
+            method=self.method.name,
+            parameters=self.method.to_dict(),
+            columns=columns,
+            within=self.within,
+            together=self.together,
+            notes=(*release.notes, *_lone_groups(release, columns)),
+            seconds=watch.seconds,
+        )
+        tables = {name: each.aimed_at(()) for name, each in release.tables.items()}
+        return replace(release, tables=tables, provenance=(taken,), notes=())
+
+    def _require_met(self, table: Table, release: Release, run: Run) -> None:
+        """Raise if what holds of each part of a release does not hold of the whole."""
+        unmet = self.method.unmet(table, release, run)
+        if unmet:
+            raise UnreachableError(
+                f"the whole release of {self.method.name} must meet what is asked, got: {'; '.join(unmet)}",
+                hint="leave out `within` and `together`, or ask for less: each part alone meets it",
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say the step as the plan does."""
+        said: dict[str, Any] = {"method": self.method.name}
+        for word in ("columns", "within"):
+            if getattr(self, word):
+                said[word] = list(getattr(self, word))
+        if self.together:
+            said["together"] = self.together
+        parameters = self.method.to_dict()
+        return {**said, "parameters": parameters} if parameters else said
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any]) -> Self:
+        """Read the plan's table for a step."""
+        if not isinstance(said, Mapping):
+            raise PlanError(f"a step must be a table, got: {type(said).__name__}")
+        faults = list(_shape_faults(said))
+        if faults:
+            raise PlanError.gather("the step", faults)
+        method = registry.method(said["method"]).from_dict(said.get("parameters", {}))
+        return cls(
+            method=method,
+            columns=tuple(said.get("columns", ())),
+            within=tuple(said.get("within", ())),
+            together=said.get("together", ""),
+        )
+
+
+def _shape_faults(said: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with the words of a step and the types of their values."""
+    for key in said:
+        if key not in _STEP_WORDS:
+            error = UnknownNameError.of("setting of a step", key, _STEP_WORDS)
+            yield f"{error.message} ({error.hint})"
+    if "method" not in said:
+        yield "a step must name its `method`, got: none"
+    for key in ("method", "together"):
+        if not isinstance(said.get(key, ""), str):
+            yield f"`{key}` must be a text, got: {type(said[key]).__name__}"
+    for key in ("columns", "within"):
+        names = said.get(key, ())
+        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+            yield f"`{key}` must be a list of names"
+    if not isinstance(said.get("parameters", {}), Mapping):
+        yield f"`parameters` must be a table, got: {type(said['parameters']).__name__}"
+
+
+def _lone_groups(release: Release, columns: Sequence[str]) -> Iterator[str]:
+    """Say where a group of values has one member: it looks coarse and tells as much as the value."""
+    for table in release.tables.values():
+        for name in sorted(set(columns) & set(table.nodes)):
+            codes = table.nodes[name].codes(table.frame[name])
+            alone = int(table.nodes[name].lone[codes[codes >= 0]].sum())
+            if alone:
+                yield (
+                    f"{alone} records show a group in `{name}` that stands for one value only, which the "
+                    "file tells; a hierarchy of all values that there can be would hide it"
+                )
+
+
+def _protect_within(step: Step, table: Table, run: Run) -> Release:
+    if not step.within:
+        return step.method.apply(table, run)
+    pieces = [
+        (rows, step.method.apply(table.take(rows), run.at("stratum", label)))
+        for label, rows in strata(table, step.within)
+    ]
+    if not pieces:
+        return step.method.apply(table, run)
+    return stitched(pieces, keep_order=not step.method.changes_records)
+
+
+def _protect_together(step: Step, table: Table, run: Run) -> Release:
+    """Protect one record per household, then give every member the household's protected values.
+
+    A household that the method leaves out is left out with all its members.
+    """
+    members = table.codes(step.together).codes
+    alone = members < 0  # without a household number everyone is their own household
+    members[alone] = members.max(initial=-1) + 1 + np.arange(int(alone.sum()))
+    _, first, household = np.unique(members, return_index=True, return_inverse=True)
+    _require_alike(step, table, first[household])
+    release = _protect_within(step, table.take(first), run)
+    places = _places(step, release, len(first))[household]  # of each member's household in the release
+    rows = np.flatnonzero(places >= 0)
+    protected, places = table if len(rows) == len(table) else table.take(rows), places[rows]
+    for name in table.chosen:
+        values = release.table.frame[name][pl.Series(places, dtype=pl.UInt32)]
+        protected = protected.with_values(name, values, column=release.table.schema[name])
+    protected = replace(protected, nodes=release.table.nodes)
+    classes = None if release.classes is None else release.classes[places]
+    whole = Release.of(protected, source_rows=rows, classes=classes, notes=release.notes)
+    return replace(whole, learnt=release.learnt, resources=release.resources)
+
+
+def _require_alike(step: Step, table: Table, firsts: npt.NDArray[np.int64]) -> None:
+    """Raise if members of a household differ in what is protected for all of them."""
+    for name in (*table.chosen, *step.within):
+        column = table.frame[name]
+        differs = int((~column.eq_missing(column[pl.Series(firsts, dtype=pl.UInt32)])).sum())
+        if differs:
+            raise DataError(
+                f"`{name}` must be the same for all records of a `{step.together}` to be treated together, "
+                f"got: {differs} records that differ",
+                hint="leave out `together`, or protect this column in a step of its own",
+            )
+
+
+def _places(step: Step, release: Release, n: int) -> npt.NDArray[np.int64]:
+    """Where each of ``n`` records stands in a release, −1 where it was left out."""
+    rows = release.source_rows
+    if rows is None or len(np.unique(rows)) < len(rows):
+        raise PlanError(
+            f"{step.method.name} must keep or leave out records to treat them `together`, "
+            "got: it makes new ones"
+        )
+    places = np.full(n, -1, dtype=np.int64)
+    places[rows] = np.arange(len(rows))
+    return places
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Steps, taken one after the other."""
+
+    steps: tuple[Step, ...] = field(default=())
+
+    @classmethod
+    def of(cls, *steps: Step | Method) -> Self:
+        """Make a recipe from steps, or from methods on their usual columns."""
+        return cls(tuple(step if isinstance(step, Step) else Step(step) for step in steps))
+
+    def faults(self, schema: Schema) -> list[str]:
+        """What is wrong with the recipe for a table of this schema."""
+        faults = [
+            f"step {number}: {fault}"
+            for number, step in enumerate(self.steps, start=1)
+            for fault in step.faults(schema)
+        ]
+        return faults or list(self._inexact(schema))
+
+    def _inexact(self, schema: Schema) -> Iterator[str]:
+        """Which steps need exact values of columns that an earlier one generalises."""
+        generalised: set[str] = set()
+        for number, step in enumerate(self.steps, start=1):
+            columns = set(step.resolve(schema))
+            both = sorted(columns & generalised)
+            if both and not step.method.takes_generalised:
+                yield (
+                    f"step {number}: {step.method.name} must be given exact values, got: {listed(both)}, "
+                    "which an earlier step generalises"
+                )
+            if step.method.generalises:
+                generalised |= columns
+            elif step.method.fills:
+                generalised -= columns
+
+    def warnings(self, schema: Schema) -> list[str]:
+        """What is allowed but should be known."""
+        return [warning for step in self.steps for warning in step.warnings(schema)]
+
+    def apply(self, table: Table, run: Run) -> Release:
+        """Follow the recipe; chance is keyed by the data, the step and the method, never by order."""
+        release = Release.unchanged(table)
+        for release in self.follow(table, run):  # noqa: B007  — the last one is wanted
+            pass
+        return release
+
+    def follow(self, table: Table, run: Run) -> Iterator[Release]:
+        """Yield the release as it stands after each step; the last one is what `apply` gives."""
+        faults = self.faults(table.schema)
+        if faults:
+            raise PlanError.gather("the recipe", faults)
+        release = Release.unchanged(table)
+        here = run.at(table.digest)
+        for number, step in enumerate(self.steps):
+            release = release.then(step.apply(release.table, here.at("step", number, step.method.name)))
+            yield release
+
+    @property
+    def digest(self) -> str:
+        """A fingerprint of what the recipe says: the same for ``window=50`` and ``window=50.0``."""
+        text = json.dumps(self.to_list(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """Say the steps as the plan does."""
+        return [step.to_dict() for step in self.steps]
+
+    @classmethod
+    def from_list(cls, said: Sequence[Mapping[str, Any]]) -> Self:
+        """Read the plan's steps, gathering the faults of all of them."""
+        steps, faults = [], []
+        for number, each in enumerate(said, start=1):
+            try:
+                steps.append(Step.from_dict(each))
+            except PlanError as error:
+                faults += [f"step {number}: {fault}" for fault in error.faults or (error.message,)]
+            except SfumatoError as error:
+                faults.append(f"step {number}: {error.message}" + (f" ({error.hint})" if error.hint else ""))
+        if faults:
+            raise PlanError.gather("the recipe", faults)
+        return cls(tuple(steps))

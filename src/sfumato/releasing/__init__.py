@@ -1,0 +1,1 @@
+"""The one way out: read, protect, postprocess, judge, shuffle, and only then write, with a trail."""

@@ -1,0 +1,109 @@
+"""The last touches on a release before it is judged and written.
+
+In this order: repair what the schema promises, drop columns, mark what was held back, rename people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.pseudonyms import derive_key, pseudonyms
+from sfumato.data.repair import repair
+from sfumato.data.schema import Column, Kind
+from sfumato.data.table import Table
+from sfumato.errors import PlanError
+from sfumato.recipes.plan import Output
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The release as it would be written, and how many cells the last touches changed, by what."""
+
+    release: Release
+    counts: Mapping[str, int]
+
+
+def finish(release: Release, original: Table, output: Output, run: Run) -> Finished:
+    """Give a release its last touches."""
+    table, counts = release.table, dict[str, int]()
+    if output.repair:
+        mended = repair(table, _originals_of(release, original))
+        table = mended.table
+        counts.update(mended.counts)
+    table = table.select([name for name in table.names if name not in output.drop])
+    if release.source_rows is not None:
+        table, marked = mark_suppressed(table, original, release.source_rows)
+        counts.update({f"`{name}` marked as suppressed": count for name, count in marked.items()})
+    table = rename_people(table, run)
+    return Finished(replace(release, tables=Release.of(table).tables), counts)
+
+
+def _originals_of(release: Release, original: Table) -> Table | None:
+    """The original of each released record, beside it; None when records do not map."""
+    return None if release.source_rows is None else original.take(release.source_rows)
+
+
+def mark_suppressed(
+    table: Table, original: Table, source_rows: npt.NDArray[np.int64]
+) -> tuple[Table, dict[str, int]]:
+    """Write the declared code where a value is gone that the original has, to tell it from an unknown one."""
+    counts: dict[str, int] = {}
+    for column in table.schema.columns:
+        if column.suppressed is None or column.name not in original.schema:
+            continue
+        gone = table.missing(column.name) & ~original.missing(column.name)[source_rows]
+        gone &= table.frame[column.name].is_null().to_numpy()
+        if gone.any():
+            counts[column.name] = int(gone.sum())
+            table = table.with_values(column.name, _with_code(table.frame[column.name], column, gone))
+    return table, counts
+
+
+def _with_code(series: pl.Series, column: Column, gone: npt.NDArray[np.bool_]) -> pl.Series:
+    textual = isinstance(series.dtype, pl.String | pl.Categorical | pl.Enum)
+    if not textual and (not series.dtype.is_numeric() or isinstance(column.suppressed, str)):
+        raise PlanError(
+            f"`suppressed` of column `{column.name}` must be a code its values can hold, "
+            f"got: a {type(column.suppressed).__name__} for {series.dtype.base_type()}"
+        )
+    values = series.cast(pl.String) if textual else series
+    code: Any = str(column.suppressed) if textual else column.suppressed
+    marked = pl.select(pl.when(pl.Series(gone)).then(pl.lit(code)).otherwise(values)).to_series()
+    return marked.cast(values.dtype) if textual or float(code).is_integer() else marked
+
+
+def rename_people(table: Table, run: Run) -> Table:
+    """Replace the numbers of every column that has a ``pseudonym``; columns of one pseudonym still link."""
+    for column in table.schema.columns:
+        if column.pseudonym:
+            key = derive_key(run.secret, column.pseudonym)
+            numbers = table.frame[column.name].set(pl.Series(table.missing(column.name)), None)
+            named = replace(column, kind=Kind.NOMINAL, order=(), lower=None, upper=None, integer=False)
+            table = table.with_values(column.name, pseudonyms(numbers, key), column=named)
+    return table
+
+
+def dangling(tables: Mapping[str, Table]) -> dict[str, int]:
+    """How many numbers of people stand in one table and not in another that has them, by pair of columns."""
+    holders: dict[str, list[tuple[str, pl.Series]]] = {}
+    for name, table in tables.items():
+        for column in table.schema.columns:
+            if column.pseudonym:
+                numbers = table.frame[column.name].drop_nulls().unique()
+                holders.setdefault(column.pseudonym, []).append((f"{name}.{column.name}", numbers))
+    found = {}
+    for places in holders.values():
+        for here, numbers in places:
+            for there, others in places:
+                lost = int((~numbers.is_in(others.implode())).sum()) if here != there else 0
+                if lost:
+                    found[f"`{here}` not in `{there}`"] = lost
+    return found

@@ -1,0 +1,200 @@
+"""What measures of classes share: the keys, the sensitive columns, and how a class speaks for its records."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+
+from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.params import Columns, param
+from sfumato.core.run import Run
+from sfumato.data.classes.classes import Classes, Missing, classes_of, seen_table
+from sfumato.data.evidence import Evidence
+from sfumato.data.persons import persons_of
+from sfumato.data.schema import Kind, Role
+from sfumato.data.table import Flags, Floats, Ints, Table
+
+#: Kinds whose values, exact or generalised, are equal or not.
+COMPARABLE = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
+
+EMPTY = "the table has no records"
+
+#: What is told beside a score.
+Facts = Mapping[str, float | int | str]
+
+
+class KeyMeasure(Measure):
+    """Looks at the table an intruder sees: who is alike in the keys."""
+
+    aspect = "risk"
+    needs_release = False
+    kinds = COMPARABLE
+    cost = "n log n"
+
+    missing: Missing = param(
+        "category",
+        "What a missing key counts for: a value of its own, any value, or the worst it could be.",
+    )
+
+    def wanted(self, evidence: Evidence) -> tuple[str, ...]:
+        """The columns whose values make records alike, whatever their kind."""
+        return evidence.known_columns
+
+    def columns(self, evidence: Evidence) -> tuple[str, ...]:
+        """Those of the columns wanted that are of a kind to be compared."""
+        return evidence.of_kinds(self.wanted(evidence), self.kinds)
+
+    def keys(self, evidence: Evidence) -> tuple[str, ...]:
+        """The columns whose values make records alike."""
+        return self.columns(evidence)
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Say which of the keys cannot be compared: to leave one out would overstate the safety."""
+        reason = super().refuses(evidence)
+        if reason is not None:
+            return reason
+        usable = self.columns(evidence)
+        others = [name for name in self.wanted(evidence) if name not in usable]
+        if others:
+            kinds = " or ".join(sorted(self.kinds))
+            listed = ", ".join(f"`{name}` ({evidence.original.schema[name].kind})" for name in others)
+            return f"{self.name} must be given {kinds} keys, got: {listed}"
+        if not self.keys(evidence):
+            return f"{self.name} must find a key beside the sensitive columns, got: none"
+        return None
+
+    def classes(self, evidence: Evidence) -> Classes:
+        """The classes of the table under the policy for missing keys."""
+        return classes_of(evidence, self.keys(evidence), missing=self.missing)
+
+
+class SensitiveMeasure(KeyMeasure):
+    """Looks at what sensitive values the records that are alike have."""
+
+    sensitive: Columns = param(
+        ("@sensitive",), "Columns an intruder hopes to learn; the worst of them makes the score."
+    )
+
+    def keys(self, evidence: Evidence) -> tuple[str, ...]:
+        """The columns whose values make records alike; what is to be learnt is not known before."""
+        learnt = set(self.learnt(evidence))
+        return tuple(name for name in self.columns(evidence) if name not in learnt)
+
+    def learnt(self, evidence: Evidence) -> tuple[str, ...]:
+        """The sensitive columns that the table still has, sorted by name."""
+        schema = seen_table(evidence).schema
+        wanted = evidence.original.schema.resolve(self.sensitive)
+        return tuple(sorted(name for name in wanted if name in schema))
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Say why there is nothing to learn, or nothing to learn it by."""
+        reason = super().refuses(evidence)
+        if reason is not None:
+            return reason
+        learnt, schema = self.learnt(evidence), seen_table(evidence).schema
+        if not learnt:
+            return f"{self.name} must find a sensitive column in the table, got: none"
+        others = [f"`{name}` ({schema[name].kind})" for name in learnt if schema[name].kind not in self.kinds]
+        if others:
+            kinds = " or ".join(sorted(self.kinds))
+            return f"{self.name} must be given {kinds} sensitive columns, got: {', '.join(others)}"
+        return None
+
+
+class WorstClassMeasure(SensitiveMeasure):
+    """Gives a number to each class for each sensitive column; the worst counts."""
+
+    def per_class(self, evidence: Evidence, classes: Classes, name: str) -> Floats:
+        """The number of each class for a column."""
+        raise NotImplementedError  # abstract
+
+    def facts(self, evidence: Evidence, classes: Classes, worst: Floats) -> Facts:  # noqa: ARG002
+        """What else to tell."""
+        return {}
+
+    def endless(self) -> str:
+        """Why the worst is infinite."""
+        return "the result is infinite"
+
+    def of_classes(self, evidence: Evidence, classes: Classes) -> Floats:
+        """The number of each class for its worst column."""
+        return self._worst({name: self.per_class(evidence, classes, name) for name in self.learnt(evidence)})
+
+    def _worst(self, columns: Mapping[str, Floats]) -> Floats:
+        worst: Floats = (np.minimum if self.better == "high" else np.maximum).reduce(list(columns.values()))
+        return worst
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
+        """Find the worst class of the worst column."""
+        classes = self.classes(evidence)
+        if not len(classes):
+            return Score.not_estimable(EMPTY)
+        low = self.better == "high"  # the worst is the lowest
+        columns = {name: self.per_class(evidence, classes, name) for name in self.learnt(evidence)}
+        worst = self._worst(columns)
+        value = float(worst.min() if low else worst.max())
+        details = {
+            "records": len(seen_table(evidence)),
+            "classes": len(classes),
+            "incomplete_records": classes.incomplete,
+            **self.facts(evidence, classes, worst),
+        }
+        if not math.isfinite(value):
+            return Score(math.nan, status=Status.NOT_ESTIMABLE, reason=self.endless(), details=details)
+        return Score(
+            value=value,
+            by_column={name: float(v.min() if low else v.max()) for name, v in columns.items()},
+            by_record=by_original(evidence, of_records(classes, worst), worst="low" if low else "high"),
+            details=details,
+        )
+
+
+def by_original(evidence: Evidence, values: Floats, *, worst: Literal["low", "high"]) -> Floats | None:
+    """What is known of each record of the seen table, in the order of the original's records.
+
+    An original that was released several times has the worst of its values, one that was not has NaN; where
+    records do not map there is nothing to say.
+    """
+    if evidence.protected is None:
+        return values
+    rows = evidence.source_rows
+    if rows is None:
+        return None
+    sign = 1.0 if worst == "high" else -1.0
+    known = rows >= 0
+    spread = np.full(len(evidence.original), -np.inf)
+    np.maximum.at(spread, rows[known], sign * values[known])
+    return np.where(np.isneginf(spread), np.nan, sign * spread)
+
+
+def worst_by_person(table: Table, risks: Floats) -> Floats:
+    """The highest risk of each person's records; of each record where no column tells whose it is."""
+    if table.schema.only_role(Role.UNIT) is None:
+        return risks
+    _, owners = np.unique(persons_of(table), return_inverse=True)
+    highest = np.full(int(owners.max(initial=-1)) + 1, -np.inf)
+    np.maximum.at(highest, owners, risks)
+    return highest
+
+
+def counted_in(table: Table) -> str:
+    """What is counted: persons where a column tells whose record it is."""
+    return "records" if table.schema.only_role(Role.UNIT) is None else "persons"
+
+
+def yes_or_no(*, holds: bool) -> str:
+    """Say whether a model holds, for the details of a score."""
+    return "yes" if holds else "no"
+
+
+def records_where(classes: Classes, chosen: Flags) -> int:
+    """The number of records whose class is chosen."""
+    return int(classes.members[chosen].sum())
+
+
+def of_records(classes: Classes, values: Floats | Ints) -> Floats:
+    """The value of each record's class."""
+    return values.astype(np.float64)[classes.of_record]

@@ -1,0 +1,168 @@
+"""Classes in a population: how many people of another table each class of the release may stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from sfumato import kernels
+from sfumato.data.classes.classes import Classes, seen_table
+from sfumato.data.classes.packing import Coding, number, pack
+from sfumato.data.evidence import Evidence
+from sfumato.data.schema import Schema
+from sfumato.data.table import Flags, Floats, Ints, Table
+from sfumato.errors import DataError, UnknownNameError
+from sfumato.risk._coverage import Covering, TooManyBoxes, covering_of
+from sfumato.risk._set_coverage import class_covering_of
+
+#: Pairs of people and classes that cover them, where these are listed.
+_MOST_PAIRS = 100_000_000
+
+
+def population_refuses(
+    measure: str, evidence: Evidence, population: str, keys: tuple[str, ...]
+) -> str | None:
+    """Why the classes cannot be counted in this resource; None when they can."""
+    if population not in evidence.resources:
+        error = UnknownNameError.of("resource", population, evidence.resources)
+        return f"{measure} must be given a population: {error.message}"
+    table: object = evidence.resources[population]
+    if not isinstance(table, Table):
+        return f"`population` of {measure} must name a resource that holds a table, got: `{population}`"
+    absent = [f"`{name}`" for name in keys if name not in table.schema]
+    if absent:
+        return f"{measure} must find all keys in `{population}`, got: no {', '.join(absent)}"
+    return None
+
+
+def population_sizes(evidence: Evidence, classes: Classes, population: str) -> Ints:
+    """How many records of the population may be those of each class, under its policy for missing keys.
+
+    A generalised key covers the exact values that it stands for.
+    """
+    return evidence.remember(
+        ("population", population, classes.keys, classes.missing),
+        lambda: _sizes(seen_table(evidence), evidence.resources[population], classes),
+    )
+
+
+def _sizes(table: Table, population: Table, classes: Classes) -> Ints:
+    shown = table.take(classes.examples).select(classes.keys)
+    people = _described_alike(population, shown)
+    sizes = np.zeros(len(classes), dtype=np.int64)
+    # Which code stands for a missing value is a matter of the file: in the population it may be another.
+    present = ~np.column_stack([shown.missing(name) for name in classes.keys])
+    lacking = np.column_stack([people.missing(name) for name in classes.keys])
+    for pattern, rows in _patterns(present):
+        if classes.missing == "worst" and not pattern.all():
+            sizes[rows] = 1  # nobody else is surely like a record with a hole
+            continue
+        for shared, chosen in _met(pattern, lacking, classes.missing == "any"):
+            names = tuple(np.array(classes.keys)[shared])
+            part = shown.take(rows).select(names) if names else shown.take(rows)
+            sizes[rows] += _covered(part, people, names, chosen)
+    return sizes
+
+
+def _described_alike(population: Table, shown: Table) -> Table:
+    """Describe the population's keys as the release's: of one kind and order, with missing codes of both."""
+    columns = []
+    for column in shown.schema.columns:
+        own = population.schema[column.name]
+        # Generalised values may have got another kind than the exact ones that they cover.
+        generalised = column.name in shown.nodes or shown.frame.schema[column.name].is_nested()
+        missing = tuple(dict.fromkeys((*own.missing_codes, *column.missing_codes)))
+        described = own if generalised else replace(column, missing_range=own.missing_range)
+        columns.append(replace(described, missing=missing, suppressed=None))
+    return Table(population.select(shown.names).frame, Schema(tuple(columns)))
+
+
+def _patterns(present: Flags) -> Iterator[tuple[Flags, Ints]]:
+    patterns, which = np.unique(present, axis=0, return_inverse=True)
+    for i, pattern in enumerate(patterns):
+        yield pattern, np.flatnonzero(which.ravel() == i)
+
+
+def _met(pattern: Flags, lacking: Flags, anything: bool) -> Iterator[tuple[Flags, Ints]]:  # noqa: FBT001
+    """Yield the columns to compare by and the people to compare with."""
+    if not anything:  # a missing key is like a missing one
+        yield pattern, np.flatnonzero(lacking[:, ~pattern].all(axis=1))
+        return
+    yield from _patterns(~lacking & pattern)
+
+
+def _covered(shown: Table, people: Table, names: tuple[str, ...], chosen: Ints) -> Ints:
+    """How many of the chosen people each record shown covers in these columns."""
+    if not names:
+        return np.full(len(shown), len(chosen), dtype=np.int64)
+    evidence = Evidence(people.select(names), shown)
+    try:
+        found = covering_of(evidence, names, chosen)
+    except TooManyBoxes:
+        return _covered_by_classes(evidence, names, chosen)
+    exact = (found.lows == found.highs).all(axis=0) & np.isfinite(found.lows).all(axis=0)
+    groups, box_groups = _grouped(found, exact)
+    if exact.all():
+        sizes = np.bincount(groups.astype(np.int64), minlength=int(box_groups.max(initial=0)) + 1)
+        return sizes[box_groups.astype(np.int64)].astype(np.int64)  # one box for each record
+    points, lows, highs = _with_holes(found)
+    counts = kernels.classes.count_inside(
+        *_collapsed(np.column_stack((groups, points[:, ~exact]))),
+        np.column_stack((box_groups, lows[:, ~exact])),
+        np.column_stack((box_groups, highs[:, ~exact])),
+    )
+    return np.bincount(found.records, weights=counts, minlength=len(shown)).astype(np.int64)
+
+
+def _covered_by_classes(evidence: Evidence, names: tuple[str, ...], chosen: Ints) -> Ints:
+    """The same where sets of values that are no ranges would make too many boxes."""
+    covering = class_covering_of(evidence, names, chosen)
+    groups, samples = covering.distinct_points()
+    found = covering.pairs(samples, most=_MOST_PAIRS)
+    if found is None:
+        raise DataError(
+            f"at most {_MOST_PAIRS} pairs of people and classes can be counted, got: more",
+            hint="generalise along a hierarchy, so that values of a column are ranges or nested groups",
+        )
+    people, classes = found
+    counts = np.bincount(classes, weights=np.bincount(groups)[people], minlength=len(covering.losses))
+    return counts.astype(np.int64)[covering.classes]
+
+
+def _grouped(found: Covering, exact: Flags) -> tuple[Floats, Floats]:
+    """Number the people and the boxes by their values in the exact columns: equal ones alike."""
+    n = len(found.points)
+    codings = []
+    for column in np.flatnonzero(exact):
+        values = np.concatenate((found.points[:, column], found.lows[:, column]))
+        distinct, codes = np.unique(values, return_inverse=True)
+        codings.append(Coding(codes.astype(np.uint64), max(len(distinct), 1)))
+    numbers, _ = number(pack(codings, n + len(found.lows)))
+    return numbers[:n].astype(np.float64), numbers[n:].astype(np.float64)
+
+
+def _with_holes(found: Covering) -> tuple[Floats, Floats, Floats]:
+    """Put missing values at infinity, where only a side that is open in both directions reaches."""
+    most = max(
+        (np.abs(each[np.isfinite(each)]).max(initial=0.0) for each in (found.points, found.lows)), default=0.0
+    )
+    open_above = np.isposinf(found.highs) & ~np.isneginf(found.lows)
+    return (
+        np.where(np.isnan(found.points), np.inf, found.points),
+        found.lows,
+        np.where(open_above, most, found.highs),
+    )
+
+
+def _collapsed(points: Floats) -> tuple[Floats, Ints]:
+    """The distinct points, and how often each occurs."""
+    codings = []
+    for values in points.T:
+        distinct, codes = np.unique(values, return_inverse=True)
+        codings.append(Coding(codes.astype(np.uint64), max(len(distinct), 1)))
+    numbers, counts = number(pack(codings, len(points)))
+    examples = np.zeros(len(counts), dtype=np.int64)
+    examples[numbers] = np.arange(len(points))
+    return np.ascontiguousarray(points[examples]), counts

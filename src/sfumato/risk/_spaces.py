@@ -1,0 +1,297 @@
+"""The space an intruder compares records in: two tables as points, and which of them are of one person.
+
+Numbers (continuous, ordinal, date) are centred and scaled; categories are codes that differ or do not. A
+missing value is a category of its own: methods leave missing cells where they are, so an intruder can link by
+the pattern of them, and to ignore it would understate the risk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from sfumato.core.measure import Measure
+from sfumato.core.params import Columns, param
+from sfumato.core.run import Run
+from sfumato.data.codings import codes_of_both, numbers_of_both
+from sfumato.data.evidence import Evidence
+from sfumato.data.generalised.intervals import is_interval
+from sfumato.data.persons import belonging, untrue
+from sfumato.data.schema import Kind
+from sfumato.data.table import Floats, Ints, Table
+
+Metric = Literal["euclidean", "manhattan", "mahalanobis", "hamming", "gower"]
+Scale = Literal["deviation", "range", "pooled"]
+KernelMetric = Literal["euclidean", "manhattan", "hamming"]
+
+LINKABLE = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
+
+#: What lies farther out is put here: squares of it are still numbers.
+FARTHEST = 1e100
+
+#: Directions in which records vary by less than this share of the most there is are redundant.
+REDUNDANT = 1e-8
+
+_SCALES = {
+    "deviation": "deviations of the intruder's table",
+    "range": "ranges of the intruder's table",
+    "pooled": "ranges over both tables",
+}
+
+
+def held_rows(evidence: Evidence, run: Run) -> Ints:
+    """The records of the intruder's table that they hold, as the scenario's share says."""
+    size = len(evidence.known_table)
+    share = evidence.scenario.records
+    if share >= 1:
+        return np.arange(size, dtype=np.int64)
+    held = min(size, max(1, round(share * size)))
+    return np.sort(run.rng("scenario", evidence.scenario.name).choice(size, held, replace=False))
+
+
+@dataclass(frozen=True)
+class Space:
+    """What the intruder compares, as the kernels want it.
+
+    The first columns of ``mine`` and ``theirs`` count by their difference, the last ``n_codes`` by being
+    unequal: that adds 1 to the squared Euclidean distance, or to the Manhattan distance.
+    """
+
+    mine: Floats  # [n, d] the records that the intruder holds
+    theirs: Floats  # [m, d] the released records
+    metric: KernelMetric
+    n_codes: int
+    rows: Ints  # [n] which records of the intruder's table they are
+    released: Ints  # [m] which records of the release
+    truth: Ints | None  # [n] the one of theirs that is the same record; −1: none
+    persons: Ints  # [n] whose records they are
+    owners: Ints | None  # [m] whose records the released ones are; −1: nobody's
+    columns: tuple[str, ...]
+    scale: str  # in words
+
+    def shuffled(self, rng: np.random.Generator) -> Space:
+        """Put the released records into an order that says nothing: neither the file's nor the truth's.
+
+        Sorted by where they lie, then shuffled, so that the order of the file cannot matter.
+        """
+        order = np.lexsort(self.theirs.T) if self.theirs.shape[1] else np.arange(len(self.theirs))
+        order = order[rng.permutation(len(order))]
+        places = np.empty(len(order) + 1, dtype=np.int64)
+        places[order], places[-1] = np.arange(len(order)), -1  # the truth −1 is the last
+        return replace(
+            self,
+            theirs=self.theirs[order],
+            released=self.released[order],
+            truth=None if self.truth is None else places[self.truth],
+            owners=None if self.owners is None else self.owners[order],
+        )
+
+
+class TrueLinkMeasure(Measure):
+    """A measure of how many links of an intruder come true: what its kind have in common."""
+
+    aspect = "risk"
+    better = "low"
+    bounds = (0.0, 1.0)
+    kinds = LINKABLE
+
+    def columns(self, evidence: Evidence) -> tuple[str, ...]:
+        """The columns that the intruder knows and their table has."""
+        return known_to_intruder(evidence, super().columns(evidence))
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Refuse a release whose records cannot be told to be right or wrong, or not be compared."""
+        return (
+            super().refuses(evidence)
+            or untrue(self.name, evidence)
+            or generalised(self.name, evidence, self.columns(evidence))
+        )
+
+    def counted(
+        self, space: Space, evidence: Evidence, names: tuple[str, ...]
+    ) -> dict[str, float | int | str]:
+        """How much was looked at."""
+        return {
+            "columns": len(names),
+            "columns_left_out": len(evidence.known_columns) - len(names),
+            "records": len(space.mine),
+            "released": len(space.theirs),
+        }
+
+
+class LinkageMeasure(TrueLinkMeasure):
+    """A measure of links by distance."""
+
+    metric: Metric = param("euclidean", "How the distance between two records is taken.")
+    scale: Scale = param("deviation", "By what each number is divided before distances are taken.")
+
+    def space(self, evidence: Evidence, run: Run, names: tuple[str, ...]) -> Space:
+        """The space of some columns, by the measure's metric and scale."""
+        return space_of(evidence, names, run, metric=self.metric, scale=self.scale)
+
+    def counted(
+        self, space: Space, evidence: Evidence, names: tuple[str, ...]
+    ) -> dict[str, float | int | str]:
+        """How much was looked at, and how."""
+        said = super().counted(space, evidence, names)
+        return {"metric": self.metric, "scale": space.scale, **said}
+
+
+def known_to_intruder(evidence: Evidence, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of ``names`` that the intruder's table has too, as the same kind."""
+    schema, original = evidence.known_table.schema, evidence.original.schema
+    return tuple(name for name in names if name in schema and schema[name].kind is original[name].kind)
+
+
+def generalised(measure: str, evidence: Evidence, names: tuple[str, ...]) -> str | None:
+    """Why columns cannot be compared value by value; None if both tables hold exact values."""
+    tables = evidence.known_table, evidence.protected
+    return inexact(measure, {name for table in tables for name in coarse_columns(table, names)})
+
+
+def inexact(measure: str, coarse: set[str]) -> str | None:
+    """Why columns that are ``coarse`` cannot be used; None if there are none."""
+    if not coarse:
+        return None
+    listed = ", ".join(f"`{name}`" for name in sorted(coarse))
+    return f"{measure} must be given exact values, got: intervals or groups of values in {listed}"
+
+
+def unknown_block(measure: str, evidence: Evidence, block: Columns, names: tuple[str, ...]) -> str | None:
+    """Why records cannot be asked to agree in the columns of ``block``; None if the intruder has them all."""
+    unknown = set(evidence.original.schema.resolve(block)) - set(names)
+    if not unknown:
+        return None
+    listed = ", ".join(f"`{name}`" for name in sorted(unknown))
+    return f"`block` of {measure} must name columns that the intruder can compare, got: {listed}"
+
+
+def coarse_columns(table: Table | None, names: tuple[str, ...]) -> set[str]:
+    """Those of ``names`` that hold intervals or groups of values."""
+    if table is None:
+        return set()
+    return {name for name in names if name in table.nodes or is_interval(table.frame.schema[name])}
+
+
+def space_of(evidence: Evidence, names: tuple[str, ...], run: Run, *, metric: Metric, scale: Scale) -> Space:
+    """Put the intruder's records and the released ones into one space.
+
+    An intruder who knows who is in the file (the scenario's ``membership``) leaves out the records of others.
+    """
+    assert evidence.protected is not None  # `refuses` saw to it
+    known, released = evidence.known_table, evidence.protected
+    rows = held_rows(evidence, run)
+    persons, owners, truth = belonging(evidence)
+    if owners is not None and evidence.scenario.membership:
+        rows = rows[np.isin(persons[rows], owners)]
+    scale = "pooled" if metric == "gower" else "deviation" if metric == "mahalanobis" else scale
+    mine, theirs, n_codes = _coordinates(known, released, names, metric=metric, scale=scale)
+    return Space(
+        mine=np.ascontiguousarray(mine[rows]),
+        theirs=theirs,
+        metric=_as_kernel(metric),
+        n_codes=n_codes,
+        rows=rows,
+        released=np.arange(len(released), dtype=np.int64),
+        truth=None if truth is None else truth[rows],
+        persons=persons[rows],
+        owners=owners,
+        columns=names,
+        scale="equal or not" if metric == "hamming" else _SCALES[scale],
+    )
+
+
+def _as_kernel(metric: Metric) -> KernelMetric:
+    if metric in {"manhattan", "gower"}:
+        return "manhattan"
+    return "hamming" if metric == "hamming" else "euclidean"
+
+
+def _coordinates(
+    known: Table, released: Table, names: tuple[str, ...], *, metric: Metric, scale: Scale
+) -> tuple[Floats, Floats, int]:
+    """Give both tables' coordinates, and how many of the last are codes."""
+    measured: list[tuple[Floats, Floats]] = []
+    coded: list[tuple[Floats, Floats]] = []
+    for name in names:
+        if known.schema[name].kind is Kind.NOMINAL:
+            first, second = codes_of_both(known, released, name)
+            coded.append((first.astype(np.float64), second.astype(np.float64)))
+            continue
+        one, other = numbers_of_both(known, released, name)
+        if metric == "hamming":
+            coded.append(_as_codes(one, other))
+            continue
+        measured.append(_scaled(one, other, scale))
+        holes = np.isnan(one), np.isnan(other)
+        if holes[0].any() or holes[1].any():  # a missing value differs from any that is there by one unit
+            coded.append((holes[0].astype(np.float64), holes[1].astype(np.float64)))
+    mine, theirs = (_beside(measured, side, len(table)) for side, table in enumerate((known, released)))
+    if metric == "mahalanobis":
+        mine, theirs = _whitened(mine, theirs)
+    codes = [_beside(coded, side, len(table)) for side, table in enumerate((known, released))]
+    return np.hstack((mine, codes[0])), np.hstack((theirs, codes[1])), len(coded)
+
+
+def _beside(pairs: list[tuple[Floats, Floats]], side: int, size: int) -> Floats:
+    return np.column_stack([pair[side] for pair in pairs]) if pairs else np.empty((size, 0))
+
+
+def _as_codes(first: Floats, second: Floats) -> tuple[Floats, Floats]:
+    """Number the distinct values of both; all missing ones are one value."""
+    _, codes = np.unique(np.concatenate((first, second)), return_inverse=True, equal_nan=True)
+    numbered = codes.astype(np.float64)
+    return numbered[: len(first)], numbered[len(first) :]
+
+
+def _scaled(first: Floats, second: Floats, scale: Scale) -> tuple[Floats, Floats]:
+    """Shift and divide a column; missing values lie at the first table's mean.
+
+    Where the first table has one value only (it may be of a single person), the spread of both is taken: left
+    as it is, the column of the largest numbers would decide.
+    """
+    there = [each[~np.isnan(each)] for each in (first, second)]
+    of_scale = there[0] if len(there[0]) else there[1]
+    if not len(of_scale):
+        return np.zeros(len(first)), np.zeros(len(second))
+    # Around a value that occurs, so that offsets cost no digits; a median, so that one far out does not; in
+    # halves, so that no difference overflows.
+    origin = np.partition(of_scale, (len(of_scale) - 1) // 2)[(len(of_scale) - 1) // 2] / 2
+    mine, theirs = first / 2 - origin, second / 2 - origin
+    of_scale = of_scale / 2 - origin
+    exponent = int(np.frexp(np.abs(of_scale).max())[1])
+    mean = float(np.ldexp(np.ldexp(of_scale, -exponent).mean(), exponent))
+    both = np.concatenate(there) / 2 - origin
+    unit = _spread(both, scale) if scale == "pooled" else _spread(of_scale, scale) or _spread(both, scale)
+    with np.errstate(over="ignore"):
+        placed = [np.where(np.isnan(each), mean, each) / (unit or 0.5) for each in (mine, theirs)]
+    return np.clip(placed[0], -FARTHEST, FARTHEST), np.clip(placed[1], -FARTHEST, FARTHEST)
+
+
+def _spread(values: Floats, scale: Scale) -> float:
+    """The deviation or the range of values; 0 where they are all the same."""
+    if not len(values) or values.min() == values.max():
+        return 0.0
+    if scale != "deviation":
+        return float(np.ptp(values))
+    exponent = int(np.frexp(np.abs(values).max())[1])  # so that no square overflows
+    return float(np.ldexp(np.ldexp(values, -exponent).std(), exponent))
+
+
+def _whitened(mine: Floats, theirs: Floats) -> tuple[Floats, Floats]:
+    """Make Euclidean distances those of Mahalanobis with the sum of both tables' covariances."""
+    if not mine.shape[1] or not len(mine) or not len(theirs):
+        return mine, theirs
+    total = np.zeros((mine.shape[1], mine.shape[1]))
+    for each in (mine, theirs):
+        centred = each - each.mean(axis=0)
+        total += centred.T @ centred / len(each)
+    # Each column in its own unit first, so that a wide one cannot make the others look redundant.
+    units = np.sqrt(np.diagonal(total))
+    units = np.where(units > 0, units, 1.0)
+    values, vectors = np.linalg.eigh(total / np.outer(units, units))
+    kept = values > REDUNDANT * max(values.max(), 0.0)
+    turned = vectors[:, kept] / np.sqrt(values[kept]) / units[:, None]
+    return mine @ turned, theirs @ turned

@@ -1,0 +1,1 @@
+"""Choose: evaluate a recipe, bring methods to one target or the same requirements, and compare them there."""

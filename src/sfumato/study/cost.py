@@ -1,0 +1,393 @@
+r"""What a piece of work will cost, before it is done: seconds and memory, from small trials.
+
+Each step and each measure is tried on samples of the table, each four times as large as the one before, after
+a first call that is not counted (it compiles and imports). Seconds are taken to be
+
+.. math:: t(n) = a + b\,n^p
+
+where three sizes :math:`n_0, n_1 = r n_0, n_2 = r n_1` give :math:`p = \log_r \frac{t_2 - t_1}{t_1 - t_0}`.
+What a method declares as its ``cost`` bounds the growth from above: it may do better in these data, never
+worse. The trial ends as soon as it is certain that there is nothing to tell, or before it costs more than a
+small share of the work.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from sfumato.core.measure import Measure
+from sfumato.core.method import Described
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.table import Table
+from sfumato.errors import Cancelled, ParameterError, SfumatoError
+from sfumato.recipes.recipe import Recipe, Step
+
+#: Tables with fewer records cost nothing worth telling.
+SMALL = 2_000
+#: Work that takes less is not told of, in seconds.
+SHORT = 10.0
+#: Memory below which nothing is told of it, in bytes.
+MODEST = 10**9
+
+_SMALLEST, _RATIO, _LARGEST = 60, 4, 250_000
+#: A trial may take so many seconds; of long work this share, up to as many seconds.
+_SPENT, _SHARE, _MOST_SPENT = 0.8, 0.02, 3.0
+#: One measure may take so many seconds at a time, or that share of its work.
+_AT_A_TIME = 0.3
+#: At least this share of the time of the largest trial is taken to grow with the records.
+_GROWING = 0.1
+#: Memory that a trial takes without meaning anything, in bytes.
+_NOISE = 8 * 10**6
+#: So many times the bytes of a table are used at least: the original, the release, and numbers to work on.
+_COPIES = 3
+
+_FACTOR = re.compile(r"log\s+(?P<logged>[a-z]+)|(?P<word>(?![a-z]*log)[a-z]+)(?P<power>[²³⁴⁵]|\^[2-5])?|·")
+_POWERS = {"²": 2, "³": 3, "⁴": 4, "⁵": 5}
+
+
+@dataclass(frozen=True)
+class Growth:
+    r"""How a cost grows with the records: like :math:`n^p (\log n)^q`."""
+
+    power: int
+    logs: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Growth:
+        """Read what is declared: ``n``, ``n log n``, ``n²``, ``n d²``, ``n + nodes``.
+
+        Letters and words other than n are taken for constant; of a sum the steepest term counts.
+
+        Examples
+        --------
+        >>> Growth.parse("n log n")
+        Growth(power=1, logs=1)
+        """
+        steepest = max((cls._term(term, text) for term in text.split(" + ")), key=lambda g: (g.power, g.logs))
+        if not steepest.power and not steepest.logs:
+            raise _unreadable(text)
+        return steepest
+
+    @classmethod
+    def _term(cls, term: str, text: str) -> Growth:
+        power, logs = 0, 0
+        for factor in re.findall(r"log\s+\S+|\S+", term.strip()) or [""]:
+            found = _FACTOR.fullmatch(factor)
+            if found is None:
+                raise _unreadable(text)
+            if found["word"] == "n":
+                exponent = (found["power"] or "1").lstrip("^")
+                power += int(_POWERS.get(exponent, exponent))
+            logs += found["logged"] == "n"
+        return cls(power, logs)
+
+    def at(self, n: float) -> float:
+        """How much it is for n records, up to a constant."""
+        return math.pow(n, self.power) * math.pow(math.log(max(n, 2)), self.logs)
+
+
+def _unreadable(text: str) -> ParameterError:
+    return ParameterError(
+        f"a cost must be written such as `n log n`, `n d²` or `n + nodes`, got: `{text}`",
+        hint="factors are words with a power, and `log n`, with spaces between; one of them must be n",
+    )
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What is expected: ``seconds``, or ``most_seconds`` if all grows as declared; memory of the process."""
+
+    seconds: float
+    most_seconds: float
+    memory_bytes: float
+    basis: str
+
+    @property
+    def worth_telling(self) -> bool:
+        """Whether somebody should know before it starts."""
+        return self.seconds >= SHORT or self.memory_bytes >= MODEST
+
+    def sentence(self) -> str:
+        """Say it in one line."""
+        said = f"about {duration(self.seconds)}"
+        if self.most_seconds > 3 * self.seconds:
+            said += f" (at most {duration(self.most_seconds)})"
+        return f"{said} and {size(self.memory_bytes)}"
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be done to a table: a recipe, or a release that is there, and measures on it.
+
+    All of it is done ``repeats`` times, and measured ``scorings`` times each.
+    """
+
+    recipe: Recipe = field(default_factory=Recipe)
+    measures: tuple[Measure, ...] = ()
+    release: Release | None = field(default=None, repr=False)
+    repeats: int = 1
+    scorings: int = 1
+    scenario: Scenario | None = None
+    resources: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+#: Of more steps than this some are tried, and stand for the others.
+_MOST_STEPS = 8
+
+#: Settings of a drive that a search looks at, about.
+SETTINGS = 12
+
+#: Told of the works that are about to be done, before they are.
+Before = Callable[[Sequence[Work], Table, Run], None]
+
+
+def works_of(steps: Sequence[Step], measures: Sequence[Measure], runs: float, **how: Any) -> list[Work]:
+    """The works of trying every step so many times; of many steps some stand for all."""
+    shown = steps[:: math.ceil(len(steps) / _MOST_STEPS)] if steps else []
+    share = len(steps) / max(len(shown), 1)
+    repeats = max(1, round(runs * share))
+    return [Work(Recipe((step,)), tuple(measures), repeats=repeats, **how) for step in shown]
+
+
+def estimate(
+    works: Work | Sequence[Work],
+    table: Table,
+    run: Run,
+    *,
+    clock: Callable[[], float] = time.perf_counter,
+    peak: Callable[[], int] | None = None,
+) -> Cost | None:
+    """Estimate what one or several pieces of work on a table cost; None if they cannot be tried on samples.
+
+    Parameters
+    ----------
+    works
+        What is to be done, one after the other.
+    run
+        Its engine and resources are used, and it can be stopped; its chance and its reports are left alone.
+    clock, peak
+        Where seconds and the most memory so far (in bytes) are read.
+    """
+    trial = _Trial(table, run.silent().at("cost"), clock, peak or peak_memory)
+    parts = [
+        part
+        for number, work in enumerate([works] if isinstance(works, Work) else works)
+        for part in trial.run(work, number)
+    ]
+    n = len(table)
+    tried = max((part.points[-1][0] for part in parts if part.points), default=0)
+    if trial.failed or not tried:
+        return None
+    memory = trial.present + max(trial.used, _COPIES * table.frame.estimated_size())
+    basis = f"trials on up to {tried:,} of {n:,} records; the memory is a rough guess"
+    if trial.left_out:
+        basis += f"; not tried: {', '.join(sorted(trial.left_out))}"
+    totals = [part.total(n) for part in parts]
+    return Cost(sum(low for low, _ in totals), sum(high for _, high in totals), float(memory), basis)
+
+
+@dataclass
+class _Part:
+    """A step or a measure, the seconds it took on each size, and how often it will be done."""
+
+    described: Described
+    times: int
+    points: list[tuple[int, float]] = field(default_factory=list)
+    too_slow: bool = False  # to be tried on more records
+
+    @property
+    def growth(self) -> Growth:
+        try:
+            return Growth.parse(self.described.cost)
+        except ParameterError:
+            return Growth(2)  # somebody else's method may write as it likes: take the worst that is usual
+
+    @property
+    def at_once(self) -> float:
+        """How many records are worked on at once: what the parameter ``records`` says, by convention."""
+        cap = getattr(self.described, "records", None)
+        return cap if isinstance(cap, int) else math.inf
+
+    def total(self, n: int) -> tuple[float, float]:
+        """The seconds expected for n records, and the most if it grows as declared."""
+        draws = getattr(self.described, "draws", 1) if n > self.at_once else 1
+        low, high = extrapolated(self.points, self.growth, int(min(n, self.at_once)))
+        low = high if self.too_slow else low  # the last trial was not awaited, so it tells too little
+        return self.times * draws * low, self.times * draws * high
+
+    def next_seconds(self, n: int) -> float:
+        """What the next trial may take: two points are needed to tell what grows from what does not."""
+        if len(self.points) < 2:  # noqa: PLR2004
+            return self.points[-1][1] if self.points else 0.0
+        linear = extrapolated(self.points, Growth(1), n)[0]
+        return math.sqrt(linear * extrapolated(self.points, self.growth, n)[1])
+
+
+def extrapolated(points: Sequence[tuple[int, float]], growth: Growth, n: int) -> tuple[float, float]:
+    """Seconds expected for n records from those of growing sizes, and the most if all grows as declared."""
+    if not points:
+        return 0.0, 0.0
+    last, seconds = points[-1]
+    if n <= last or growth.at(last) == growth.at(n):
+        return seconds, seconds
+    declared = growth.at(n) / growth.at(last)
+    if len(points) == 1:
+        return seconds * declared, seconds * declared
+    before, earlier = points[-2]
+    ratio = last / before
+    steepest = math.log(growth.at(last) / growth.at(before)) / math.log(ratio)
+    gained = seconds - earlier
+    power = steepest
+    if len(points) > 2:  # noqa: PLR2004
+        power = _power(points[-3:], ratio)
+    power = min(max(power, min(1.0, steepest)), steepest)
+
+    def grown(exponent: float, times: float) -> float:
+        growing = min(max(gained / (1 - math.pow(ratio, -exponent)), _GROWING * seconds), seconds)
+        return seconds - growing + growing * times
+
+    high = grown(steepest, declared)
+    return min(grown(power, min(math.pow(n / last, power), declared)), high), high
+
+
+def _power(points: Sequence[tuple[int, float]], ratio: float) -> float:
+    """The exponent that three sizes show, each the same times as large as the one before."""
+    (_, first), (_, second), (_, third) = points
+    if second <= first or third <= second:
+        return 1.0
+    return math.log((third - second) / (second - first)) / math.log(ratio)
+
+
+class _Trial:
+    """Tries work on samples of a table."""
+
+    def __init__(self, table: Table, run: Run, clock: Callable[[], float], peak: Callable[[], int]) -> None:
+        self.table, self.place, self.clock, self.peak = table, run, clock, peak
+        self.present = self.used = 0.0  # bytes: before anything is tried, and what the work will add
+        self.failed = False
+        self.left_out: set[str] = set()
+
+    def run(self, work: Work, number: int) -> list[_Part]:
+        """Try a piece of work on larger and larger samples, as long as that is worth while."""
+        steps = [_Part(step.method, work.repeats) for step in work.recipe.steps]
+        measures = [_Part(measure, work.repeats * work.scorings) for measure in work.measures]
+        parts, n = steps + measures, _SMALLEST
+        here = replace(self.place.at(number), resources={**self.place.resources, **work.resources})
+        last = min(len(self.table) // 2, _LARGEST)
+        while n <= last and not self._once(work, n, here, steps, measures):
+            n *= _RATIO
+        for part in parts:  # the first call compiles and imports
+            part.points.clear()
+        started, before, added = self.clock(), self.peak(), 0.0
+        self.present = max(self.present, before)
+        while n <= last and self._once(work, n, here, steps, measures):
+            expected = [part.total(len(self.table)) for part in parts]
+            allowed = max(_SPENT, min(_SHARE * sum(low for low, _ in expected), _MOST_SPENT))
+            added = max(self.peak() - before - _NOISE, 0) * len(self.table) / n
+            coming = sum(part.next_seconds(n * _RATIO) for part in steps)
+            if sum(high for _, high in expected) < SHORT or self.clock() - started + coming > allowed:
+                break
+            n *= _RATIO
+        self.used = max(self.used, added)
+        self.failed |= any(not part.points for part in steps)
+        return parts
+
+    def _once(self, work: Work, n: int, run: Run, steps: Sequence[_Part], measures: Sequence[_Part]) -> bool:
+        """Follow the work on n records, noting the seconds of each part; False if a step cannot."""
+        sample, release = _sampled(self.table, work.release, n)
+        try:
+            if work.recipe.steps:
+                limited = self._for(run, _MOST_SPENT) if steps[0].points else run
+                release = self._protected(work, sample, limited, steps, n)
+        except (SfumatoError, ValueError, ArithmeticError):
+            self.place.check()  # somebody may have stopped it
+            return False
+        evidence = (
+            Evidence(sample, scenario=work.scenario or Scenario(), resources=work.resources)
+            if release is None
+            else release.against(sample, scenario=work.scenario, resources=work.resources)
+        )
+        for part in measures:
+            afford = max(_AT_A_TIME, min(_SHARE * part.total(len(self.table))[0], _MOST_SPENT))
+            if n <= part.at_once and not part.too_slow and part.next_seconds(n) <= afford:
+                self._measured(part, evidence, self._for(run, afford) if part.points else run, n)
+        return True
+
+    def _for(self, run: Run, seconds: float) -> Run:
+        """The same run, stopped after so many seconds: what is slower than thought is not awaited."""
+        until = self.clock() + seconds
+        return replace(run, stopped=lambda: run.stopped() or self.clock() > until)
+
+    def _measured(self, part: _Part, evidence: Evidence, run: Run, n: int) -> None:
+        assert isinstance(part.described, Measure)
+        began = self.clock()
+        try:
+            part.described.score(evidence, run.at("measure", str(part.described)))
+        except Cancelled:
+            self.place.check()  # somebody has stopped it
+            part.too_slow = True
+        except (SfumatoError, ValueError, ArithmeticError):  # the work itself will say what is wrong
+            self.left_out.add(part.described.name)
+            return
+        part.points.append((n, self.clock() - began))
+
+    def _protected(
+        self, work: Work, sample: Table, run: Run, steps: Sequence[_Part], n: int
+    ) -> Release | None:
+        release, seconds = Release.unchanged(sample), []
+        began = self.clock()
+        for release in work.recipe.follow(sample, run):  # noqa: B007  — the last one is wanted
+            now = self.clock()
+            seconds.append(now - began)
+            began = now
+        for part, spent in zip(steps, seconds, strict=True):  # once all steps have gone well
+            part.points.append((n, spent))
+        return release if len(release.tables) == 1 else None
+
+
+def _sampled(table: Table, release: Release | None, n: int) -> tuple[Table, Release | None]:
+    """Every so-many-th record of a table, and of a release what belongs to it."""
+    if release is None or len(release.tables) != 1:
+        return table.take(_spread(len(table), n)), None
+    rows = _spread(len(release.table), n)
+    if release.source_rows is None:
+        return table.take(_spread(len(table), n)), Release.of(release.table.take(rows))
+    sources, places = np.unique(release.source_rows[rows], return_inverse=True)
+    return table.take(sources), Release.of(release.table.take(rows), source_rows=places.astype(np.int64))
+
+
+def _spread(total: int, n: int) -> Any:
+    return np.linspace(0, total - 1, min(n, total)).astype(np.int64) if total else np.zeros(0, dtype=np.int64)
+
+
+def peak_memory() -> int:
+    """The most memory the process has held so far, in bytes; 0 where the system does not tell."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
+
+
+def duration(seconds: float) -> str:
+    """Say seconds as people do: 40 s, 3 min, 2 h, 5 days."""
+    for unit, length, until in (("s", 1, 90), ("min", 60, 5400), ("h", 3600, 172_800)):
+        if seconds < until:
+            return f"{max(round(seconds / length), 1)} {unit}"
+    return f"{round(seconds / 86_400):,} days"
+
+
+def size(bytes_: float) -> str:
+    """Say bytes as people do: 300 MB, 1.2 GB."""
+    return f"{max(round(bytes_ / 1e6), 1)} MB" if bytes_ < 999.5e6 else f"{bytes_ / 1e9:.1f} GB"  # noqa: PLR2004

@@ -1,0 +1,198 @@
+"""The owner's protocol (Herranz, Nin, Rodríguez and Tassa 2015, section 3.3): protect until few are linked.
+
+1. Protect the table by the first step. 2. Find δ, the most that any record moved, and a bound Δ ≥ δ that may
+be published with the file. 3. Measure local linkage (DBRL); if it is too high, protect anew. 4. Measure
+global linkage (GDBRL). 5. If it is too high, protect anew; otherwise release the file and Δ.
+
+Protecting anew draws fresh chance; after so many attempts the next, stronger step is taken, and when there is
+none the release is withheld.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.release import Release
+from sfumato.core.requirement import Requirement
+from sfumato.core.run import Run
+from sfumato.data.evidence import Scenario
+from sfumato.data.table import Table
+from sfumato.errors import ParameterError, RefusedError
+from sfumato.recipes.recipe import Recipe, Step
+from sfumato.risk.global_linkage import GlobalLinkage, distortion
+from sfumato.risk.linkage import DistanceLinkage
+from sfumato.study.requirements import milder_first
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The largest share of records that may be linked, one by one and all at once."""
+
+    local: float = 0.05
+    everywhere: float = 0.05
+
+    def __post_init__(self) -> None:
+        for name in ("local", "everywhere"):
+            value = getattr(self, name)
+            if not 0 <= value <= 1:
+                raise ParameterError(f"the limit `{name}` must be a share from 0 to 1, got: `{value}`")
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One round of the protocol; ``everywhere`` is absent where ``local`` was too high already."""
+
+    step: Step
+    replicate: int
+    distortion: float
+    local: Score
+    everywhere: Score | None
+    verdict: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say it for machines; δ tells how far the farthest record moved, so it stays with the owner."""
+        return {
+            "step": self.step.to_dict(),
+            "attempt": self.replicate + 1,
+            "distortion": self.distortion,
+            "local": self.local.to_dict(),
+            "everywhere": self.everywhere.to_dict() if self.everywhere else None,
+            "verdict": self.verdict,
+        }
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How the protocol ended: with a release and its published bound Δ, or withheld with the reason."""
+
+    release: Release | None
+    bound: float | None
+    attempts: tuple[Attempt, ...]
+    reason: str
+
+    @property
+    def accepted(self) -> bool:
+        """Whether there is a release."""
+        return self.release is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say it for machines: nothing per record, no seed."""
+        return {
+            "accepted": self.accepted,
+            "bound": self.bound,
+            "reason": self.reason,
+            "attempts": [attempt.to_dict() for attempt in self.attempts],
+        }
+
+
+def carry_out_protocol(
+    table: Table,
+    steps: Sequence[Step],
+    run: Run,
+    *,
+    limits: Limits | None = None,
+    attempts: int = 3,
+    local: DistanceLinkage | None = None,
+    everywhere: GlobalLinkage | None = None,
+    scenario: Scenario | None = None,
+    resources: Mapping[str, Any] | None = None,
+) -> Protocol:
+    """Protect, measure, and protect again until both linkages are low enough.
+
+    Parameters
+    ----------
+    table
+        The original.
+    steps
+        What to protect by: the first is tried ``attempts`` times (a method without chance once), then the
+        next, which should protect more.
+    limits
+        Largest shares of linked records; 5 % each if not given.
+    local, everywhere
+        The two measures, set as wished; by default in Euclidean distance by standard deviations.
+    """
+    if not steps or attempts < 1:
+        raise ParameterError(
+            f"the protocol must have a step and an attempt, got: {len(steps)} and {attempts}"
+        )
+    limits, local, everywhere = limits or Limits(), local or DistanceLinkage(), everywhere or GlobalLinkage()
+    tried: list[Attempt] = []
+    most = sum(attempts if step.method.stochastic else 1 for step in steps)
+    for step in steps:
+        for replicate in range(attempts if step.method.stochastic else 1):
+            run.tell("attempts", len(tried), most, str(step.method))
+            here = run.at("protocol", len(tried)).silent()
+            release = Recipe((step,)).apply(table, here)
+            evidence = release.against(table, scenario=scenario, resources=resources)
+            moved = _distortion(everywhere, evidence, here)
+            scores: list[Score] = []
+            verdict = ""
+            for measure, limit in ((local, limits.local), (everywhere, limits.everywhere)):
+                scores.append(measure.score(evidence, here.at("measure", str(measure))))
+                verdict = _too_high(measure, scores[-1], limit)
+                if verdict:
+                    break
+            tried.append(
+                Attempt(step, replicate, moved, scores[0], scores[1] if scores[1:] else None,
+                        verdict or "accepted")
+            )  # fmt: skip
+            if not verdict:
+                return Protocol(release, rounded_up(moved), tuple(tried), "both linkages are low enough")
+    return Protocol(None, None, tuple(tried), f"withheld after {len(tried)} attempts: {tried[-1].verdict}")
+
+
+def strengthened(
+    step: Step,
+    table: Table,
+    run: Run,
+    *,
+    limits: Limits | None = None,
+    rungs: int = 9,
+    scenario: Scenario | None = None,
+    resources: Mapping[str, Any] | None = None,
+) -> tuple[Step, ...]:
+    """The step as it is, and then with its drive raised rung by rung to the strong end of its range.
+
+    Which end is strong is seen from the local linkage at both; a step without a drive stands alone.
+    """
+    local = Requirement(DistanceLinkage(), "<=", (limits or Limits()).local)
+    values = milder_first(
+        step, table, [local], run.at("protocol", "ends"), count=rungs, scenario=scenario, resources=resources
+    )
+    drive = step.method.drive()
+    if drive is None or not values:
+        return (step,)
+    now, upwards = getattr(step.method, drive.name), values[0] <= values[-1]
+    beyond = [value for value in values if (value > now if upwards else value < now)]
+    return (step, *(replace(step, method=step.method.with_drive(value)) for value in beyond))
+
+
+def _distortion(measure: GlobalLinkage, evidence: Any, run: Run) -> float:
+    reason = measure.refuses(evidence)
+    if reason is not None:
+        raise RefusedError(reason)
+    return distortion(measure.space(evidence, run, measure.columns(evidence)))
+
+
+def _too_high(measure: Measure, score: Score, limit: float) -> str:
+    """Say why a score does not let a release pass; empty if it does. Only a number that is certain passes."""
+    if score.status is Status.REFUSED:
+        raise RefusedError(score.reason)
+    worst = Requirement(measure, "<=", limit).worst(score)
+    if math.isnan(worst):
+        return f"{measure.name} is {score.status}: {score.reason}"
+    said = "is" if score.status is Status.OK else "may be"
+    return "" if worst <= limit else f"{measure.name} {said} {worst:.4g}, above {limit:g}"
+
+
+def rounded_up(distance: float) -> float:
+    """Round δ up to two digits, so that Δ does not give the distance of the farthest record away."""
+    if distance <= 0:
+        return 0.0
+    step = 10.0 ** (math.floor(math.log10(distance)) - 1)
+    upper = float(f"{math.ceil(distance / step) * step:.2g}")
+    return upper if upper >= distance else float(f"{upper + step:.2g}")

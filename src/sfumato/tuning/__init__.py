@@ -1,0 +1,187 @@
+"""Tune: find the recipe that meets all requirements and loses least, and make a plan of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sfumato.core.measure import Measure
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.hierarchy.tree import Hierarchy
+from sfumato.data.schema import Role
+from sfumato.data.table import Table
+from sfumato.errors import ParameterError
+from sfumato.recipes.demand import Demand, labelled, scores_of
+from sfumato.recipes.plan import Output, Plan
+from sfumato.recipes.recipe import Recipe
+from sfumato.study.cost import SETTINGS, Before, Work, works_of
+from sfumato.tuning.candidate import Goal
+from sfumato.tuning.derive_space import Wishes, derive, untreated
+from sfumato.tuning.ledger import Ledger, fingerprint
+from sfumato.tuning.search_space import SearchSpace
+from sfumato.tuning.tuned import Tuned, conclude
+from sfumato.tuning.tuner import Budget, Tuner
+from sfumato.version import __version__
+
+
+def tune(
+    table: Table,
+    demands: Sequence[Demand],
+    utilities: Sequence[Measure],
+    run: Run,
+    *,
+    wishes: Wishes | None = None,
+    budget: Budget | None = None,
+    ledger: Path | None = None,
+    resources: Mapping[str, Any] | None = None,
+    plan: Plan | None = None,
+    notes: Sequence[str] = (),
+    before: Before | None = None,
+) -> Tuned:
+    """Search recipes, confirm the best in fresh runs, and recommend one.
+
+    Parameters
+    ----------
+    table
+        The original.
+    demands
+        What the release must score, and against which intruder.
+    utilities
+        What is to be lost least; the first is told first, all count alike.
+    wishes
+        Which columns, groups and methods; derived from the table where nothing is said.
+    budget
+        How much may be tried; the same whatever the number of workers.
+    ledger
+        A file in which finished work is kept, so that a search that was stopped goes on.
+    plan
+        What the recommended plan says beside steps, requirements and scenarios: data, resources, output.
+    notes
+        What should be told with the recommendation, such as requirements that do not apply.
+    before
+        Told of about the work that is to be done, before it is.
+    """
+    if not demands or not utilities:
+        raise ParameterError(
+            "a search must have a requirement to meet and a utility to lose least by, got: "
+            f"{len(demands)} and {len(utilities)}",
+            hint="require something, such as `dbrl <= 0.05`, or name a release profile",
+        )
+    goal = Goal(tuple(demands), tuple(utilities))
+    run = replace(run, resources={**run.resources, **(resources or {})})
+    space = derive(
+        table,
+        wishes or Wishes(),
+        requirements=[demand.requirement for demand in demands],
+        resources=run.resources,
+        sensitive=looks_at_sensitive(table, demands, run, resources=resources),
+    )
+    budget = budget or Budget()
+    if before is not None:
+        before(_works(space, goal, budget, resources or {}), table, run)
+    mark = fingerprint(run, _identity(table, goal, space, run.resources))
+    with Ledger(ledger, mark) as kept:
+        tuner = Tuner(table, goal, space, run, budget, kept, resources=resources)
+        found = tuner.search()
+    bare = untreated(space, table.schema)
+    said = (*notes, bare) if bare else tuple(notes)
+    return conclude(found, goal, space, lambda recipe: _planned(plan or Plan(), recipe, demands, table), said)
+
+
+def _works(space: SearchSpace, goal: Goal, budget: Budget, resources: Mapping[str, Any]) -> list[Work]:
+    """About what a search does: each method alone over its settings, then as many recipes as may be tried."""
+    singles = space.singles()
+    measures = [*(demand.measure for demand in goal.demands), *goal.utilities]
+    runs = SETTINGS * min(len(singles), budget.trials) + max(0, budget.trials - len(singles)) * budget.repeats
+    scenario = goal.demands[0].scenario
+    return works_of(singles, measures, runs / max(len(singles), 1), scenario=scenario, resources=resources)
+
+
+def _planned(base: Plan, recipe: Recipe, demands: Sequence[Demand], table: Table) -> Plan:
+    """The plan that makes a recipe, judged by the demands."""
+    scenarios = tuple(dict.fromkeys(demand.scenario for demand in demands))
+    required = {
+        scenario.name: tuple(each.requirement for each in demands if each.scenario == scenario)
+        for scenario in scenarios
+    }
+    everywhere = next(iter(required.values())) if len(set(required.values())) == 1 else ()
+    return replace(
+        base,
+        schema=base.schema or table.schema,
+        recipe=recipe,
+        scenarios=scenarios,
+        requirements=everywhere,
+        required_in={} if everywhere else required,
+        output=_output(base.output, table),
+    )
+
+
+def _output(output: Output, table: Table) -> Output:
+    """What the plan writes: never an identifier, unless it is given another name."""
+    named = [name for name in table.schema.with_role(Role.IDENTIFIER) if not table.schema[name].pseudonym]
+    drop = tuple(dict.fromkeys((*output.drop, *named)))
+    return replace(output, path=output.path or "release.csv", drop=drop)
+
+
+def _identity(table: Table, goal: Goal, space: SearchSpace, resources: Mapping[str, Any]) -> dict[str, Any]:
+    """What makes a search this search: results of another one mean nothing here."""
+    return {
+        "sfumato": __version__,
+        "data": table.digest.hex(),
+        "schema": table.schema.to_dict(),
+        "demands": [[str(each.requirement), each.scenario.to_dict()] for each in goal.demands],
+        "utilities": [str(measure) for measure in goal.utilities],
+        "space": space.to_dict(),
+        "resources": {name: _contents(value) for name, value in sorted(resources.items())},
+    }
+
+
+def _contents(resource: Any) -> str:
+    """A fingerprint of a resource: another hierarchy of the same name is another search."""
+    if isinstance(resource, Table):
+        return resource.digest.hex()
+    if isinstance(resource, Hierarchy):
+        return hashlib.sha256(resource.levels.write_json().encode()).hexdigest()
+    return type(resource).__name__
+
+
+def looks_at_sensitive(
+    table: Table, demands: Sequence[Demand], run: Run, *, resources: Mapping[str, Any] | None = None
+) -> bool:
+    """Whether any demand changes with the sensitive columns, so that protecting them may help to meet it.
+
+    Found by trying: with the keys as they are and with all keys alike (where each record is a class of its
+    own, diversity does not change), the sensitive columns are once shuffled and once made alike.
+    """
+    sensitive = table.schema.with_role(Role.SENSITIVE)
+    if not sensitive or len(table) < 2:  # noqa: PLR2004
+        return False
+    keys = table.schema.with_role(Role.KEY)
+    shuffled = run.at(table.digest).rng("sensitive").permutation(len(table))
+    alike = np.zeros(len(table), dtype=np.int64)
+    labels, quiet = labelled(demands), run.silent().at("sensitive")
+    for start in (table, _rearranged(table, keys, alike)):
+        tried = [start, _rearranged(start, sensitive, shuffled), _rearranged(start, sensitive, alike)]
+        seen = set()
+        for each in tried:
+            release = replace(Release.unchanged(table), tables=Release.of(each).tables)
+            scores = scores_of(release, table, labels, quiet, resources=resources)
+            seen.add(tuple((repr(float(score.value)), score.status) for score in scores.values()))
+        if len(seen) > 1:
+            return True
+    return False
+
+
+def _rearranged(table: Table, names: Sequence[str], rows: Any) -> Table:
+    """The table with other records' values in some columns."""
+    places = pl.Series(rows, dtype=pl.UInt32)
+    for name in names:
+        table = table.with_values(name, table.frame[name][places])
+    return table

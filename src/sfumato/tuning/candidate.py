@@ -1,0 +1,288 @@
+"""A candidate of a search: a recipe, what it scored, and how far it misses what is demanded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+import numpy as np
+
+from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.table import Table
+from sfumato.errors import Cancelled, SfumatoError
+from sfumato.recipes.demand import Demand, labelled, scores_of
+from sfumato.recipes.recipe import Recipe
+from sfumato.study.spread import Spread
+from sfumato.tuning.search_space import Point
+
+#: The shortfall of a demand whose measure gives no certain number: twice as bad as unprotected data.
+UNKNOWN: Final = 2.0
+
+#: The most room to spare that counts; an infinite one would leave nothing to compare.
+_ROOM: Final = 1000.0
+
+#: Statuses of a score that a utility may be ranked by.
+_NUMBERS: Final = (Status.OK, Status.APPROXIMATE)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The scores of one run: one for each demand, one for each measure of utility."""
+
+    demands: tuple[Score, ...]
+    utilities: tuple[Score, ...]
+
+    def to_list(self) -> list[list[list[Any]]]:
+        """Say it as the ledger does."""
+        return [[_plain(score) for score in scores] for scores in (self.demands, self.utilities)]
+
+    @classmethod
+    def from_list(cls, said: Sequence[Sequence[Sequence[Any]]]) -> Self:
+        """Read what the ledger says."""
+        demands, utilities = (tuple(_score(*each) for each in scores) for scores in said)
+        return cls(demands, utilities)
+
+
+def _plain(score: Score) -> list[Any]:
+    value = float(score.value)
+    proved = score.interval if score.interval_holds else None
+    return [value if math.isfinite(value) else str(value), score.status.value, score.reason, proved]
+
+
+def _score(value: float | str, status: str, reason: str, proved: Sequence[float] | None = None) -> Score:
+    interval = None if proved is None else (float(proved[0]), float(proved[1]))
+    return Score(float(value), Status(status), interval, interval is not None, reason=reason)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of following a recipe several times; ``refused`` says why it could not be followed."""
+
+    runs: tuple[Reading, ...] = ()
+    refused: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say it as the ledger does."""
+        return {"runs": [run.to_list() for run in self.runs], "refused": self.refused}
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any]) -> Self:
+        """Read what the ledger says."""
+        return cls(tuple(Reading.from_list(run) for run in said["runs"]), said["refused"])
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a search is for: demands that must be met, and measures of utility to lose least by."""
+
+    demands: tuple[Demand, ...]
+    utilities: tuple[Measure, ...]
+
+    def __post_init__(self) -> None:
+        labelled(self.demands)  # raises before any work if they cannot be told apart
+
+    def evaluate(
+        self, recipe: Recipe, table: Table, run: Run, *, replicates: int, resources: Mapping[str, Any] | None
+    ) -> Result:
+        """Follow a recipe with the chance of each replicate, and score what comes of it.
+
+        Where nothing in the recipe is left to chance, it is followed once; measures may still differ by
+        chance, so the release is scored again until a score is like the one before.
+        """
+        stochastic = any(step.method.stochastic for step in recipe.steps)
+        runs: list[Reading] = []
+        release: Release | None = None
+        for replicate in range(replicates):
+            here = run.at("replicate", replicate)
+            try:
+                if release is None or stochastic:
+                    release = recipe.apply(table, here)
+                runs.append(self._read(release, table, here.at(table.digest), resources))
+            except Cancelled:
+                raise
+            except SfumatoError as error:
+                return Result(refused=error.message)
+            except (ArithmeticError, np.linalg.LinAlgError) as error:  # its text may quote cells
+                return Result(refused=f"it failed with {type(error).__name__}")
+            if not stochastic and len(runs) > 1 and runs[-1] == runs[-2]:
+                break
+        return Result(tuple(runs))
+
+    def _read(self, release: Release, table: Table, run: Run, resources: Mapping[str, Any] | None) -> Reading:
+        labels = labelled(self.demands)
+        scores = scores_of(release, table, labels, run, resources=resources)
+        evidence = release.against(table, resources=resources)
+        return Reading(
+            demands=tuple(_bare(scores[label]) for label, _ in labels),
+            utilities=tuple(
+                _bare(measure.score(evidence, run.at("measure", str(measure)))) for measure in self.utilities
+            ),
+        )
+
+    def losses(self, result: Result) -> tuple[float, ...] | None:
+        """The mean loss by each measure of utility, smaller being better; None if one has no number."""
+        if not result.runs or any(
+            score.status not in _NUMBERS for run in result.runs for score in run.utilities
+        ):
+            return None
+        means = tuple(
+            float(np.mean([loss_of(measure, run.utilities[place].value) for run in result.runs]))
+            for place, measure in enumerate(self.utilities)
+        )
+        return means if all(map(math.isfinite, means)) else None
+
+    def spreads(self, result: Result) -> tuple[tuple[Spread, ...], tuple[Spread | None, ...]]:
+        """Each utility, and each demand whose measure gave numbers, over the runs."""
+        utilities = tuple(
+            _spread([run.utilities[place] for run in result.runs]) for place in range(len(self.utilities))
+        )
+        demands = tuple(
+            _spread([run.demands[place] for run in result.runs]) for place in range(len(self.demands))
+        )
+        return tuple(each for each in utilities if each is not None), demands
+
+    def missed(self, result: Result) -> list[str]:
+        """What is not met in some run, in words, with the worst run of each demand."""
+        if result.refused:
+            return [result.refused]
+        found = []
+        for place, demand in enumerate(self.demands):
+            scores = [run.demands[place] for run in result.runs]
+            failing = [score for score in scores if not demand.requirement.met_by(score)]
+            if failing:
+                worst = max(failing, key=lambda score: _beyond(demand, score))
+                said = demand.requirement.verdict(worst).removeprefix("not met: ")
+                times = f" in {len(failing)} of {len(scores)} runs" if len(failing) < len(scores) else ""
+                found.append(said + times)
+        return found
+
+
+def _bare(score: Score) -> Score:
+    """The score without what is known by record or column: a search keeps thousands of them."""
+    return _score(*_plain(score))
+
+
+def _spread(scores: Sequence[Score]) -> Spread | None:
+    if not scores or any(score.status not in _NUMBERS for score in scores):
+        return None
+    estimated = any(score.status is Status.APPROXIMATE for score in scores)
+    return Spread.of([score.value for score in scores], approximate=estimated)
+
+
+def loss_of(measure: Measure, value: float) -> float:
+    """What a value of a utility loses, counted from its best possible value where it has one."""
+    low, high = measure.bounds
+    if measure.better == "low":
+        return value - low if math.isfinite(low) else value
+    return high - value if math.isfinite(high) else -value
+
+
+def _beyond(demand: Demand, score: Score) -> float:
+    """By how much a score lies on the wrong side of the level; infinitely if it has no certain value."""
+    worst = demand.requirement.worst(score)
+    if math.isnan(worst):
+        return math.inf
+    gap = worst - demand.requirement.level
+    return gap if demand.requirement.sign.startswith("<") else -gap
+
+
+class Shortfall:
+    """How far scores miss the demands: 1 as far as unprotected data, 0 just met, below 0 room to spare."""
+
+    def __init__(self, demands: Sequence[Demand], unprotected: Result) -> None:
+        self.demands = tuple(demands)
+        self.scales = [
+            self._scale(demand, unprotected.runs[0].demands[place] if unprotected.runs else None)
+            for place, demand in enumerate(demands)
+        ]
+
+    @staticmethod
+    def _scale(demand: Demand, score: Score | None) -> float:
+        gap = _beyond(demand, score) if score is not None else math.inf
+        if 0 < gap < math.inf:
+            return gap
+        return abs(demand.requirement.level) or 1.0
+
+    def __call__(self, result: Result) -> tuple[float, ...]:
+        """The shortfall of each demand in its worst run; above 0 exactly where it is not met."""
+        if not result.runs:
+            return (UNKNOWN,) * len(self.demands)
+        return tuple(
+            max(self._one(demand, run.demands[place], self.scales[place]) for run in result.runs)
+            for place, demand in enumerate(self.demands)
+        )
+
+    @staticmethod
+    def _one(demand: Demand, score: Score, scale: float) -> float:
+        short = min(max(_beyond(demand, score) / scale, -_ROOM), UNKNOWN)
+        if demand.requirement.met_by(score):
+            return min(short, 0.0)
+        return max(short, 1e-9)  # a strict comparison is missed at the level itself
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A recipe that was tried, where it came from, and how it did on the runs of the search.
+
+    ``pruned`` was tried on the subsample only; ``set_aside`` lies beside one that failed and is no safer.
+    """
+
+    recipe: Recipe
+    origin: str
+    result: Result
+    losses: tuple[float, ...] | None
+    shortfalls: tuple[float, ...]
+    pruned: bool = False
+    set_aside: bool = False
+    point: Point | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def feasible(self) -> bool:
+        """Whether every run met every demand, and every utility has a number."""
+        if self.pruned or self.set_aside or self.losses is None:
+            return False
+        return max(self.shortfalls, default=0.0) <= 0
+
+    @property
+    def judged(self) -> bool:
+        """Whether the full data told what it loses and what it misses."""
+        return not self.pruned and self.losses is not None and bool(self.result.runs)
+
+    @property
+    def shortfall(self) -> float:
+        """The largest of its shortfalls."""
+        return max(self.shortfalls, default=0.0)
+
+
+def in_order(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The feasible candidates, least loss first; of equals the one with fewer steps, then with more room.
+
+    Several utilities count alike, each on the scale from the best to the worst feasible candidate.
+    """
+    feasible = list({each.recipe.digest: each for each in candidates if each.feasible}.values())
+    if not feasible:
+        return []
+    losses = np.array([each.losses for each in feasible], dtype=np.float64)
+    best, worst = losses.min(axis=0), losses.max(axis=0)
+    scaled = ((losses - best) / np.where(worst > best, worst - best, 1.0)).sum(axis=1)
+    keys = [
+        (float(score), len(each.recipe.steps), each.shortfall, each.recipe.digest)
+        for score, each in zip(scaled, feasible, strict=True)
+    ]
+    return [feasible[place] for place in sorted(range(len(feasible)), key=keys.__getitem__)]
+
+
+def on_front(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The judged candidates that no other beats: less loss by some utility, or less risk, without losing."""
+    judged = list({each.recipe.digest: each for each in candidates if each.judged}.values())
+    costs = np.array([(*(each.losses or ()), each.shortfall) for each in judged], dtype=np.float64)
+    kept = []
+    for place, each in enumerate(judged):
+        no_worse = (costs <= costs[place]).all(axis=1)
+        if not (no_worse & (costs < costs[place]).any(axis=1)).any():
+            kept.append(each)
+    return sorted(kept, key=lambda each: (each.losses or (), each.shortfall, each.recipe.digest))

@@ -1,0 +1,286 @@
+"""What a tuner recommends, in plain words: why this, what it costs, what was tried, what nearly won."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sfumato.core.method import Method
+from sfumato.errors import UnreachableError
+from sfumato.recipes.plan import Plan
+from sfumato.recipes.recipe import Recipe
+from sfumato.study.spread import Spread
+from sfumato.tuning.candidate import Candidate, Goal, Result, in_order, on_front
+from sfumato.tuning.search_space import SearchSpace
+from sfumato.tuning.tuner import AS_IT_IS, NUDGED, SEARCHED, SINGLE, Found
+
+#: How many that nearly won are named, and how many columns of a step.
+_NAMED = 3
+_COLUMNS = 6
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """A candidate that met everything in fresh runs, and what these runs say of it."""
+
+    recipe: Recipe
+    utilities: tuple[Spread, ...]
+    demands: tuple[Spread | None, ...]
+    result: Result = field(repr=False)
+
+    def to_dict(self, goal: Goal) -> dict[str, Any]:
+        """Say it for machines."""
+        return {
+            "steps": self.recipe.to_list(),
+            "utility": {
+                str(m): each.to_dict() for m, each in zip(goal.utilities, self.utilities, strict=True)
+            },
+            "requirements": [
+                {
+                    "requirement": str(demand.requirement),
+                    "scenario": demand.scenario.name,
+                    "score": each.to_dict() if each else None,
+                }
+                for demand, each in zip(goal.demands, self.demands, strict=True)
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The recommended recipe, the plan that makes it, and everything that was tried on the way."""
+
+    plan: Plan
+    best: Confirmed
+    runners_up: tuple[Confirmed, ...]
+    goal: Goal
+    space: SearchSpace
+    found: Found = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recommended recipe."""
+        return self.best.recipe
+
+    @property
+    def frontier(self) -> tuple[Candidate, ...]:
+        """The candidates no other beats: less loss, or further from what is demanded, without losing."""
+        return tuple(on_front(self.found.candidates))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many recipes were tried, by what came of them."""
+        tried = [each for each in self.found.candidates if each.origin != AS_IT_IS]
+        return {
+            "tried": len(tried),
+            "single methods": sum(each.origin == SINGLE for each in tried),
+            "searched": sum(each.origin == SEARCHED for each in tried),
+            "nudged": sum(each.origin == NUDGED for each in tried),
+            "met the requirements": sum(each.feasible for each in tried),
+            "pruned on the subsample": sum(each.pruned for each in tried),
+            "could not be applied": sum(bool(each.result.refused) for each in tried),
+            "failed in fresh runs": len(self.found.failed),
+        }
+
+    def sentences(self) -> list[str]:
+        """Say in plain words what is recommended and why."""
+        return [
+            f"Recommended: {describe(self.recipe)}.",
+            *self._why(),
+            *self._against_the_rest(),
+            *self._tried(),
+            *self._not_tried(),
+        ]
+
+    def _why(self) -> Iterator[str]:
+        runs = len(self.best.result.runs)
+        fresh = "one fresh run" if runs == 1 else f"each of {runs} fresh runs"
+        for place, (demand, spread) in enumerate(zip(self.goal.demands, self.best.demands, strict=True)):
+            values = [run.demands[place].value for run in self.best.result.runs]
+            where = f" ({demand.scenario.name})" if demand.scenario.name != "default" else ""
+            if spread is not None:
+                said = f"{min(values):.4g}" + (f" to {max(values):.4g}" if max(values) > min(values) else "")
+                yield f"It meets {demand}{where} in {fresh}: {said}."
+        for measure, spread in zip(self.goal.utilities, self.best.utilities, strict=True):
+            yield f"It costs: {measure.title} {said_spread(spread)} ({measure.better} is better)."
+
+    def _against_the_rest(self) -> Iterator[str]:
+        measure = self.goal.utilities[0]
+        if len(self.recipe.steps) > 1:
+            lone = next((each for each in self.runners_up if len(each.recipe.steps) == 1), None)
+            if lone is not None:
+                yield (
+                    f"The best single method that passed, {describe(lone.recipe)}, has {measure.title} "
+                    f"{said_spread(lone.utilities[0])}{_doubt(self.best, lone)}."
+                )
+        for each in self.runners_up[:_NAMED]:
+            value = said_spread(each.utilities[0])
+            yield f"Nearly won: {describe(each.recipe)}, {measure.title} {value}{_doubt(self.best, each)}."
+        for candidate, result in self.found.failed[:_NAMED]:
+            missed = "; ".join(self.goal.missed(result))
+            yield f"Did well in the search but failed in fresh runs: {describe(candidate.recipe)} ({missed})."
+
+    def _tried(self) -> Iterator[str]:
+        said = self.counts
+        parts = [
+            f"{said['single methods']} methods alone, at the weakest setting that does or the nearest to it",
+            f"{said['searched']} proposed recipes",
+            f"{said['nudged']} beside ones that were just too weak",
+        ]
+        yield (
+            f"Tried: {said['tried']} recipes ({', '.join(parts)}); {said['met the requirements']} met the "
+            f"requirements, {said['could not be applied']} could not be applied."
+        )
+        if said["pruned on the subsample"]:
+            yield (
+                f"Pruned: {said['pruned on the subsample']} that lost clearly too much on a subsample of "
+                f"{self.found.subsample} records."
+            )
+        if self.found.stopped_early:
+            yield f"The search was {self.found.stopped_early}."
+
+    def _not_tried(self) -> Iterator[str]:
+        yield from (f"Note: {note}." for note in self.notes)
+        for name, reason in self.found.unreachable.items():
+            yield f"Cannot do it alone: {name} ({reason})."
+        for name, reason in self.space.left_out.items():
+            yield f"Left out: {name} ({reason})."
+        if self.found.skipped:
+            yield f"Not tried alone, for want of trials: {', '.join(self.found.skipped)}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say it for machines; nothing per record, no seed."""
+        return {
+            "recommended": self.best.to_dict(self.goal),
+            "runners_up": [each.to_dict(self.goal) for each in self.runners_up],
+            "frontier": [_point(each, self.goal) for each in self.frontier],
+            "counts": self.counts,
+            "unreachable": dict(self.found.unreachable),
+            "left_out": dict(self.space.left_out),
+            "not_tried_alone": list(self.found.skipped),
+            "failed_in_fresh_runs": [
+                {"steps": candidate.recipe.to_list(), "missed": self.goal.missed(result)}
+                for candidate, result in self.found.failed
+            ],
+            "stopped_early": self.found.stopped_early,
+            "notes": list(self.notes),
+            "subsample": self.found.subsample,
+            "groups": {group.name: list(group.columns) for group in self.space.groups},
+            "words": self.sentences(),
+        }
+
+
+def conclude(
+    found: Found,
+    goal: Goal,
+    space: SearchSpace,
+    plan_of: Callable[[Recipe], Plan],
+    notes: tuple[str, ...] = (),
+) -> Tuned:
+    """Choose the best of what was confirmed; raise with the nearest miss if nothing was."""
+    passed = {candidate.recipe.digest: result for candidate, result in found.confirmed}
+    if not passed:
+        raise _unreachable(found, goal)
+    # The order is that of the fresh runs: the runs of the search flatter what was chosen by them.
+    fresh = [
+        Candidate(c.recipe, c.origin, result, goal.losses(result), (0.0,)) for c, result in found.confirmed
+    ]
+    confirmed = tuple(
+        Confirmed(each.recipe, *goal.spreads(each.result), each.result) for each in in_order(fresh)
+    )
+    best, *rest = confirmed
+    return Tuned(plan_of(best.recipe), best, tuple(rest), goal, space, found, notes)
+
+
+def _unreachable(found: Found, goal: Goal) -> UnreachableError:
+    asked = ", ".join(str(demand) for demand in goal.demands)
+    judged = [each for each in found.candidates if each.result.runs and not each.pruned]
+    parts = []
+    if found.failed:
+        candidate, result = found.failed[0]
+        nearest = f"{describe(candidate.recipe)} met all in the search but not in fresh runs"
+        parts.append(f"{nearest}: {'; '.join(goal.missed(result))}")
+    elif judged:
+        closest = min(
+            judged, key=lambda each: (each.shortfall, sum(each.shortfalls), each.origin == AS_IT_IS)
+        )
+        missed = "; ".join(goal.missed(closest.result)) or _without_a_number(closest, goal)
+        parts.append(f"the closest is {describe(closest.recipe)}: {missed}")
+    parts += [f"{name}: {reason}" for name, reason in found.unreachable.items()]
+    parts += [found.stopped_early] if found.stopped_early else []
+    return UnreachableError(
+        f"at least one recipe must meet {asked}, got: none of {len(found.candidates) - 1} tried",
+        hint="; ".join(parts),
+    )
+
+
+def _without_a_number(candidate: Candidate, goal: Goal) -> str:
+    """Why a candidate that meets the demands is none all the same."""
+    reasons = [
+        f"{measure} is {score.status}" + (f" ({score.reason})" if score.reason else "")
+        for run in candidate.result.runs[:1]
+        for measure, score in zip(goal.utilities, run.utilities, strict=True)
+    ]
+    return "; ".join(reasons)
+
+
+def describe(recipe: Recipe) -> str:
+    """Say a recipe in a line: ``mdav(k=3) on age, income; then rounding on wealth``."""
+    if not recipe.steps:
+        return "the data as they are"
+    return "; then ".join(f"{_short(step.method)} on {_listed(step.columns)}" for step in recipe.steps)
+
+
+def _listed(columns: Sequence[str]) -> str:
+    """The names, or the first few of many: the plan has them all."""
+    if len(columns) <= _COLUMNS:
+        return ", ".join(columns)
+    return f"{', '.join(columns[: _COLUMNS - 1])} and {len(columns) - _COLUMNS + 1} more"
+
+
+def _short(method: Method) -> str:
+    """The method with its drive and what else is not default, numbers short enough to be read."""
+    default, drive = type(method)().to_dict(), method.drive()
+    said = [
+        f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
+        for key, value in method.to_dict().items()
+        if value != default.get(key) or (drive is not None and key == drive.name)
+    ]
+    return f"{method.name}({', '.join(said)})" if said else method.name
+
+
+def said_spread(spread: Spread) -> str:
+    """Say a mean with half its 95 % interval, and whether the measure itself was estimated."""
+    low, high = spread.interval
+    about = "≈ " if spread.approximate else ""
+    return f"{about}{spread.mean:.4g}" + (f" ± {(high - low) / 2:.2g}" if high > low else "")
+
+
+def _doubt(best: Confirmed, other: Confirmed) -> str:
+    differs = best.utilities[0].differs_from(other.utilities[0])
+    return "" if differs else ", no worse within chance"
+
+
+def _point(candidate: Candidate, goal: Goal) -> dict[str, Any]:
+    utilities, demands = goal.spreads(candidate.result)
+    return {
+        "steps": candidate.recipe.to_list(),
+        "origin": candidate.origin,
+        "feasible": candidate.feasible,
+        "shortfall": candidate.shortfall,
+        "utility": {str(m): each.mean for m, each in zip(goal.utilities, utilities, strict=True)},
+        "requirements": _means(demands, goal),
+    }
+
+
+def _means(demands: Sequence[Spread | None], goal: Goal) -> list[dict[str, Any]]:
+    return [
+        {
+            "requirement": str(demand.requirement),
+            "scenario": demand.scenario.name,
+            "mean": each.mean if each else None,
+        }
+        for demand, each in zip(goal.demands, demands, strict=True)
+    ]

@@ -1,0 +1,130 @@
+"""Both tables in one space: every column from 0 to 1 over the original's range, or as codes that differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sfumato.data.evidence import Evidence
+from sfumato.data.schema import Kind
+from sfumato.data.table import Floats
+from sfumato.utility._marginals import Reading, read_both
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Records of both tables as points; the distance of two is Euclidean over the columns.
+
+    A number counts by its difference, a nominal code by 0 or 1; what is missing (NaN) is 1 from any value and
+    0 from what is missing too. ``shares[i]`` has a row for each code of nominal column i that stands for
+    several values, saying how likely each is; such a code lies in the middle of them: if each value is a unit
+    vector (divided by √2, so that two are 1 apart), at the mean of the vectors.
+    """
+
+    first: Floats  # [n, d]
+    second: Floats  # [m, d]
+    first_weights: Floats | None
+    second_weights: Floats | None
+    nominal: tuple[bool, ...]
+    shares: dict[int, Any]  # sparse [codes, values], where some codes are of several values
+
+    @property
+    def complete(self) -> bool:
+        """Whether distances are plain: no number is missing, and no code stands for several values."""
+        numbers = ~np.array(self.nominal, dtype=np.bool_)
+        holes = any(np.isnan(each[:, numbers]).any() for each in (self.first, self.second))
+        return not holes and not self.shares
+
+
+def coordinates_of(evidence: Evidence, names: tuple[str, ...]) -> Coordinates:
+    """Place the records of both tables by some columns; a generalised number lies at its middle."""
+    assert evidence.protected is not None  # `refuses` saw to it
+    original, protected = evidence.original, evidence.protected
+    # Column by column in memory, as that is how they are filled and how directions are taken.
+    first, second = (np.empty((len(table), len(names)), order="F") for table in (original, protected))
+    shares: dict[int, Any] = {}
+    for i, name in enumerate(names):
+        readings = read_both(original, protected, name)
+        if original.schema[name].kind is Kind.NOMINAL:
+            first[:, i], second[:, i], likely = _codes(*readings)
+            if likely is not None:
+                shares[i] = likely
+        else:
+            low, span = _range(readings[0].values)
+            for side, reading in zip((first, second), readings, strict=True):
+                with np.errstate(over="ignore"):
+                    side[:, i] = np.clip((reading.values / 2 - low) / span, -_FARTHEST, _FARTHEST)
+    nominal = tuple(original.schema[name].kind is Kind.NOMINAL for name in names)
+    return Coordinates(first, second, original.weights, protected.weights, nominal, shares)
+
+
+#: What lies farther out is put here: squares of it are still numbers.
+_FARTHEST = 1e100
+
+
+def _range(values: Floats) -> tuple[float, float]:
+    """Half the least value, and half the range, or half of 1 for a constant."""
+    present = values[~np.isnan(values)]
+    if not len(present):
+        return 0.0, 0.5
+    low, high = float(present.min()) / 2, float(present.max()) / 2
+    return low, (high - low) if high > low else 0.5
+
+
+def _codes(one: Reading, other: Reading) -> tuple[Floats, Floats, Any]:
+    """Codes of both tables; a group of values has a code of its own, after all values."""
+    if one.groups is None and other.groups is None:
+        return one.values, other.values, None
+    from scipy.sparse import csr_array, eye_array, vstack
+
+    points = [
+        each.values if each.points is None else np.append(each.points, each.values) for each in (one, other)
+    ]
+    n_values = int(np.nanmax(np.concatenate(points), initial=-1.0)) + 1
+    blocks, codes, n_codes = [eye_array(n_values, format="csr")], [], n_values
+    for each in (one, other):
+        if each.groups is None or each.starts is None or each.points is None:
+            codes.append(each.values)
+            continue
+        codes.append(np.where(each.groups >= 0, n_codes + each.groups, each.values))
+        sizes = np.diff(each.starts)
+        likely = np.repeat(1.0 / np.maximum(sizes, 1), sizes)
+        shape = (len(sizes), n_values)
+        blocks.append(csr_array((likely, each.points.astype(np.int64), each.starts), shape=shape))
+        n_codes += len(sizes)
+    return codes[0], codes[1], vstack(blocks, format="csr")
+
+
+def distances(space: Coordinates, mine: Floats, theirs: Floats) -> Floats:
+    """Distances between records of a space, all pairs."""
+    from scipy.spatial.distance import cdist
+
+    nominal = np.array(space.nominal, dtype=np.bool_)
+    if not nominal.any() and not (np.isnan(mine).any() or np.isnan(theirs).any()):
+        complete: Floats = cdist(mine, theirs)
+        return complete
+    squares = np.zeros((len(mine), len(theirs)))
+    for i in range(mine.shape[1]):
+        one, other = mine[:, i], theirs[:, i]
+        if i in space.shares:
+            added = _squares_of_groups(space.shares[i], one, other)
+        elif nominal[i]:
+            added = (one[:, None] != other[None, :]).astype(np.float64)
+        else:
+            added = (one[:, None] - other[None, :]) ** 2
+        holes = np.isnan(one)[:, None], np.isnan(other)[None, :]
+        added[holes[0] ^ holes[1]] = 1.0
+        added[holes[0] & holes[1]] = 0.0
+        squares += added
+    return np.sqrt(squares)
+
+
+def _squares_of_groups(shares: Any, mine: Floats, theirs: Floats) -> Floats:
+    """Half the squared distances of rows of shares: 1 between two single values that differ."""
+    rows = [shares[np.nan_to_num(side).astype(np.int64)] for side in (mine, theirs)]
+    lengths = [(each * each).sum(axis=1) for each in rows]
+    within = (rows[0] @ rows[1].T).toarray()
+    squares: Floats = np.maximum(0.5 * (lengths[0][:, None] + lengths[1][None, :]) - within, 0.0)
+    return squares

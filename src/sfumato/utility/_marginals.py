@@ -1,0 +1,317 @@
+"""One column of both tables, read alike: exact values, and generalised ones as the values they may stand for.
+
+An interval stands for every number from its lower to its upper end, a node for the leaves it covers; each of
+them is as likely as the others. A measure takes the middle of them (*midpoint*) or spreads the mass of the
+record over all of them (*expected*).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from sfumato.data.codings import codes_of_both, microseconds, numbers_of_both
+from sfumato.data.evidence import Evidence
+from sfumato.data.generalised.intervals import ends, is_interval
+from sfumato.data.schema import Kind, Schema
+from sfumato.data.table import Flags, Floats, Ints, Table
+
+Generalised = Literal["midpoint", "expected"]
+
+#: Equal parts into which a wide interval is cut when its mass is spread; fewer where there are very many.
+PARTS, FEWEST_PARTS, MOST_POINTS = 100, 8, 4_000_000
+
+_NUMBERS = frozenset({Kind.CONTINUOUS, Kind.DATE})
+_NONE = np.zeros(0)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A column as masses at points; what is missing is at none. All masses sum to 1."""
+
+    points: Floats
+    masses: Floats | None  # None: 1 / n each
+    missing: float
+    n: int  # records, with those whose value is missing
+    effective: float  # Kish's effective number of the records that are not missing
+    ordered: bool = False  # whether the points ascend
+
+    def ascending(self) -> tuple[Floats, Floats]:
+        """The points in order, and the mass of the first 0, 1, 2 … of them (empty: 1 / n each)."""
+        ordered = self.in_order()
+        if ordered.masses is None:
+            return ordered.points, _NONE
+        return ordered.points, np.concatenate(([0.0], np.cumsum(ordered.masses)))
+
+    def in_order(self) -> Spread:
+        """The same with ascending points, so that sums over them hardly depend on the order of records."""
+        if self.ordered:
+            return self
+        if self.masses is None:
+            return replace(self, points=np.sort(self.points), ordered=True)
+        order = np.argsort(self.points)
+        return replace(self, points=self.points[order], masses=self.masses[order], ordered=True)
+
+    def each(self) -> Floats:
+        """The mass of each point."""
+        return np.full(len(self.points), 1.0 / max(self.n, 1)) if self.masses is None else self.masses
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A column of one table: a number (or code) for each record, and what generalised values stand for."""
+
+    values: Floats  # [n] the middle of a generalised value; NaN where it is missing
+    weights: Floats | None = None  # [n]
+    groups: Ints | None = None  # [n] which generalised value a record has; −1: an exact one, or none
+    starts: Ints | None = None  # the values group g stands for are points[starts[g]:starts[g + 1]]
+    points: Floats | None = None
+    lows: Floats | None = None  # [groups] the ends of what a group stands for
+    highs: Floats | None = None
+
+    def spread(self, generalised: Literal["midpoint", "expected", "low", "high"]) -> Spread:
+        """The distribution, with generalised values at their middle, spread evenly, or all at one end."""
+        if self.groups is None or generalised == "midpoint":
+            kept = ~np.isnan(self.values)
+            shares = None if self.weights is None else self._shares()[kept]
+            return self._spread(self.values if kept.all() else self.values[kept], shares)
+        assert self.lows is not None  # what has groups says what they stand for
+        assert self.highs is not None
+        if generalised != "expected":
+            moved = np.append(self.lows if generalised == "low" else self.highs, np.nan)[self.groups]
+            return replace(self, values=np.where(self.groups < 0, self.values, moved)).spread("midpoint")
+        assert self.starts is not None
+        assert self.points is not None
+        coarse, shares = self.groups >= 0, self._shares()
+        exact = ~coarse & ~np.isnan(self.values)
+        sizes = np.diff(self.starts)
+        held = np.bincount(self.groups[coarse], weights=shares[coarse], minlength=len(sizes))
+        masses = np.concatenate((shares[exact], np.repeat(held / np.maximum(sizes, 1), sizes)))
+        points = np.concatenate((self.values[exact], self.points))
+        return self._spread(points[masses > 0], masses[masses > 0])
+
+    def _shares(self) -> Floats:
+        """The share of each record."""
+        if self.weights is None:
+            return np.full(len(self.values), 1.0 / max(len(self.values), 1))
+        total: float = self.weights.sum()
+        return self.weights / total
+
+    def _spread(self, points: Floats, masses: Floats | None) -> Spread:
+        absent = np.isnan(self.values)
+        n, n_absent = len(absent), int(np.count_nonzero(absent))
+        if self.weights is None:
+            return Spread(points, masses, n_absent / max(n, 1), n, float(n - n_absent))
+        present = self.weights[~absent] / self.weights.max(initial=1.0)
+        effective = float(present.sum() ** 2 / (present**2).sum()) if len(present) else 0.0
+        return Spread(points, masses, float(self._shares()[absent].sum()), n, effective)
+
+    def variances(self) -> Floats | None:
+        """How much the values vary that each generalised one stands for, by group; None if all are exact."""
+        if self.starts is None or self.points is None:
+            return None
+        owners, sizes = _owners(self.starts)
+        means = np.bincount(owners, self.points, len(sizes)) / np.maximum(sizes, 1)
+        squares = (self.points - means[owners]) ** 2
+        spread: Floats = np.bincount(owners, squares, len(sizes)) / np.maximum(sizes, 1)
+        return spread
+
+
+def _owners(starts: Ints) -> tuple[Ints, Ints]:
+    """The group of each point, and the size of each group."""
+    sizes = np.diff(starts)
+    return np.repeat(np.arange(len(sizes)), sizes), sizes
+
+
+# Which columns can be read ------------------------------------------------------------------------------
+
+
+def readable_columns(evidence: Evidence, kinds: frozenset[Kind]) -> tuple[str, ...]:
+    """The columns of both tables whose original kind is one of ``kinds`` and whose values compare."""
+    if evidence.protected is None:
+        return evidence.of_kinds(evidence.shared_columns, kinds)
+    schema = evidence.original.schema
+    return tuple(
+        name
+        for name in evidence.shared_columns
+        if schema[name].kind in kinds and _compare(evidence.original, evidence.protected, name)
+    )
+
+
+def _compare(original: Table, protected: Table, name: str) -> bool:
+    kind, tables = original.schema[name].kind, (original, protected)
+    with_intervals = any(is_interval(table.frame.schema[name]) for table in tables)
+    if kind in _NUMBERS or (kind is Kind.ORDINAL and with_intervals):
+        return all(_reads_as_numbers(table, name, kind) for table in tables)
+    categories = {Kind.NOMINAL, Kind.ORDINAL}
+    return not with_intervals and all(
+        table.schema[name].kind in categories or name in table.nodes for table in tables
+    )
+
+
+def _reads_as_numbers(table: Table, name: str, kind: Kind) -> bool:
+    dtype = table.frame.schema[name]
+    if is_interval(dtype):
+        lower, _ = ends(table.frame[name].head(0))
+        return lower.dtype.is_numeric() is (kind is not Kind.DATE)
+    if name in table.nodes:
+        return not _leaf_numbers(table.nodes[name].leaves, kind).has_nulls()
+    return dtype.is_numeric() if kind is Kind.ORDINAL else table.schema[name].kind is kind
+
+
+def _leaf_numbers(leaves: pl.Series, kind: Kind) -> pl.Series:
+    """The leaves of a column of numbers or dates as numbers; null where they are none."""
+    texts = leaves.cast(pl.String).str.strip_chars()
+    if kind is Kind.DATE:
+        return texts.str.to_date("%Y-%m-%d", strict=False).to_physical().cast(pl.Float64)
+    numbers = texts.cast(pl.Float64, strict=False)
+    return numbers.set(~numbers.is_finite().fill_null(value=True), None)
+
+
+# Reading ------------------------------------------------------------------------------------------------
+
+
+def read_both(original: Table, protected: Table, name: str) -> tuple[Reading, Reading]:
+    """A column of both tables as numbers that compare: ordinal ones are positions, nominal ones codes.
+
+    An ordinal column with intervals is read by its numbers, not by their positions.
+    """
+    tables = original, protected
+    plain = [not (name in table.nodes or is_interval(table.frame.schema[name])) for table in tables]
+    kind = original.schema[name].kind
+    if kind in {Kind.NOMINAL, Kind.ORDINAL} and not any(
+        is_interval(table.frame.schema[name]) for table in tables
+    ):
+        first, second = codes_of_both(_leaves(original, name), _leaves(protected, name), name)
+        return _of_codes(original, name, first), _of_codes(protected, name, second)
+    if all(plain) and kind in _NUMBERS:
+        one, other = numbers_of_both(original, protected, name)
+        return Reading(one, original.weights), Reading(other, protected.weights)
+    units = [_unit(table, name, kind) for table in tables]
+    units = [1.0, 1.0] if units[0] == units[1] else units
+    domain = _domain(original, name, kind, units[0])
+    one_read, other_read = (
+        _of_numbers(table, name, kind, unit=unit, domain=domain)
+        for table, unit in zip(tables, units, strict=True)
+    )
+    return one_read, other_read
+
+
+def _leaves(table: Table, name: str) -> Table:
+    """The table of a column's leaves where it has nodes; else the table itself."""
+    if name not in table.nodes:
+        return table
+    column = replace(table.schema[name], missing=(), missing_range=None, suppressed=None)
+    return Table(table.nodes[name].leaves.alias(name).to_frame(), Schema((column,)))
+
+
+def _of_codes(table: Table, name: str, codes: Ints) -> Reading:
+    numbers = np.where(codes < 0, np.nan, codes.astype(np.float64))
+    if name in table.nodes:
+        return _of_nodes(table, name, numbers)
+    return Reading(numbers, table.weights)
+
+
+def _of_nodes(table: Table, name: str, leaves: Floats) -> Reading:
+    """Read a column of labels, given the number of each leaf."""
+    nodes, missing = table.nodes[name], table.missing(name)
+    points = leaves[nodes.members]
+    owners, sizes = _owners(nodes.starts)
+    groups = nodes.codes(table.frame[name]).astype(np.int64)
+    groups[missing] = -1
+    middles = np.full(len(sizes) + 1, np.nan)  # the last is that of code −1
+    middles[:-1][sizes > 0] = np.bincount(owners, points, len(sizes))[sizes > 0] / sizes[sizes > 0]
+    lows, highs = np.full(len(sizes), np.inf), np.full(len(sizes), -np.inf)
+    np.minimum.at(lows, owners, points)
+    np.maximum.at(highs, owners, points)
+    values = middles[groups]
+    groups[np.isnan(values)] = -1
+    return Reading(values, table.weights, groups, nodes.starts, points, lows, highs)
+
+
+def _unit(table: Table, name: str, kind: Kind) -> float:
+    """How long the unit is in which dates are counted; numbers have none."""
+    if kind is not Kind.DATE:
+        return 1.0
+    dtype = table.frame.schema[name]
+    if is_interval(dtype):
+        return microseconds(ends(table.frame[name].head(0))[0].dtype)
+    return microseconds(pl.Date() if name in table.nodes else dtype)
+
+
+def _domain(table: Table, name: str, kind: Kind, unit: float) -> tuple[float, float]:
+    """The least and the greatest number that the original states; NaN where it states none."""
+    if is_interval(table.frame.schema[name]):
+        stated = np.concatenate([end.to_numpy() for end in _ends_as_numbers(table, name)])
+    elif name in table.nodes:
+        stated = _leaf_numbers(table.nodes[name].leaves, kind).to_numpy()
+    else:
+        stated = _plain_numbers(table, name)
+    stated = stated[~np.isnan(stated)] * unit
+    return (float(stated.min()), float(stated.max())) if len(stated) else (np.nan, np.nan)
+
+
+def _ends_as_numbers(table: Table, name: str) -> tuple[pl.Series, pl.Series]:
+    lower, upper = (end.to_physical().cast(pl.Float64).fill_null(np.nan) for end in ends(table.frame[name]))
+    return lower, upper
+
+
+def _plain_numbers(table: Table, name: str) -> Floats:
+    """Exact values as numbers, those of an ordinal column too."""
+    if table.schema[name].kind is not Kind.ORDINAL:
+        return table.numbers(name)
+    values = table.frame[name].cast(pl.Float64).fill_null(np.nan).to_numpy()
+    return np.where(table.missing(name), np.nan, values)
+
+
+def _of_numbers(table: Table, name: str, kind: Kind, *, unit: float, domain: tuple[float, float]) -> Reading:
+    dtype = table.frame.schema[name]
+    if is_interval(dtype):
+        lower, upper = (end.to_numpy() * unit for end in _ends_as_numbers(table, name))
+        step = unit if ends(table.frame[name].head(0))[0].dtype in {pl.Int64, pl.Date} else 0.0
+        return _of_intervals(lower, upper, table.missing(name), table.weights, domain=domain, step=step)
+    if name in table.nodes:
+        return _of_nodes(table, name, _leaf_numbers(table.nodes[name].leaves, kind).to_numpy() * unit)
+    return Reading(_plain_numbers(table, name) * unit, table.weights)
+
+
+def _of_intervals(
+    lower: Floats,
+    upper: Floats,
+    missing: Flags,
+    weights: Floats | None,
+    *,
+    domain: tuple[float, float],
+    step: float,
+) -> Reading:
+    """Read intervals; an unbounded end is that of the domain, and with ``step`` only its multiples count."""
+    lower, upper = (
+        np.where(np.isnan(lower), np.fmin(domain[0], upper), lower),
+        np.where(np.isnan(upper), np.fmax(domain[1], lower), upper),
+    )
+    values = np.where(missing, np.nan, np.where(lower == upper, lower, lower / 2 + upper / 2))
+    coarse = ~np.isnan(values) & (lower < upper)
+    pairs = pl.DataFrame({"lo": lower[coarse], "hi": upper[coarse]})
+    distinct = pairs.unique().sort("lo", "hi").with_row_index("group")
+    found = pairs.join(distinct, on=["lo", "hi"], how="left", maintain_order="left")["group"]
+    groups = np.full(len(values), -1, dtype=np.int64)
+    groups[coarse] = found.to_numpy()
+    lows, highs = distinct["lo"].to_numpy(), distinct["hi"].to_numpy()
+    starts, points = _cut(lows, highs, step)
+    return Reading(values, weights, groups, starts, points, lows, highs)
+
+
+def _cut(lows: Floats, highs: Floats, step: float) -> tuple[Ints, Floats]:
+    """Points spread evenly over intervals: all the multiples of a step there are, or the middles of parts."""
+    most = max(FEWEST_PARTS, min(PARTS, MOST_POINTS // max(len(lows), 1)))
+    n_steps = (highs / 2 - lows / 2) / (step / 2) + 1 if step else np.full(len(lows), np.inf)
+    counts = np.minimum(n_steps, most).astype(np.int64)
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    owners, sizes = _owners(starts)
+    places = np.arange(len(owners)) - starts[:-1][owners]
+    shares = (places + 0.5) / sizes[owners]
+    parts = (lows[owners] - step / 2) * (1 - shares) + (highs[owners] + step / 2) * shares
+    return starts, np.where((n_steps <= most)[owners], lows[owners] + places * step, parts)

@@ -1,0 +1,120 @@
+"""The file beside a release that says which values the labels of large groups stand for."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from sfumato import io
+from sfumato.data.generalised.nodes import Nodes
+from sfumato.data.schema import Column, Kind, Schema
+from sfumato.data.table import Table
+from sfumato.errors import WriteError
+from sfumato.io.codebook import SHOWN, place_beside
+
+ZIPS = [str(code) for code in range(93000, 93010)]
+
+
+def table_of(groups: dict[str, list[str]], labels: list[str | None], leaves: list[str] = ZIPS) -> Table:
+    nodes = Nodes.of(groups, leaves=leaves)
+    column = pl.Series("zip", labels, dtype=pl.String).cast(nodes.dtype)
+    frame = pl.DataFrame([column, pl.Series("n", range(len(labels)))])
+    schema = Schema((Column("zip", Kind.NOMINAL), Column("n", Kind.CONTINUOUS)))
+    return Table(frame, schema, nodes={"zip": nodes})
+
+
+def covered(table: Table) -> list[tuple[str, ...] | None]:
+    """What each record's value may be."""
+    nodes = table.nodes["zip"]
+    return [None if code < 0 else tuple(nodes.members_of(code)) for code in nodes.codes(table.frame["zip"])]
+
+
+LARGE, SMALL = ZIPS[: SHOWN + 1], ZIPS[SHOWN + 1 :]
+
+
+def test_a_large_group_is_written_by_its_label_and_read_back_with_its_values(tmp_path: Path) -> None:
+    table = table_of({"930**": LARGE, "rest": SMALL}, ["930**", "rest", None, "*", "930**"])
+    io.write(table, tmp_path / "r.csv")
+    shown = (tmp_path / "r.csv").read_text().splitlines()
+    assert shown == ["zip,n", "930**,0", "{" + "|".join(SMALL) + "},1", ",2", "*,3", "930**,4"]
+    lines = (tmp_path / "r.labels.csv").read_text().splitlines()
+    assert lines == ["column,label,value", *(f"zip,930**,{code}" for code in LARGE)]
+    again = io.read_table(tmp_path / "r.csv", table.schema, generalised=["zip"])
+    assert covered(again)[:3] == [tuple(LARGE), tuple(SMALL), None]
+    assert covered(again)[4] == tuple(LARGE)
+
+
+@pytest.mark.parametrize("label", ["{a|b}", "[1;2]", "93001", "", "\\x"])
+def test_a_label_that_would_be_read_as_something_else_gets_another_name(tmp_path: Path, label: str) -> None:
+    table = table_of({label: LARGE}, [label, "*"])
+    io.write(table, tmp_path / "r.csv")
+    assert (tmp_path / "r.csv").read_text().splitlines()[1] == "group 1,0"
+    again = io.read_table(tmp_path / "r.csv", table.schema, generalised=["zip"])
+    assert covered(again)[0] == tuple(LARGE)
+
+
+def test_small_groups_need_no_codebook(tmp_path: Path) -> None:
+    io.write(table_of({"rest": SMALL}, ["rest"]), tmp_path / "r.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["r.csv"]
+
+
+def test_an_old_codebook_goes_with_the_file_it_was_of(tmp_path: Path) -> None:
+    io.write(table_of({"930**": LARGE}, ["930**"]), tmp_path / "r.csv")
+    io.write(table_of({"rest": SMALL}, ["rest"]), tmp_path / "r.csv", overwrite=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["r.csv"]
+
+
+def test_a_file_of_that_name_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
+    mine = place_beside(tmp_path / "r.csv")
+    mine.write_text("my notes\n")
+    io.write(table_of({"rest": SMALL}, ["rest"]), tmp_path / "r.csv", overwrite=True)
+    assert mine.read_text() == "my notes\n"
+    with pytest.raises(WriteError):
+        io.write(table_of({"930**": LARGE}, ["930**"]), tmp_path / "r.csv", originals=[mine], overwrite=True)
+    assert mine.read_text() == "my notes\n"
+
+
+def test_a_file_that_may_not_be_replaced_leaves_no_codebook(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("a\n1\n")
+    with pytest.raises(WriteError):
+        io.write(table_of({"930**": LARGE}, ["930**"]), tmp_path / "r.csv")
+    assert not place_beside(tmp_path / "r.csv").exists()
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "xlsx", "tsv"])
+def test_every_format_has_it(tmp_path: Path, suffix: str) -> None:
+    table = table_of({"930**": LARGE, "rest": SMALL}, ["930**", "rest"])
+    io.write(table, tmp_path / f"r.{suffix}")
+    assert place_beside(tmp_path / f"r.{suffix}").exists()
+    again = io.read_table(tmp_path / f"r.{suffix}", table.schema, generalised=["zip"])
+    assert covered(again) == [tuple(LARGE), tuple(SMALL)]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "xlsx", "parquet"])
+def test_a_label_of_digits_is_no_number(tmp_path: Path, suffix: str) -> None:
+    table = table_of({"9": LARGE, "93009": ["93009"]}, ["9", "93009", "9"])
+    io.write(table, tmp_path / f"r.{suffix}")
+    again = io.read_table(tmp_path / f"r.{suffix}", table.schema)
+    assert covered(again) == [tuple(LARGE), ("93009",), tuple(LARGE)]
+
+
+@pytest.mark.parametrize("groups", [{"rest": SMALL}, {"930**": LARGE}])
+def test_the_codebook_of_an_original_is_never_touched(tmp_path: Path, groups: dict[str, list[str]]) -> None:
+    original = tmp_path / "r.csv"
+    io.write(table_of({"93": LARGE}, ["93"]), original)
+    before = place_beside(original).read_bytes()
+    with suppress(WriteError):
+        io.write(table_of(groups, [*groups]), tmp_path / "r.parquet", originals=[original], overwrite=True)
+    assert place_beside(original).read_bytes() == before
+
+
+def test_the_codebook_of_a_guarded_file_is_guarded(tmp_path: Path) -> None:
+    values = [f"={number}+1" for number in range(SHOWN + 1)]
+    table = table_of({"-all": values, "x": ["x"]}, ["-all", "x"], leaves=[*values, "x"])
+    io.write(table, tmp_path / "r.csv", guard=True)
+    assert (tmp_path / "r.labels.csv").read_text().splitlines()[1] == "zip,'-all,'=0+1"
+    again = io.read_table(tmp_path / "r.csv", table.schema)
+    assert covered(again) == [tuple(f"'{value}" for value in values), ("x",)]

@@ -1,0 +1,158 @@
+"""Which file is read and written, Parquet, and text forms of generalised values."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from sfumato import io
+from sfumato.data.generalised.intervals import intervals
+from sfumato.data.generalised.nodes import Nodes
+from sfumato.data.generalised.text_forms import to_text
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Table
+from sfumato.errors import ParameterError, ReadError, WriteError
+
+SECRET = "Xanthippe"
+
+
+def generalised_table():
+    nodes = Nodes.of({"valley": ["Kern", "Fresno"], "Kern": ["Kern"]}, leaves=["Fresno", "Kern", "Napa"])
+    frame = pl.DataFrame(
+        {
+            "age": intervals([20, 30, None, None], [29, 30, None, None], missing=[False, False, False, True]),
+            "county": pl.Series(["valley", "Kern", "*", None], dtype=nodes.dtype),
+        }
+    )
+    schema = Schema((Column("age", Kind.CONTINUOUS, Role.KEY), Column("county", Kind.NOMINAL, Role.KEY)))
+    return Table(frame, schema, nodes={"county": nodes})
+
+
+def test_an_unknown_suffix_names_those_that_work(tmp_path):
+    with pytest.raises(ReadError, match=r"\.csv, \.tsv, .*\.parquet.*got: `data\.docx`"):
+        io.read(tmp_path / "data.docx")
+    with pytest.raises(WriteError, match=r"\.csv"):
+        io.write(pl.DataFrame({"a": [1]}), tmp_path / "data")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_suffix_in_capitals_works(tmp_path):
+    io.write(pl.DataFrame({"a": [1]}), tmp_path / "DATA.CSV")
+    assert io.read(str(tmp_path / "DATA.CSV")).rows() == [(1,)]
+
+
+def test_a_missing_file_suggests_near_ones(tmp_path):
+    (tmp_path / "census.csv").write_text("a\n1\n")
+    with pytest.raises(ReadError) as caught:
+        io.read(tmp_path / "cencus.csv")
+    assert caught.value.hint == "there is `census.csv`"
+    with pytest.raises(ReadError, match="nor is there a folder"):
+        io.read(tmp_path / "no" / "census.csv")
+    (tmp_path / "census.csv").unlink()
+    with pytest.raises(ReadError) as caught:
+        io.read(tmp_path / "census.csv")
+    assert caught.value.hint.endswith("has no data file")
+
+
+def test_a_folder_is_no_file(tmp_path):
+    (tmp_path / "data.csv").mkdir()
+    with pytest.raises(ReadError, match="got: a folder"):
+        io.read(tmp_path / "data.csv")
+
+
+def test_a_name_with_wildcards_is_one_file(tmp_path):
+    for name in ("a[1].csv", "b*.csv", "c[1].parquet"):
+        io.write(pl.DataFrame({"a": [name]}), tmp_path / name)
+    for name in ("a[1].csv", "b*.csv", "c[1].parquet"):
+        assert io.read(tmp_path / name)["a"].to_list() == [name]
+
+
+def test_parquet_round_trip(tmp_path):
+    frame = pl.DataFrame(
+        {"n": [1, None], "x": [0.1, float("inf")], "t": ["", None], "d": [dt.date(2026, 1, 1), None]}
+    )
+    io.write(frame, tmp_path / "data.parquet")
+    assert_frame_equal(io.read(tmp_path / "data.parquet"), frame)
+    assert io.read(tmp_path / "data.parquet", rows=1).height == 1
+    with pytest.raises(ParameterError, match="`delimiter` is for delimited text, got: a Parquet file"):
+        io.read(tmp_path / "data.parquet", delimiter=";")
+
+
+@pytest.mark.parametrize("damage", ["empty", "text", "cut", "middle"])
+def test_a_damaged_parquet_file(tmp_path, damage):
+    path = tmp_path / "data.parquet"
+    io.write(pl.DataFrame({"a": [SECRET] * 100}), path)
+    whole = path.read_bytes()
+    path.write_bytes(
+        {
+            "empty": b"",
+            "text": SECRET.encode() * 10,
+            "cut": whole[:-20],
+            "middle": whole[:10] + b"\0" * 30 + whole[40:],
+        }[damage]
+    )
+    with pytest.raises(ReadError, match="Parquet file") as caught:
+        io.read(path)
+    assert SECRET not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_what_text_cannot_hold_is_refused(tmp_path):
+    frame = pl.DataFrame({"ok": [1], "list": [[SECRET]], "bytes": [b"x"], "span": [dt.timedelta(1)]})
+    with pytest.raises(WriteError, match=r"got others in \['list', 'bytes', 'span'\]") as caught:
+        io.write(frame, tmp_path / "data.csv")
+    assert SECRET not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_generalised_values_go_through_text(tmp_path):
+    table = generalised_table()
+    io.write(table, tmp_path / "release.csv")
+    assert (tmp_path / "release.csv").read_text() == ("age,county\n[20;29],{Fresno|Kern}\n30,Kern\n*,*\n,\n")
+    again = io.read_table(tmp_path / "release.csv", table.schema)
+    assert again.frame["age"].to_list() == table.frame["age"].to_list()
+    assert again.frame["county"].to_list() == ["{Fresno|Kern}", "Kern", "*", None]
+    assert to_text(again.frame["county"], again.nodes["county"]).to_list() == [
+        "{Fresno|Kern}",
+        "Kern",
+        "*",
+        None,
+    ]
+
+
+def test_generalised_values_go_through_parquet(tmp_path):
+    table = generalised_table()
+    io.write(table, tmp_path / "release.parquet")
+    again = io.read_table(tmp_path / "release.parquet", table.schema)
+    assert again.frame["age"].equals(table.frame["age"], null_equal=True)
+    assert to_text(again.frame["county"], again.nodes["county"]).to_list() == [
+        "{Fresno|Kern}",
+        "Kern",
+        "*",
+        None,
+    ]
+
+
+def test_no_row_numbers_are_written(tmp_path):
+    io.write(pl.DataFrame({"a": [5, 3]}), tmp_path / "data.csv")
+    assert (tmp_path / "data.csv").read_text() == "a\n5\n3\n"
+
+
+def test_a_tsv_file_is_written_with_tabs(tmp_path):
+    frame = pl.DataFrame({"a": ["x\ty", "z"], "b": [1, 2]})
+    io.write(frame, tmp_path / "data.tsv")
+    assert (tmp_path / "data.tsv").read_text() == 'a\tb\n"x\ty"\t1\nz\t2\n'
+    assert_frame_equal(io.read(tmp_path / "data.tsv"), frame)
+
+
+def test_without_a_schema_one_is_proposed(tmp_path):
+    (tmp_path / "data.csv").write_text(
+        "age,income,born\n31,.,2001-02-03\n45,100.5,1999-12-31\n45,80,2000-01-01\n"
+    )
+    table = io.read_table(tmp_path / "data.csv")
+    assert table.frame["income"].to_list() == [None, 100.5, 80.0]
+    assert table.frame["born"].dtype == pl.Date
+    assert table.schema["income"].missing == (".",)

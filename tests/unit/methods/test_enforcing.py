@@ -1,0 +1,162 @@
+"""The guarantee of enforcing methods: what is asked, who stands in its way, and that it is proved."""
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Table
+from sfumato.errors import RefusedError, UnreachableError
+from sfumato.methods._enforcing import EnforcingMethod, Guarantee
+from sfumato.methods.local_suppression import LocalSuppression
+from sfumato.methods.mondrian import Mondrian
+from sfumato.recipes.recipe import Recipe, Step
+
+RUN = Run(seed=1)
+
+
+class Nothing(EnforcingMethod):
+    """Claim to enforce, and do nothing."""
+
+    title = "Nothing"
+
+    def enforce(self, table, guarantee, run):
+        """Do nothing."""
+        return Release.unchanged(table)
+
+
+Nothing.name = "nothing"  # after the class was made: no other test must find it in the registry
+
+
+def table_of(jobs, ills=None):
+    ills = ills or ["flu"] * len(jobs)
+    frame = pl.DataFrame({"job": pl.Series(jobs, dtype=pl.String), "ill": pl.Series(ills, dtype=pl.String)})
+    columns = (Column("job", Kind.NOMINAL, Role.KEY), Column("ill", Kind.NOMINAL, Role.SENSITIVE))
+    return Table(frame, Schema(columns)).aimed_at(("job",))
+
+
+def asked(*also, k=1, missing="category"):
+    return Guarantee.of(("job",), k=k, also=also, missing=missing)
+
+
+def test_k_of_one_asks_nothing():
+    assert asked().requirements == ()
+    assert [str(each.measure.name) for each in asked("l >= 2", k=3).requirements] == [
+        "k-anonymity",
+        "l-diversity",
+    ]
+
+
+def test_the_policy_is_passed_on_unless_a_requirement_has_its_own():
+    policies = [
+        each.measure.missing
+        for each in asked("l >= 2", "t(missing=worst) <= 0.2", k=2, missing="any").requirements
+    ]
+    assert policies == ["any", "any", "worst"]
+
+
+@pytest.mark.parametrize(
+    ("also", "failing"),
+    [
+        (("k >= 2",), [False, False, True]),
+        (("prosecutor-risk <= 0.5",), [False, False, True]),
+        (("l >= 2",), [True, True, True]),
+        (("unsafe-combinations(dimension=1, k=2) <= 0",), [False, False, True]),
+        (("k >= 1",), [False, False, False]),
+        (("lkc-privacy(l=1, c=0.9) >= 1",), [True, True, True]),
+    ],
+)
+def test_who_stands_in_the_way(also, failing):
+    assert asked(*also).failing(table_of(["cook", "cook", "king"]), RUN).tolist() == failing
+
+
+def test_only_the_group_that_tells_too_much_fails():
+    table = table_of(["cook", "cook", "smith", "smith"], ["flu", "flu", "flu", "gout"])
+    assert asked("lkc-privacy(l=1, c=0.6) >= 1").failing(table, RUN).tolist() == [True, True, False, False]
+
+
+def test_a_mean_cannot_be_enforced():
+    with pytest.raises(RefusedError, match="worst record"):
+        asked("marketer-risk <= 0.1").failing(table_of(["cook", "cook", "king"]), RUN)
+    with pytest.raises(RefusedError, match="worst record"):
+        asked("unsafe-combinations(dimension=1, k=2) <= 0.1").failing(table_of(["cook", "cook", "king"]), RUN)
+
+
+def test_an_estimate_cannot_be_enforced():
+    table = table_of(["cook", "cook"])
+    frame = table.frame.with_columns(pl.Series("weight", [2.0, 3.0]))
+    schema = Schema((*table.schema.columns, Column("weight", Kind.CONTINUOUS, Role.WEIGHT)))
+    with pytest.raises(RefusedError, match="must be certain"):
+        asked("journalist-risk <= 0.5").failing(Table(frame, schema), RUN)
+
+
+def test_parts_are_asked_of_other_keys():
+    table = table_of(["cook", "cook", "king"], ["flu", "gout", "gout"])
+    part = Guarantee.of(("ill",), k=2, also=(), missing="category")
+    whole = Guarantee((), ("job",), (part,))
+    assert whole.failing(table, RUN).tolist() == [True, False, False]
+    assert not whole.by_classes
+    assert whole.unmet(table, RUN) == ["not met: k-anonymity is 1, must be >= 2 in `ill`"]
+
+
+def test_nothing_is_asked_of_no_records():
+    table = table_of([])
+    assert asked("l >= 2", k=2).failing(table, RUN).tolist() == []
+    assert asked("l >= 2", k=2).unmet(table, RUN) == []
+
+
+def test_a_release_that_does_not_hold_is_withheld():
+    with pytest.raises(UnreachableError, match="not met: k-anonymity is 1, must be >= 2"):
+        Nothing(k=2).apply(table_of(["cook", "cook", "king"]), RUN)
+
+
+def test_a_release_that_holds_has_its_classes():
+    release = Nothing(k=2).apply(table_of(["cook", "smith", "cook", "smith"]), RUN)
+    first, second = release.classes[:2]
+    assert np.array_equal(release.classes, [first, second, first, second])
+    assert first != second
+
+
+def test_what_does_not_read_is_refused_before_any_work():
+    assert "no-such" in str(Nothing(also=["no-such >= 2"]).refuses(table_of(["cook"])))
+    with pytest.raises(RefusedError, match="population"):
+        Nothing(k=1, also=["k-map >= 2"]).apply(table_of(["cook"]), RUN)
+
+
+@pytest.mark.parametrize("suppressed", [None, -8])
+@given(ages=st.lists(st.sampled_from([30, 31, -9, -7, None]), min_size=1, max_size=12))
+def test_codes_of_missing_values_tell_nobody_apart(suppressed, ages):
+    """Counted in the file as anyone would: a code is not another code, nor an empty cell."""
+    column = Column("age", Kind.CONTINUOUS, Role.KEY, missing=(-9, -7), suppressed=suppressed)
+    table = Table(pl.DataFrame({"age": pl.Series(ages, dtype=pl.Int64)}), Schema((column,)))
+    try:
+        released = LocalSuppression(k=2).protect(table.aimed_at(("age",)), RUN).table
+    except UnreachableError:
+        assert len(ages) < 2
+        return
+    assert released.frame.group_by("age").len()["len"].min() >= 2
+    if pl.Series(ages).value_counts()["count"].min() >= 2:  # then nothing has to change
+        assert released.frame["age"].to_list() == ages
+
+
+def test_a_whole_put_together_from_parts_is_measured_again():
+    """All of one region have x, all of the other y: each is close to its own region, none to all."""
+    frame = pl.DataFrame({"age": [1, 2, 11, 12] * 4, "ill": ["x", "x", "y", "y"] * 4})
+    frame = frame.with_columns(region=pl.when(pl.col("age") < 10).then(pl.lit("a")).otherwise(pl.lit("b")))
+    columns = (
+        Column("age", Kind.CONTINUOUS, Role.KEY),
+        Column("ill", Kind.NOMINAL, Role.SENSITIVE),
+        Column("region", Kind.NOMINAL, Role.OTHER),
+    )
+    close = Mondrian(k=2, also=("t <= 0.1",))
+    step = Step(close, ("age",), within=("region",))
+    with pytest.raises(UnreachableError, match=r"whole release of mondrian .* t-closeness is 0.5"):
+        Recipe((step,)).apply(Table(frame, Schema(columns)), RUN)
+    plain = Recipe((Step(Mondrian(k=2), ("age",), within=("region",)),)).apply(
+        Table(frame, Schema(columns)), RUN
+    )
+    assert len(plain.table) == 16

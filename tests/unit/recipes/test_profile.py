@@ -1,0 +1,271 @@
+"""Release profiles: what comes with sfumato, what users write, and what becomes of it on a table."""
+
+from __future__ import annotations
+
+import pytest
+
+import sfumato
+from sfumato.core.requirement import Requirement
+from sfumato.data.evidence import Scenario
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.errors import PlanError, ReadError, UnknownNameError
+from sfumato.recipes.plan import Output, Plan
+from sfumato.recipes.profile import Profile
+
+SCHEMA = Schema(
+    (
+        Column("name", Kind.NOMINAL, Role.IDENTIFIER),
+        Column("sex", Kind.NOMINAL, Role.KEY),
+        Column("born", Kind.DATE, Role.KEY),
+        Column("income", Kind.CONTINUOUS, Role.KEY),
+        Column("illness", Kind.NOMINAL, Role.SENSITIVE),
+        Column("weight", Kind.CONTINUOUS, Role.WEIGHT),
+    )
+)
+
+OWN = """
+title = "Ours"
+summary = "For our partners."
+report = ["uniqueness"]
+[defaults]
+rank_by = "il1s"
+repeats = 2
+shuffle = false
+[[scenarios]]
+name = "partner"
+columns = ["sex", "@continuous"]
+kinds = ["nominal", "continuous"]
+records = 0.5
+membership = false
+reason = "They know some."
+[[scenarios]]
+name = "stranger"
+roles = ["key", "sensitive"]
+reason = "They know much."
+[[requirements]]
+require = "k >= 4"
+reason = "We said so."
+[[requirements]]
+require = "dbrl <= 0.2"
+scenarios = ["partner"]
+references = ["herranz2015"]
+reason = "We measured it."
+"""
+
+
+def texts(demands):
+    return [f"{demand.scenario.name}: {demand}" for demand in demands]
+
+
+# ------------------------------------------------------------------------------------ those that come along
+
+
+def test_the_four_kinds_of_release_of_the_survey():
+    assert Profile.names() == ("secure", "scientific", "industry", "public")
+    for name in Profile.names():
+        profile = Profile.named(name)
+        assert profile.name == name
+        assert all(threshold.reason and threshold.references for threshold in profile.thresholds)
+        assert all(intruder.reason for intruder in profile.intruders)
+        assert Profile.parse(profile.text, name=name) == profile
+
+
+def level(name, measure):
+    found = [
+        t.requirement.level for t in Profile.named(name).thresholds if t.requirement.measure.name == measure
+    ]
+    return found[0] if found else None
+
+
+def test_the_wider_the_circle_the_stricter():
+    """Secure files are protected least, public ones most (survey, section 3)."""
+    assert [level(name, "k-anonymity") for name in Profile.names()] == [None, 3, 5, 10]
+    assert [level(name, "dbrl") for name in Profile.names()] == [None, 0.1, 0.05, 0.05]
+    assert [level(name, "gdbrl") for name in Profile.names()] == [None, None, 0.1, 0.05]
+    assert [level(name, "l-diversity") for name in Profile.names()] == [None, 2, 2, 3]
+
+
+def test_an_unknown_profile_suggests_one():
+    with pytest.raises(UnknownNameError) as caught:
+        Profile.named("publik")
+    assert "`public`" in caught.value.hint
+
+
+# --------------------------------------------------------------------------------------------- on a table
+
+
+def test_intruders_know_columns_by_role_and_kind():
+    asked = Profile.named("public").requirements(SCHEMA)
+    assert texts(asked) == [
+        "acquaintance: k-anonymity >= 10",
+        "acquaintance: l-diversity >= 3",
+        "acquaintance: t-closeness <= 0.2",
+        "maximum knowledge: dbrl <= 0.05",
+        "maximum knowledge: gdbrl <= 0.05",
+    ]
+    assert asked[0].scenario.columns == ("sex", "born")
+    assert asked[-1].scenario.columns == ("sex", "born", "income")
+    assert Profile.named("public").left_out(SCHEMA) == ()
+
+
+def test_what_does_not_apply_is_left_out_and_said():
+    profile = Profile.named("public")
+    numbers = Schema((Column("income", Kind.CONTINUOUS, Role.KEY), Column("tax", Kind.CONTINUOUS, Role.KEY)))
+    assert texts(profile.requirements(numbers)) == [
+        "maximum knowledge: dbrl <= 0.05",
+        "maximum knowledge: gdbrl <= 0.05",
+    ]
+    reasons = profile.left_out(numbers)
+    assert len(reasons) == 3
+    assert reasons[0].startswith(
+        "k-anonymity >= 10 is left out: scenario `acquaintance`: the table has no nominal"
+    )
+    harmless = SCHEMA.select(["sex", "income"])
+    assert list(profile.left_out(harmless)) == [
+        "l-diversity >= 3 is left out: l-diversity must find a sensitive column in the table, got: none",
+        "t-closeness <= 0.2 is left out: t-closeness must find a sensitive column in the table, got: none",
+    ]
+
+
+def test_without_keys_the_columns_protected_are_known_or_all_about_people():
+    schema = Schema(
+        (
+            Column("a", Kind.CONTINUOUS),
+            Column("b", Kind.CONTINUOUS),
+            Column("id", Kind.NOMINAL, Role.IDENTIFIER),
+        )
+    )
+    profile = Profile.named("scientific")
+    assert profile.requirements(schema)[-1].scenario.columns == ("a", "b")
+    assert profile.requirements(schema, keys=["b"])[-1].scenario.columns == ("b",)
+    assert profile.requirements(SCHEMA, keys=["illness"])[-1].scenario.columns == (
+        "sex", "born", "income", "illness",
+    )  # fmt: skip
+
+
+def test_every_threshold_is_either_asked_or_explained():
+    for name in Profile.names():
+        profile = Profile.named(name)
+        for columns in (["sex"], ["income"], ["illness", "sex"], SCHEMA.names):
+            schema = SCHEMA.select(columns)
+            told = len(profile.requirements(schema)) + len(profile.left_out(schema))
+            assert told == len(profile.thresholds)  # each of ours stands against one intruder
+
+
+# ---------------------------------------------------------------------------------------- one's own file
+
+
+def test_a_file_of_ones_own(tmp_path):
+    path = tmp_path / "ours.toml"
+    path.write_text(OWN, encoding="utf-8")
+    profile = Profile.of(str(path))
+    assert (profile.name, profile.repeats, profile.shuffle) == ("ours", 2, False)
+    assert str(profile.rank_by) == "il1s"
+    assert [str(measure) for measure in profile.report] == ["uniqueness"]
+    asked = profile.requirements(SCHEMA)
+    assert texts(asked) == [
+        "partner: k-anonymity >= 4", "stranger: k-anonymity >= 4", "partner: dbrl <= 0.2",
+    ]  # fmt: skip
+    assert asked[0].scenario == Scenario("partner", ("sex", "income", "weight"), 0.5, membership=False)
+    assert asked[1].scenario.columns == ("sex", "born", "income", "illness")
+    assert Profile.of(profile) is profile
+    with pytest.raises(ReadError, match="none there"):
+        Profile.read(tmp_path / "absent.toml")
+
+
+def test_all_faults_of_a_file_are_told_together():
+    text = """
+title = 3
+colour = "blue"
+[defaults]
+repeats = 0
+rank_by = "il9"
+[[scenarios]]
+name = "a"
+reason = "r"
+roles = ["keys"]
+kinds = ["nominal"]
+records = 2
+[[scenarios]]
+name = "a"
+reason = "r"
+[[requirements]]
+require = "k > many"
+scenarios = ["b"]
+references = ["nobody1900"]
+"""
+    with pytest.raises(PlanError) as caught:
+        Profile.parse(text, name="bad")
+    said = "\n".join(caught.value.faults)
+    for part in (
+        "`title` must be a text, got: int",
+        "there is no setting `colour`",
+        "the profile must say its `summary`",
+        "`repeats` must be at least 1",
+        "`rank_by`: there is no measure `il9`",
+        "scenario 1: there is no role `keys`",
+        "scenario 1: `records` must be a share",
+        "got twice: `a`",
+        "requirement 1: a requirement must be a measure, a comparison and a number",
+        "requirement 1: there is no scenario `b`",
+        "requirement 1: there is no reference `nobody1900`",
+        "requirement 1 must say its `reason`",
+    ):
+        assert part in said
+    assert len(caught.value.faults) == 12
+
+
+@pytest.mark.parametrize("text", ["x = [", "scenarios = 3", 'title = "t"\nsummary = "s"\nscenarios = []'])
+def test_what_is_no_profile_is_refused(text):
+    with pytest.raises(PlanError):
+        Profile.parse(text, name="bad")
+
+
+# ---------------------------------------------------------------------------------------------- in a plan
+
+
+def test_a_plan_takes_the_requirements_by_scenario():
+    plan = Profile.named("public").apply_to(Plan(schema=SCHEMA, output=Output(drop=("name",), shuffle=False)))
+    assert [scenario.name for scenario in plan.scenarios] == ["acquaintance", "maximum knowledge"]
+    assert texts(plan.demands) == texts(Profile.named("public").requirements(SCHEMA))
+    assert plan.output == Output(drop=("name",), shuffle=True)
+    again = Plan.from_dict(plan.to_dict())
+    assert again.demands == plan.demands
+    assert Plan.from_dict(again.to_dict()) == plan
+
+
+def test_what_a_plan_requires_itself_stays_as_it_was():
+    own = Requirement.parse("k >= 2")
+    plan = Plan(schema=SCHEMA, scenarios=(Scenario("boss", ("sex",)),), requirements=(own,))
+    merged = Profile.named("scientific").apply_to(plan)
+    assert texts(merged.demands) == [
+        "boss: k-anonymity >= 2", "acquaintance: k-anonymity >= 3", "acquaintance: l-diversity >= 2",
+        "matching: dbrl <= 0.1",
+    ]  # fmt: skip
+    with pytest.raises(PlanError, match="got twice: `acquaintance`, `matching`"):
+        Profile.named("scientific").apply_to(merged)
+    with pytest.raises(PlanError, match="must declare its columns"):
+        Profile.named("public").apply_to(Plan())
+
+
+def test_a_plan_reads_requirements_of_one_scenario():
+    said = {
+        "columns": SCHEMA.to_dict()["columns"],
+        "requirements": ["k >= 2"],
+        "scenarios": [{"name": "a", "requirements": ["dbrl <= 0.1"]}, {"name": "b"}],
+    }
+    plan = Plan.from_dict(said)
+    assert texts(plan.demands) == ["a: k-anonymity >= 2", "a: dbrl <= 0.1", "b: k-anonymity >= 2"]
+    assert Plan.from_dict(plan.to_dict()) == plan
+    with pytest.raises(PlanError, match="a requirement must be"):
+        Plan.from_dict({**said, "scenarios": [{"name": "a", "requirements": "k"}]})
+
+
+def test_a_comparison_says_what_an_intruder_knows_that_stays_bare():
+    table = sfumato.read("builtin:patients?n=60&seed=1")
+    study = sfumato.compare(
+        table, ["mdav"], profile="scientific", columns=["age_yrs", "los"], repeats=1, seed=1
+    )
+    assert any("also knows" in note and "`sex`" in note and "`los`" not in note for note in study.notes)
+    every = sfumato.compare(table, ["mdav"], profile="scientific", repeats=1, seed=1)
+    assert not any("also knows" in note for note in every.notes)

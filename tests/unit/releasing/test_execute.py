@@ -1,0 +1,495 @@
+"""Carrying out a plan: from a file to a release, judged before it is written, and repeatable to the byte."""
+
+import hashlib
+import json
+import os
+import stat
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sfumato.core.measure import Score, Status
+from sfumato.core.requirement import Requirement
+from sfumato.core.run import Run
+from sfumato.data.evidence import Scenario
+from sfumato.data.rules import Rule
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.errors import (
+    Cancelled,
+    DataError,
+    PlanError,
+    ReadError,
+    RequirementError,
+    SfumatoError,
+    WriteError,
+)
+from sfumato.methods.microaggregation import Mdav
+from sfumato.methods.noise import CorrelatedNoise
+from sfumato.methods.swapping import RankSwapping
+from sfumato.recipes.plan import Output, Plan, Source, fingerprint
+from sfumato.recipes.recipe import Recipe, Step
+from sfumato.releasing import carry_out as execute
+from sfumato.releasing.carry_out import (
+    carry_out,
+    environment,
+    load,
+    load_resources,
+    originals,
+    seed_of,
+    write_release,
+)
+from toys import SECRET_WORD
+
+RECORDS = 40
+SCHEMA = Schema(
+    (
+        Column("name", Kind.NOMINAL, Role.IDENTIFIER),
+        Column("age", Kind.CONTINUOUS, Role.KEY, lower=18, upper=90),
+        Column("income", Kind.CONTINUOUS, Role.KEY, missing=(-9,)),
+        Column("region", Kind.NOMINAL, Role.OTHER),
+        Column("ill", Kind.NOMINAL, Role.SENSITIVE),
+    )
+)
+
+
+@pytest.fixture
+def people(tmp_path):
+    rng = np.random.default_rng(5)
+    frame = pl.DataFrame(
+        {
+            "name": [f"{SECRET_WORD}-{i}" for i in range(RECORDS)],
+            "age": rng.integers(18, 91, RECORDS),
+            "income": np.where(rng.random(RECORDS) < 0.1, -9, rng.lognormal(7, 1, RECORDS).round(2)),
+            "region": rng.choice(["north", "south"], RECORDS),
+            "ill": [f"ill-{i}" for i in range(RECORDS)],
+        }
+    )
+    frame.write_csv(tmp_path / "people.csv")
+    return frame
+
+
+@pytest.fixture
+def plan(people, tmp_path):
+    return Plan(
+        data=Source("people.csv"),
+        schema=SCHEMA,
+        recipe=Recipe.of(Step(RankSwapping(window=50), ("age", "income"), within=("region",))),
+        output=Output("release.csv", drop=("name",)),
+        folder=tmp_path,
+    )
+
+
+def files(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def published(plan, run, **options):
+    """Carry out and write; what was written."""
+    return write_release(carry_out(plan, run), run, **options)
+
+
+# ------------------------------------------------------------------------------------------------ end to end
+
+
+def test_from_file_to_file(plan, people, tmp_path):
+    release, trail = published(plan, Run(seed=3))
+    assert files(tmp_path) == ["people.csv", "release.csv", "release.private.json"]
+    assert (release.name, trail.name) == ("release.csv", "release.private.json")
+    written = pl.read_csv(release)
+    assert written.columns == ["age", "income", "region", "ill"]
+    # Swapping keeps each column's values, and within regions it keeps theirs.
+    for region in ("north", "south"):
+        before, after = (frame.filter(pl.col("region") == region) for frame in (people, written))
+        for name in ("age", "income"):
+            assert sorted(before[name]) == sorted(after[name])
+    # The untouched column still stands beside its region, and the missing code beside its record.
+    assert Counter(written.select("region", "ill").rows()) == Counter(people.select("region", "ill").rows())
+    lacking = set(people.filter(pl.col("income") == -9)["ill"])
+    assert lacking == set(written.filter(pl.col("income") == -9)["ill"])
+    assert lacking
+
+
+def test_a_dropped_column_is_really_absent(plan, tmp_path):
+    for suffix in ("csv", "parquet"):
+        place, _ = published(
+            replace(plan, output=Output(f"out-{suffix}.{suffix}", drop=("name", "ill"))), Run(seed=3)
+        )
+        frame = pl.read_csv(place) if suffix == "csv" else pl.read_parquet(place)
+        assert frame.columns == ["age", "income", "region"]
+        assert SECRET_WORD.encode() not in place.read_bytes()
+        assert b"ill" not in place.read_bytes()
+
+
+def test_the_private_trail_holds_no_cell(plan):
+    _, trail = published(plan, Run(seed=3))
+    assert SECRET_WORD not in trail.read_text(encoding="utf-8")
+    assert "ill-" not in trail.read_text(encoding="utf-8")
+
+
+def test_the_release_is_shuffled_and_only_that(plan, people):
+    ordered = carry_out(replace(plan, output=replace(plan.output, shuffle=False)), Run(seed=3))
+    shuffled = carry_out(plan, Run(seed=3))
+    assert ordered.release.table.frame["ill"].to_list() == people["ill"].to_list()
+    assert shuffled.release.table.frame["ill"].to_list() != people["ill"].to_list()
+    assert Counter(ordered.release.table.frame.rows()) == Counter(shuffled.release.table.frame.rows())
+    # Where each record comes from moves with it.
+    assert shuffled.release.table.frame["ill"].to_list() == [
+        people["ill"][int(i)] for i in shuffled.release.source_rows
+    ]
+    assert ordered.judgements == shuffled.judgements
+
+
+def test_the_shuffle_depends_on_seed_and_data(plan):
+    orders = {tuple(carry_out(plan, Run(seed=seed)).release.source_rows.tolist()) for seed in range(5)}
+    assert len(orders) == 5
+
+
+def test_nothing_is_written_by_carrying_out(plan, tmp_path):
+    carry_out(plan, Run(seed=3))
+    assert files(tmp_path) == ["people.csv"]
+
+
+# -------------------------------------------------------------------------------------------------- replay
+
+
+def test_the_seed_of_the_trail_gives_the_same_bytes(plan):
+    release, trail = published(plan, Run())
+    first = release.read_bytes()
+    seed, given = seed_of(trail)
+    assert given is False
+    again = replace(plan, output=replace(plan.output, path="again.csv"))
+    place, second_trail = published(again, Run(seed=seed), seeded=True)
+    assert place.read_bytes() == first
+    assert seed_of(second_trail) == (seed, True)
+    other, _ = published(replace(plan, output=replace(plan.output, path="other.csv")), Run())
+    assert other.read_bytes() != first
+
+
+def test_the_plan_in_the_trail_can_be_run(plan, tmp_path):
+    release, trail = published(plan, Run(seed=9))
+    said = json.loads(trail.read_text(encoding="utf-8"))
+    again = Plan.from_dict(said["plan"], folder=tmp_path)
+    assert again == plan
+    rerun = carry_out(again, Run(seed=int(said["seed"], 16)))
+    assert rerun.release.table.frame.equals(carry_out(plan, Run(seed=9)).release.table.frame)
+    assert said["output"] == {"name": "release.csv", "sha256": fingerprint(release)}
+
+
+def test_the_trail_says_what_was_done_in_what_environment(plan):
+    _, trail = published(plan, Run(seed=255))
+    said = json.loads(trail.read_text(encoding="utf-8"))
+    assert said["seed"] == f"{255:032x}"
+    assert said["records"] == RECORDS
+    assert said["columns"] == ["age", "income", "region", "ill"]
+    assert [step["method"] for step in said["steps"]] == ["rank-swapping"]
+    assert said["inputs"] == {
+        "people.csv": hashlib.sha256((plan.folder / "people.csv").read_bytes()).hexdigest()
+    }
+    assert said["environment"] == environment()
+    assert {"python", "machine", "numpy", "polars", "numba", "scipy"} <= set(said["environment"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{}", "[]", '{"seed": 5}', '{"seed": "xyz", "seed_given": false}', '{"seed": null}', "null", "3"],
+)
+def test_what_is_no_trail(tmp_path, text):
+    place = tmp_path / "x.json"
+    place.write_text(text, encoding="utf-8")
+    with pytest.raises(ReadError, match="must be the private audit trail of an earlier run"):
+        seed_of(place)
+    with pytest.raises(ReadError):
+        seed_of(tmp_path / "nowhere.json")
+
+
+# ------------------------------------------------------------------------------------------------- secrecy
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes")
+def test_only_the_owner_may_read_the_trail(plan, tmp_path):
+    old = os.umask(0)
+    try:
+        _, trail = published(plan, Run(seed=3))
+        assert stat.S_IMODE(trail.stat().st_mode) == 0o600
+        trail.chmod(0o644)  # somebody opened it; the next trail is private again
+        published(plan, Run(seed=4), overwrite=True)
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE(trail.stat().st_mode) == 0o600
+    assert seed_of(trail)[0] == 4
+
+
+def test_the_seed_stands_in_no_public_place(plan):
+    seed = 0xDEADBEEFCAFEBABE1234
+    run = Run(seed=seed)
+    outcome = carry_out(plan, run)
+    release, trail = write_release(outcome, run)
+    for text in (
+        json.dumps(outcome.to_dict()),
+        repr(outcome),
+        release.read_text(encoding="utf-8"),
+        release.name,
+    ):
+        assert "deadbeef" not in text.lower()
+        assert str(seed) not in text
+    assert "deadbeef" in trail.read_text(encoding="utf-8")
+
+
+def test_the_public_half_holds_nothing_per_record(plan):
+    outcome = carry_out(replace(plan, requirements=(Requirement.parse("rank-linkage >= 0"),)), Run(seed=3))
+    said = json.dumps(outcome.to_dict())
+    assert "by_record" not in said
+    assert "source_rows" not in said
+    assert "ill-" not in said
+
+
+def test_a_broken_file_is_reported_without_its_cells(plan, people, tmp_path):
+    people.with_columns(age=pl.lit(SECRET_WORD)).write_csv(tmp_path / "people.csv")
+    with pytest.raises(SfumatoError) as caught:
+        carry_out(plan, Run(seed=3))
+    assert SECRET_WORD not in str(caught.value)
+    assert "`age`" in str(caught.value)
+
+
+# ------------------------------------------------------------------------------------------------ judgement
+
+
+def test_a_requirement_that_is_met(plan):
+    outcome = carry_out(replace(plan, requirements=(Requirement.parse("rank-linkage >= 0.01"),)), Run(seed=3))
+    (judgement,) = outcome.judgements
+    assert outcome.met
+    assert judgement.met
+    assert judgement.scenario == "default"
+    assert judgement.to_dict()["verdict"].startswith("met: rank-linkage is ")
+    assert outcome.to_dict()["met"] is True
+
+
+def test_a_requirement_that_is_not_met_is_not_written(plan, tmp_path):
+    plan = replace(
+        plan,
+        requirements=(Requirement.parse("rank-linkage >= 0.01"), Requirement.parse("rank-linkage >= 1e9")),
+    )
+    outcome = carry_out(plan, Run(seed=3))
+    assert [judgement.met for judgement in outcome.judgements] == [True, False]
+    assert not outcome.met
+    with pytest.raises(RequirementError) as caught:
+        write_release(outcome, Run(seed=3), overwrite=True)
+    assert caught.value.message == "a release must meet its requirements to be written, got: 1 not met"
+    assert caught.value.exit_code == 1
+    assert files(tmp_path) == ["people.csv"]
+
+
+def test_every_requirement_in_every_scenario(plan):
+    """What one intruder cannot link another may: the release must hold against both."""
+    plan = replace(
+        plan,
+        recipe=Recipe.of(Step(Mdav(k=20), ("age",))),
+        requirements=(
+            Requirement.parse("rank-linkage >= 0.5"),
+            Requirement.parse("rank-linkage(floor=0.25) >= 0.5"),
+        ),
+        scenarios=(Scenario("age", columns=("age",)), Scenario("income", columns=("income",))),
+    )
+    outcome = carry_out(plan, Run(seed=3))
+    assert [(j.scenario, j.requirement.measure.floor) for j in outcome.judgements] == [
+        ("age", 0.5), ("age", 0.25), ("income", 0.5), ("income", 0.25),
+    ]  # fmt: skip
+    # Income was left as it is: nothing about it is protected.
+    assert [judgement.met for judgement in outcome.judgements] == [True, True, False, False]
+    assert not outcome.met
+
+
+def test_a_refused_measure_is_not_met(plan):
+    """The intruder knows only a column that is not in the release: no number, hence no pass."""
+    plan = replace(
+        plan,
+        output=replace(plan.output, drop=("name", "age")),
+        scenarios=(Scenario(columns=("age",)),),
+        requirements=(Requirement.parse("rank-linkage >= 0"),),
+    )
+    outcome = carry_out(plan, Run(seed=3))
+    assert outcome.judgements[0].score.status is Status.REFUSED
+    assert not outcome.met
+    assert "refused" in outcome.judgements[0].to_dict()["verdict"]
+    json.dumps(outcome.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    "score", [Score(0.9, status=Status.APPROXIMATE), Score.not_estimable("why"), Score(float("nan"))]
+)
+def test_a_doubtful_score_opens_no_gate(plan, monkeypatch, score, tmp_path):
+    requirement = Requirement.parse("rank-linkage >= 0")
+    monkeypatch.setattr(execute, "assess", lambda *args, **options: {str(requirement.measure): score})
+    outcome = carry_out(replace(plan, requirements=(requirement,)), Run(seed=3))
+    assert not outcome.met
+    with pytest.raises(RequirementError):
+        write_release(outcome, Run(seed=3))
+    assert files(tmp_path) == ["people.csv"]
+
+
+def test_measures_judge_the_release_as_it_is_and_not_the_shuffled_rows(plan):
+    """A release that changes nothing is as risky as can be, shuffled or not."""
+    requirement = Requirement.parse("rank-linkage >= 0")
+    values = set()
+    for shuffle in (True, False):
+        bare = replace(
+            plan, recipe=Recipe(), requirements=(requirement,), output=replace(plan.output, shuffle=shuffle)
+        )
+        values.add(carry_out(bare, Run(seed=3)).judgements[0].score.value)
+    assert len(values) == 1
+
+
+def test_broken_promises_are_counted(plan, people):
+    """Ranges are kept by every method; a rule across columns is not, so it is counted."""
+    noisy = replace(
+        plan,
+        recipe=Recipe.of(Step(CorrelatedNoise(ratio=100), ("age",))),
+        schema=replace(SCHEMA, rules=(Rule("income >= 0"), Rule("income >= 10 * age"))),
+        output=replace(plan.output, drop=("name",)),
+    )
+    outcome = carry_out(noisy, Run(seed=3))
+    promises = {violation.promise: violation.records for violation in outcome.broken}
+    released, there = outcome.release.table.frame, pl.Series(~outcome.release.table.missing("income"))
+    broken = int(((released["income"] < 10 * released["age"]) & there).sum())
+    assert broken > 0
+    assert promises == {"`income >= 10 * age` holds": broken}
+    assert outcome.to_dict()["broken_promises"][0]["records"] == broken
+    assert carry_out(plan, Run(seed=3)).broken == ()
+
+
+# ------------------------------------------------------------------------------------------------- blocked
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"output": Output("release.csv")}, "no identifier may be released, got: `name`"),
+        (
+            {"schema": SCHEMA.replace(Column("ill", Kind.NOMINAL))},
+            "every released column must have a role, got none for: `ill`",
+        ),
+        ({"schema": None}, "the plan must declare the columns"),
+        ({"output": Output("release.csv", drop=SCHEMA.names)}, "at least one column must be released"),
+    ],
+)
+def test_nothing_is_read_or_written_when_blocked(plan, change, words, tmp_path, monkeypatch):
+    monkeypatch.setattr(execute, "read_table", lambda *args, **options: pytest.fail("the data were read"))
+    with pytest.raises(PlanError) as caught:
+        carry_out(replace(plan, **change), Run(seed=3))
+    assert words in str(caught.value)
+    assert files(tmp_path) == ["people.csv"]
+
+
+def test_a_plan_without_data_or_output(plan):
+    with pytest.raises(PlanError, match="the plan must name its data"):
+        carry_out(replace(plan, data=None), Run(seed=3))
+    outcome = carry_out(replace(plan, output=Output(drop=("name",))), Run(seed=3))
+    with pytest.raises(PlanError, match="must say where the release goes"):
+        write_release(outcome, Run(seed=3))
+
+
+def test_another_file_of_the_same_name_is_noticed(plan, people, tmp_path):
+    sha256 = fingerprint(tmp_path / "people.csv")
+    pinned = replace(plan, data=Source("people.csv", sha256=sha256))
+    carry_out(pinned, Run(seed=3))
+    people.reverse().write_csv(tmp_path / "people.csv")
+    with pytest.raises(ReadError, match="must be the file the plan was written for"):
+        carry_out(pinned, Run(seed=3))
+
+
+def test_a_column_the_plan_does_not_know_blocks(plan, people, tmp_path):
+    """A column that came with the new delivery of the data must not slip through into the release."""
+    people.with_columns(phone=pl.lit("0123")).write_csv(tmp_path / "people.csv")
+    with pytest.raises(SfumatoError, match="column `phone` of the data is not declared"):
+        carry_out(plan, Run(seed=3))
+
+
+def test_stopping_leaves_nothing(plan, tmp_path):
+    with pytest.raises(Cancelled):
+        carry_out(plan, Run(seed=3, stopped=lambda: True))
+    assert files(tmp_path) == ["people.csv"]
+
+
+# ----------------------------------------------------------------------------------------------- originals
+
+
+def test_an_original_is_never_overwritten(plan, tmp_path):
+    before = (tmp_path / "people.csv").read_bytes()
+    (tmp_path / "sub").mkdir()
+    os.link(tmp_path / "people.csv", tmp_path / "hard.csv")
+    (tmp_path / "soft.csv").symlink_to(tmp_path / "people.csv")
+    for name in ("people.csv", "./sub/../people.csv", str(tmp_path / "people.csv"), "hard.csv", "soft.csv"):
+        outcome = carry_out(replace(plan, output=Output(name, drop=("name",))), Run(seed=3))
+        with pytest.raises(WriteError):
+            write_release(outcome, Run(seed=3), overwrite=True)
+    assert (tmp_path / "people.csv").read_bytes() == before
+    assert files(tmp_path) == ["hard.csv", "people.csv", "soft.csv", "sub"]
+
+
+def test_a_resource_is_an_original_too(plan, people, tmp_path):
+    people.select("age").write_csv(tmp_path / "census.csv")
+    plan = replace(plan, resources={"census": Source("census.csv")})
+    before = (tmp_path / "census.csv").read_bytes()
+    assert [path.name for path in originals(plan)] == ["people.csv", "census.csv"]
+    assert len(load_resources(plan)["census"]) == RECORDS
+    outcome = carry_out(replace(plan, output=Output("census.csv", drop=("name",))), Run(seed=3))
+    with pytest.raises(WriteError, match="must not be an original"):
+        write_release(outcome, Run(seed=3), overwrite=True)
+    assert (tmp_path / "census.csv").read_bytes() == before
+
+
+def test_what_is_there_is_replaced_only_when_asked(plan, tmp_path):
+    (tmp_path / "release.csv").write_text("mine", encoding="utf-8")
+    outcome = carry_out(plan, Run(seed=3))
+    with pytest.raises(WriteError, match="must not exist yet"):
+        write_release(outcome, Run(seed=3))
+    assert (tmp_path / "release.csv").read_text(encoding="utf-8") == "mine"
+    assert files(tmp_path) == ["people.csv", "release.csv"]
+    write_release(outcome, Run(seed=3), overwrite=True)
+    assert (tmp_path / "release.csv").read_text(encoding="utf-8") != "mine"
+
+
+def test_a_release_is_not_written_when_its_trail_cannot_be(plan, tmp_path):
+    """A release whose seed is lost cannot be made again; and the trail there is another release's."""
+    (tmp_path / "release.private.json").write_text("another seed", encoding="utf-8")
+    outcome = carry_out(plan, Run(seed=3))
+    with pytest.raises(WriteError, match="must not exist yet"):
+        write_release(outcome, Run(seed=3))
+    assert files(tmp_path) == ["people.csv", "release.private.json"]
+    assert (tmp_path / "release.private.json").read_text(encoding="utf-8") == "another seed"
+
+
+def test_a_folder_that_is_not_there(plan, tmp_path):
+    outcome = carry_out(replace(plan, output=Output("nowhere/release.csv", drop=("name",))), Run(seed=3))
+    with pytest.raises(WriteError, match="must exist"):
+        write_release(outcome, Run(seed=3))
+    assert files(tmp_path) == ["people.csv"]
+
+
+def test_a_failed_write_leaves_the_old_release(plan, tmp_path, monkeypatch):
+    published(plan, Run(seed=3))
+    before = {name: (tmp_path / name).read_bytes() for name in files(tmp_path)}
+
+    def fail(*args, **options):
+        raise DataError("the disk is full")
+
+    monkeypatch.setattr(execute, "write", fail)
+    with pytest.raises(DataError):
+        published(plan, Run(seed=4), overwrite=True)
+    assert {name: (tmp_path / name).read_bytes() for name in files(tmp_path)} == before
+
+
+# --------------------------------------------------------------------------------------------- built-in data
+
+
+def test_built_in_data_are_no_file(tmp_path):
+    plan = Plan(data=Source("builtin:rand?per=person"), folder=tmp_path)
+    assert originals(plan) == []
+    table = load(plan)
+    same = load(replace(plan, schema=table.schema))
+    assert same.digest == table.digest
+    with pytest.raises(PlanError, match="is not declared"):
+        load(replace(plan, schema=table.schema.select(table.names[:2])))

@@ -1,0 +1,229 @@
+"""The last touches: codes for what was held back, pseudonyms, and tables that stay linked."""
+
+import json
+import tomllib
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sfumato.core.run import Run
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Table
+from sfumato.errors import PlanError, RequirementError, WriteError
+from sfumato.recipes.plan import Plan
+from sfumato.releasing.carry_out import carry_out_linked, write_linked
+from sfumato.releasing.postprocess import dangling, mark_suppressed, rename_people
+
+
+def table_of(column, values, **more):
+    return Table(pl.DataFrame({column.name: values}, **more), Schema((column,)))
+
+
+# ------------------------------------------------------------------------------------------- held back
+
+
+@pytest.mark.parametrize(
+    ("code", "original", "released", "expected"),
+    [
+        (-9, [1, 2, None, 4], [1, None, None, None], [1, -9, None, -9]),
+        (-9, [1.5, 2.5, None, 4.0], [1.5, None, None, None], [1.5, -9.0, None, -9.0]),
+        ("held", ["a", "b", None, "d"], ["a", None, None, None], ["a", "held", None, "held"]),
+    ],
+)
+def test_a_value_that_is_gone_gets_the_code_and_an_unknown_one_does_not(code, original, released, expected):
+    column = Column("x", Kind.NOMINAL, suppressed=code)
+    before, after = table_of(column, original), table_of(column, released)
+    marked, counts = mark_suppressed(after, before, np.arange(4))
+    assert marked.frame["x"].to_list() == expected
+    assert marked.frame["x"].dtype == after.frame["x"].dtype
+    assert counts == {"x": 2}
+    assert marked.missing("x").tolist() == [False, True, True, True]  # the code is a missing code
+
+
+def test_records_are_found_by_where_they_come_from():
+    column = Column("x", Kind.CONTINUOUS, suppressed=-1)
+    before = table_of(column, [None, 10, 20])
+    after = table_of(column, [None, None], schema={"x": pl.Int64})
+    marked, counts = mark_suppressed(after, before, np.array([0, 2]))
+    assert marked.frame["x"].to_list() == [None, -1]
+    assert counts == {"x": 1}
+
+
+def test_a_code_the_values_cannot_hold_is_refused():
+    column = Column("x", Kind.CONTINUOUS, suppressed="gone")
+    with pytest.raises(PlanError, match="a code its values can hold"):
+        mark_suppressed(table_of(column, [None, 2]), table_of(column, [1, 2]), np.arange(2))
+
+
+# ------------------------------------------------------------------------------------------ pseudonyms
+
+
+def people(ids):
+    return table_of(Column("pid", Kind.CONTINUOUS, Role.UNIT, pseudonym="person", missing=(-9,)), ids)
+
+
+def test_the_same_person_has_the_same_name_in_every_table_of_a_run():
+    run = Run(seed=5)
+    first, second = rename_people(people([1, 2, 3]), run), rename_people(people([3, 1, 1]), run)
+    assert first.frame["pid"][2] == second.frame["pid"][0]
+    assert second.frame["pid"][1] == second.frame["pid"][2] == first.frame["pid"][0]
+    assert first.schema["pid"].kind is Kind.NOMINAL
+    other = rename_people(people([1, 2, 3]), Run(seed=6))
+    assert not set(first.frame["pid"]) & set(other.frame["pid"])
+
+
+def test_a_missing_number_stays_missing():
+    named = rename_people(people([1, -9, None]), Run(seed=5))
+    assert named.frame["pid"].is_null().to_list() == [False, True, True]
+
+
+def test_what_no_longer_finds_its_other_half_is_counted():
+    tables = {"persons": people([1, 2]), "stays": people([1, 1, 3])}
+    assert dangling(tables) == {
+        "`persons.pid` not in `stays.pid`": 1,
+        "`stays.pid` not in `persons.pid`": 1,
+    }
+
+
+# ------------------------------------------------------------------------------------------ whole plans
+
+PLAN = """
+[tables.persons.data]
+path = "persons.csv"
+[tables.persons.columns.pid]
+kind = "nominal"
+role = "identifier"
+pseudonym = "person"
+[tables.persons.columns.age]
+kind = "continuous"
+role = "key"
+integer = true
+[[tables.persons.steps]]
+method = "correlated-noise"
+columns = ["age"]
+parameters = { ratio = 0.2 }
+[tables.persons.output]
+path = "persons.out.csv"
+repair = true
+
+[tables.stays.data]
+path = "stays.csv"
+[tables.stays.columns.patient]
+kind = "nominal"
+role = "unit"
+pseudonym = "person"
+[tables.stays.columns.days]
+kind = "continuous"
+role = "sensitive"
+[[tables.stays.steps]]
+method = "rank-swapping"
+columns = ["days"]
+[tables.stays.output]
+path = "stays.out.csv"
+"""
+
+
+@pytest.fixture
+def hospital(tmp_path):
+    rng = np.random.default_rng(1)
+    pl.DataFrame({"pid": range(100, 160), "age": rng.integers(0, 90, 60)}).write_csv(tmp_path / "persons.csv")
+    patients = rng.integers(100, 160, 200)
+    pl.DataFrame({"patient": patients, "days": rng.integers(1, 30, 200)}).write_csv(tmp_path / "stays.csv")
+    (tmp_path / "plan.toml").write_text(PLAN)
+    return tmp_path
+
+
+@pytest.mark.parametrize("other", ["persons.out.csv", "./persons.out.csv", "x/../persons.out.csv"])
+def test_two_tables_are_not_written_over_each_other(hospital, other):
+    (hospital / "x").mkdir()
+    (hospital / "plan.toml").write_text(PLAN.replace("stays.out.csv", other))
+    with pytest.raises(PlanError, match="a file of its own"):
+        Plan.read(hospital / "plan.toml")
+
+
+def joined(persons, stays, here, there):
+    """Number of stays of each person, however the persons are called."""
+    return sorted(stays.join(persons, left_on=there, right_on=here).group_by(there).len()["len"])
+
+
+def test_two_tables_stay_linked(hospital):
+    plan = Plan.read(hospital / "plan.toml")
+    run = Run(seed=9)
+    linked = carry_out_linked(plan, run)
+    written = write_linked(linked, run)
+    assert [path.name for path in written] == ["persons.out.csv", "stays.out.csv", "tables.private.json"]
+    persons, stays = pl.read_csv(written[0]), pl.read_csv(written[1])
+    before = joined(
+        pl.read_csv(hospital / "persons.csv"), pl.read_csv(hospital / "stays.csv"), "pid", "patient"
+    )
+    assert joined(persons, stays, "pid", "patient") == before
+    assert persons["pid"].str.contains("^[0-9a-f]{32}$").all()
+    assert persons["age"].dtype == pl.Int64  # repaired to whole numbers
+    trail = json.loads(written[2].read_text())
+    assert trail["seed"] == f"{9:032x}"
+    assert set(trail["tables"]) == {"persons", "stays"}
+    assert written[2].stat().st_mode & 0o077 == 0
+    key = trail["seed"]
+    assert key not in written[0].read_text() + written[1].read_text()
+
+
+def test_nothing_is_written_unless_all_may_be(hospital):
+    text = (hospital / "plan.toml").read_text()
+    said = tomllib.loads(text)
+    said["tables"]["stays"]["requirements"] = ["permutation-distance >= 1"]
+    linked = carry_out_linked(Plan.from_dict(said, folder=hospital), Run(seed=1))
+    with pytest.raises(RequirementError):
+        write_linked(linked, Run(seed=1))
+    (hospital / "stays.out.csv").write_text("old")
+    del said["tables"]["stays"]["requirements"]
+    linked = carry_out_linked(Plan.from_dict(said, folder=hospital), Run(seed=1))
+    with pytest.raises(Exception, match="must not exist yet"):
+        write_linked(linked, Run(seed=1))
+    assert not (hospital / "persons.out.csv").exists()
+
+
+def test_a_plan_of_tables_says_itself_and_gathers_its_faults(hospital):
+    plan = Plan.read(hospital / "plan.toml")
+    assert Plan.from_dict(tomllib.loads(plan.to_toml())) == plan
+    said = plan.to_dict()
+    said["tables"]["persons"]["columns"]["age"]["kind"] = "number"
+    said["tables"]["stays"]["steps"][0]["method"] = "rank-swap"
+    said["steps"] = []
+    said["tables"]["stays"]["output"]["path"] = "persons.out.csv"
+    with pytest.raises(PlanError) as caught:
+        Plan.from_dict(said)
+    text = str(caught.value)
+    assert "persons: column `age`" in text
+    assert "stays: step 1" in text
+    assert "beside them: `steps`" in text
+
+
+def test_a_raw_number_of_a_person_is_warned_of(hospital):
+    said = Plan.read(hospital / "plan.toml").to_dict()
+    del said["tables"]["stays"]["columns"]["patient"]["pseudonym"]
+    del said["tables"]["persons"]["columns"]["pid"]["pseudonym"]
+    plan = Plan.from_dict(said)
+    assert any("give it a `pseudonym`" in warning for warning in plan.warnings())
+    assert any("persons: no identifier may be released" in blocker for blocker in plan.blockers())
+
+
+def test_a_plan_from_table_to_table_of_a_database(hospital):
+    """What is read from a database and written to it again never touches the original."""
+    from sfumato import io
+
+    source, target = (f"sqlite:{hospital / 'clinic.db'}?table={name}" for name in ("stays", "released"))
+    io.write(pl.read_csv(hospital / "stays.csv"), source)
+    said = Plan.read(hospital / "plan.toml").to_dict()["tables"]["stays"]
+    said["data"] = {"path": "sqlite:clinic.db?table=stays"}
+    said["output"] = {"path": "sqlite:clinic.db?table=released"}
+    linked = carry_out_linked(Plan.from_dict(said, folder=hospital), Run(seed=3))
+    written = write_linked(linked, Run(seed=3))
+    assert written[-1] == hospital / "release.private.json"
+    released = io.read(target)
+    assert sorted(released["days"]) == sorted(pl.read_csv(hospital / "stays.csv")["days"])
+    assert io.read(source).equals(pl.read_csv(hospital / "stays.csv"))
+    said["output"] = {"path": "sqlite:clinic.db?table=stays"}
+    linked = carry_out_linked(Plan.from_dict(said, folder=hospital), Run(seed=3))
+    with pytest.raises(WriteError, match="must not be an original"):
+        write_linked(linked, Run(seed=3), overwrite=True)

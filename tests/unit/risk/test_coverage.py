@@ -1,0 +1,205 @@
+"""Linking generalised releases: who covers whom, with what loss, against all pairs."""
+
+from datetime import date, datetime
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sfumato.core.measure import Status
+from sfumato.core.run import Run
+from sfumato.data.evidence import Evidence
+from sfumato.data.generalised.intervals import covers, intervals, width
+from sfumato.data.generalised.nodes import Nodes
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Table
+from sfumato.errors import DataError
+from sfumato.risk._coverage import TooManyBoxes, covering_of
+from sfumato.risk._set_coverage import class_covering_of
+from sfumato.risk.linkage import AttributeLinkage, DistanceLinkage
+from toys import table_of
+
+GROUPS = {
+    "a": ["a"], "b": ["b"], "c": ["c"], "d": ["d"], "e": ["e"],
+    "early": ["a", "b"], "late": ["c", "d", "e"], "odd": ["a", "c", "e"],
+}  # fmt: skip
+NODES = Nodes.of(GROUPS, leaves=list("abcde"))
+
+
+def score(evidence, measure=None):
+    return (measure or DistanceLinkage()).score(evidence, Run(seed=1))
+
+
+def evidence(original, released, kinds, *, nodes=None, sources=None):
+    columns = tuple(Column(name, kind, Role.KEY) for name, kind in kinds.items())
+    second = Table(pl.DataFrame(released), Schema(columns), nodes=nodes or {})
+    rows = np.arange(len(second)) if sources is None else sources
+    return Evidence(table_of(original, **dict(kinds)), second, source_rows=rows)
+
+
+def exhaustive(found, names):
+    """Chances by all pairs, with what the data room says of intervals and nodes; a missing cell may be any."""
+    n, m = len(found.original), len(found.protected)
+    covered, losses = np.ones((n, m), dtype=bool), np.zeros(m)
+    for name in names:
+        values, column = found.original.frame[name], found.protected.frame[name]
+        nodes = found.protected.nodes.get(name)
+        gone = column.is_null().to_numpy()
+        for i in range(n):
+            one = covers(column, values.new_from_index(i, m), nodes=nodes)
+            covered[i] &= one | gone
+        ends = {} if nodes is not None else {"domain": (values.min(), values.max())}
+        losses += np.where(gone, 1.0, width(column, nodes=nodes, **ends)) / len(names)
+    chances = np.zeros(n)
+    for i in range(n):
+        if covered[i].any():
+            best = covered[i] & (losses <= losses[covered[i]].min() + 1e-9)
+            chances[i] = best[i] / best.sum()
+    return chances
+
+
+def test_intervals_by_hand():
+    """20 and 25 share two boxes [20;29]; 31 lies in [30;39] and in [20;70], of which the first is narrower."""
+    boxes = intervals([20, 20, 30, 20], [29, 29, 39, 70])
+    found = score(evidence({"age": [20, 25, 31, 70]}, {"age": boxes}, {"age": Kind.CONTINUOUS}))
+    assert found.by_record.tolist() == [0.5, 0.5, 1, 1]
+    assert found.value == 0.75
+    assert found.details["metric"] == "information loss of those that cover"
+    assert found.details["not_covered"] == 0
+    assert found.details["columns"] == 1
+
+
+def test_a_narrower_box_of_another_is_taken():
+    boxes = intervals([0, 10], [100, 30])
+    found = score(evidence({"x": [20, 60]}, {"x": boxes}, {"x": Kind.CONTINUOUS}))
+    assert found.by_record.tolist() == [0, 0]  # the first is taken for the second, whom no own box covers
+    assert found.details["not_covered"] == 1
+
+
+def test_a_suppressed_value_may_be_any():
+    boxes = intervals([10, None, 30], [19, None, 39], missing=[False, True, False])
+    found = score(evidence({"x": [12, 25, 33]}, {"x": boxes}, {"x": Kind.CONTINUOUS}))
+    assert found.by_record.tolist() == [1, 1, 1]  # to say that nothing covers 25 would understate it
+
+
+def test_a_missing_value_is_covered_by_what_says_nothing():
+    kinds = {"x": Kind.CONTINUOUS}
+    boxes = intervals([10, None, 30, None], [19, None, 39, None], missing=[False, True, False, False])
+    found = score(evidence({"x": [12, None, None, 50]}, {"x": boxes}, kinds))
+    assert found.by_record.tolist() == [1, 0.5, 0, 0.5]
+
+
+def test_groups_by_hand():
+    """“odd” is no range of the leaves, so it is looked up in parts; its loss is 2/4, that of “late” 2/4 too."""
+    labels = pl.Series("g", ["odd", "late", "c", "*"], dtype=NODES.dtype)
+    kinds = {"g": Kind.NOMINAL}
+    found = score(evidence({"g": ["a", "e", "c", "b"]}, {"g": labels}, kinds, nodes={"g": NODES}))
+    assert found.by_record.tolist() == [1, 0.5, 1, 1]
+
+
+def test_dates_of_another_type():
+    boxes = intervals(
+        pl.Series([date(2020, 1, 1), date(2020, 2, 1)]), pl.Series([date(2020, 1, 31), date(2020, 2, 28)])
+    )
+    days = [datetime(2020, 1, 15, 12), datetime(2020, 2, 3)]  # noqa: DTZ001
+    found = score(evidence({"d": days}, {"d": boxes}, {"d": Kind.DATE}))
+    assert found.by_record.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("kind", [Kind.ORDINAL, Kind.NOMINAL])
+def test_numbers_of_any_kind_lie_in_intervals_of_values(kind):
+    boxes = intervals([1, 8], [5, 9])
+    found = score(evidence({"o": [3, 9]}, {"o": boxes}, {"o": kind}))
+    assert found.by_record.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_agrees_with_all_pairs(seed):
+    """Intervals, groups that are no ranges, wildcards, exact and suppressed cells, and boxes that miss."""
+    rng = np.random.default_rng(seed)
+    n = 60
+    ages, letters = rng.integers(0, 40, n), rng.choice(list("abcde"), n)
+    starts = ages // 10 * 10 - rng.integers(0, 2, n) * 5
+    boxes = intervals(starts, starts + rng.integers(5, 15, n), missing=rng.random(n) < 0.1)
+    holding = [[label for label, members in GROUPS.items() if letter in members] for letter in letters]
+    labels = [rng.choice(fitting) for fitting in holding]
+    labels = [
+        None if u < 0.05 else "*" if u < 0.1 else label
+        for u, label in zip(rng.random(n), labels, strict=True)
+    ]
+    released = {"age": boxes, "g": pl.Series(labels, dtype=NODES.dtype)}
+    kinds = {"age": Kind.CONTINUOUS, "g": Kind.NOMINAL}
+    found = evidence({"age": ages, "g": letters}, released, kinds, nodes={"g": NODES})
+    chances = exhaustive(found, ["age", "g"])
+    np.testing.assert_allclose(score(found).by_record, chances, atol=1e-12)
+    assert 0 < chances.mean() < 1
+    everyone = np.arange(n)
+    one_by_one = class_covering_of(found, ("age", "g"), everyone).links(everyone, everyone)
+    np.testing.assert_allclose(one_by_one.chances, chances, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_persons_of_several_records_are_found_alike_by_boxes_and_one_by_one(seed):
+    rng = np.random.default_rng(seed)
+    letters, n = rng.choice(list("abcde"), 40), 40
+    holding = [[label for label, members in GROUPS.items() if letter in members] for letter in letters]
+    labels = pl.Series([rng.choice(fitting) for fitting in holding], dtype=NODES.dtype)
+    found = evidence({"g": letters}, {"g": labels}, {"g": Kind.NOMINAL}, nodes={"g": NODES})
+    persons = rng.integers(0, 12, n)
+    owners = np.where(rng.random(n) < 0.1, -1, persons)
+    boxes = covering_of(found, ("g",), np.arange(n)).links(persons, owners)
+    one_by_one = class_covering_of(found, ("g",), np.arange(n)).links(persons, owners)
+    np.testing.assert_allclose(one_by_one.chances, boxes.chances, atol=1e-12)
+    assert np.array_equal(np.isinf(one_by_one.references), np.isinf(boxes.references))
+
+
+def test_exact_columns_beside_generalised_ones_must_agree():
+    boxes = intervals([0, 0, 0], [9, 9, 9])
+    released = {"age": boxes, "town": ["x", "y", "x"], "size": [1.5, 1.5, None]}
+    kinds = {"age": Kind.CONTINUOUS, "town": Kind.NOMINAL, "size": Kind.CONTINUOUS}
+    original = {"age": [1, 2, 3], "town": ["x", "y", "x"], "size": [1.5, 1.5, 2.5]}
+    assert score(evidence(original, released, kinds)).by_record.tolist() == [1, 1, 1]
+    original["size"] = [2.5, 1.5, 1.5]  # the first is covered only by the third, the third by a narrower one
+    assert score(evidence(original, released, kinds)).by_record.tolist() == [0, 1, 0]
+
+
+def test_boxes_say_whose_they_are():
+    labels = pl.Series("g", ["odd", "early"], dtype=NODES.dtype)
+    found = evidence({"g": ["c", "b"]}, {"g": labels}, {"g": Kind.NOMINAL}, nodes={"g": NODES})
+    covering = covering_of(found, ("g",), np.arange(2))
+    inside = (covering.lows[:, 0] <= covering.points[:, :1]) & (
+        covering.points[:, :1] <= covering.highs[:, 0]
+    )
+    assert [covering.records[row].tolist() for row in inside] == [[0], [1]]
+    np.testing.assert_allclose(covering.losses, [2 / 4, 1 / 4])
+
+
+def test_sets_that_fall_apart_too_much_are_compared_one_by_one():
+    leaves = [str(i) for i in range(400)]
+    rng = np.random.default_rng(1)
+    nodes = Nodes.of({f"s{i}": rng.choice(leaves, 200, replace=False) for i in range(12)}, leaves=leaves)
+    labels = pl.Series("g", [f"s{i}" for i in range(12)], dtype=nodes.dtype)
+    both = {"g": Kind.NOMINAL, "h": Kind.NOMINAL}
+    found = evidence(
+        {"g": leaves[:12], "h": leaves[:12]}, {"g": labels, "h": labels}, both, nodes={"g": nodes, "h": nodes}
+    )
+    with pytest.raises(TooManyBoxes, match="fall apart"):
+        covering_of(found, ("g", "h"), np.arange(12))
+    np.testing.assert_allclose(score(found).by_record, exhaustive(found, ["g", "h"]), atol=1e-12)
+
+
+def test_who_cannot_read_intervals_says_so():
+    boxes = intervals([0, 0], [9, 9])
+    kinds = {"age": Kind.CONTINUOUS, "x": Kind.CONTINUOUS}
+    found = evidence({"age": [1, 2], "x": [1.0, 2.0]}, {"age": boxes, "x": [1.0, 2.0]}, kinds)
+    assert score(found, AttributeLinkage()).status is Status.REFUSED
+    turned = Evidence(found.protected, found.original, source_rows=np.arange(2))
+    refused = score(turned)
+    assert refused.status is Status.REFUSED
+    assert "`age`" in refused.reason
+
+
+def test_ordinal_text_has_no_intervals():
+    found = evidence({"o": ["low", "high"]}, {"o": intervals([1, 2], [2, 3])}, {"o": Kind.ORDINAL})
+    with pytest.raises(DataError, match="must hold numbers"):
+        score(found)

@@ -1,0 +1,409 @@
+"""What work costs, from trials under a clock that the toys themselves turn: nothing here depends on real time."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato.cli._screen import announce
+from sfumato.core import registry
+from sfumato.core.measure import Measure, Score
+from sfumato.core.method import Method
+from sfumato.core.params import param
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.evidence import Scenario
+from sfumato.data.schema import Kind
+from sfumato.errors import Cancelled, DataError, ParameterError
+from sfumato.methods.microaggregation import Mdav
+from sfumato.recipes.recipe import Recipe, Step
+from sfumato.study import cost
+from sfumato.study.cost import Cost, Growth, Work, duration, estimate, extrapolated, size
+from toys import CONTINUOUS, table_of
+
+
+class Clock:
+    """A clock that goes only when work is done, and a memory that only grows."""
+
+    def __init__(self):
+        self.seconds, self.bytes, self.sizes = 0.0, 10**8, []
+
+    def __call__(self):
+        return self.seconds
+
+    def peak(self):
+        return self.bytes
+
+    def work(self, seconds, n, held=0):
+        self.seconds += seconds
+        self.bytes = max(self.bytes, 10**8 + held)
+        self.sizes.append(n)
+
+
+CLOCK = Clock()
+
+
+@pytest.fixture
+def clock():
+    CLOCK.__init__()
+    return CLOCK
+
+
+class Slow(Method):
+    """Take n² microseconds on n records, after a millisecond of getting ready."""
+
+    name = "slow"
+    title = "Slow"
+    kinds = CONTINUOUS
+    cost = "n²"
+    stochastic = False
+
+    def protect(self, table, run):
+        CLOCK.work(1e-3 + 1e-6 * len(table) ** 2, len(table), held=100 * len(table) * 1000)
+        return Release.unchanged(table)
+
+
+class Better(Slow):
+    """Declare n², take n microseconds."""
+
+    name = "better"
+
+    def protect(self, table, run):
+        CLOCK.work(1e-3 + 1e-5 * len(table), len(table))
+        return Release.unchanged(table)
+
+
+class Choosy(Slow):
+    """Refuse fewer than a thousand records."""
+
+    name = "choosy"
+
+    least: int = param(1000, "Fewest records.", ge=1)
+
+    def protect(self, table, run):
+        if len(table) < self.least:
+            raise DataError("there must be more records, got: fewer")
+        return super().protect(table, run)
+
+
+class Ruler(Measure):
+    """Take as long as sorting would."""
+
+    name = "ruler"
+    title = "Ruler"
+    aspect = "risk"
+    better = "low"
+    kinds = CONTINUOUS
+    cost = "n log n"
+    needs_release = False
+
+    def measure(self, evidence, run):
+        n = len(evidence.original)
+        CLOCK.work(1e-6 * n * math.log(n), n)
+        return Score(0.0)
+
+
+class Drawn(Ruler):
+    """Take n³ nanoseconds on at most so many records at once, several times if there are more."""
+
+    name = "drawn"
+    cost = "n³"
+
+    records: int = param(1000, "Largest number of records at once.", ge=1)
+    draws: int = param(3, "Samples.", ge=1)
+
+    def measure(self, evidence, run):
+        n = len(evidence.original)
+        CLOCK.work((self.draws if n > self.records else 1) * 1e-9 * min(n, self.records) ** 3, n)
+        return Score(0.0)
+
+
+class Broken(Ruler):
+    """Fail on samples."""
+
+    name = "broken"
+
+    def measure(self, evidence, run):
+        raise DataError("there must be more, got: fewer")
+
+
+def table(n):
+    return table_of({"x": np.arange(n, dtype=float)})
+
+
+def estimated(works, n, clock):
+    return estimate(works, table(n), Run(seed=1), clock=clock, peak=clock.peak)
+
+
+# ---------------------------------------------------------------------------------------------- what is declared
+
+
+@pytest.mark.parametrize(
+    ("text", "power", "logs"),
+    [("n", 1, 0), ("n log n", 1, 1), ("n²", 2, 0), ("n^2", 2, 0), ("n³", 3, 0), ("n d²", 1, 0), ("n g²", 1, 0),
+     ("n² log n", 2, 1), ("n log k", 1, 0), ("n n", 2, 0), ("n + nodes · classes", 1, 0), ("n + n² d", 2, 0), ("n · log n", 1, 1)],
+)  # fmt: skip
+def test_costs_are_read(text, power, logs):
+    assert Growth.parse(text) == Growth(power, logs)
+
+
+@pytest.mark.parametrize(
+    "text", ["fast", "d²", "", "n + ", "n+n", "2n", "n*n", "n!", "log² n", "n^x", "O(n)", "nlog n"]
+)
+def test_other_forms_are_refused(text):
+    with pytest.raises(ParameterError, match="cost"):
+        Growth.parse(text)
+
+
+@pytest.mark.parametrize("name", [*registry.methods(), *registry.measures()])
+def test_everything_declares_a_cost_that_can_be_read(name):
+    cls = registry.methods().get(name) or registry.measure(name)
+    assert Growth.parse(cls.cost).power >= 1
+
+
+# ------------------------------------------------------------------------------------------------ extrapolation
+
+
+@given(
+    power=st.sampled_from([1, 2, 3]),
+    ready=st.floats(0, 1),
+    slope=st.floats(1e-9, 1e-5),
+    n=st.integers(4_000, 10**6),
+)
+def test_what_grows_as_declared_is_met_exactly(power, ready, slope, n):
+    points = [(size_, ready + slope * size_**power) for size_ in (240, 960, 3840)]
+    expected, most = extrapolated(points, Growth(power), n)
+    truth = ready + slope * n**power
+    growing = slope * 3840**power / points[-1][1]
+    if growing > 0.11:  # less is taken for a tenth, since it would be noise
+        assert expected == pytest.approx(truth, rel=1e-3)
+        assert most == pytest.approx(truth, rel=1e-3)
+    assert expected <= most * (1 + 1e-12)
+
+
+@given(
+    seconds=st.lists(st.floats(0, 10), min_size=1, max_size=5),
+    n=st.integers(1, 10**7),
+    logs=st.integers(0, 1),
+)
+def test_whatever_the_clock_says_there_is_an_estimate(seconds, n, logs):
+    points = [(60 * 4**i, each) for i, each in enumerate(seconds)]
+    expected, most = extrapolated(points, Growth(1, logs), n)
+    assert 0 <= expected <= most * (1 + 1e-9)
+    assert math.isfinite(most)
+    if n > points[-1][0]:
+        assert most >= seconds[-1]
+
+
+def test_what_does_better_than_declared_is_believed_but_the_worst_is_told():
+    points = [(size_, 1e-3 + 1e-5 * size_) for size_ in (240, 960, 3840)]
+    expected, most = extrapolated(points, Growth(2), 100_000)
+    assert expected == pytest.approx(1.001, rel=1e-6)
+    assert most > 20 * expected
+
+
+def test_one_size_alone_grows_as_declared():
+    assert extrapolated([(100, 0.5)], Growth(2), 1000) == (50.0, 50.0)
+    assert extrapolated([], Growth(2), 1000) == (0.0, 0.0)
+    assert extrapolated([(100, 0.5)], Growth(2), 50) == (0.5, 0.5)
+
+
+# ------------------------------------------------------------------------------------------------------ trials
+
+
+def test_a_quadratic_method_is_met(clock):
+    found = estimated(Work(Recipe.of(Slow())), 100_000, clock)
+    assert found.seconds == pytest.approx(1e-6 * 100_000**2, rel=0.01)
+    assert found.most_seconds == pytest.approx(found.seconds, rel=0.01)
+    assert found.worth_telling
+    assert clock.seconds < 20  # and not the 250 seconds of the next size
+
+
+def test_the_first_call_is_not_counted(clock):
+    class Compiled(Slow):
+        name = "compiled"
+
+        def protect(self, table, run):
+            first = not CLOCK.sizes
+            CLOCK.work((30 if first else 0) + 1e-6 * len(table), len(table))
+            return Release.unchanged(table)
+
+    found = estimated(Work(Recipe.of(Compiled())), 100_000, clock)
+    assert found.seconds < 1
+
+
+def test_better_than_declared(clock):
+    found = estimated(Work(Recipe.of(Better())), 1_000_000, clock)
+    assert found.seconds == pytest.approx(10, rel=0.01)
+    assert found.most_seconds > 30 * found.seconds
+
+
+def test_steps_and_measures_add_up_and_repeat(clock):
+    once = estimated(Work(Recipe.of(Slow()), (Ruler(),)), 100_000, clock)
+    again = estimated(Work(Recipe.of(Slow()), (Ruler(),), repeats=3), 100_000, clock)
+    assert again.seconds == pytest.approx(3 * once.seconds, rel=0.01)
+    both = estimated([Work(Recipe.of(Slow())), Work(Recipe.of(Slow()))], 100_000, clock)
+    assert both.seconds == pytest.approx(2 * 1e4, rel=0.01)
+    ruled = estimated(Work(measures=(Ruler(),), scorings=4), 10_000_000, clock)
+    assert ruled.seconds == pytest.approx(4 * 1e-6 * 1e7 * math.log(1e7), rel=0.05)
+
+
+def test_records_worked_on_at_once_bound_the_growth(clock):
+    found = estimated(Work(measures=(Drawn(records=1000, draws=30_000),)), 1_000_000, clock)
+    assert found.seconds == pytest.approx(30_000 * 1.0, rel=0.05)
+
+
+def test_a_trial_ends_once_there_is_nothing_to_tell(clock):
+    found = estimated(Work(measures=(Ruler(),)), 3000, clock)
+    assert not found.worth_telling
+    assert max(clock.sizes) == 60
+
+
+def test_a_method_that_needs_more_records_is_tried_on_more(clock):
+    found = estimated(Work(Recipe.of(Choosy(least=200))), 100_000, clock)
+    assert min(clock.sizes) == 240
+    assert found.seconds == pytest.approx(1e4, rel=0.05)
+    assert estimated(Work(Recipe.of(Choosy(least=10**9))), 100_000, clock) is None
+
+
+def test_a_measure_that_fails_on_samples_is_left_out_and_named(clock):
+    found = estimated(Work(measures=(Ruler(), Broken())), 10_000_000, clock)
+    assert "not tried: broken" in found.basis
+    assert found.seconds > 100
+
+
+def test_memory_grows_with_the_records(clock):
+    found = estimated(Work(Recipe.of(Slow())), 100_000, clock)
+    assert found.memory_bytes == pytest.approx(1e8 + 100 * 100_000 * 1000, rel=0.3)
+    at_least = estimated(Work(measures=(Ruler(),)), 100_000, clock)
+    assert at_least.memory_bytes >= 1e8 + 3 * 8 * 100_000
+
+
+def test_releases_are_sampled_with_their_originals(clock):
+    seen = []
+
+    class Pairs(Ruler):
+        name = "pairs-seen"
+        needs_release = True
+
+        def measure(self, evidence, run):
+            CLOCK.work(1e-6, len(evidence.original))
+            seen.append((evidence.original.frame["x"].to_numpy(), evidence))
+            return Score(0.0)
+
+    original = table(5000)
+    rows = np.random.default_rng(1).permutation(5000)
+    release = Release.of(original.take(rows), source_rows=rows)
+    estimate(Work(measures=(Pairs(),), release=release), original, Run(seed=1), clock=clock, peak=clock.peak)
+    for values, evidence in seen:
+        assert (evidence.protected.frame["x"].to_numpy() == values[evidence.source_rows]).all()
+    blind = Release.of(original.take(rows))
+    assert estimate(Work(measures=(Pairs(),), release=blind), original, Run(seed=1), clock=clock) is not None
+
+
+def test_chance_and_resources_of_the_run_are_left_alone(clock):
+    class Asking(Slow):
+        name = "asking"
+
+        def protect(self, table, run):
+            assert run.resources == {"other": 1}
+            drawn.append(run.rng("x").random())
+            return super().protect(table, run)
+
+    drawn = []
+    run = Run(seed=1)
+    work = Work(Recipe.of(Asking()), resources={"other": 1})
+    estimate(work, table(1000), run, clock=clock, peak=clock.peak)
+    before = list(drawn)
+    drawn.clear()
+    Recipe.of(Asking()).apply(table(1000), Run(seed=1, resources={"other": 1}))
+    assert not set(drawn) & set(before)
+
+
+def test_what_shows_to_be_slow_is_not_awaited(clock):
+    class Trap(Ruler):
+        """Quick on few records; of many, minutes, telling of each second."""
+
+        name = "trap"
+        cost = "n²"
+
+        def measure(self, evidence, run):
+            n = len(evidence.original)
+            for second in range(1 if n < 900 else 300):
+                CLOCK.work(0.01 if n < 900 else 1.0, n)
+                run.tell("trap", second, 300)
+            return Score(0.0)
+
+    found = estimated(Work(measures=(Trap(),)), 100_000, clock)
+    assert clock.seconds < 5
+    assert found.seconds > 1000
+
+
+def test_a_trial_can_be_stopped(clock):
+    with pytest.raises(Cancelled):
+        estimate(Work(Recipe.of(Slow())), table(10_000), Run(seed=1, stopped=lambda: True), clock=clock)
+
+
+@pytest.mark.parametrize("n", [0, 1, 50, 119])
+def test_tiny_tables_are_not_tried(n, clock):
+    assert estimated(Work(Recipe.of(Slow())), n, clock) is None
+
+
+def test_real_residents_on_real_kinds():
+    rng = np.random.default_rng(1)
+    mixed = table_of({"x": rng.random(3000), "g": rng.choice(["a", "b"], 3000)}, g=Kind.NOMINAL)
+    work = Work(Recipe((Step(registry.method("rank-swapping")(), ("x",)),)), (registry.measure("k")(),),
+                scenario=Scenario(columns=("x", "g")))  # fmt: skip
+    found = estimate(work, mixed, Run(seed=1))
+    assert found.seconds > 0
+    assert found.memory_bytes > 0
+
+
+# ------------------------------------------------------------------------------------------------------ words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.2, "1 s"), (40, "40 s"), (100, "2 min"), (5000, "83 min"), (7200, "2 h"), (864_000, "10 days")],
+)
+def test_durations(seconds, said):
+    assert duration(seconds) == said
+
+
+def test_sizes():
+    assert [size(each) for each in (3e8, 9.996e8, 1.2e9)] == ["300 MB", "1.0 GB", "1.2 GB"]
+
+
+def test_sentences():
+    assert Cost(180, 190, 1.2e9, "").sentence() == "about 3 min and 1.2 GB"
+    assert Cost(180, 7300, 1.2e9, "").sentence() == "about 3 min (at most 2 h) and 1.2 GB"
+
+
+@pytest.mark.parametrize(
+    ("work", "told"),
+    [
+        ((5000, 200, False), True),
+        ((5000, 200, True), False),
+        ((5000, 2, False), False),
+        ((100, 200, False), False),
+    ],
+)
+def test_only_long_work_is_announced(work, told, monkeypatch, capsys):
+    n, seconds, quiet = work
+    monkeypatch.setattr(cost, "estimate", lambda *_: Cost(seconds, seconds, 5e8, "a guess"))
+    announce(Work(), table(n), Run(seed=1), quiet=quiet)
+    out, err = capsys.readouterr()
+    assert out == ""
+    expected = "this takes about 3 min and 500 MB (a guess); Ctrl-C stops it cleanly\n"
+    assert err == (expected if told else "")
+
+
+def test_of_many_steps_some_stand_for_all():
+    steps = [Step(Mdav(k=k), ("x",)) for k in range(2, 22)]
+    works = cost.works_of(steps, (), 3)
+    assert 1 < len(works) <= 8
+    assert sum(work.repeats for work in works) == pytest.approx(3 * len(steps), rel=0.1)
+    assert [work.repeats for work in cost.works_of(steps[:2], (), 5)] == [5, 5]
+    assert cost.works_of([], (), 5) == []

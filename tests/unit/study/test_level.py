@@ -1,0 +1,473 @@
+"""Reaching a level, with toy methods whose answer is known."""
+
+import json
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sfumato
+from sfumato.core import registry
+from sfumato.core.measure import Score, Status
+from sfumato.core.params import param
+from sfumato.core.release import Release
+from sfumato.core.requirement import Requirement
+from sfumato.core.run import Run
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Table
+from sfumato.errors import Cancelled, DataError, ParameterError, PlanError, RefusedError, UnreachableError
+from sfumato.methods.microaggregation import Mdav
+from sfumato.recipes.demand import Demand
+from sfumato.recipes.recipe import Step
+from sfumato.risk.linkage import DistanceLinkage
+from sfumato.study.compare import compare, level_of, require_reached
+from sfumato.study.frontier import Point, frontier, mark_front
+from sfumato.study.level import Reached, Target, reach
+from sfumato.study.spread import Spread
+from shifts import Lost, Moved, Shift
+
+
+class _LogShift(Shift):
+    name = "toy-log-shift"
+    by: float = param(1.0, "How much.", gt=0, le=1e4, tune=(1e-3, 1e4), log=True, drive=True)
+
+
+class _WholeShift(Shift):
+    name = "toy-whole-shift"
+    by: int = param(1, "How much.", ge=0, le=100, tune=(0, 100), drive=True)
+
+    def shift(self, rng):
+        return 2 * self.by
+
+
+class _NoisyShift(Shift):
+    name = "toy-noisy-shift"
+    stochastic = True
+
+    def shift(self, rng):
+        return self.by + rng.normal(0, 3)
+
+
+class _Hump(Shift):
+    """Rises to 50 and falls again: both ends give 0."""
+
+    name = "toy-hump"
+
+    def shift(self, rng):
+        return 50 - abs(self.by - 50)
+
+
+class _Staircase(Shift):
+    name = "toy-staircase"
+
+    def shift(self, rng):
+        return 0 if self.by < 30 else 80
+
+
+TABLE = Table(pl.DataFrame({"x": np.arange(20.0)}), Schema((Column("x", Kind.CONTINUOUS),)))
+
+
+def search(method, level, tolerance=0.01, **more):
+    return reach(Step(method), TABLE, Target(Moved(), level, tolerance), Run(seed=1), **more)
+
+
+@pytest.mark.parametrize("level", [0.4, 33.3, 99.0])
+def test_a_real_parameter_is_found_within_tolerance(level):
+    found = search(Shift(), level)
+    assert found.reached is Reached.WITHIN
+    assert found.value == pytest.approx(level, rel=0.01)
+    assert found.score == pytest.approx(found.value)
+    assert len(found.tried) < 15
+
+
+@pytest.mark.parametrize("level", [0.02, 1.7, 5000.0])
+def test_a_logarithmic_axis(level):
+    found = search(_LogShift(), level)
+    assert found.reached is Reached.WITHIN
+    assert found.value == pytest.approx(level, rel=0.01)
+
+
+def test_a_whole_number_is_the_nearest_there_is():
+    assert search(_WholeShift(), 42).value == 21
+    odd = search(_WholeShift(), 41)  # 2·20 and 2·21 are equally near: the safer, and it says so
+    assert odd.reached is Reached.NEAREST
+    assert odd.value == 21
+    assert isinstance(odd.value, int)
+    assert "nearest" in odd.sentence(Target(Moved(), 41))
+
+
+def test_a_risk_is_never_rounded_to_the_unsafe_side():
+    """40.5 lies nearer to 40 than to 42, but 40 would be less safe than asked."""
+    assert search(_WholeShift(), 40.5).value == 21
+
+
+def test_a_utility_takes_the_nearest_side():
+    found = reach(Step(_WholeShift()), TABLE, Target(Lost(), 40.9, 0.001), Run(seed=1))
+    assert found.value == 20
+
+
+class _Saturating(Shift):
+    """Rises to 30 and stays there: 31 and 99 protect alike, but 99 would change the data more elsewhere."""
+
+    name = "toy-saturating"
+
+    def shift(self, rng):
+        return min(self.by, 30.0)
+
+
+@pytest.mark.parametrize("level", [30.0, 30.2])
+def test_where_the_measure_has_levelled_off_the_first_value_is_taken(level):
+    found = search(_Saturating(), level)
+    assert found.reached is Reached.WITHIN
+    assert 29 < found.value < 31
+
+
+def test_a_level_that_cannot_be_reached_says_what_is_best():
+    target = Target(Moved(), 150.0)
+    found = reach(Step(Shift()), TABLE, target, Run(seed=1))
+    assert found.reached is Reached.UNREACHABLE
+    assert found.value == 100
+    assert found.sentence(target) == "150 is unreachable: the nearest is by = 100 gives toy-moved 100"
+    low = Target(Moved(), -5.0)
+    never = reach(Step(Shift()), TABLE, low, Run(seed=1))
+    assert never.sentence(low).startswith(
+        "-5 is unreachable (it is always better than that): the nearest is by = 0"
+    )
+
+
+def test_a_hump_is_found_between_ends_that_give_nothing():
+    found = search(_Hump(), 30.0)
+    assert found.reached is Reached.WITHIN
+    assert 50 - abs(found.value - 50) == pytest.approx(30, rel=0.01)
+
+
+def test_a_jump_over_the_level_is_the_nearest_side():
+    found = search(_Staircase(), 50.0)
+    assert found.reached is Reached.NEAREST
+    assert found.score == 80
+    assert len(found.tried) < 30
+
+
+def test_noise_is_averaged_and_common_to_all_points():
+    found = search(_NoisyShift(), 40.0, repeats=5)
+    assert found.reached is Reached.WITHIN
+    assert found.score == pytest.approx(40, rel=0.01)
+    assert abs(found.value - 40) < 4 * 3 / np.sqrt(5)
+    again = search(_NoisyShift(), 40.0, repeats=5)
+    assert again == found
+
+
+def test_the_same_seed_gives_the_same_level():
+    assert search(_NoisyShift(), 20.0).tried == search(_NoisyShift(), 20.0).tried
+
+
+def test_a_target_outside_the_bounds_of_its_measure_is_refused():
+    class Bounded(Moved):
+        name = "toy-bounded"
+        bounds = (0.0, 1.0)
+
+    with pytest.raises(ParameterError, match="from 0 to 1, got: `2`"):
+        Target(Bounded(), 2)
+    with pytest.raises(ParameterError, match="must be a number"):
+        Target(Moved(), float("nan"))
+    with pytest.raises(ParameterError, match="tolerance"):
+        Target(Moved(), 1, 0)
+
+
+def test_zero_is_a_level():
+    assert 0 <= search(Shift(), 0.0).value <= 0.01
+
+
+def test_a_refused_measure_is_an_error_not_a_number():
+    class Never(Moved):
+        name = "toy-never"
+
+        def refuses(self, evidence):
+            return "toy-never must be given nothing, got: something"
+
+    with pytest.raises(RefusedError, match="toy-never"):
+        reach(Step(Shift()), TABLE, Target(Never(), 1), Run(seed=1))
+
+
+def test_a_search_can_be_stopped():
+    calls = []
+
+    def stopped():
+        calls.append(1)
+        return len(calls) > 4
+
+    with pytest.raises(Cancelled):
+        reach(Step(Shift()), TABLE, Target(Moved(), 33.3), Run(seed=1, stopped=stopped))
+
+
+# ------------------------------------------------------------------------------------------------- study
+
+
+def study(steps, level=30.0, **more):
+    return compare(TABLE, steps, Run(seed=1), target=Target(Moved(), level), ranked_by=Lost(), **more)
+
+
+def test_methods_are_ranked_at_the_level_and_the_unreachable_stand_last():
+    class Short(Shift):
+        name = "toy-short"
+        by: float = param(1.0, "How much.", ge=0, le=10, tune=(0, 10), drive=True)
+
+    found = study([Step(Short()), Step(Shift()), Step(_Hump())], repeats=2)
+    assert [outcome.rank for outcome in found.outcomes] == [1, 2, None]
+    assert found.outcomes[-1].step.method.name == "toy-short"
+    assert [o.step.method.name for o in found.unreached] == ["toy-short"]
+    for outcome in found.outcomes[:2]:
+        assert outcome.held.mean == pytest.approx(30, rel=0.01)
+    require_reached(found)
+
+
+def test_scores_come_from_fresh_runs():
+    """The replicates that were searched on are not those that are scored."""
+    found = study([Step(_NoisyShift())], repeats=3)
+    outcome = found.outcomes[0]
+    assert outcome.held.runs == 3
+    assert outcome.held.mean != outcome.level.score
+    assert outcome.held.deviation > 0
+
+
+def test_nothing_reached_is_an_error_that_says_the_best():
+    with pytest.raises(UnreachableError, match="got: none") as caught:
+        require_reached(study([Step(Shift())], level=500.0))
+    assert "by = 100" in caught.value.hint
+
+
+def test_a_comparison_needs_a_risk_and_a_utility():
+    with pytest.raises(ParameterError, match="two measures of risk"):
+        compare(TABLE, [Step(Shift())], Run(seed=1), target=Target(Moved(), 1), ranked_by=Moved())
+    with pytest.raises(PlanError, match="at least one method"):
+        study([])
+
+
+def test_equal_utility_works_as_well():
+    found = compare(TABLE, [Step(Shift())], Run(seed=1), target=Target(Lost(), 12.0), ranked_by=Moved())
+    assert found.winner.level.value == pytest.approx(12, rel=0.01)
+
+
+def test_level_of_a_step_as_it_is():
+    assert level_of(Step(Shift(by=7)), TABLE, Moved(), Run(seed=1)) == 7
+
+
+def test_spread_is_students_interval_and_welchs_test():
+    from scipy.stats import t, ttest_ind
+
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        a, b = rng.normal(0, 1, 5), rng.normal(rng.uniform(0, 2), 2, 7)
+        first, second = Spread.of(a), Spread.of(b)
+        low, high = t.interval(0.95, 4, a.mean(), a.std(ddof=1) / np.sqrt(5))
+        assert first.interval == pytest.approx((low, high))
+        assert first.differs_from(second) == (ttest_ind(a, b, equal_var=False).pvalue < 0.05)
+    assert Spread.of([1.0]).interval == (1.0, 1.0)
+    assert Spread.of([0.9643059] * 3).deviation == 0
+    assert Spread.of([1.0]).differs_from(Spread.of([1.1]))
+    assert not Spread.of([1.0]).differs_from(Spread.of([1.0]))
+
+
+# ---------------------------------------------------------------------------------------------- frontier
+
+
+def test_the_map_covers_the_range():
+    points = frontier([Step(Shift())], TABLE, Moved(), Lost(), Run(seed=1), points=5)
+    assert [point.value for point in points] == [0, 25, 50, 75, 100]
+    assert [point.risk for point in points] == [0, 25, 50, 75, 100]
+    assert all(point.on_front for point in points)  # more safety for more loss, everywhere
+
+
+def test_front_is_brute_force():
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        pairs = rng.integers(0, 6, (15, 2))
+        points = [Point("m", "M", "p", float(i), float(r), float(u)) for i, (r, u) in enumerate(pairs)]
+        marked = mark_front(points, Moved(), Lost())  # risk: high is better; utility: low is better
+        for point in marked:
+            beaten = any(
+                q.risk >= point.risk
+                and q.utility <= point.utility
+                and (q.risk, q.utility) != (point.risk, point.utility)
+                for q in points
+            )
+            assert point.on_front == (not beaten)
+
+
+# ------------------------------------------------------------------------------------ several requirements
+
+
+class _Shrunk(Moved):
+    """The same change on another scale: a second requirement."""
+
+    name = "toy-shrunk"
+    by: float = param(2.0, "Divisor.", gt=0)
+
+    def measure(self, evidence, run):
+        return Score(super().measure(evidence, run).value / self.by)
+
+
+def demanded(steps, *requirements, **more):
+    demands = [Demand(requirement) for requirement in requirements]
+    return compare(TABLE, steps, Run(seed=1), demands=demands, ranked_by=Lost(), **more)
+
+
+def test_methods_at_their_weakest_setting_that_meets_all_requirements():
+    asked = (
+        Requirement(Moved(), ">=", 30),
+        Requirement(_Shrunk(), ">=", 20),
+        Requirement(_Shrunk(by=4), ">=", 5),
+    )
+    found = demanded([Step(_WholeShift()), Step(_Hump()), Step(Shift())], *asked, repeats=2)
+    assert found.aim == "toy-moved >= 30 and toy-shrunk >= 20 and toy-shrunk(by=4.0) >= 5"
+    assert [outcome.rank for outcome in found.outcomes] == [1, 2, 3]
+    assert {o.level.reached for o in found.outcomes} == {Reached.MET}
+    by_name = {outcome.step.method.name: outcome for outcome in found.outcomes}
+    exact = by_name["toy-whole-shift"]
+    assert exact.level.value == 20  # moves by 40
+    assert {label: spread.mean for label, spread in exact.scores.items()} == {
+        "toy-moved": 40, "toy-shrunk": 20, "toy-shrunk(by=4.0)": 10,
+    }  # fmt: skip
+    assert exact.kept == exact.ranked.runs == 1
+    assert by_name["toy-hump"].ranked.mean == pytest.approx(40, abs=0.2)
+    assert found.to_dict()["requirements"][0]["requirement"] == "toy-moved(plus=0.0) >= 30"
+    json.dumps(found.to_dict(), allow_nan=False)
+    require_reached(found)
+
+
+def test_a_requirement_that_a_method_cannot_meet_is_explained():
+    class Short(Shift):
+        name = "toy-short"
+        by: float = param(1.0, "How much.", ge=0, le=10, tune=(0, 10), drive=True)
+
+    found = demanded([Step(Short()), Step(Shift())], Requirement(Moved(), ">=", 30))
+    assert [o.step.method.name for o in found.unreached] == ["toy-short"]
+    assert found.unreached[0].level.sentence(found.target) == "toy-moved >= 30: at most 10, at by = 10"
+    with pytest.raises(UnreachableError, match="must meet toy-moved >= 30, got: none") as caught:
+        require_reached(demanded([Step(Short())], Requirement(Moved(), ">=", 30)))
+    assert "at most 10" in caught.value.hint
+
+
+def test_a_setting_found_by_luck_is_looked_for_again():
+    """Fresh runs that miss send the search back with more runs; what is left unmet is said."""
+    found = demanded([Step(_NoisyShift())], Requirement(Moved(), ">=", 40), repeats=3)
+    (only,) = found.outcomes
+    assert only.ranked.runs == 3
+    assert (only.kept == 3) == (only.remark == "")
+    assert only.level.value > 40
+
+
+def test_a_method_that_refuses_does_not_kill_the_study():
+    class Refusing(Shift):
+        name = "toy-refusing"
+
+        def refuses(self, table):
+            return "toy-refusing must be given more records, got: 20"
+
+    for more in ({"target": Target(Moved(), 30.0)}, {"demands": [Demand(Requirement(Moved(), ">=", 30))]}):
+        found = compare(
+            TABLE, [Step(Refusing()), Step(Shift())], Run(seed=1), ranked_by=Lost(), points=3, **more
+        )
+        assert [o.rank for o in found.outcomes] == [1, None]
+        refused = found.unreached[0]
+        assert refused.level.reached is Reached.REFUSED
+        assert refused.level.sentence(found.target) == (
+            "refused: toy-refusing must be given more records, got: 20"
+        )
+        assert {point.method for point in found.points} == {"toy-shift"}
+        json.dumps(found.to_dict(), allow_nan=False)
+        with pytest.raises(RefusedError, match="more records"):
+            compare(TABLE, [Step(Refusing())], Run(seed=1), ranked_by=Lost(), **more)
+
+
+def test_a_measure_that_is_not_estimable_for_one_method_leaves_the_others():
+    class Sometimes(Moved):
+        name = "toy-sometimes"
+
+        def measure(self, evidence, run):
+            score = super().measure(evidence, run)
+            return score if score.value <= 50 else Score.not_estimable("too far")
+
+    class Far(Shift):
+        name = "toy-far"
+
+        def shift(self, rng):
+            return 60 + self.by
+
+    steps = [Step(Far()), Step(Shift()), Step(_Staircase())]
+    found = compare(TABLE, steps, Run(seed=1), ranked_by=Lost(), target=Target(Sometimes(), 30.0))
+    assert found.winner.level.value == pytest.approx(30, rel=0.01)  # though its strong end has no number
+    far, stairs = found.unreached
+    assert far.level.reached is Reached.REFUSED
+    assert far.level.reason == "toy-sometimes must be estimable to compare by it, got: too far"
+    assert stairs.level.reached is Reached.UNREACHABLE
+
+
+def test_a_comparison_has_a_level_or_requirements_and_never_two_aspects_alike():
+    asked = [Demand(Requirement(Moved(), ">=", 30))]
+    with pytest.raises(ParameterError, match="both or neither"):
+        compare(TABLE, [Step(Shift())], Run(seed=1), ranked_by=Lost())
+    with pytest.raises(ParameterError, match="both or neither"):
+        compare(
+            TABLE, [Step(Shift())], Run(seed=1), ranked_by=Lost(), demands=asked, target=Target(Moved(), 1)
+        )
+    with pytest.raises(ParameterError, match="two measures of risk"):
+        compare(TABLE, [Step(Shift())], Run(seed=1), ranked_by=Moved(), demands=asked)
+
+
+def test_equal_utility_with_a_requirement_takes_the_method_as_far_as_it_may_go():
+    demands = [Demand(Requirement(Lost(), "<=", 25))]
+    found = compare(TABLE, [Step(_WholeShift())], Run(seed=1), demands=demands, ranked_by=Moved())
+    assert found.winner.level.value == 12  # moves by 24; 26 would be too much
+
+
+# --------------------------------------------------------------------------------------- the front door
+
+
+def people():
+    rng = np.random.default_rng(3)
+    frame = pl.DataFrame(rng.lognormal(size=(60, 2)), schema=["a", "b"])
+    names = tuple(Column(name, Kind.CONTINUOUS, Role.KEY) for name in frame.columns)
+    return Table(frame, Schema(names))
+
+
+def test_as_safe_as_this_release():
+    table = people()
+    release = sfumato.protect(table, "mdav", seed=1)
+    level = sfumato.assess(table, release, ["dbrl"], seed=1)["dbrl"].value
+    held = sfumato.compare(table, ["mdav"], hold="dbrl", level=release, rank_by="il1s", seed=1, repeats=1)
+    assert held.target.value == level
+    asked = sfumato.compare(table, ["mdav"], require="dbrl", level=release, rank_by="il1s", seed=1, repeats=1)
+    assert asked.demands[0].requirement == Requirement(DistanceLinkage(), "<=", level)
+    assert asked.winner.scores["dbrl"].mean <= level
+    with pytest.raises(ParameterError, match="a number or a release"):
+        sfumato.compare(table, ["mdav"], require=["dbrl"], rank_by="il1s")
+    with pytest.raises(ParameterError, match="`level` must be left out"):
+        sfumato.compare(table, ["mdav"], require=["dbrl <= 0.1"], level=0.1)
+    with pytest.raises(ParameterError, match="`hold` must be left out"):
+        sfumato.compare(table, ["mdav"], require=["dbrl <= 0.1"], hold="dbrl")
+    with pytest.raises(RefusedError, match="do not map") as caught:
+        sfumato.compare(table, ["mdav"], require=["dbrl"], level=Release.of(release.table))
+    assert "aligned" in caught.value.hint
+
+
+@pytest.mark.parametrize("measure", sorted(registry.measures()))
+def test_any_measure_can_be_held_or_says_why_not(measure):
+    """Every measure against one of the other aspect: a study, or an error that says what is wrong."""
+    table, cls = people(), registry.measure(measure)
+    other = "il1s" if cls.aspect == "risk" else "permutation-distance"
+    release = sfumato.protect(table, Mdav(k=3), seed=1)
+    hold = {"hold": measure, "level": release, "rank_by": other, "repeats": 1, "seed": 1}
+    scores = sfumato.assess(table, release, [measure], seed=1)
+    if scores[measure].status in {Status.REFUSED, Status.NOT_ESTIMABLE}:
+        with pytest.raises((RefusedError, DataError), match=r"must .*, got: "):
+            sfumato.compare(table, [Mdav(k=3)], **hold)
+    elif not math.isfinite(scores[measure].value):
+        with pytest.raises(ParameterError, match="must be a number"):
+            sfumato.compare(table, [Mdav(k=3)], **hold)
+    else:
+        found = sfumato.compare(table, [Mdav(k=3)], **hold)
+        assert found.target == Target(cls(), scores[measure].value)
+        told = found.winner or "unreachable" in found.unreached[0].level.sentence(found.target)
+        assert told  # a measure with chance of its own may not come to one draw's level again

@@ -1,0 +1,192 @@
+"""GenILoss, precision, ambiguity and non-uniform entropy on ranges and labels, worked out by hand."""
+
+from datetime import date
+
+import numpy as np
+import polars as pl
+import pytest
+
+from pairs import score, table
+from sfumato.core.measure import Status
+from sfumato.data.generalised.intervals import intervals, width
+from sfumato.data.generalised.nodes import Nodes
+from sfumato.data.schema import Kind
+from sfumato.utility.ambiguity import Ambiguity, NonUniformEntropy
+from sfumato.utility.generalisation import GeneralisedInformationLoss, PrecisionLoss
+
+COARSE = [GeneralisedInformationLoss, PrecisionLoss, Ambiguity, NonUniformEntropy]
+LEAST = {Ambiguity: 1.0}
+
+
+@pytest.fixture
+def climbed(work):
+    """Four people's work at four levels: as it was, its kind, everything, suppressed."""
+    nodes = work.nodes()
+    values = ["Private", "Federal", "State", "Never"]
+    shown = pl.Series(["Private", "Government", "*", None], dtype=nodes.dtype)
+    return table({"work": values}, Kind.NOMINAL), table({"work": shown}, Kind.NOMINAL, nodes={"work": nodes})
+
+
+def test_levels_of_a_hierarchy(climbed):
+    """Levels 0, 1, 2 and suppressed of two: (0 + 1/2 + 1 + 1) / 4; five steps were taken."""
+    found = score(PrecisionLoss(), *climbed)
+    assert found.by_record.tolist() == [0.0, 0.5, 1.0, 1.0]
+    assert found.value == 0.625
+    assert found.details["steps"] == 5
+
+
+def test_leaves_below_a_label(climbed):
+    """One, two and five of five leaves: (0 + 1/4 + 1 + 1) / 4."""
+    found = score(GeneralisedInformationLoss(), *climbed)
+    assert found.by_record.tolist() == [0.0, 0.25, 1.0, 1.0]
+    assert found.value == 0.5625
+    assert (found.details["generalised_cells"], found.details["suppressed_cells"]) == (1, 2)
+
+
+def test_a_step_that_covers_no_more_is_none(work):
+    """Never is alone under None: the label says as much as the value."""
+    nodes = work.nodes()
+    x = table({"work": ["Never", "State"]}, Kind.NOMINAL)
+    y = table({"work": pl.Series(["None", "State"], dtype=nodes.dtype)}, Kind.NOMINAL, nodes={"work": nodes})
+    for cls in COARSE:
+        assert score(cls(), x, y).value == LEAST.get(cls, 0.0)
+
+
+def test_deep_and_shallow_branches():
+    """a under ab under abc under all; d directly under all: the root is on level 3 for both."""
+    nodes = Nodes.of(
+        {"a": ["a"], "d": ["d"], "ab": ["a", "b"], "abc": ["a", "b", "c"]}, leaves=["a", "b", "c", "d"]
+    )
+    x = table({"x": list("aaad")}, Kind.NOMINAL)
+    shown = pl.Series(["a", "ab", "abc", "*"], dtype=nodes.dtype)
+    found = score(PrecisionLoss(), x, table({"x": shown}, Kind.NOMINAL, nodes={"x": nodes}))
+    assert found.by_record.tolist() == pytest.approx([0, 1 / 3, 2 / 3, 1])
+
+
+def test_ranges_by_hand():
+    """Ages 20 to 60: [20; 30], [60; 60], 40 and above, unknown."""
+    x = table({"age": [20, 60, 45, 50]})
+    y = table({"age": intervals([20, 60, 40, None], [30, 60, None, None])})
+    for cls in (GeneralisedInformationLoss, PrecisionLoss):
+        assert score(cls(), x, y).by_record.tolist() == [0.25, 0.0, 0.5, 1.0]
+    lows, highs = [20, 60, 40, None], [30, 60, None, None]
+    assert width(intervals(lows, highs), domain=(20, 60)).tolist() == [0.25, 0.0, 0.5, 1.0]
+
+
+def test_ranges_outside_the_column_are_cut():
+    x = table({"age": [20.0, 60.0]}, age={"lower": 0, "upper": 80})
+    y = table({"age": intervals([-20.0, 40.0], [20.0, 100.0])}, age={"lower": 0, "upper": 80})
+    assert score(GeneralisedInformationLoss(), x, y).by_record.tolist() == [0.25, 0.5]
+
+
+def test_ranges_of_positions_and_days():
+    """Ordinal 1, 2, 4, 8: the range 2–8 spans positions 1 to 3 of 3."""
+    x = table({"x": [1, 2, 4, 8]}, Kind.ORDINAL)
+    y = table({"x": intervals([1, 2, 2, 8], [1, 8, 4, 8])}, Kind.ORDINAL)
+    assert score(GeneralisedInformationLoss(), x, y).by_record.tolist() == pytest.approx([0, 2 / 3, 1 / 3, 0])
+    days = [date(2020, 1, 1), date(2020, 1, 11)]
+    x, y = (
+        table({"d": days}, Kind.DATE),
+        table({"d": intervals(days, [date(2020, 1, 6), days[1]])}, Kind.DATE),
+    )
+    assert score(GeneralisedInformationLoss(), x, y).by_record.tolist() == [0.5, 0.0]
+
+
+def test_ambiguity_by_hand():
+    """Two of three ages times two sexes, and exact: (4 + 1 + 1) / 3; by column (2+1+1)/3 and the same."""
+    x = table({"age": [20, 30, 50], "sex": ["f", "m", "f"]}, {"age": Kind.CONTINUOUS, "sex": Kind.NOMINAL})
+    y = table(
+        {"age": intervals([15, 30, 50], [35, 30, 50]), "sex": [None, "m", "f"]},
+        {"age": Kind.CONTINUOUS, "sex": Kind.NOMINAL},
+    )
+    found = score(Ambiguity(), x, y)
+    assert found.value == pytest.approx(2.0)
+    assert found.by_column == {"age": pytest.approx(4 / 3), "sex": pytest.approx(4 / 3)}
+    assert found.by_record.tolist() == [2.0, 0.0, 0.0]  # bits
+    assert found.details["bits"] == pytest.approx(2 / 3)
+
+
+def test_ambiguity_of_labels(climbed):
+    """1, 2, 5 and 5 of five leaves."""
+    assert score(Ambiguity(), *climbed).value == pytest.approx(13 / 4)
+
+
+def test_too_many_combinations_are_no_number():
+    n, m = 1100, 110
+    columns = {f"c{i:03}": np.arange(n) for i in range(m)}
+    gone = {name: pl.Series([None] * n, dtype=pl.Int64) for name in columns}
+    found = score(Ambiguity(), table(columns), table(gone))
+    assert found.status is Status.NOT_ESTIMABLE
+
+
+def test_entropy_by_hand():
+    """Values a, a, a, b. Suppressing one a costs log2(4/3), of 3 log2(4/3) + 2 altogether."""
+    x = table({"x": list("aaab")}, Kind.NOMINAL)
+    y = table({"x": ["a", "a", None, "b"]}, Kind.NOMINAL)
+    bits = np.log2(4 / 3)
+    found = score(NonUniformEntropy(), x, y)
+    assert found.value == pytest.approx(bits / (3 * bits + 2))
+    assert found.by_record.tolist() == pytest.approx([0, 0, bits, 0])
+
+
+def test_entropy_of_labels_counts_records():
+    """Private 3, Self-emp 1, Federal 4: a Self-emp among Business is one of four, a Private three of four."""
+    nodes = Nodes.of({"F": ["F"], "B": ["P", "S"], "P": ["P"]}, leaves=["P", "S", "F"])
+    x = table({"x": list("PPPSFFFF")}, Kind.NOMINAL)
+    shown = pl.Series(["B", "P", "P", "B", "F", "F", "F", "F"], dtype=nodes.dtype)
+    found = score(NonUniformEntropy(), x, table({"x": shown}, Kind.NOMINAL, nodes={"x": nodes}))
+    assert found.by_record.tolist() == pytest.approx([np.log2(4 / 3), 0, 0, 2, 0, 0, 0, 0])
+
+
+def test_what_is_false_is_lost():
+    """A value in a range that does not hold it, or replaced by another, counts as suppressed."""
+    x = table({"x": [1, 2, 3, 4]})
+    for y in ([2, 2, 3, 4], intervals([3, 2, 3, 4], [4, 2, 3, 4])):
+        found = score(NonUniformEntropy(), x, table({"x": y}))
+        assert found.by_record.tolist() == [2.0, 0.0, 0.0, 0.0]
+        assert found.value == 0.25
+
+
+def test_weights_make_frequencies():
+    """With weights 3, 1 the value a has three quarters, and a record of it counts threefold."""
+    x = table({"x": ["a", "b"], "weight": [3.0, 1.0]}, {"x": Kind.NOMINAL})
+    y = table({"x": [None, "b"]}, Kind.NOMINAL)
+    all_bits = 3 * np.log2(4 / 3) + 2
+    assert score(NonUniformEntropy(), x, y).value == pytest.approx(3 * np.log2(4 / 3) / all_bits)
+    assert score(GeneralisedInformationLoss(), x, y).value == 0.75
+    assert score(Ambiguity(), x, y).value == pytest.approx((3 * 2 + 1) / 4)
+
+
+@pytest.mark.parametrize("cls", COARSE)
+def test_everything_suppressed_is_the_other_extreme(cls):
+    x = table({"a": [1, 2, 3], "b": list("uvv")}, {"a": Kind.CONTINUOUS, "b": Kind.NOMINAL})
+    gone = {"a": pl.Series([None] * 3, dtype=pl.Int64), "b": pl.Series([None] * 3, dtype=pl.String)}
+    y = table(gone, {"a": Kind.CONTINUOUS, "b": Kind.NOMINAL})
+    assert score(cls(), x, y).value == pytest.approx(6.0 if cls is Ambiguity else 1.0)
+    left_out = y.take(np.arange(0))
+    assert score(cls(), x, left_out, rows=np.zeros(0, dtype=int)).value == pytest.approx(
+        score(cls(), x, y).value
+    )
+
+
+@pytest.mark.parametrize("cls", [GeneralisedInformationLoss, PrecisionLoss, Ambiguity])
+def test_noise_and_records_that_do_not_map_can_be_measured(cls):
+    x, y = table({"x": [1.0, 2.0, 3.0]}), table({"x": [1.5, 2.5]})
+    found = score(cls(), x, y, rows=None)
+    assert found.value == LEAST.get(cls, 0.0)
+    assert found.by_record is None
+    half = score(cls(), x, table({"x": [1.5, None]}), rows=None)
+    assert half.value == (2.0 if cls is Ambiguity else 0.5)
+
+
+@pytest.mark.parametrize("cls", COARSE)
+def test_says_why_not(cls):
+    coarse = table({"x": intervals([1.0, 2.0], [1.0, 5.0])})
+    assert "exact values in the original" in score(cls(), coarse, coarse).reason
+    nothing = table({"x": pl.Series([None, None], dtype=pl.Float64)})
+    assert score(cls(), nothing, nothing).status is Status.NOT_ESTIMABLE
+    if cls is NonUniformEntropy:
+        x = table({"x": [1.0, 2.0]})
+        assert "do not map" in score(cls(), x, x, rows=None).reason
+        same = table({"x": [1.0, 1.0]})
+        assert score(cls(), same, same).status is Status.NOT_ESTIMABLE
