@@ -25,14 +25,14 @@ from sfumato.utility.cells import CellsChanged, SuppressedCells
 from sfumato.utility.classes import AverageClassSize, Discernibility
 from sfumato.utility.divergence import KullbackLeiblerDivergence
 from sfumato.utility.generalisation import GeneralisedInformationLoss, PrecisionLoss
-from sfumato.utility.losses import Il1, Il1s, SquaresLost
+from sfumato.utility.losses import Il1, Il1s, SseRatio
 from sfumato.utility.permutation import RankUtility
 from sfumato.utility.probabilistic_loss import ProbabilisticInformationLoss
 from sfumato.utility.spectrum import EigenvalueDifference
 
 NAMES = list("abcdefghij")
 PASSING = (
-    Il1s(), Il1(), SquaresLost(), SquaresLost(generalised="expected"), CellsChanged(), SuppressedCells(),
+    Il1s(), Il1(), SseRatio(), SseRatio(generalised="expected"), CellsChanged(), SuppressedCells(),
     GeneralisedInformationLoss(), PrecisionLoss(), EigenvalueDifference(), RankUtility(of="values"),
 )  # fmt: skip
 SORTING = (

@@ -3,12 +3,12 @@
     python benchmarks/bench_suppression.py [records] [k]
 
 The records are `patients`, of which most are unique in all nine keys. Processor seconds are those of the
-whole step: finding the cells, and measuring the release. Beside the cells withheld stands the least there can
-be: under ``any`` what is found is the least in which each record fits k originals (by trying all patterns),
-and no division into classes, under ``category``, can do with fewer. The kernels are compiled before the clock
-starts.
+whole step: finding the cells, and measuring the release. Beside the cells suppressed stands the least there
+can be: under ``any`` what is found is the least in which each record fits k originals (by trying all
+patterns), and no division into classes, under ``category``, can do with fewer. The kernels are compiled
+before the clock starts.
 
-The peer is simple: withhold all keys of every record that is not one of k alike.
+The peer is simple: suppress all keys of every record that is not one of k alike.
 """
 
 import sys

@@ -123,7 +123,7 @@ def leftover(rows, sensitive, failing, k, model):
         return "none" if meets(rows, sensitive, k, model) else None
     stars = [("*",) * len(row) if i in failing else row for i, row in enumerate(rows)]
     if meets(stars, sensitive, k, model):
-        return "starred"
+        return "suppressed"
     kept = [i for i in range(len(rows)) if i not in failing]
     if kept and meets([rows[i] for i in kept], [sensitive[i] for i in kept], k, model):
         return "dropped"

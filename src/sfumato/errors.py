@@ -22,6 +22,7 @@ No message ever holds a cell value: parameters, column names, kinds and counts o
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Self
 
@@ -127,3 +128,12 @@ class Cancelled(SfumatoError):  # noqa: N818  — it is not an error that the us
     """The user stopped the run; nothing was written."""
 
     exit_code = 130
+
+
+class RenamedWarning(FutureWarning):
+    """A word was used that has a new name since; it still works."""
+
+
+def note_renamed(what: str, old: str, new: str) -> None:
+    """Say that a word has a new name; the command line shows it as a note."""
+    warnings.warn(RenamedWarning(f"{what} `{old}` is called `{new}` now"), stacklevel=3)

@@ -47,7 +47,7 @@ def test_the_screen_explains_every_column(run, people):
     assert code == 0
     rows = {line.split()[0]: line for line in re.sub(r"\n +", " ", out).splitlines()[1:]}
     assert set(rows) == set(people.columns)
-    assert "unit" in rows["patient_id"]
+    assert "person" in rows["patient_id"]
     assert "its values are e-mail addresses (90% sure)" in rows["e-mail"]
     assert "tells the same story as `county`" in rows["town"]
     assert "missing code -9" in rows["age"]
@@ -170,7 +170,7 @@ def test_the_starter_plan_has_everything_found(run, people, tmp_path):
     assert schema["age"].missing == (-9,)
     assert schema["age_group"].order == ("18-24", "25-64", "65+")
     assert schema["admitted"].kind is Kind.DATE
-    assert (schema["patient_id"].role, schema["patient_id"].pseudonym) == (Role.UNIT, "person")
+    assert (schema["patient_id"].role, schema["patient_id"].pseudonym) == (Role.PERSON, "person")
     assert plan.output.drop == ("e-mail",)
     assert "# Not decided yet: x\n" in text
     before = dict(re.findall(r'^# (.*)\n\[columns\."?([^"\]]+)"?\]$', text, re.MULTILINE))

@@ -1,4 +1,4 @@
-"""`sfumato protocol`: accepted with its bound, or withheld with the reason and nothing written."""
+"""`sfumato protocol`: accepted with its bound, or without one, and the reason and nothing written."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_accepted_file_measures_as_low_as_was_said(run, people):
     assert set(json.loads(out)) == {"dbrl", "gdbrl"}
 
 
-def test_a_release_is_withheld_with_its_reason_and_nothing_is_written(run, people, tmp_path):
+def test_a_release_is_suppressed_with_its_reason_and_nothing_is_written(run, people, tmp_path):
     before = sorted(tmp_path.iterdir())
     code, out, err = run(
         "protocol", "people.csv", "-m", "mdav(k=2)", "-m", "correlated-noise(ratio=0.0001)", "-o", "out.csv",
@@ -80,7 +80,7 @@ def test_a_release_is_withheld_with_its_reason_and_nothing_is_written(run, peopl
         "mdav", "correlated-noise", "correlated-noise",
     ]  # fmt: skip
     assert said["bound"] is None
-    assert "error: withheld after 3 attempts: dbrl is" in err
+    assert "error: not released after 3 attempts: dbrl is" in err
     assert "nothing was written" in err
     assert sorted(tmp_path.iterdir()) == before
 

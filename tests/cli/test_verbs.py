@@ -211,7 +211,7 @@ def test_protect_renames_people_and_warns_of_numbers_left_as_they_are(run, tmp_p
     frame = pl.DataFrame({"patient": ids * 2, "home": ids * 2, "cost": np.arange(120.0)})
     frame.write_csv(tmp_path / "stays.csv")
     (tmp_path / "plan.toml").write_text(
-        '[columns]\npatient = { kind = "nominal", role = "unit", pseudonym = "person" }\n'
+        '[columns]\npatient = { kind = "nominal", role = "person", pseudonym = "person" }\n'
         'home = { kind = "nominal", role = "household" }\ncost = { kind = "continuous", role = "key" }\n'
     )
     code, _, err = run("protect", "rounding", "stays.csv", "--plan", "plan.toml", "-o", "out.csv")
@@ -485,3 +485,10 @@ def test_the_installed_command_answers():
         [sys.executable, "-m", "sfumato", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout.startswith("sfumato, version ")
+
+
+@pytest.mark.filterwarnings("always::sfumato.errors.RenamedWarning")
+def test_former_words_are_understood_with_a_note(run):
+    words = "protect record-suppression builtin:patients?n=60 --show star --k 2 --seed 1 --out out.csv"
+    _, _, err = run(*words.split())
+    assert "note: `show` = `star` is called `wildcard` now" in err

@@ -60,7 +60,7 @@ def tables(draw, *, min_size=1, max_size=7, units=None, holes=True):
     series = [each for each, _ in columns]
     if units if units is not None else draw(st.booleans()):
         series.append(pl.Series("who", column(PERSON), dtype=pl.Int64))
-        schema.append(Column("who", Kind.NOMINAL, Role.UNIT))
+        schema.append(Column("who", Kind.NOMINAL, Role.PERSON))
     return Table(pl.DataFrame(series), Schema(tuple(schema)))
 
 

@@ -35,7 +35,7 @@ def tables(draw):
 
 def table_from(frame):
     types = dict.fromkeys(frame, pl.Int64) | {"s": pl.String}
-    roles = dict.fromkeys(frame, Role.KEY) | {"s": Role.SENSITIVE, "who": Role.UNIT}
+    roles = dict.fromkeys(frame, Role.KEY) | {"s": Role.SENSITIVE, "who": Role.PERSON}
     columns = tuple(Column(name, Kind.NOMINAL, roles[name]) for name in frame)
     return Table(pl.DataFrame(frame, schema={name: types[name] for name in frame}), Schema(columns))
 
@@ -150,7 +150,7 @@ def baskets(draw):
 
 
 def sets_table(frame):
-    roles = {"i": Role.KEY, "j": Role.KEY, "who": Role.UNIT}
+    roles = {"i": Role.KEY, "j": Role.KEY, "who": Role.PERSON}
     kinds = {"i": Kind.SET, "j": Kind.SET, "who": Kind.NOMINAL}
     types = {"i": pl.List(pl.String), "j": pl.List(pl.String), "who": pl.Int64}
     columns = tuple(Column(name, kinds[name], roles[name]) for name in frame)

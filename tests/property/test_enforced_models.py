@@ -196,7 +196,7 @@ def holds(rows, asked, policy, people):
     TABLES,
     ASKED,
     POLICIES,
-    st.tuples(st.sampled_from(["star", "missing", "drop"]), st.integers(1, 4)),
+    st.tuples(st.sampled_from(["wildcard", "missing", "drop"]), st.integers(1, 4)),
 )
 @settings(max_examples=120)
 def test_record_suppression(rows, others, asked, policy, how):
@@ -219,7 +219,9 @@ def test_local_suppression(rows, others, asked, policy, k):
         assert min(map(len, groups(found, policy))) >= k
 
 
-@given(TABLES, TABLES, ASKED, POLICIES, st.tuples(st.sampled_from(["star", "missing"]), st.integers(1, 4)))
+@given(
+    TABLES, TABLES, ASKED, POLICIES, st.tuples(st.sampled_from(["wildcard", "missing"]), st.integers(1, 4))
+)
 @settings(max_examples=40)
 def test_attribute_suppression(rows, others, asked, policy, how):
     people, (show, k) = rows + others, how

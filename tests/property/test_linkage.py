@@ -46,7 +46,7 @@ def evidence_of(original, released, sources, persons=None, *, membership=False):
     first = table_of(frames[0], **KINDS)
     if persons is not None:
         named = frames[0].with_columns(pl.Series("who", persons, dtype=pl.Int64))
-        first = table_of(named, **KINDS, who=(Kind.NOMINAL, Role.UNIT))
+        first = table_of(named, **KINDS, who=(Kind.NOMINAL, Role.PERSON))
     scenario = Scenario(columns=("x", "y", "c"), membership=membership)
     return Evidence(first, table_of(frames[1], **KINDS), source_rows=sources, scenario=scenario)
 

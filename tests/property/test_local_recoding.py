@@ -47,7 +47,7 @@ def drawn(n, seed, missing, *, tied=4, persons=False):
         Column("city", Kind.NOMINAL, Role.KEY),
         Column("grade", Kind.ORDINAL, Role.KEY, order=("low", "mid", "high")),
         Column("s", Kind.ORDINAL, Role.SENSITIVE),
-        Column("who", Kind.NOMINAL, Role.UNIT if persons else Role.OTHER),
+        Column("who", Kind.NOMINAL, Role.PERSON if persons else Role.OTHER),
     )
     return Table(frame.with_columns(holes), Schema(columns))
 

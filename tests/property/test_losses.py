@@ -15,7 +15,7 @@ from sfumato.utility.cells import CellsChanged, SuppressedCells
 from sfumato.utility.classes import AverageClassSize, Discernibility
 from sfumato.utility.divergence import KullbackLeiblerDivergence
 from sfumato.utility.generalisation import GeneralisedInformationLoss, PrecisionLoss
-from sfumato.utility.losses import Il1, Il1s, SquaresLost
+from sfumato.utility.losses import Il1, Il1s, SseRatio
 from sfumato.utility.permutation import RankUtility
 from sfumato.utility.probabilistic_loss import ProbabilisticInformationLoss
 from sfumato.utility.spectrum import EigenvalueDifference
@@ -87,9 +87,7 @@ def test_ranges_and_sets_of_numbers_against_enumeration(pairs, reading, ranges):
     distance, square = naive_numbers(truth, shown, reading, ranges=ranges)
     found = score(Il1s(generalised=reading), x, y)
     assert found.value == pytest.approx(distance / (np.sqrt(2) * np.std(there, ddof=1)), abs=1e-9)
-    assert score(SquaresLost(generalised=reading), x, y).value == pytest.approx(
-        square / np.var(there), abs=1e-9
-    )
+    assert score(SseRatio(generalised=reading), x, y).value == pytest.approx(square / np.var(there), abs=1e-9)
 
 
 def naive_words(truth, shown, reading):
@@ -115,7 +113,7 @@ def test_sets_of_words_against_enumeration(pairs, reading):
     if len({value for value in truth if value is not None}) < 2:
         return
     x = table({"x": pl.Series([None if v is None else str(v) for v in truth], dtype=pl.String)}, Kind.NOMINAL)
-    found = score(SquaresLost(generalised=reading), x, as_labels(shown, Kind.NOMINAL))
+    found = score(SseRatio(generalised=reading), x, as_labels(shown, Kind.NOMINAL))
     assert found.value == pytest.approx(naive_words(truth, shown, reading), abs=1e-9)
 
 
@@ -158,7 +156,7 @@ def test_the_worst_reading_is_worst_and_bounds_hold(pairs):
         return
     x = table({"x": pl.Series(truth, dtype=pl.Int64)})
     y = as_labels(shown, Kind.CONTINUOUS)
-    for cls in (Il1s, SquaresLost):
+    for cls in (Il1s, SseRatio):
         worst, middle, expected = (
             score(cls(generalised=reading), x, y).value for reading in ("worst", "midpoint", "expected")
         )
@@ -181,7 +179,7 @@ def test_only_identity_is_free(x, data):
     i = data.draw(st.integers(0, x.shape[0] - 1))
     j = data.draw(st.integers(0, x.shape[1] - 1))
     y[i, j] += data.draw(st.sampled_from([-3.0, 0.25, 7.0]))
-    for cls in (Il1s, Il1, SquaresLost, CellsChanged):
+    for cls in (Il1s, Il1, SseRatio, CellsChanged):
         assert score(cls(), numeric(x), numeric(x)).value == 0
         assert score(cls(), numeric(x), numeric(y)).value > 0
 
@@ -220,7 +218,7 @@ def test_coarser_is_never_better(x):
     [
         Il1s(),
         Il1(),
-        SquaresLost(),
+        SseRatio(),
         ProbabilisticInformationLoss(),
         EigenvalueDifference(),
         RankUtility(),

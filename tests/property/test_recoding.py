@@ -53,11 +53,11 @@ def test_the_node_found_is_that_of_a_naive_scan(records, k, model, objective, ag
             method.apply(table, run())
         return
     release = method.apply(table, run())
-    assert tuple(release.learnt.levels[key] for key in "abc") == wanted.levels
+    assert tuple(release.fitted.levels[key] for key in "abc") == wanted.levels
     kept = sorted(set(range(len(records))) - wanted.failing)
     assert release.source_rows.tolist() == (kept if wanted.fate == "dropped" else list(range(len(records))))
     stars = [all(cell == "*" for cell in row) for row in release.table.frame.select("a", "b", "c").rows()]
-    if wanted.fate == "starred":
+    if wanted.fate == "suppressed":
         assert all(stars[i] for i in wanted.failing)
     assert f"{objective} {wanted.value:.6g} with {len(wanted.failing)} record" in " ".join(release.notes)
 
@@ -149,7 +149,7 @@ def test_every_label_covers_its_value(records, levels):
 )  # fmt: skip
 def test_persons_are_counted_where_the_table_says_who(records, k, suppression, owners):
     owners = owners[: len(records)]
-    table = table_of(records, who=(owners, Column("who", Kind.NOMINAL, Role.UNIT)))
+    table = table_of(records, who=(owners, Column("who", Kind.NOMINAL, Role.PERSON)))
     try:
         release = GlobalRecoding(k=k, suppression=suppression).apply(table, run())
     except UnreachableError:

@@ -59,7 +59,7 @@ def test_public_mosaics_hold_no_small_cell_and_nothing_certain(given_tables):
         original = counted(given_tables[0], entry)
         for axis in (0, 1):
             assert ((original > 0).sum(axis=axis)[original.sum(axis=axis) > 0] > 1).all()
-        told = {*entry["shares"], *entry["withheld"], *entry["unchanged"], *entry["absent"]}
+        told = {*entry["shares"], *entry["suppressed"], *entry["unchanged"], *entry["absent"]}
         assert told == set(named)
 
 

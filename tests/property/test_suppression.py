@@ -28,7 +28,7 @@ def table_from(rows, persons=None):
     schema = [Column(name, Kind.NOMINAL, Role.KEY) for name in columns]
     if persons is not None:
         frame = frame.with_columns(pl.Series("who", persons, dtype=pl.Int64))
-        schema.append(Column("who", Kind.NOMINAL, Role.UNIT))
+        schema.append(Column("who", Kind.NOMINAL, Role.PERSON))
     return Table(frame, Schema(tuple(schema)))
 
 
@@ -233,7 +233,7 @@ def test_no_division_into_classes_costs_less_than_fitting_originals(rows, k):
     cells = KeyCells.of(table_from(rows), NAMES[: len(rows[0])], PerColumn(1.0))
     asked = Asked(cells.everything, k)
     lost = [
-        int(cells.withheld(kept).sum())
+        int(cells.suppressed(kept).sum())
         for kept in (
             key_cells.cover_originals(cells, [asked], Run(seed=1), ""),
             key_cells.form_classes(cells, asked, Run(seed=1), ""),
@@ -274,7 +274,7 @@ def test_more_keys_than_all_patterns_allow():
 
 
 @pytest.mark.parametrize("policy", ["any", "category"])
-def test_what_is_important_is_withheld_last(policy):
+def test_what_is_important_is_suppressed_last(policy):
     rng = np.random.default_rng(4)
     rows = drawn(rng, 200, 4)
     lost = {}

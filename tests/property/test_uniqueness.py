@@ -69,7 +69,7 @@ def table_from(cells, persons):
         columns.append(Column(name, kind, Role.KEY, **limits))
     if persons is not None:
         series.append(pl.Series("who", persons))
-        columns.append(Column("who", Kind.NOMINAL, Role.UNIT))
+        columns.append(Column("who", Kind.NOMINAL, Role.PERSON))
     return Table(pl.DataFrame(series), Schema(tuple(columns)), nodes=nodes)
 
 

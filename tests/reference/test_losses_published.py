@@ -7,7 +7,7 @@ import pytest
 from pairs import numeric
 from sfumato.core.run import Run
 from sfumato.methods.microaggregation import Mdav
-from sfumato.utility.losses import SquaresLost
+from sfumato.utility.losses import SseRatio
 
 
 @pytest.mark.parametrize(
@@ -17,4 +17,4 @@ from sfumato.utility.losses import SquaresLost
 def test_squares_lost_by_mdav(reference_data, name, k, published):
     original = numeric(pl.read_csv(reference_data(f"{name}.csv")).to_numpy().astype(np.float64))
     evidence = Mdav(k=k).apply(original, Run(seed=1)).against(original)
-    assert 100 * SquaresLost().score(evidence, Run(seed=1)).value == pytest.approx(published, abs=0.0005)
+    assert 100 * SseRatio().score(evidence, Run(seed=1)).value == pytest.approx(published, abs=0.0005)

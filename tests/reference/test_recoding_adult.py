@@ -68,7 +68,7 @@ def people(reference_data):
 
 
 def levels_of(release, sensitive=""):
-    return [release.learnt.levels[name] for name in COLUMNS if name != sensitive]
+    return [release.fitted.levels[name] for name in COLUMNS if name != sensitive]
 
 
 def note_of(release, word):
@@ -247,5 +247,5 @@ def test_naive_scan_of_five_keys(people, k, suppression):
             means = np.array([np.where(rare, 1.0, shares[pair]).mean() for pair in at])
             best = min(best, (float(np.exp(np.log1p(means).mean()) - 1), node, int(rare.sum())))
     release = GlobalRecoding(k=k, suppression=suppression).apply(table, run)
-    assert tuple(release.learnt.levels[name] for name in names) == best[1]
+    assert tuple(release.fitted.levels[name] for name in names) == best[1]
     assert note_of(release, "loss").startswith(f"loss {best[0]:.6g} with {best[2]} record")

@@ -8,13 +8,14 @@ import os
 import pkgutil
 import sys
 import traceback
+import warnings
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import click
 
-from sfumato.errors import SfumatoError
+from sfumato.errors import RenamedWarning, SfumatoError
 from sfumato.version import __version__
 
 INTERNAL_ERROR = 70
@@ -79,7 +80,18 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(_exit_code(arguments))
 
 
+def _show_note(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any
+) -> None:
+    """Show what was renamed as a note; any other warning as Python does."""
+    if issubclass(category, RenamedWarning):
+        click.echo(f"note: {message}", err=True)
+    else:
+        sys.stderr.write(warnings.formatwarning(message, category, filename, lineno))
+
+
 def _exit_code(arguments: list[str] | None) -> int:
+    warnings.showwarning = _show_note
     try:
         result: Any = cli.main(args=arguments, prog_name="sfumato", standalone_mode=False)
     except SfumatoError as error:

@@ -78,7 +78,11 @@ def option_of(declared: Param) -> click.Option:
         )
     if declared.choices:
         return click.Option(
-            [flag, declared.name], type=click.Choice(declared.choices), default=declared.default, **words
+            [flag, declared.name],
+            type=click.Choice((*declared.choices, *declared.renamed)),  # former words are still understood
+            metavar=f"[{'|'.join(declared.choices)}]",
+            default=declared.default,
+            **words,
         )
     if declared.type is bool:
         pair = f"{flag}/--no-{declared.name.replace('_', '-')}"

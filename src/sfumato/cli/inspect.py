@@ -26,7 +26,7 @@ _DECLARED = "declared by the data set"
 _ROOM_FOR_REASONS = 40
 _LONGEST_NAME = 30  # that a narrow screen shows in full
 _UNITS = ("B", "kB", "MB", "GB", "TB")
-_PSEUDONYMS = {"unit": "person", "household": "household"}
+_PSEUDONYMS = {"person": "person", "household": "household"}
 
 _reading = (
     click.option("--delimiter", help="What stands between the fields of a text; found out when not given."),

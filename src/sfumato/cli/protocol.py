@@ -1,4 +1,4 @@
-"""Protect anew until few are linked, then release the file with its bound; or withhold it."""
+"""Protect anew until few are linked, then release the file with its bound; or release nothing."""
 
 from __future__ import annotations
 

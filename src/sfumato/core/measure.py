@@ -69,7 +69,7 @@ class Score:
         return cls(math.nan, status=Status.NOT_ESTIMABLE, reason=reason)
 
     def to_dict(self, *, private: bool = False) -> dict[str, Any]:
-        """Say the score for machines; what is known per record only in private."""
+        """As a dictionary for JSON; what is known per record only in private."""
         said: dict[str, Any] = {
             "value": _finite(self.value),
             "status": self.status.value,

@@ -31,6 +31,7 @@ class Described(Parameters):
 
     name: ClassVar[str]  # kebab-case: the word in the CLI, in URLs and in plans
     aliases: ClassVar[tuple[str, ...]] = ()  # other words for it, as in `k >= 5`
+    former: ClassVar[tuple[str, ...]] = ()  # what it was called once: still understood, with a note
     title: ClassVar[str] = ""
     kinds: ClassVar[frozenset[Kind]] = frozenset()
     references: ClassVar[tuple[str, ...]] = ()
@@ -70,8 +71,8 @@ class Method(Described):
     replay: ClassVar[bool] = True  # False: noise that must not be repeatable (differential privacy)
     generalises: ClassVar[bool] = False  # True: values may be intervals or labels afterwards
     takes_generalised: ClassVar[bool] = False  # True: it also works on columns that were generalised before
-    withholds: ClassVar[bool] = False  # True: cells that had a value may be missing or a wildcard afterwards
-    fills: ClassVar[bool] = False  # True: changes nothing but cells that were withheld or coarsened before
+    suppresses: ClassVar[bool] = False  # True: cells that had a value may be missing or a wildcard afterwards
+    fills: ClassVar[bool] = False  # True: changes nothing but cells that were suppressed or coarsened before
     changes_records: ClassVar[bool] = False  # True: the release may have other records than the original
 
     def refuses(self, table: Table) -> str | None:

@@ -18,8 +18,8 @@ from typing import Any, ClassVar, Literal, Self, cast, dataclass_transform
 
 import numpy as np
 
-from sfumato.core.sorts import Columns, PerColumn, Requirements, Resource, as_names, as_requirements
-from sfumato.errors import ParameterError, PlanError, UnknownNameError
+from sfumato.core.parameter_types import Columns, PerColumn, Requirements, Resource, as_names, as_requirements
+from sfumato.errors import ParameterError, PlanError, UnknownNameError, note_renamed
 
 __all__ = [
     "Columns", "Holds", "Param", "Parameters", "PerColumn", "Requirements", "Resource", "listed", "param",
@@ -60,6 +60,7 @@ class Param:
     holds: Holds | None = None
     optional: bool = False
     hint: str = ""
+    renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def domain(self) -> str:
@@ -119,6 +120,9 @@ class Param:
 
     def _scalar(self, value: object, owner: str) -> Any:
         cleaned = _as_type(value, self.type)
+        if self.renamed and cleaned in self.renamed:
+            note_renamed(f"`{self.name}` =", cleaned, self.renamed[cleaned])
+            cleaned = self.renamed[cleaned]
         if cleaned is None or not self._within(cleaned):
             whose = f" of {owner}" if owner else ""
             raise ParameterError(
@@ -230,16 +234,17 @@ def param(
     drive: bool = False,
     holds: Holds | None = None,
     hint: str = "",
+    renamed: Mapping[str, str] | None = None,
 ) -> Any:
     """Declare one parameter of a method or measure; its type is the field's annotation.
 
     Annotate with ``float``, ``int``, ``bool``, ``str``, ``Literal[...]``, ``PerColumn[float]``, ``Columns``,
     ``Requirements`` or ``Resource``; add ``| None`` where nothing is a choice. ``drive`` marks the one
-    parameter that a level search moves, within ``tune``.
+    parameter that a level search moves, within ``tune``; ``renamed`` says what former choices are called.
     """
     facts = {
         "help": help, "gt": gt, "ge": ge, "lt": lt, "le": le, "unit": unit, "symbol": symbol, "log": log,
-        "tune": tune, "drive": drive, "holds": holds, "hint": hint,
+        "tune": tune, "drive": drive, "holds": holds, "hint": hint, "renamed": renamed or {},
     }  # fmt: skip
     return dataclasses.field(default=default, metadata={"param": facts})
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from sfumato.core.measure import Measure
 from sfumato.core.method import Described, Method
-from sfumato.errors import UnknownNameError
+from sfumato.errors import UnknownNameError, note_renamed
 
 D = TypeVar("D", bound=Described)
 
@@ -42,10 +42,13 @@ def measure(name: str) -> type[Measure]:
 
 def _named(what: str, name: str, known: Mapping[str, type[D]]) -> type[D]:
     words = {word: cls for cls in known.values() for word in _words(cls)}
-    try:
+    former = {word: cls for cls in known.values() for word in vars(cls).get("former", ())}
+    if name in words:
         return words[name]
-    except KeyError:
-        raise UnknownNameError.of(what, name, words) from None
+    if name in former:
+        note_renamed(f"the {what}", name, former[name].name)
+        return former[name]
+    raise UnknownNameError.of(what, name, words)
 
 
 def _words(cls: type[Described]) -> tuple[str, ...]:

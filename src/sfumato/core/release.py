@@ -55,9 +55,9 @@ class Release:
     a method has to say of its work in counts, such as how many records it could not treat; a step that is
     taken keeps them in its provenance.
 
-    ``learnt`` is what a method found out, as a method that does the same to other tables: the levels of a
+    ``fitted`` is what a method found out, as a method that does the same to other tables: the levels of a
     recoding, the groups of another. ``resources`` are what it needs for that, by the names it calls them:
-    ``protect(other, release.learnt, resources=release.resources)``.
+    ``protect(other, release.fitted, resources=release.resources)``.
     """
 
     tables: Mapping[str, Table]
@@ -66,7 +66,7 @@ class Release:
     provenance: tuple[Provenance, ...] = ()
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    learnt: Method | None = field(default=None, repr=False, compare=False)
+    fitted: Method | None = field(default=None, repr=False, compare=False)
     resources: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     native: Callable[[pl.DataFrame], Any] | None = field(default=None, repr=False, compare=False)
 
@@ -105,17 +105,17 @@ class Release:
         """Compose with a step that started from this release's table.
 
         The later step's classes hold; those of the earlier one are dropped, since the step may have
-        broken them. What was learnt last is kept: it is that step alone, not those before it.
+        broken them. What was fitted last is kept: it is that step alone, not those before it.
         """
         rows = later.source_rows
         if rows is not None:
             rows = None if self.source_rows is None else self.source_rows[rows]
-        last = later if later.learnt is not None else self
+        last = later if later.fitted is not None else self
         return replace(
             later,
             source_rows=rows,
             provenance=self.provenance + later.provenance,
-            learnt=last.learnt,
+            fitted=last.fitted,
             resources=last.resources,
         )
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Score, Status
-from sfumato.core.sorts import REQUIREMENT, Columns, Requirements
+from sfumato.core.parameter_types import REQUIREMENT, Columns, Requirements
 from sfumato.data.table import Flags, Floats
 from sfumato.errors import PlanError
 

@@ -12,7 +12,7 @@ from sfumato.data.table import Floats, Ints, Table
 
 def persons_of(table: Table) -> Ints:
     """Whose record each is, as numbers: the unit's, and a number of its own where there is none."""
-    unit = table.schema.only_role(Role.UNIT)
+    unit = table.schema.only_role(Role.PERSON)
     if unit is None:
         return np.arange(len(table), dtype=np.int64)
     return _everyone(table.codes(unit).codes)
@@ -47,7 +47,7 @@ def untrue(measure: str, evidence: Evidence) -> str | None:
 def _shared_identifier(evidence: Evidence) -> str | None:
     """The column that tells whose record it is in the original and in the intruder's own file."""
     schema = evidence.original.schema
-    names = (*schema.with_role(Role.UNIT), *sorted(schema.with_role(Role.IDENTIFIER)))
+    names = (*schema.with_role(Role.PERSON), *sorted(schema.with_role(Role.IDENTIFIER)))
     return next((name for name in names if name in evidence.known_table.schema), None)
 
 

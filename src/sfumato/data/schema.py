@@ -12,7 +12,7 @@ from typing import Any, Self
 import polars as pl
 
 from sfumato.data.rules import Rule
-from sfumato.errors import PlanError, UnknownNameError
+from sfumato.errors import PlanError, UnknownNameError, note_renamed
 
 Scalar = str | int | float
 
@@ -35,15 +35,22 @@ class Role(StrEnum):
     SENSITIVE = "sensitive"
     WEIGHT = "weight"
     HOUSEHOLD = "household"
-    UNIT = "unit"
+    PERSON = "person"
     OTHER = "other"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Role | None:
+        if value == "unit":
+            note_renamed("the role", "unit", cls.PERSON)
+            return cls.PERSON
+        return None
 
 
 #: Roles that at most one column may have.
-SINGLE_ROLES = (Role.WEIGHT, Role.HOUSEHOLD, Role.UNIT)
+SINGLE_ROLES = (Role.WEIGHT, Role.HOUSEHOLD, Role.PERSON)
 
 #: Roles that say how records belong together or count, not what they say of a person.
-STRUCTURAL_ROLES = (Role.IDENTIFIER, Role.WEIGHT, Role.HOUSEHOLD, Role.UNIT)
+STRUCTURAL_ROLES = (Role.IDENTIFIER, Role.WEIGHT, Role.HOUSEHOLD, Role.PERSON)
 
 
 @dataclass(frozen=True)
@@ -154,7 +161,9 @@ def _as_lists(value: Any) -> Any:
 def _word_faults(what: str, word: object, words: type[StrEnum], *, required: bool) -> Iterator[str]:
     if word is None and not required:
         return
-    if not isinstance(word, str) or word not in set(words):
+    try:
+        words(word)
+    except ValueError:
         yield f"`{what}` must be one of {', '.join(words)}, got: `{word}`"
 
 
@@ -262,6 +271,9 @@ class Schema:
         groups = {f"@{word}" for word in (*Kind, *Role)}
         chosen: dict[str, None] = {}
         for word in words:
+            if word == "@unit":
+                note_renamed("the group of columns", word, "@person")
+                word = "@person"  # noqa: PLW2901
             if not word.startswith("@"):
                 chosen[self[word].name] = None
             elif word in groups:

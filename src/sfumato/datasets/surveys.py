@@ -171,7 +171,7 @@ def rand(*, per: Per = "year") -> Table:
     )
     facts = (*_LASTING, *_CHANGING, *_YEARLY, _INCOMPLETE)
     if per == "year":
-        person = Column("zper", Kind.NOMINAL, Role.UNIT, label="number of the person")
+        person = Column("zper", Kind.NOMINAL, Role.PERSON, label="number of the person")
         schema = Schema((person, _YEAR, *facts), related=_RELATED)
         return Table(years.select(schema.names), schema)
     person = Column("zper", Kind.NOMINAL, Role.IDENTIFIER, label="number of the person")

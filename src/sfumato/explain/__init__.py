@@ -50,7 +50,7 @@ class Explanation:
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Say it for machines; it is private, and says so."""
+        """As a dictionary for JSON; it is private, and says so."""
         return {
             "private": PRIVATE,
             "record": self.record,

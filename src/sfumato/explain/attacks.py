@@ -40,7 +40,7 @@ class Attack:
     status: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Say it for machines; it is private."""
+        """As a dictionary for JSON; it is private."""
         return asdict(self)
 
 
@@ -61,7 +61,7 @@ class Riskiest:
     records: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Say it for machines; it is private."""
+        """As a dictionary for JSON; it is private."""
         said = {key: value for key, value in vars(self).items() if key not in {"rows", "values"}}
         return {
             **said,

@@ -95,7 +95,7 @@ class KeyStory:
         return self.looked_up_to == len(self.keys)
 
     def to_dict(self) -> dict[str, Any]:
-        """Say it for machines; it is private."""
+        """As a dictionary for JSON; it is private."""
         return {**asdict(self), "complete": self.complete}
 
 
@@ -186,7 +186,7 @@ class _Crowd:
 
     def count(self, chosen: Flags) -> int:
         """The number of persons with a chosen record."""
-        if self.table.schema.only_role(Role.UNIT) is None:
+        if self.table.schema.only_role(Role.PERSON) is None:
             return int(chosen.sum())
         return len(np.unique(persons_of(self.table)[chosen]))
 
@@ -228,7 +228,7 @@ class _Crowd:
         rows = np.flatnonzero(self.others)
         codings = [Coding(each.astype(np.uint8), 2) for each in self.agree[rows].T]
         persons = None
-        if self.table.schema.only_role(Role.UNIT) is not None:
+        if self.table.schema.only_role(Role.PERSON) is not None:
             persons = np.unique(persons_of(self.table)[rows], return_inverse=True)[1].astype(np.uint64)
             codings.append(Coding(persons, len(rows) + 1))
         packed = pack(codings, len(rows))

@@ -56,7 +56,7 @@ class StepStory:
     note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Say it for machines; it is private."""
+        """As a dictionary for JSON; it is private."""
         return {**asdict(self), "parameters": dict(self.parameters), "columns": list(self.columns)}
 
 

@@ -49,7 +49,7 @@ class Meaning:
     literature: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Say it for machines."""
+        """As a dictionary for JSON."""
         return asdict(self)
 
 

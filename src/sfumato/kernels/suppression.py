@@ -1,4 +1,4 @@
-"""Which cells to withhold: who is alike in the keys that are still shown, pattern by pattern.
+"""Which cells to suppress: who is alike in the keys that are still shown, pattern by pattern.
 
 A pattern is a whole number whose bits are the keys shown. Records are told from each other by the sum of
 random-looking numbers, one for each cell shown: equal cells give equal sums, and different ones the same with
@@ -248,7 +248,7 @@ def _ask(
 
 @njit(cache=True, nogil=True)
 def best_partition(cells: NDArray[np.int32], holes: Ints, k: int, weights: Floats) -> tuple[Ints, float]:
-    """Divide a few records into groups of at least k so that withholding what differs costs least: exactly.
+    """Divide a few records into groups of at least k so that suppressing what differs costs least: exactly.
 
     Parameters
     ----------

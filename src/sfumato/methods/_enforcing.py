@@ -21,7 +21,7 @@ from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, Missing, classes_of
 from sfumato.data.evidence import Evidence, Scenario
-from sfumato.data.generalised.suppressing import emptied
+from sfumato.data.generalised.suppressing import to_missing
 from sfumato.data.schema import Kind
 from sfumato.data.table import Flags, Floats, Table
 from sfumato.errors import RefusedError, SfumatoError, UnreachableError
@@ -159,7 +159,7 @@ class EnforcingMethod(Method):
 
     kinds = COMPARABLE
     stochastic = False
-    withholds = True
+    suppresses = True
 
     k: int = param(
         5,
@@ -209,7 +209,7 @@ class EnforcingMethod(Method):
 
     @final
     def protect(self, table: Table, run: Run) -> Release:
-        """Enforce, then measure what came of it: a release that does not meet the guarantee is withheld."""
+        """Enforce, then measure what came of it: a release that does not meet the guarantee is refused."""
         guarantee = self.asked(table)
         if not len(table):
             return Release.unchanged(table)
@@ -235,7 +235,7 @@ class EnforcingMethod(Method):
         if unmet:
             raise UnreachableError(
                 f"the release of {self.name} must meet what is asked, got: {'; '.join(unmet)}",
-                hint="ask for less, protect fewer keys, or allow more to be withheld",
+                hint="ask for less, protect fewer keys, or allow more to be suppressed",
             )
         return release, evidence
 
@@ -245,15 +245,15 @@ class EnforcingMethod(Method):
 
 
 def _marked_alike(table: Table, keys: Sequence[str]) -> tuple[Table, list[str]]:
-    """Show all missing values of the keys as withheld ones are shown; and say of which keys that was needed.
+    """Show all missing values of the keys as suppressed ones are shown; say of which keys that was needed.
 
-    Who sees the file tells declared codes, empty cells and the code of what was withheld apart, and so do
+    Who sees the file tells declared codes, empty cells and the code of what was suppressed apart, and so do
     measures; for the methods they are one value.
     """
     changed = []
     for name in keys:
         gone = table.missing(name)
-        alike = emptied(table, name, gone)
+        alike = to_missing(table, name, gone)
         if not alike.frame[name].equals(table.frame[name], null_equal=True):
             table = alike
             changed.append(name)

@@ -1,4 +1,4 @@
-"""Cells of the keys to withhold: the fewest that let enough people be alike in what is still shown.
+"""Cells of the keys to suppress: the fewest that let enough people be alike in what is still shown.
 
 What a record shows is a pattern, a whole number whose bits are keys in the order of their names.
 """
@@ -58,7 +58,7 @@ class KeyCells:
         """Code the keys."""
         names = tuple(sorted(names))
         if len(names) > MOST_KEYS:
-            raise RefusedError(f"keys to be withheld must be at most {MOST_KEYS}, got: {len(names)}")
+            raise RefusedError(f"keys to be suppressed must be at most {MOST_KEYS}, got: {len(names)}")
         persons = persons_of(table)
         order = np.argsort(persons, kind="stable")
         cells = np.zeros((len(table), len(names)), dtype=np.int32)
@@ -108,7 +108,7 @@ class KeyCells:
         return sum(1 << self.names.index(name) for name in set(names))
 
     def worth(self, patterns: Ints) -> Floats:
-        """What the cells that each pattern shows would cost to withhold."""
+        """What the cells that each pattern shows would cost to suppress."""
         total = np.zeros(len(patterns))
         for position, weight in enumerate(self.weights):
             total += weight * ((patterns >> position) & 1)
@@ -130,7 +130,7 @@ class KeyCells:
         if 2 ** len(positions) <= _MOST_PATTERNS:
             chosen = (part for size in range(len(positions) + 1) for part in combinations(positions, size))
             return {sum(1 << j for j in part) for part in chosen}
-        found, size = {0, keys}, 1  # all that withhold few keys, and those that lose the telling ones first
+        found, size = {0, keys}, 1  # all that suppress few keys, and those that lose the telling ones first
         while sum(comb(len(positions), each) for each in range(size + 1)) <= _MOST_PATTERNS:
             found |= {keys - sum(1 << j for j in part) for part in combinations(positions, size)}
             size += 1
@@ -151,8 +151,8 @@ class KeyCells:
         placed[self.order] = values
         return placed
 
-    def withheld(self, kept: Ints) -> Flags:
-        """Which cells of the table are withheld if its records, in their order, show only this."""
+    def suppressed(self, kept: Ints) -> Flags:
+        """Which cells of the table are suppressed if its records, in their order, show only this."""
         positions = np.arange(len(self.names))
         lost = self.back(self.shown) & ~kept
         return (lost[:, None] >> positions & 1).astype(np.bool_)

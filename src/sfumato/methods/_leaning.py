@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato.data.classes.classes import Classes
 from sfumato.data.classes.packing import Coding, closed_up, number
-from sfumato.data.generalised.suppressing import emptied
+from sfumato.data.generalised.suppressing import to_missing
 from sfumato.data.table import Ints, Table
 from sfumato.methods._key_cells import KeyCells
 
@@ -93,4 +93,4 @@ def _leaning(table: Table, cells: KeyCells, k: int, pattern: int, groups: Ints) 
             if not pattern >> position & 1:
                 rows = np.zeros(len(table), dtype=np.bool_)
                 rows[chosen] = True
-                current = emptied(current, name, rows)
+                current = to_missing(current, name, rows)

@@ -49,7 +49,7 @@ class Canvas:
 
     def needs_only(self, k: int) -> bool:
         """Whether any group of k records may stand."""
-        whose = self.table.schema.only_role(Role.UNIT)
+        whose = self.table.schema.only_role(Role.PERSON)
         by_size = all(
             requirement.measure.name == "k-anonymity" and requirement.sign == ">=" and requirement.level <= k
             for requirement in self.guarantee.requirements

@@ -13,7 +13,7 @@ from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, Counts
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.levels import Lattice
-from sfumato.data.generalised.suppressing import starred
+from sfumato.data.generalised.suppressing import to_wildcard
 from sfumato.data.schema import Role
 from sfumato.data.table import Flags, Ints, Table
 from sfumato.methods._enforcing import Guarantee
@@ -60,7 +60,7 @@ class Part:
         rows = self.records(node, failing)
         released = self.lattice.write(self.table, node.levels)
         if not self.guarantee.unmet(covered(released, self.guarantee.keys, rows), self.run):
-            return "starred"
+            return "suppressed"
         if rows.all() or self.guarantee.unmet(released.take(np.flatnonzero(~rows)), self.run):
             return None
         return "dropped"
@@ -97,8 +97,8 @@ def sensitive_columns(guarantee: Guarantee, evidence: Evidence) -> tuple[str, ..
     """The columns whose values the requirements count in classes."""
     found: set[str] = set()
     for requirement in guarantee.requirements:
-        learnt = getattr(requirement.measure, "learnt", None)
-        found |= set(learnt(evidence)) if learnt is not None else set()
+        fitted = getattr(requirement.measure, "fitted", None)
+        found |= set(fitted(evidence)) if fitted is not None else set()
     return tuple(sorted(found))
 
 
@@ -143,7 +143,7 @@ class ByClasses:
     @cached_property
     def counts_persons(self) -> bool:
         """Whether a column tells whose record it is."""
-        return self.table.schema.only_role(Role.UNIT) is not None
+        return self.table.schema.only_role(Role.PERSON) is not None
 
     @cached_property
     def monotone(self) -> bool:
@@ -197,7 +197,7 @@ class ByClasses:
     def leftover(self, node: Node, failing: Flags) -> Leftover | None:
         """Whether the suppressed records are a class that meets what is asked, or must be left out."""
         if self._meets_alone(node, failing):
-            return "starred"
+            return "suppressed"
         if failing.all():
             return None
         if all(each.measure.name in _OF_A_CLASS for each in self.guarantee.requirements):
@@ -258,5 +258,5 @@ class ByReleases:
 def covered(table: Table, keys: Sequence[str], rows: Flags) -> Table:
     """Cover all keys of some records by the wildcard."""
     for name in keys:
-        table = starred(table, name, rows)
+        table = to_wildcard(table, name, rows)
     return table

@@ -18,7 +18,7 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import column_codes, sums_of
 from sfumato.data.generalised.levels import KeyLevels, Lattice
-from sfumato.data.generalised.suppressing import starred
+from sfumato.data.generalised.suppressing import to_wildcard
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Flags, Floats, Ints, Table
 
@@ -224,7 +224,7 @@ def _measured(table: Table, key: KeyLevels, amounts: Floats, measure: str, run: 
     tiled = replace(key, codes=np.tile(np.arange(1, n + 1, dtype=np.int32), times))
     levels = np.repeat([*range(key.height), 0], n)
     suppressed = np.arange(len(small)) >= key.height * n
-    released = starred(tiled.write(small, levels), name, suppressed)
+    released = to_wildcard(tiled.write(small, levels), name, suppressed)
     evidence = Release.of(released, source_rows=np.arange(len(small))).against(small)
     score = registry.measure(measure)().score(evidence, run.silent())
     found = np.zeros(len(small)) if score.by_record is None else score.by_record

@@ -24,7 +24,7 @@ from sfumato.errors import RefusedError
 from sfumato.methods._recoding_losses import NodeClasses, Objective, Tally
 
 #: What becomes of the suppressed records: covered by wildcards, or left out; or nothing is suppressed.
-Leftover = Literal["none", "starred", "dropped"]
+Leftover = Literal["none", "suppressed", "dropped"]
 
 #: Scores that differ by no more than this are equal.
 SLACK = 1e-12

@@ -142,7 +142,7 @@ class CloseGeneralisation(CloseRecoding):
 
     Notes
     -----
-    **When to use.** Millions of records with a number or grade that must not be learnt even roughly, such as
+    **When to use.** Millions of records with a number or grade that must not be fitted even roughly, such as
     charges or incomes.
 
     **Guarantees.** At least :math:`k` people are alike in the keys, and the ordered distance of every group

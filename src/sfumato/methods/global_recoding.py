@@ -57,7 +57,7 @@ class GlobalRecoding(EnforcingMethod):
 
     See Also
     --------
-    recoding : fixed levels; what is learnt here is one.
+    recoding : fixed levels; what is fitted here is one.
     classification-metric : the objective for who will predict something from the keys.
 
     Notes
@@ -91,7 +91,7 @@ class GlobalRecoding(EnforcingMethod):
     >>> release = sfumato.protect(people, GlobalRecoding(k=2), columns=["age", "sex"])
     >>> sfumato.assess(release.table, measures=["k-anonymity"])["k-anonymity"].value
     3.0
-    >>> release.learnt.levels["age"], release.learnt.levels["sex"]
+    >>> release.fitted.levels["age"], release.fitted.levels["sex"]
     (4, 0)
     """
 
@@ -152,9 +152,9 @@ class GlobalRecoding(EnforcingMethod):
         outcome = _Outcome(best.node.levels, whole.records(best.node, best.failing), best.leftover)
         if self.local and best.suppressed:
             outcome = self._locally(whole, outcome)
-        learnt, resources = _learnt(best.node.levels, whole)
+        fitted, resources = _learnt(best.node.levels, whole)
         told = self._told(search, outcome, proved=proved)
-        return replace(outcome.release(whole), notes=(*notes, *told), learnt=learnt, resources=resources)
+        return replace(outcome.release(whole), notes=(*notes, *told), fitted=fitted, resources=resources)
 
     def _search(self, part: Part, limit: int) -> tuple[Search, bool]:
         judge = judge_of(part, limit)
@@ -256,7 +256,7 @@ def _recoded(
         each[rows[~failing]] = level
     suppressed = np.zeros(len(whole.table), dtype=np.bool_)
     suppressed[rows[failing]] = True
-    fates: tuple[Leftover, ...] = ("starred", "dropped")
+    fates: tuple[Leftover, ...] = ("suppressed", "dropped")
     for fate in fates:
         found = _Outcome(own, suppressed, fate)
         if not whole.guarantee.unmet(found.release(whole).table, whole.run):

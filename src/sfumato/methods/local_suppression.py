@@ -1,4 +1,4 @@
-"""Local suppression: single cells of the keys are withheld, as few as can be."""
+"""Local suppression: single cells of the keys are suppressed, as few as can be."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
-from sfumato.data.generalised.suppressing import emptied
+from sfumato.data.generalised.suppressing import to_missing
 from sfumato.data.table import Flags, Ints, Table
 from sfumato.errors import ParameterError, UnknownNameError, UnreachableError
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
@@ -42,8 +42,8 @@ class LocalSuppression(EnforcingMethod):
 
     See Also
     --------
-    record-suppression : withholds all keys of a record, and enforces every model.
-    attribute-suppression : withholds all cells of a key.
+    record-suppression : suppresses all keys of a record, and enforces every model.
+    attribute-suppression : suppresses all cells of a key.
 
     Notes
     -----
@@ -56,14 +56,14 @@ class LocalSuppression(EnforcingMethod):
     hospital stays with nine keys ``category`` took 10 per cent more cells than a bound that no division into
     classes can go below.
 
-    **Risk to know.** Under ``any`` an intruder who believes that a withheld cell has a certain value counts
+    **Risk to know.** Under ``any`` an intruder who believes that a suppressed cell has a certain value counts
     fewer than k. With ``rely_on_others`` even a unique record may stay as it is if other records that show
     nothing could be the same person: that is how k is counted under ``any``, it takes very few cells, and it
-    protects little. Under ``worst`` a cell that is withheld protects nobody, so nothing can be done. That a
-    cell is withheld may itself tell that its value is rare.
+    protects little. Under ``worst`` a cell that is suppressed protects nobody, so nothing can be done. That a
+    cell is suppressed may itself tell that its value is rare.
 
     **Ties, missing, weights.** Missing values stay missing and cost nothing. Of patterns that cost the same,
-    the one that withholds the keys of most values is taken. Persons are counted where a column tells whose
+    the one that suppresses the keys of most values is taken. Persons are counted where a column tells whose
     record it is. Sampling weights are not used.
 
     **Cost.** :math:`O(2^q n)` for :math:`q` keys; of more than twelve not all patterns are tried. About five
@@ -92,7 +92,7 @@ class LocalSuppression(EnforcingMethod):
         ge=0.001,
         le=1000,
         symbol="w",
-        hint="1000 for a key whose cells are to be withheld only if nothing else helps",
+        hint="1000 for a key whose cells are to be suppressed only if nothing else helps",
     )
     combine: int | None = param(
         None, "Hold k for all combinations of so many keys, instead of all keys at once.", ge=1, le=6
@@ -103,7 +103,7 @@ class LocalSuppression(EnforcingMethod):
     )
     rely_on_others: bool = param(
         False,
-        "Whether, if a missing key may be any value, cells withheld in others may protect a record.",
+        "Whether, if a missing key may be any value, cells suppressed in others may protect a record.",
     )
 
     def guarantee(self, keys: Sequence[str]) -> Guarantee:
@@ -144,20 +144,20 @@ class LocalSuppression(EnforcingMethod):
             return Release.unchanged(table)
         if self.missing == "worst":
             raise UnreachableError(
-                "`missing` of local-suppression must be category or any for cells to be withheld, got: "
-                "worst, where a cell that is withheld protects nobody",
+                "`missing` of local-suppression must be category or any for cells to be suppressed, got: "
+                "worst, where a cell that is suppressed protects nobody",
                 hint="remove records or whole columns instead: record-suppression, attribute-suppression",
             )
         cells = KeyCells.of(table, guarantee.keys, self.importance)
         draft = _Draft(table, cells)
-        draft.withhold(self._for_k(table, cells, guarantee, run))
+        draft.suppress(self._for_k(table, cells, guarantee, run))
         draft.mend(guarantee, run)
         return Release.of(
             draft.table, source_rows=np.arange(len(table), dtype=np.int64), notes=(draft.said(),)
         )
 
     def _for_k(self, table: Table, cells: KeyCells, guarantee: Guarantee, run: Run) -> Flags:
-        """The cells to withhold so that k holds for the combinations of keys."""
+        """The cells to suppress so that k holds for the combinations of keys."""
         wanted = [(part.keys, int(part.requirements[0].level)) for part in guarantee.parts]
         if not guarantee.parts and self.k > 1:
             wanted = [(guarantee.keys, self.k)]
@@ -165,30 +165,30 @@ class LocalSuppression(EnforcingMethod):
         if not asked:
             return np.zeros((len(table), len(cells.names)), dtype=np.bool_)
         if self.missing == "category" and len(asked) == 1:
-            return cells.withheld(form_classes(cells, asked[0], run, self.title))
+            return cells.suppressed(form_classes(cells, asked[0], run, self.title))
         cover = partial(cover_originals, cells, asked, run, self.title)
         if self.rely_on_others and self.missing == "any" and not guarantee.parts:
-            return cells.withheld(lean_on_few(table, cells, self.k, cover))
-        return cells.withheld(cover())
+            return cells.suppressed(lean_on_few(table, cells, self.k, cover))
+        return cells.suppressed(cover())
 
 
 class _Draft:
-    """A table of which more and more cells are withheld."""
+    """A table of which more and more cells are suppressed."""
 
     def __init__(self, table: Table, cells: KeyCells) -> None:
         self.original, self.table, self.cells = table, table, cells
-        self.withheld = np.zeros((len(table), len(cells.names)), dtype=np.bool_)
+        self.suppressed = np.zeros((len(table), len(cells.names)), dtype=np.bool_)
         self.gone = np.column_stack([table.missing(name) for name in cells.names])
 
-    def withhold(self, more: Flags) -> None:
-        """Withhold these cells as well."""
-        self.withheld |= more & ~self.gone
+    def suppress(self, more: Flags) -> None:
+        """Suppress these cells as well."""
+        self.suppressed |= more & ~self.gone
         for position, name in enumerate(self.cells.names):
-            self.table = emptied(self.table, name, more[:, position] & ~self.gone[:, position])
+            self.table = to_missing(self.table, name, more[:, position] & ~self.gone[:, position])
         self.gone |= more
 
     def mend(self, guarantee: Guarantee, run: Run) -> None:
-        """Withhold one more cell of each record that stands in the way, until nobody does."""
+        """Suppress one more cell of each record that stands in the way, until nobody does."""
         turn = np.argsort(-self.cells.telling / self.cells.weights, kind="stable")
         for each in (*guarantee.parts, guarantee):  # the whole again: what one part did to another
             own = np.array([name in each.keys for name in self.cells.names])
@@ -198,7 +198,7 @@ class _Draft:
                 left = ~self.gone & own
                 if not (failing[:, None] & left).any():
                     failing, n_more = self._more_records(failing, left, n_more), 2 * n_more
-                self.withhold(_next_cells(failing, left, turn, all_at_once=n_more > 1))
+                self.suppress(_next_cells(failing, left, turn, all_at_once=n_more > 1))
 
     def _more_records(self, failing: Flags, left: Flags, n: int) -> Flags:
         """Records that still show something, whole classes of them, to keep the others company."""
@@ -218,10 +218,10 @@ class _Draft:
         return np.isin(classes.of_record, cheapest[:enough])
 
     def said(self) -> str:
-        """How many cells are withheld, in words."""
-        counts = self.withheld.sum(axis=0)
+        """How many cells are suppressed, in words."""
+        counts = self.suppressed.sum(axis=0)
         by_key = ", ".join(f"{name} {count}" for name, count in zip(self.cells.names, counts, strict=True))
-        return f"{int(counts.sum())} cells withheld of {self.withheld.size}: {by_key}"
+        return f"{int(counts.sum())} cells suppressed of {self.suppressed.size}: {by_key}"
 
 
 def _next_cells(failing: Flags, left: Flags, turn: Ints, *, all_at_once: bool) -> Flags:

@@ -1,4 +1,4 @@
-"""Recoding like another release: what was learnt on one table is applied to another."""
+"""Recoding like another release: what was fitted on one table is applied to another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sfumato.data.classes.classes import Classes
 from sfumato.data.codings import codes_of_both, microseconds, numbers_of_both
 from sfumato.data.generalised.intervals import ends, is_interval, width
 from sfumato.data.generalised.nodes import MISSING, WILDCARD, Nodes, match_leaves
-from sfumato.data.generalised.suppressing import emptied, starred
+from sfumato.data.generalised.suppressing import to_missing, to_wildcard
 from sfumato.data.hierarchy.tree import counted
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Ints, Table
@@ -59,13 +59,13 @@ class RecodeLike(Method):
     **When to use.** New records must be shown in the very classes of an earlier release: a panel's next wave,
     a file that arrives in parts. Give ``like`` the protected table, ``resources={"first": release.table}``
     or a file with it in a plan's ``[resources]``; the release of a local recoding has both ready, in
-    ``learnt`` and ``resources``. A global recoding needs no boxes: apply its levels. Ranges that hug the
+    ``fitted`` and ``resources``. A global recoding needs no boxes: apply its levels. Ranges that hug the
     records they were made of leave gaps between them, and of a small table cover few others.
 
     **Guarantees.** Every record lies in what it shows. Nothing else is promised of the new table: k was
     counted in the other one. The new records *add* to the classes of the first table if both are published as
     one; measure the joint release. A record that no box covers is shown as the wildcard in every key
-    (``unseen="withhold"``), or there is no release at all (``"raise"``).
+    (``unseen="suppress"``), or there is no release at all (``"raise"``).
 
     **Risk to know.** The new records were not asked when the boxes were made: a box may hold just one of
     them, and who is new in it can be told by comparing the two releases. Require ``k`` of the new release,
@@ -73,7 +73,7 @@ class RecodeLike(Method):
 
     **Ties, missing, weights.** A missing value lies in boxes where the key is missing or the wildcard. With
     ``missing="any"`` a missing key of a box covers every value, as if the whole domain were spanned, and the
-    cell is withheld: right for a release by local suppression. A value that ``like`` never saw lies in
+    cell is suppressed: right for a release by local suppression. A value that ``like`` never saw lies in
     ranges that hold it, and among categories in the wildcard alone. Weights are not used.
 
     **Cost.** About :math:`O(\log m)` for each record if the :math:`m` boxes do not overlap; up to
@@ -93,7 +93,7 @@ class RecodeLike(Method):
     >>> release.table.frame["age"].to_list()
     [{'lo': 20, 'hi': 29}, {'lo': 30, 'hi': 59}, {'lo': None, 'hi': None}]
     >>> release.provenance[0].notes
-    ('1 record that no box of `first` covers, withheld in every key',)
+    ('1 record that no box of `first` covers, suppressed in every key',)
     """
 
     name = "recode-like"
@@ -102,18 +102,20 @@ class RecodeLike(Method):
     references = ("lefevre2006", "hundepool2012")
     stochastic = False
     generalises = True
-    withholds = True
+    suppresses = True
     cost = "n log m"
 
     like: Resource = param(
-        Resource("learnt"), "The protected table whose combinations of keys are used.", holds="table"
+        Resource("fitted"), "The protected table whose combinations of keys are used.", holds="table"
     )
-    unseen: Literal["withhold", "raise"] = param(
-        "withhold", "What is done with records that no combination covers: the wildcard, or no release."
+    unseen: Literal["suppress", "raise"] = param(
+        "suppress",
+        "What is done with records that no combination covers: the wildcard, or no release.",
+        renamed={"withhold": "suppress"},
     )
     missing: Literal["category", "any"] = param(
         "category",
-        "What a missing key there stands for: a missing value, or any value, which is then withheld.",
+        "What a missing key there stands for: a missing value, or any value, which is then suppressed.",
     )
 
     def refuses(self, table: Table) -> str | None:
@@ -145,12 +147,14 @@ class RecodeLike(Method):
             raise UnreachableError(
                 f"every record must lie in a combination of keys of `{self.like}`, got: {n_uncovered} that "
                 "lie in none",
-                hint='withhold them with unseen="withhold", or learn from a table that covers them',
+                hint='suppress them with unseen="suppress", or learn from a table that covers them',
             )
         rows, shown = np.append(boxes.examples, MISSING)[found], table
         for name in table.chosen:
-            shown = starred(_shown(shown, like, name, rows), name, uncovered)
-        note = f"{counted(n_uncovered, 'record')} that no box of `{self.like}` covers, withheld in every key"
+            shown = to_wildcard(_shown(shown, like, name, rows), name, uncovered)
+        note = (
+            f"{counted(n_uncovered, 'record')} that no box of `{self.like}` covers, suppressed in every key"
+        )
         return Release.of(
             shown,
             source_rows=np.arange(len(table), dtype=np.int64),
@@ -173,7 +177,7 @@ class RecodeLike(Method):
 def learning(release: Release, keys: Sequence[str]) -> Release:
     """Have the release of a local recoding say how other tables are recoded like it."""
     table = release.table.select(sorted(keys)).aimed_at(())
-    return replace(release, learnt=RecodeLike(), resources={str(RecodeLike().like): table})
+    return replace(release, fitted=RecodeLike(), resources={str(RecodeLike().like): table})
 
 
 # Records as points, combinations of keys as boxes ------------------------------------------------------
@@ -362,8 +366,8 @@ def _shown(table: Table, like: Table, name: str, rows: Ints) -> Table:
     """Show a column as the records ``rows`` of ``like`` do (−1: no record, which is dealt with later)."""
     nodes = like.nodes.get(name)
     if nodes is None and not is_interval(like.frame.schema[name]):
-        withheld = np.append(like.missing(name), False)[rows] & ~table.missing(name)
-        return emptied(table, name, withheld)  # all else is as it was: exact values lie in equal ones
+        suppressed = np.append(like.missing(name), False)[rows] & ~table.missing(name)
+        return to_missing(table, name, suppressed)  # all else is as it was: exact values lie in equal ones
     taken = like.frame[name].gather(pl.Series(rows).replace(MISSING, None))
     if nodes is None:
         return table.with_values(name, taken)

@@ -71,7 +71,7 @@ class Recoding(Method):
     Notes
     -----
     **When to use.** Levels that were decided beforehand, by a rule or by global-recoding on another table:
-    what that has learnt is a recoding (``release.learnt``), so that a later delivery gets the same labels.
+    what that has fitted is a recoding (``release.fitted``), so that a later delivery gets the same labels.
 
     **Guarantees.** None: how many are alike depends on the data, so measure it. What is shown is true: each
     label covers the value it stands for.
@@ -100,7 +100,7 @@ class Recoding(Method):
     kinds = COMPARABLE
     references = ("samarati2001", "willenborg2001", "hundepool2012")
     stochastic = False
-    withholds = True
+    suppresses = True
     generalises = True
 
     levels: PerColumn[int] = param(

@@ -14,7 +14,7 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, Missing
 from sfumato.data.generalised.intervals import is_interval
-from sfumato.data.generalised.suppressing import as_ranges, emptied, starred
+from sfumato.data.generalised.suppressing import as_ranges, to_missing, to_wildcard
 from sfumato.data.generalised.text_forms import parse_intervals
 from sfumato.data.hierarchy.build import from_cuts, from_prefix
 from sfumato.data.hierarchy.grow import present_values, propose
@@ -34,7 +34,7 @@ _DIGITS_OF_ZIP = (3,)
 
 @dataclass(frozen=True)
 class _Turn:
-    """One turn of the masking: a column, and the level it climbs to; None: it is withheld."""
+    """One turn of the masking: a column, and the level it climbs to; None: it is suppressed."""
 
     column: str
     level: int | None
@@ -71,13 +71,13 @@ class SafeHarbour(Method):
     beside them about as much is masked as in the published file.
 
     ``order`` says the turns, such as ``age@1, race, age``: ``age@1`` climbs to level 1 of the hierarchy of
-    ``age``, ``age`` alone withholds it. Without an order it is that of Table S3 where its columns are
-    there; else keys are withheld from the one with the most distinct values to the one with the fewest.
+    ``age``, ``age`` alone suppresses it. Without an order it is that of Table S3 where its columns are
+    there; else keys are suppressed from the one with the most distinct values to the one with the fewest.
 
     See Also
     --------
     Regeneration : fills what was masked from known marginals.
-    LocalSuppression : withholds as few cells as it can, and guarantees k.
+    LocalSuppression : suppresses as few cells as it can, and guarantees k.
     Uniqueness : who is still alone, if ranges and wildcards are read as what they may hide.
 
     Notes
@@ -95,7 +95,7 @@ class SafeHarbour(Method):
     tells that its record was rare, and rare values are masked most, so that what remains is no sample of the
     whole.
 
-    **Ties, missing, weights.** A masked key is shown as the wildcard (``show="star"``), also where it was
+    **Ties, missing, weights.** A masked key is shown as the wildcard (``show="wildcard"``), also where it was
     missing, or as missing. Wildcards are alike to wildcards only; what a *missing* key is alike to says
     ``missing``. Where a column tells whose record it is, people are counted. Weights are not used. Numbers
     become ranges, categories labels of their hierarchy. A hierarchy that is not declared is proposed from
@@ -122,7 +122,7 @@ class SafeHarbour(Method):
     stochastic = False
     generalises = True
     takes_generalised = True
-    withholds = True
+    suppresses = True
 
     k: int = param(
         2,
@@ -138,8 +138,10 @@ class SafeHarbour(Method):
         "What is masked in turn, as in age@1, race, age: up to a level of the hierarchy, or altogether.",
         hint="nothing means Table S3's for its columns, else from the most to the fewest distinct values",
     )
-    show: Literal["star", "missing"] = param(
-        "star", "How a withheld key is shown: the wildcard, or a missing value."
+    show: Literal["wildcard", "missing"] = param(
+        "wildcard",
+        "How a suppressed key is shown: the wildcard, or a missing value.",
+        renamed={"star": "wildcard"},
     )
     missing: Missing = param(
         "category",
@@ -184,7 +186,7 @@ class SafeHarbour(Method):
             if not rare.any():
                 continue
             if turn.level is None:
-                shown = (starred if self.show == "star" else emptied)(shown, turn.column, rare)
+                shown = (to_wildcard if self.show == "wildcard" else to_missing)(shown, turn.column, rare)
             elif not table.missing(turn.column).all():
                 shown = _climbed(table, shown, turn.column, rare, hierarchies.at(turn.column, turn.level))
             rare = self._rare(shown)

@@ -11,7 +11,7 @@ from sfumato.core.method import Method
 from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.generalised.suppressing import emptied, starred
+from sfumato.data.generalised.suppressing import to_missing, to_wildcard
 from sfumato.data.schema import Kind
 from sfumato.data.table import Flags, Ints, Table
 from sfumato.errors import UnreachableError
@@ -22,7 +22,7 @@ _MOST_KEYS = 20
 
 
 class RecordSuppression(EnforcingMethod):
-    r"""Withhold all keys of the records that stand in the way of what is asked, or drop those records.
+    r"""Suppress all keys of the records that stand in the way of what is asked, or drop those records.
 
     .. math::
 
@@ -35,8 +35,8 @@ class RecordSuppression(EnforcingMethod):
 
     See Also
     --------
-    local-suppression : withholds single cells, far fewer where few keys give a record away.
-    attribute-suppression : withholds the same keys of all records.
+    local-suppression : suppresses single cells, far fewer where few keys give a record away.
+    attribute-suppression : suppresses the same keys of all records.
 
     Notes
     -----
@@ -44,13 +44,13 @@ class RecordSuppression(EnforcingMethod):
     that no other method knows.
 
     **Guarantees.** The release is measured: what is asked holds under the policy ``missing``, or there is
-    no release. Records that are not withheld are as they were. Never are more than ``limit`` per cent of the
-    records withheld or dropped.
+    no release. Records that are not suppressed are as they were. Never are more than ``limit`` per cent of
+    the records suppressed or dropped.
 
-    **Risk to know.** Records that are withheld (``show`` = ``star`` or ``missing``) are all alike in the keys
-    and stand beside their other columns; if they themselves do not meet what is asked, being too few or too
-    much alike, they are dropped. Where many records are unique, most of the table goes; a sample of the
-    common is not a sample of all, and totals are biased.
+    **Risk to know.** Records that are suppressed (``show`` = ``wildcard`` or ``missing``) are all alike in
+    the keys and stand beside their other columns; if they themselves do not meet what is asked, being too
+    few or too much alike, they are dropped. Where many records are unique, most of the table goes; a sample
+    of the common is not a sample of all, and totals are biased.
 
     **Ties, missing, weights.** All records alike fail together. Missing values count as ``missing`` says.
     Set-valued keys have no star: they become missing or are dropped, and k is asked of any two items.
@@ -76,11 +76,13 @@ class RecordSuppression(EnforcingMethod):
     references = ("samarati2001", "sweeney2002generalization", "hundepool2012")
     changes_records = True
 
-    show: Literal["star", "missing", "drop"] = param(
-        "star", "What is left of a record that is withheld: stars or missing values for its keys, or nothing."
+    show: Literal["wildcard", "missing", "drop"] = param(
+        "wildcard",
+        "What is left of a record that is suppressed: wildcards or missing values for its keys, or nothing.",
+        renamed={"star": "wildcard"},
     )
     limit: float = param(
-        100.0, "Most records that may be withheld or dropped; an error if more would be.", ge=0, le=100,
+        100.0, "Most records that may be suppressed or dropped; an error if more would be.", ge=0, le=100,
         unit="per cent of the records",
     )  # fmt: skip
 
@@ -92,12 +94,12 @@ class RecordSuppression(EnforcingMethod):
         return Guarantee.of(table.chosen, k=1, also=also, missing=self.missing)
 
     def enforce(self, table: Table, guarantee: Guarantee, run: Run) -> Release:
-        """Withhold and drop until nobody stands in the way."""
+        """Suppress and drop until nobody stands in the way."""
         draft = _Rows.of(table)
         while (failing := guarantee.failing(draft.table, run)).any():
-            run.tell(self.title, int(draft.withheld.sum()) + len(table) - len(draft.table), len(table))
-            new = failing & ~draft.withheld
-            if self.show == "drop" or not new.any():  # those that are withheld already can only be dropped
+            run.tell(self.title, int(draft.suppressed.sum()) + len(table) - len(draft.table), len(table))
+            new = failing & ~draft.suppressed
+            if self.show == "drop" or not new.any():  # those that are suppressed already can only be dropped
                 draft = draft.without(failing)
             else:
                 draft = draft.covered(new, guarantee.keys, show=self.show)
@@ -106,19 +108,19 @@ class RecordSuppression(EnforcingMethod):
                     np.ones(len(table), dtype=np.bool_), guarantee.keys, show=self.show
                 )
                 if guarantee.failing(draft.table, run).any():
-                    draft = draft.without(draft.withheld)
+                    draft = draft.without(draft.suppressed)
             self._require_within_limit(draft, len(table))
-        n_withheld, n_dropped = int(draft.withheld.sum()), len(table) - len(draft.table)
-        note = f"{n_withheld} records withheld and {n_dropped} dropped, of {len(table)}"
+        n_suppressed, n_dropped = int(draft.suppressed.sum()), len(table) - len(draft.table)
+        note = f"{n_suppressed} records suppressed and {n_dropped} dropped, of {len(table)}"
         return Release.of(
-            draft.table, source_rows=draft.rows, notes=(note,) if n_withheld + n_dropped else ()
+            draft.table, source_rows=draft.rows, notes=(note,) if n_suppressed + n_dropped else ()
         )
 
     def _require_within_limit(self, draft: _Rows, n: int) -> None:
-        n_lost = int(draft.withheld.sum()) + n - len(draft.table)
+        n_lost = int(draft.suppressed.sum()) + n - len(draft.table)
         if n_lost > self.limit / 100 * n:
             raise UnreachableError(
-                f"{self.name} must withhold at most {self.limit:g} per cent of the records, got: "
+                f"{self.name} must suppress at most {self.limit:g} per cent of the records, got: "
                 f"at least {n_lost} of {n} in the way",
                 hint="recode the keys first, raise `limit`, or ask for less",
             )
@@ -131,11 +133,11 @@ class RecordSuppression(EnforcingMethod):
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """A table of which more and more records are withheld or dropped."""
+    """A table of which more and more records are suppressed or dropped."""
 
     table: Table
     rows: Ints  # of the original
-    withheld: Flags
+    suppressed: Flags
 
     @classmethod
     def of(cls, table: Table) -> _Rows:
@@ -145,19 +147,19 @@ class _Rows:
     def without(self, gone: Flags) -> _Rows:
         """Drop records."""
         left = np.flatnonzero(~gone)
-        return _Rows(self.table.take(left), self.rows[left], self.withheld[left])
+        return _Rows(self.table.take(left), self.rows[left], self.suppressed[left])
 
     def covered(self, more: Flags, names: tuple[str, ...], *, show: str) -> _Rows:
-        """Withhold the keys of more records."""
+        """Suppress the keys of more records."""
         table = self.table
         for name in names:
-            cover = emptied if show == "missing" or table.schema[name].kind is Kind.SET else starred
+            cover = to_missing if show == "missing" or table.schema[name].kind is Kind.SET else to_wildcard
             table = cover(table, name, more)
-        return replace(self, table=table, withheld=self.withheld | more)
+        return replace(self, table=table, suppressed=self.suppressed | more)
 
 
 class AttributeSuppression(EnforcingMethod):
-    r"""Withhold whole columns, the least important that must go for what is asked to hold.
+    r"""Suppress whole columns, the least important that must go for what is asked to hold.
 
     .. math::
 
@@ -168,9 +170,9 @@ class AttributeSuppression(EnforcingMethod):
 
     See Also
     --------
-    trivial-removal : withholds all columns that it is given.
-    local-suppression : withholds single cells.
-    record-suppression : withholds the keys of single records.
+    trivial-removal : suppresses all columns that it is given.
+    local-suppression : suppresses single cells.
+    record-suppression : suppresses the keys of single records.
 
     Notes
     -----
@@ -212,15 +214,17 @@ class AttributeSuppression(EnforcingMethod):
         le=1000,
         symbol="w",
     )
-    show: Literal["star", "missing"] = param(
-        "star", "What stands in a column that is withheld: stars or missing values."
+    show: Literal["wildcard", "missing"] = param(
+        "wildcard",
+        "What stands in a column that is suppressed: wildcards or missing values.",
+        renamed={"star": "wildcard"},
     )
 
     def enforce(self, table: Table, guarantee: Guarantee, run: Run) -> Release:
         """Choose the columns that can stay."""
         search = _ColumnSearch(table, guarantee, run, self)
         lost = search.best() if len(guarantee.keys) <= _MOST_KEYS else search.one_by_one()
-        notes = (f"columns withheld: {', '.join(lost)}",) if lost else ()
+        notes = (f"columns suppressed: {', '.join(lost)}",) if lost else ()
         return Release.of(
             search.without(lost), source_rows=np.arange(len(table), dtype=np.int64), notes=notes
         )
@@ -232,12 +236,12 @@ class _ColumnSearch:
     def __init__(self, table: Table, guarantee: Guarantee, run: Run, method: AttributeSuppression) -> None:
         self.table, self.guarantee, self.run, self.method = table, guarantee, run, method
         every = np.ones(len(table), dtype=np.bool_)
-        cover = starred if method.show == "star" else emptied
+        cover = to_wildcard if method.show == "wildcard" else to_missing
         self.covered = {name: cover(table, name, every) for name in guarantee.keys}
         self.tried: dict[frozenset[str], bool] = {}
 
     def without(self, lost: tuple[str, ...]) -> Table:
-        """The table with these columns withheld."""
+        """The table with these columns suppressed."""
         table = self.table
         for name in lost:
             new = self.covered[name]
@@ -255,7 +259,7 @@ class _ColumnSearch:
         return self.tried[kept]
 
     def best(self) -> tuple[str, ...]:
-        """The columns to withhold so that those that stay weigh most."""
+        """The columns to suppress so that those that stay weigh most."""
         keys = self.guarantee.keys
         if self.holds(frozenset(keys)):
             return ()
@@ -294,14 +298,14 @@ class _ColumnSearch:
 
 
 class TrivialRemoval(Method):
-    """Withhold everything: all columns it is given are covered by stars.
+    """Suppress everything: all columns it is given are covered by stars.
 
     The other end of the scale: no method protects these columns better, and none leaves less of them. What a
     method is worth shows against this.
 
     See Also
     --------
-    attribute-suppression : withholds only the columns that must go.
+    attribute-suppression : suppresses only the columns that must go.
     resampling : the baseline that keeps values but no record.
 
     Notes
@@ -310,7 +314,7 @@ class TrivialRemoval(Method):
 
     **Guarantees.** Nothing of the columns is left: everyone is alike in them.
 
-    **Risk to know.** Columns that tell the same story and are not withheld still tell it.
+    **Risk to know.** Columns that tell the same story and are not suppressed still tell it.
 
     **Ties, missing, weights.** A missing value is covered too, so that not even its absence is told. Weights
     are not used.
@@ -332,14 +336,14 @@ class TrivialRemoval(Method):
     kinds = COMPARABLE
     references = ("brickell2008",)
     stochastic = False
-    withholds = True
+    suppresses = True
 
     def protect(self, table: Table, run: Run) -> Release:  # noqa: ARG002  — no chance is used
         """Cover the columns."""
         every = np.ones(len(table), dtype=np.bool_)
         protected = table
         for name in table.chosen:
-            protected = starred(protected, name, every)
+            protected = to_wildcard(protected, name, every)
         return Release.of(
             protected,
             source_rows=np.arange(len(table), dtype=np.int64),

@@ -1,4 +1,4 @@
-"""A demand: one requirement against one intruder, and how a release is judged by several of them at once."""
+"""A demand: one requirement against one intruder; and how a plan says its scenarios."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.measure import Measure
 from sfumato.core.params import listed
-from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
-from sfumato.core.run import Run
 from sfumato.data.evidence import Scenario
-from sfumato.data.table import Table
 from sfumato.errors import ParameterError
-from sfumato.study.spread import Spread
 
 
 @dataclass(frozen=True)
@@ -86,28 +82,3 @@ def labelled(demands: Sequence[Demand]) -> Labelled:
         (f"{demand.scenario.name}: {demand.measure}" if several else str(demand.measure), demand)
         for demand in demands
     ]
-
-
-def scores_of(
-    release: Release, original: Table, demands: Labelled, run: Run, *, resources: Mapping[str, Any] | None
-) -> dict[str, Score]:
-    """Score a release once for every label; what the measures find of one intruder they share."""
-    evidence = {
-        scenario: release.against(original, scenario=scenario, resources=resources)
-        for scenario in dict.fromkeys(demand.scenario for _, demand in demands)
-    }
-    return {
-        label: demand.measure.score(evidence[demand.scenario], run.at("measure", str(demand.measure)))
-        for label, demand in dict(demands).items()
-    }
-
-
-def spreads_of(runs: Sequence[Mapping[str, Score]]) -> dict[str, Spread]:
-    """Summarise the scores of repeated runs; a measure without a number in one of them is left out."""
-    found = {}
-    for label in runs[0] if runs else ():
-        scores = [scores[label] for scores in runs]
-        if all(score.status in {Status.OK, Status.APPROXIMATE} for score in scores):
-            estimated = any(score.status is Status.APPROXIMATE for score in scores)
-            found[label] = Spread.of([score.value for score in scores], approximate=estimated)
-    return found

@@ -242,7 +242,7 @@ def bare_numbers(schema: Schema, drop: Sequence[str]) -> list[str]:
     return [
         f"`{column.name}` is the {column.role}'s number, released as it is: give it a `pseudonym`"
         for column in schema.columns
-        if column.role in {Role.UNIT, Role.HOUSEHOLD} and not column.pseudonym and column.name not in drop
+        if column.role in {Role.PERSON, Role.HOUSEHOLD} and not column.pseudonym and column.name not in drop
     ]
 
 

@@ -235,7 +235,7 @@ def _protect_together(step: Step, table: Table, run: Run) -> Release:
     protected = replace(protected, nodes=release.table.nodes)
     classes = None if release.classes is None else release.classes[places]
     whole = Release.of(protected, source_rows=rows, classes=classes, notes=release.notes)
-    return replace(whole, learnt=release.learnt, resources=release.resources)
+    return replace(whole, fitted=release.fitted, resources=release.resources)
 
 
 def _require_alike(step: Step, table: Table, firsts: npt.NDArray[np.int64]) -> None:

@@ -47,7 +47,7 @@ class Judgement:
         return self.requirement.met_by(self.score)
 
     def to_dict(self) -> dict[str, Any]:
-        """Say it for machines."""
+        """As a dictionary for JSON."""
         return {
             "requirement": str(self.requirement),
             "scenario": self.scenario,
@@ -79,7 +79,7 @@ class Outcome:
         return not self.unmet
 
     def to_dict(self) -> dict[str, Any]:
-        """Say it for machines: nothing per record, no seed."""
+        """As a dictionary for JSON: nothing per record, no seed."""
         return {
             "sfumato": __version__,
             "records": len(self.release.table),
@@ -105,7 +105,7 @@ class Linked:
         return sum(outcome.unmet for outcome in self.parts.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """Say it for machines: nothing per record, no seed."""
+        """As a dictionary for JSON: nothing per record, no seed."""
         return {
             "tables": {name: outcome.to_dict() for name, outcome in self.parts.items()},
             "dangling": dict(self.dangling),

@@ -69,7 +69,7 @@ class Destination:
 def write_accepted(
     protocol: Protocol, original: Table, place: Destination, run: Run, *, seeded: bool = False
 ) -> tuple[str | Path, Path]:
-    """Write an accepted release and its private trail; return where. A release withheld is never written."""
+    """Write an accepted release and its private trail; return where. One refused is never written."""
     if protocol.release is None:
         raise RequirementError(f"a release must be accepted to be written, got: {protocol.reason}")
     place.check_columns(original.schema)

@@ -29,7 +29,7 @@ def class_sizes(
     A class is the records that are equal in every column the intruder knows and the table still has; a
     missing value is a value of its own. ``groups`` are the first and the last size of each group. In the
     public form groups are merged until each holds no record, or as many as `Rules` asks for, of the original
-    and of every release; a release is ``withheld`` where that would leave nothing to see.
+    and of every release; a release is ``suppressed`` where that would leave nothing to see.
     """
     known = _known(original, scenario)
     if not known or not len(original):
@@ -41,7 +41,7 @@ def class_sizes(
             sizes[key] = _sizes(table, known)
     limits = _limits(max(int(each.max(initial=1)) for each in sizes.values()))
     counts = {key: _counts(each, limits) for key, each in sizes.items()}
-    said: dict[str, Any] = {"columns": list(known), "groups": [], "shares": {}, "withheld": []}
+    said: dict[str, Any] = {"columns": list(known), "groups": [], "shares": {}, "suppressed": []}
     kept, merged = _kept(counts, rules)
     if not kept:
         return {**said, "note": _too_few(rules)}
@@ -50,7 +50,7 @@ def class_sizes(
         **said,
         "groups": [[int(limits[start]), int(limits[stop]) - 1] for start, stop in merged],
         "shares": dict(zip(kept, shares, strict=True)),
-        "withheld": [key for key in counts if key not in kept],
+        "suppressed": [key for key in counts if key not in kept],
     }
 
 
@@ -93,7 +93,9 @@ def _kept(counts: Mapping[str, Ints], rules: Rules) -> tuple[list[str], list[tup
 
 
 def _too_few(rules: Rules) -> str:
-    return f"Withheld: class sizes cannot be told without showing groups of fewer than {rules.floor} records."
+    return (
+        f"Suppressed: class sizes cannot be told without showing groups of fewer than {rules.floor} records."
+    )
 
 
 def said_group(group: Sequence[int]) -> str:

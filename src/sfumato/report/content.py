@@ -87,7 +87,7 @@ def _pictured(
     original = study.original
     made = {key: outcome.example for key, outcome in zip(keys, study.outcomes, strict=True)}
     examples = {key: each for key, each in made.items() if each is not None and len(each.tables) == 1}
-    if not public or original.schema.only_role(Role.UNIT) is None:
+    if not public or original.schema.only_role(Role.PERSON) is None:
         return original, {key: each.table for key, each in examples.items()}, ()
     persons = persons_of(original)
     releases = {
@@ -256,9 +256,9 @@ def _recipe(outcome: Outcome, *, public: bool) -> str:
     said = outcome.step.to_dict()
     if not public:
         return tomli_w.dumps({"steps": [said]}).strip()
-    withheld = said.pop("parameters", None)
+    suppressed = said.pop("parameters", None)
     text = tomli_w.dumps({"steps": [said]}).strip()
-    return f"{text}\n# parameters: withheld" if withheld else text
+    return f"{text}\n# parameters: suppressed" if suppressed else text
 
 
 def _measures(study: Study) -> list[Measure]:

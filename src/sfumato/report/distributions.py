@@ -259,7 +259,7 @@ def _too_few(rules: Rules) -> str:
     if not rules.coarse:
         return "There are too few records to draw a distribution."
     return (
-        f"Withheld: nothing can be drawn here without showing groups of fewer than {rules.floor} records "
+        f"Suppressed: nothing can be drawn here without showing groups of fewer than {rules.floor} records "
         "or the ends of the distribution."
     )
 

@@ -159,7 +159,7 @@ def _strengths(entry: Mapping[str, Any], keys: Sequence[str]) -> list[Row]:
 def _reasons(entry: Mapping[str, Any]) -> list[Row]:
     """Why a release is not shown."""
     reasons = {
-        "withheld": "withheld: small groups",
+        "suppressed": "suppressed: small groups",
         "absent": "not in this release",
         "unchanged": "unchanged",
     }

@@ -35,7 +35,7 @@ def mosaics(
     In the public form categories are put together until every cell, of the original and of each release that
     is shown, is empty or has as many records as `Rules` asks for, and until no category of the original lies
     wholly in one of the other column: who knows one value would learn the other. Where that leaves no table,
-    the pair is not shown; where it leaves none for a release, this is ``withheld``. A release without the
+    the pair is not shown; where it leaves none for a release, this is ``suppressed``. A release without the
     columns is ``absent``; one with the same counts as the original is ``unchanged`` and not said again.
     """
     rules = Rules.of(public=public)
@@ -59,7 +59,7 @@ def mosaics(
         "releases": [key for key in releases if any(key in entry["shares"] for entry in shown)],
         "unchanged": [key for key in releases if shown and all(key in entry["unchanged"] for entry in shown)],
         "left_out": len(showable) - len(strongest),
-        "withheld": len(pairs) - len(showable),
+        "suppressed": len(pairs) - len(showable),
     }
 
 
@@ -206,7 +206,7 @@ def _join(groups: list[list[int]], place: int, sizes: Ints) -> None:
 
 def _pair(pair: _Pair, tables: Mapping[str, Ints | None], rules: Rules) -> dict[str, Any]:
     cells: dict[str, Ints] = {}
-    others: dict[str, list[str]] = {"withheld": [], "unchanged": [], "absent": []}
+    others: dict[str, list[str]] = {"suppressed": [], "unchanged": [], "absent": []}
     groups: _Groups | None = None
     for key, own in tables.items():  # the best methods first: a later one must fit in with them
         if own is None:
@@ -214,7 +214,7 @@ def _pair(pair: _Pair, tables: Mapping[str, Ints | None], rules: Rules) -> dict[
         elif cells and np.array_equal(own, cells["original"]):
             others["unchanged"].append(key)
         elif (merged := _merged(np.stack([*cells.values(), own]), rules, groups)) is None:
-            others["withheld"].append(key)
+            others["suppressed"].append(key)
         else:
             cells[key], groups = own, merged
     assert groups is not None, "a pair that cannot be shown of the original is not among the strongest"

@@ -172,7 +172,7 @@ def by_original(evidence: Evidence, values: Floats, *, worst: Literal["low", "hi
 
 def worst_by_person(table: Table, risks: Floats) -> Floats:
     """The highest risk of each person's records; of each record where no column tells whose it is."""
-    if table.schema.only_role(Role.UNIT) is None:
+    if table.schema.only_role(Role.PERSON) is None:
         return risks
     _, owners = np.unique(persons_of(table), return_inverse=True)
     highest = np.full(int(owners.max(initial=-1)) + 1, -np.inf)
@@ -182,7 +182,7 @@ def worst_by_person(table: Table, risks: Floats) -> Floats:
 
 def counted_in(table: Table) -> str:
     """What is counted: persons where a column tells whose record it is."""
-    return "records" if table.schema.only_role(Role.UNIT) is None else "persons"
+    return "records" if table.schema.only_role(Role.PERSON) is None else "persons"
 
 
 def yes_or_no(*, holds: bool) -> str:

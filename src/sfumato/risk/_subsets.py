@@ -53,7 +53,7 @@ class KeyCodes:
     def of(cls, table: Table, names: tuple[str, ...]) -> KeyCodes:
         """Code the keys; a missing value is one of its own."""
         persons, order = persons_of(table), None
-        if table.schema.only_role(Role.UNIT) is not None:
+        if table.schema.only_role(Role.PERSON) is not None:
             order = np.argsort(persons, kind="stable")
             persons = persons[order]
         coded = [code_column(table, name, order, apart=True) for name in names]

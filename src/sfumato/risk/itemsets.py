@@ -171,7 +171,7 @@ class Sets:
         """Code the items of the set-valued columns."""
         persons = persons_of(table)
         n = len(persons)
-        order = np.argsort(persons, kind="stable") if table.schema.only_role(Role.UNIT) else np.arange(n)
+        order = np.argsort(persons, kind="stable") if table.schema.only_role(Role.PERSON) else np.arange(n)
         unknown, extra = np.zeros(n, dtype=np.bool_), np.zeros(len(names), dtype=np.int64)
         records: list[Ints] = []
         items: list[Ints] = []

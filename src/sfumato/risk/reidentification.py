@@ -44,7 +44,7 @@ class _Finding(KeyMeasure):
     ) -> dict[str, float | int]:
         """The highest and the mean risk, and how many are at risk: by person, the riskiest record counts."""
         table, risks, people = seen_table(evidence), _chances(sizes), classes.members
-        if table.schema.only_role(Role.UNIT) is not None:
+        if table.schema.only_role(Role.PERSON) is not None:
             risks = worst_by_person(table, of_records(classes, risks))
             people = np.ones(len(risks), dtype=np.int64)
         at_risk = int(people[risks > self.threshold * (1 + 1e-12)].sum())  # 1/5 is not above 0.2

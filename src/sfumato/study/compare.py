@@ -16,9 +16,9 @@ from sfumato.core.run import Run
 from sfumato.data.evidence import Scenario
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, RefusedError, SfumatoError, UnreachableError
-from sfumato.recipes.demand import Demand, Labelled, labelled, scores_of, spreads_of
+from sfumato.recipes.demand import Demand, Labelled, labelled
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.study.evaluate import CANNOT, attempt, usable
+from sfumato.study.evaluate import CANNOT, attempt, scores_of, spreads_of, usable
 from sfumato.study.frontier import Point, frontier, mark_front
 from sfumato.study.level import Level, Reached, Target, reach
 from sfumato.study.requirements import weakest
@@ -60,7 +60,7 @@ class Outcome:
         return f"the requirements were met in {self.kept} of {self.ranked.runs} fresh runs"
 
     def to_dict(self) -> dict[str, Any]:
-        """Say it for machines."""
+        """As a dictionary for JSON."""
         return {
             "rank": self.rank,
             "method": self.step.method.name,
@@ -111,7 +111,7 @@ class Study:
         return " and ".join(f"{d} ({d.scenario.name})" if several else str(d) for d in self.demands)
 
     def to_dict(self) -> dict[str, Any]:
-        """Say the study for machines; nothing per record, no seed."""
+        """As a dictionary for JSON; nothing per record, no seed."""
         return {
             "records": len(self.original),
             "columns": {

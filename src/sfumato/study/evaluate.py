@@ -20,7 +20,9 @@ from sfumato.errors import (
     UnknownNameError,
     UnreachableError,
 )
+from sfumato.recipes.demand import Labelled
 from sfumato.recipes.recipe import Recipe
+from sfumato.study.spread import Spread
 
 #: What is raised by a method that cannot protect these data, or a measure that cannot score them: other
 #: methods, or other settings of it, may.
@@ -83,3 +85,28 @@ def assess(
         evidence = release.against(original, scenario=scenario, resources=resources)
     here = run.at(original.digest)
     return {str(measure): measure.score(evidence, here.at("measure", str(measure))) for measure in measures}
+
+
+def scores_of(
+    release: Release, original: Table, demands: Labelled, run: Run, *, resources: Mapping[str, Any] | None
+) -> dict[str, Score]:
+    """Score a release once for every label; what the measures find of one intruder they share."""
+    evidence = {
+        scenario: release.against(original, scenario=scenario, resources=resources)
+        for scenario in dict.fromkeys(demand.scenario for _, demand in demands)
+    }
+    return {
+        label: demand.measure.score(evidence[demand.scenario], run.at("measure", str(demand.measure)))
+        for label, demand in dict(demands).items()
+    }
+
+
+def spreads_of(runs: Sequence[Mapping[str, Score]]) -> dict[str, Spread]:
+    """Summarise the scores of repeated runs; a measure without a number in one of them is left out."""
+    found = {}
+    for label in runs[0] if runs else ():
+        scores = [scores[label] for scores in runs]
+        if all(score.status in {Status.OK, Status.APPROXIMATE} for score in scores):
+            estimated = any(score.status is Status.APPROXIMATE for score in scores)
+            found[label] = Spread.of([score.value for score in scores], approximate=estimated)
+    return found

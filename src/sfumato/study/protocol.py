@@ -5,7 +5,7 @@ be published with the file. 3. Measure local linkage (DBRL); if it is too high, 
 global linkage (GDBRL). 5. If it is too high, protect anew; otherwise release the file and Δ.
 
 Protecting anew draws fresh chance; after so many attempts the next, stronger step is taken, and when there is
-none the release is withheld.
+none nothing is released.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Attempt:
     verdict: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Say it for machines; δ tells how far the farthest record moved, so it stays with the owner."""
+        """As a dictionary for JSON; δ tells how far the farthest record moved, so it stays with the owner."""
         return {
             "step": self.step.to_dict(),
             "attempt": self.replicate + 1,
@@ -67,7 +67,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Protocol:
-    """How the protocol ended: with a release and its published bound Δ, or withheld with the reason."""
+    """How the protocol ended: with a release and its published bound Δ, or without one, and the reason."""
 
     release: Release | None
     bound: float | None
@@ -80,7 +80,7 @@ class Protocol:
         return self.release is not None
 
     def to_dict(self) -> dict[str, Any]:
-        """Say it for machines: nothing per record, no seed."""
+        """As a dictionary for JSON: nothing per record, no seed."""
         return {
             "accepted": self.accepted,
             "bound": self.bound,
@@ -142,7 +142,9 @@ def carry_out_protocol(
             )  # fmt: skip
             if not verdict:
                 return Protocol(release, rounded_up(moved), tuple(tried), "both linkages are low enough")
-    return Protocol(None, None, tuple(tried), f"withheld after {len(tried)} attempts: {tried[-1].verdict}")
+    return Protocol(
+        None, None, tuple(tried), f"not released after {len(tried)} attempts: {tried[-1].verdict}"
+    )
 
 
 def strengthened(

@@ -14,9 +14,9 @@ from sfumato.core.run import Run
 from sfumato.data.evidence import Scenario
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
-from sfumato.recipes.demand import Demand, labelled, scores_of, spreads_of
+from sfumato.recipes.demand import Demand, labelled
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.study.evaluate import CANNOT
+from sfumato.study.evaluate import CANNOT, scores_of, spreads_of
 from sfumato.study.spread import Spread
 
 #: Settings over the range that are looked at before a gap is halved.

@@ -59,7 +59,7 @@ class Spread:
         return bool(gap / math.sqrt(variance) > t.ppf((1 + CONFIDENCE) / 2, freedom))
 
     def to_dict(self) -> dict[str, Any]:
-        """Say it for machines."""
+        """As a dictionary for JSON."""
         return {
             "mean": self.mean,
             "deviation": self.deviation,

@@ -89,7 +89,7 @@ def check_input_is_untouched(cls: type[Method]) -> None:
             assert after.names == table.names
             assert len(after) == len(table)
             assert_frame_equal(after.frame.select("stratum", "other"), before.select("stratum", "other"))
-            for name in () if cls.withholds else ("a", "b"):
+            for name in () if cls.suppresses else ("a", "b"):
                 assert np.array_equal(after.missing(name), table.missing(name)), (
                     "missing cells must stay missing"
                 )

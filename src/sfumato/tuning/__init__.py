@@ -18,10 +18,11 @@ from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
-from sfumato.recipes.demand import Demand, labelled, scores_of
+from sfumato.recipes.demand import Demand, labelled
 from sfumato.recipes.plan import Output, Plan
 from sfumato.recipes.recipe import Recipe
 from sfumato.study.cost import SETTINGS, Before, Work, works_of
+from sfumato.study.evaluate import scores_of
 from sfumato.tuning.candidate import Goal
 from sfumato.tuning.derive_space import Wishes, derive, untreated
 from sfumato.tuning.ledger import Ledger, fingerprint

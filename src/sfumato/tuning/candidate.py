@@ -14,8 +14,9 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.table import Table
 from sfumato.errors import Cancelled, SfumatoError
-from sfumato.recipes.demand import Demand, labelled, scores_of
+from sfumato.recipes.demand import Demand, labelled
 from sfumato.recipes.recipe import Recipe
+from sfumato.study.evaluate import scores_of
 from sfumato.study.spread import Spread
 from sfumato.tuning.search_space import Point
 

@@ -30,7 +30,7 @@ class Confirmed:
     result: Result = field(repr=False)
 
     def to_dict(self, goal: Goal) -> dict[str, Any]:
-        """Say it for machines."""
+        """As a dictionary for JSON."""
         return {
             "steps": self.recipe.to_list(),
             "utility": {
@@ -151,7 +151,7 @@ class Tuned:
             yield f"Not tried alone, for want of trials: {', '.join(self.found.skipped)}."
 
     def to_dict(self) -> dict[str, Any]:
-        """Say it for machines; nothing per record, no seed."""
+        """As a dictionary for JSON; nothing per record, no seed."""
         return {
             "recommended": self.best.to_dict(self.goal),
             "runners_up": [each.to_dict(self.goal) for each in self.runners_up],

@@ -109,7 +109,7 @@ class Il1s(MappedLoss):
     See Also
     --------
     il1 : the change as a share of the value itself.
-    squares-lost : large changes weigh more.
+    sse-ratio : large changes weigh more.
     generalisation-loss : by record, at the worst value of a range.
 
     Notes
@@ -212,7 +212,7 @@ class Il1(MappedLoss):
         return np.where(zero, np.sign(changes.distances), shares)
 
 
-class SquaresLost(MappedLoss):
+class SseRatio(MappedLoss):
     r"""Sum of squared changes as a share of the sum of squares around the mean (SSE/SST).
 
     .. math::
@@ -256,11 +256,12 @@ class SquaresLost(MappedLoss):
     >>> original = Table(pl.DataFrame({"x": [1.0, 3.0, 7.0, 9.0]}), schema)
     >>> released = Table(pl.DataFrame({"x": [2.0, 2.0, 8.0, 8.0]}), schema)
     >>> evidence = Release.of(released, source_rows=np.arange(4)).against(original)
-    >>> SquaresLost().score(evidence, Run(seed=1)).value  # 4 of 40
+    >>> SseRatio().score(evidence, Run(seed=1)).value  # 4 of 40
     0.1
     """
 
-    name = "squares-lost"
+    name = "sse-ratio"
+    former = ("squares-lost",)
     title = "Squares lost (SSE/SST)"
     references = ("domingoferrer2002", "domingoferrer2005")
 

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sfumato.core.parameter_types import Requirements, as_requirements
 from sfumato.core.params import Columns, Param, Parameters, PerColumn, Resource, listed, param
-from sfumato.core.sorts import Requirements, as_requirements
 from sfumato.errors import ParameterError, PlanError, SfumatoError, UnknownNameError
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.swapping import RankSwapping

@@ -161,7 +161,7 @@ def test_a_wide_sensitive_column():
 def test_weights_and_persons():
     table = table_of(
         {"a": ["x", "x", "x", "y"], "w": [1.5, 2.0, 0.5, 4.0], "who": [1, 1, 2, None]},
-        roles={"w": Role.WEIGHT, "who": Role.UNIT},
+        roles={"w": Role.WEIGHT, "who": Role.PERSON},
         kinds={"w": Kind.CONTINUOUS},
     )
     classes = Classes.of(table, ["a"])
@@ -175,7 +175,7 @@ def test_weights_of_persons_whose_keys_may_be_anything():
     """The person of the first two records is alike to all, and counts once for each."""
     table = table_of(
         {"a": ["x", None, "y"], "w": [10.0, 10.0, 1.0], "who": [1, 1, 2]},
-        roles={"w": Role.WEIGHT, "who": Role.UNIT},
+        roles={"w": Role.WEIGHT, "who": Role.PERSON},
         kinds={"w": Kind.CONTINUOUS},
     )
     classes = Classes.of(table, ["a"], missing="any")
@@ -212,7 +212,7 @@ def test_gathering_in_batches_is_the_same(monkeypatch):
     rng = np.random.default_rng(3)
     columns = {name: [None if v == 0 else int(v) for v in rng.integers(0, 4, 60)] for name in "abcs"}
     table = table_of(
-        {**columns, "who": rng.integers(0, 20, 60)}, roles={"s": Role.SENSITIVE, "who": Role.UNIT}
+        {**columns, "who": rng.integers(0, 20, 60)}, roles={"s": Role.SENSITIVE, "who": Role.PERSON}
     )
     whole = Classes.of(table, list("abc"), missing="any")
     persons, counts = whole.persons, whole.counts("s")

@@ -29,7 +29,7 @@ ORIGINAL = table(
     pay=(NUMBER, None),
     w=(NUMBER, Role.WEIGHT),
     house=(Kind.NOMINAL, Role.HOUSEHOLD),
-    person=(Kind.NOMINAL, Role.UNIT),
+    person=(Kind.NOMINAL, Role.PERSON),
 )
 NO_KEYS = table(
     b=(NUMBER, Role.OTHER), a=(NUMBER, None), w=(NUMBER, Role.WEIGHT), name=(Kind.NOMINAL, Role.IDENTIFIER)

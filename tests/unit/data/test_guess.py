@@ -134,7 +134,7 @@ def test_weights_must_be_able_to_weigh():
 
 
 def test_persons_with_several_records():
-    assert role("patient_id", RNG.integers(0, 100, N)) is Role.UNIT
+    assert role("patient_id", RNG.integers(0, 100, N)) is Role.PERSON
     assert role("patient_id", RNG.permutation(10 * N)[:N]) is Role.IDENTIFIER
     assert role("hid", RNG.integers(0, 100, N)) is Role.HOUSEHOLD
     assert role("hh", drawn(1, 2)) is None

@@ -244,7 +244,7 @@ def test_a_weight_that_the_file_calls_otherwise_is_left_open():
 
 def test_numbers_of_places_are_keys_and_of_people_units():
     assert one("hospital_id", RNG.integers(0, 40, N)).column.role is Role.KEY
-    assert one("respondent_id", RNG.integers(0, 100, N)).column.role is Role.UNIT
+    assert one("respondent_id", RNG.integers(0, 100, N)).column.role is Role.PERSON
     assert one("respondent_id", RNG.permutation(10 * N)[:N]).column.role is Role.IDENTIFIER
     assert one("hhnr", RNG.integers(0, 100, N)).column.role is Role.HOUSEHOLD
 

@@ -126,5 +126,5 @@ def test_every_method_keeps_whole_numbers_and_ranges(name):
     assert after.is_integer()
     if not step.method.changes_records:
         gone, before = release.table.missing("children"), table.missing("children")
-        assert np.array_equal(gone, before) or step.method.withholds
+        assert np.array_equal(gone, before) or step.method.suppresses
         assert release.table.frame["other"].equals(frame["other"])

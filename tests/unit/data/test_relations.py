@@ -149,7 +149,7 @@ def test_structure_is_passed_over():
     """A person's number determines all that does not change, an identifier and a weight may by chance."""
     data = {"pid": TOWN, "name": TOWN, "w": TOWN, "county": TOWN // 10}
     columns = [
-        Column("pid", Kind.NOMINAL, Role.UNIT),
+        Column("pid", Kind.NOMINAL, Role.PERSON),
         Column("name", Kind.NOMINAL, Role.IDENTIFIER),
         Column("w", Kind.CONTINUOUS, Role.WEIGHT),
         Column("county", Kind.NOMINAL),
@@ -157,7 +157,7 @@ def test_structure_is_passed_over():
     assert related(data, columns) == ()
 
 
-@pytest.mark.parametrize("role", [Role.UNIT, Role.HOUSEHOLD])
+@pytest.mark.parametrize("role", [Role.PERSON, Role.HOUSEHOLD])
 def test_several_records_of_a_person_are_not_several_signs(role):
     """Each person's birthday and street are in all their records, which relates them to nothing else."""
     person = np.repeat(np.arange(500), 6)

@@ -124,7 +124,7 @@ def test_a_word_is_as_good_as_its_enum():
         ),
         (
             {"role": "quasi"},
-            "`role` must be one of identifier, key, sensitive, weight, household, unit, other",
+            "`role` must be one of identifier, key, sensitive, weight, household, person, other",
         ),
         ({"kind": None}, "`kind` must be one of"),
         ({"order": "abc"}, "`order` must be a list, got: `str`"),
@@ -228,7 +228,7 @@ def test_a_column_twice_two_weights_and_strangers():
                 Column("v", Kind.CONTINUOUS, Role.WEIGHT),
                 Column("h", Kind.NOMINAL, Role.HOUSEHOLD),
                 Column("g", Kind.NOMINAL, Role.HOUSEHOLD),
-                Column("u", Kind.NOMINAL, Role.UNIT),
+                Column("u", Kind.NOMINAL, Role.PERSON),
             ),
             rules=(Rule("w > zz"),),
             related=(("h", "yy", "xx"),),
@@ -270,7 +270,7 @@ def test_looking_up():
     assert SCHEMA.with_role(Role.KEY, Role.IDENTIFIER) == ("id", "age", "sex")
     assert SCHEMA.with_kind(Kind.CONTINUOUS) == ("age", "pay", "w")
     assert SCHEMA.only_role(Role.WEIGHT) == "w"
-    assert SCHEMA.only_role(Role.UNIT) is None
+    assert SCHEMA.only_role(Role.PERSON) is None
     assert SCHEMA.undecided() == ("pay",)
     with pytest.raises(UnknownNameError) as caught:
         SCHEMA["aeg"]

@@ -176,7 +176,7 @@ class TestRand:
     def test_has_20190_years_of_5912_persons(self):
         table = datasets.rand()
         assert table.frame.shape == (20_190, 33)
-        assert table.schema.only_role(Role.UNIT) == "zper"
+        assert table.schema.only_role(Role.PERSON) == "zper"
         assert table.frame["zper"].n_unique() == 5_912
         assert table.frame.select("zper", "year").n_unique() == 20_190
 
@@ -193,7 +193,7 @@ class TestRand:
         assert persons.shape == (5_912, 33)
         assert persons["zper"].is_unique().all()
         assert persons["years"].sum() == 20_190
-        assert datasets.rand(per="person").schema.with_role(Role.UNIT, Role.IDENTIFIER) == ("zper",)
+        assert datasets.rand(per="person").schema.with_role(Role.PERSON, Role.IDENTIFIER) == ("zper",)
         someone = years["zper"][0]  # five years, of which the second has the visits
         own, told = years.filter(zper=someone).sort("year"), persons.filter(zper=someone)
         assert told["years"].item() == own.height == 5

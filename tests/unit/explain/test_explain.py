@@ -55,7 +55,7 @@ def people(**more):
 
 def naive_size(table, row, keys, missing="category"):
     """How many persons agree with a record in some keys, by looking at everybody."""
-    unit = table.schema.only_role(Role.UNIT)
+    unit = table.schema.only_role(Role.PERSON)
 
     def agree(other, name):
         mine, theirs = table.frame[name][row], table.frame[name][other]
@@ -150,7 +150,7 @@ def test_keys_as_counted_naively(rows, at, missing, units):
     frame = {name: [each[i] for each in rows] for i, name in enumerate("abcd")}
     kinds = dict.fromkeys("abcd", NOMINAL)
     if units:
-        frame["who"], kinds["who"] = [i // 2 for i in range(len(rows))], (NOMINAL, Role.UNIT)
+        frame["who"], kinds["who"] = [i // 2 for i in range(len(rows))], (NOMINAL, Role.PERSON)
     table = table_of({k: pl.Series(v, dtype=pl.Int64) for k, v in frame.items()}, **kinds)
     keys = tuple("abcd")
     story = key_story(table, row, keys, k=2, missing=missing)

@@ -286,7 +286,7 @@ def test_a_target_is_one_column_outside_the_keys(target):
 
 def test_persons_are_counted_not_records():
     frame = {"age": [1, 1, 2, 2, 8, 8, 9, 9], "who": [1, 1, 1, 1, 2, 2, 3, 3]}
-    columns = (Column("age", Kind.CONTINUOUS, Role.KEY), Column("who", Kind.NOMINAL, Role.UNIT))
+    columns = (Column("age", Kind.CONTINUOUS, Role.KEY), Column("who", Kind.NOMINAL, Role.PERSON))
     shown = released(Mondrian(k=2), frame, columns)
     assert to_text(shown.frame["age"]).to_list() == ["[1;9]"] * 8
     shown = released(Mondrian(k=1), frame, columns)

@@ -11,7 +11,7 @@ import pytest
 from sfumato import kernels
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
-from sfumato.data.generalised.suppressing import emptied, starred
+from sfumato.data.generalised.suppressing import to_missing, to_wildcard
 from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -58,7 +58,7 @@ def test_the_narrowest_range_that_covers_a_value():
     # 60 and more ends with the column, at 99: narrower than 0 to 99.
     assert texts(release, "age") == ["[20;29]", "[20;39]", "[0;99]", "[60;]", "[60;]", "*"]
     assert release.classes.tolist() == [1, 2, 4, 3, 3, 0]
-    assert release.provenance[0].notes == ("1 record that no box of `first` covers, withheld in every key",)
+    assert release.provenance[0].notes == ("1 record that no box of `first` covers, suppressed in every key",)
 
 
 def test_of_equally_narrow_ranges_the_first():
@@ -105,7 +105,7 @@ def test_exact_columns_of_the_release_stay_exact():
     assert not everyone.table.nodes
 
 
-def test_missing_values_lie_where_the_key_is_missing_or_withheld():
+def test_missing_values_lie_where_the_key_is_missing_or_suppressed():
     table = Table(pl.DataFrame({"age": [25, None]}), AGES)
     like = ages_like((20, 29), (0, 0), missing=[False, True])
     assert texts(recoded(table, like), "age") == ["[20;29]", None]
@@ -115,7 +115,7 @@ def test_missing_values_lie_where_the_key_is_missing_or_withheld():
 
 def test_missing_keys_of_a_release_by_local_suppression_may_be_any():
     first = Table(pl.DataFrame({"town": ["Ely", "Ely", "York"]}), PLACES)
-    like = emptied(first, "town", np.array([False, False, True]))
+    like = to_missing(first, "town", np.array([False, False, True]))
     table = Table(pl.DataFrame({"town": ["Ely", "Bath", None]}), PLACES)
     assert texts(recoded(table, like, missing="any"), "town") == ["Ely", None, None]
     assert texts(recoded(table, like), "town") == ["Ely", "*", None]
@@ -137,7 +137,7 @@ def test_whole_and_real_numbers_meet():
 def test_what_is_learnt_is_applied_by_its_release():
     release = learning(recoded(Table(pl.DataFrame({"age": [25]}), AGES), ages_like((20, 29))), ["age"])
     later = Table(pl.DataFrame({"age": [21, 70]}), AGES)
-    again = protect(later, release.learnt, columns=["age"], resources=release.resources)
+    again = protect(later, release.fitted, columns=["age"], resources=release.resources)
     assert texts(again, "age") == ["[20;29]", "*"]
 
 
@@ -191,7 +191,7 @@ def test_first_covering_box_of_many_is_that_of_a_full_search():
 
 def test_values_where_the_other_table_knew_none_lie_in_the_wildcard():
     nobody = Table(pl.DataFrame({"town": pl.Series([None], dtype=pl.String)}), PLACES)
-    like = starred(nobody, "town", np.ones(1, dtype=np.bool_))
+    like = to_wildcard(nobody, "town", np.ones(1, dtype=np.bool_))
     release = recoded(Table(pl.DataFrame({"town": ["Ely", None]}), PLACES), like)
     assert release.table.frame["town"].to_list() == ["*", "*"]
     assert release.provenance[0].notes == ()

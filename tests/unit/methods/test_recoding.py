@@ -1,4 +1,4 @@
-"""Recoding at given levels and at the best: what is shown, what is suppressed, what is learnt."""
+"""Recoding at given levels and at the best: what is shown, what is suppressed, what is fitted."""
 
 from collections import Counter
 from dataclasses import replace
@@ -209,7 +209,7 @@ def test_the_geometric_mean_of_the_losses_by_hand():
     # Two towns of each kind of four records, one key of two levels above the values; nobody need be alone.
     table = table_of(["Kern", "Kings", "Lake", "Lake"])
     release = GlobalRecoding(k=2).apply(table, RUN)
-    assert release.learnt.levels["town"] == 1
+    assert release.fitted.levels["town"] == 1
     # south covers two of five leaves, north three: (1 + 1 + 2 + 2) / 4 / 4 of four records
     assert "loss 0.375 with 0 records suppressed" in release.notes
 
@@ -230,7 +230,7 @@ def test_nodes_of_equal_loss_fewest_suppressed_first_then_lowest_then_by_name():
     columns = tuple(Column(name, Kind.NOMINAL, Role.KEY, hierarchy="both") for name in "ba")
     table = Table(frame, Schema(columns))
     release = GlobalRecoding(k=2).apply(table, Run(seed=1, resources={"both": both}))
-    assert (release.learnt.levels["a"], release.learnt.levels["b"]) == (0, 1)  # `a` comes first and stays
+    assert (release.fitted.levels["a"], release.fitted.levels["b"]) == (0, 1)  # `a` comes first and stays
 
 
 def test_fewer_records_than_k_is_an_error_and_no_release():
@@ -247,23 +247,23 @@ def test_what_is_learnt_can_be_applied_to_other_tables():
     )
     other = people(30, seed=8)
     again = sfumato.protect(
-        other, Step(release.learnt, ("age", "job", "town")), resources=release.resources
+        other, Step(release.fitted, ("age", "job", "town")), resources=release.resources
     ).table
     for name in ("job", "town"):
-        hierarchy, level = RUN.resource(name + "s"), release.learnt.levels[name]
+        hierarchy, level = RUN.resource(name + "s"), release.fitted.levels[name]
         wanted = hierarchy.climb(other.frame[name], level).cast(pl.String).to_list()
         assert again.frame[name].cast(pl.String).to_list() == wanted
     assert "hierarchy of age" in release.resources  # the one that was grown goes with it
-    said = Recoding.from_dict(release.learnt.to_dict())
-    assert said == release.learnt
+    said = Recoding.from_dict(release.fitted.to_dict())
+    assert said == release.fitted
 
 
 def test_what_the_last_step_learnt_is_kept():
     first = Release.of(table_of(["Kern"]), source_rows=np.arange(1))
-    learnt = Recoding(levels=1)
-    taught = replace(first, learnt=learnt, resources={"towns": TOWNS})
-    assert first.then(taught).learnt == learnt
-    assert taught.then(first).learnt == learnt
+    fitted = Recoding(levels=1)
+    taught = replace(first, fitted=fitted, resources={"towns": TOWNS})
+    assert first.then(taught).fitted == fitted
+    assert taught.then(first).fitted == fitted
     assert taught.then(first).resources == {"towns": TOWNS}
 
 
@@ -284,7 +284,7 @@ def test_a_lattice_too_large_to_mark_its_nodes_gives_the_same(monkeypatch, objec
     marked = method.apply(table, RUN)
     monkeypatch.setattr(recoding_search, "_MARKED", 0)
     listed = method.apply(table, RUN)
-    assert listed.learnt == marked.learnt
+    assert listed.fitted == marked.fitted
     assert listed.notes == marked.notes
 
 
@@ -306,7 +306,7 @@ def test_suppressed_records_are_recoded_among_themselves():
 
 
 def test_records_of_one_person_count_once():
-    who = (["p", "p", "q", "r"], Column("who", Kind.NOMINAL, Role.UNIT))
+    who = (["p", "p", "q", "r"], Column("who", Kind.NOMINAL, Role.PERSON))
     table = table_of(["Kern", "Kern", "Kings", "Lake"], who=who)
     release = GlobalRecoding(k=2, suppression=30).apply(table, RUN)
     assert release.table.frame["town"].to_list() == ["south", "south", "south"]
@@ -320,9 +320,9 @@ def test_policies_for_missing_keys(policy, shown):
     )
     release = GlobalRecoding(k=2 if policy == "any" else 3, missing=policy, suppression=0).apply(table, RUN)
     if policy == "category":
-        assert release.learnt.levels["town"] == 2  # only two miss it: fewer than three
+        assert release.fitted.levels["town"] == 2  # only two miss it: fewer than three
     else:
-        assert release.learnt.levels["town"] == shown
+        assert release.fitted.levels["town"] == shown
 
 
 def test_models_that_classes_do_not_tell():
@@ -333,7 +333,7 @@ def test_models_that_classes_do_not_tell():
     table = table_of(["Kern", "Kings", "Lake", "Marin"])
     level = int(counts["Marin"] < 10)
     release = GlobalRecoding(k=1, also="k-map(population=everyone) >= 10").apply(table, run)
-    assert release.learnt.levels["town"] == level
+    assert release.fitted.levels["town"] == level
 
 
 def test_the_objective_for_a_target_needs_one():
@@ -361,7 +361,7 @@ def test_households_are_recoded_together_and_left_out_whole():
     release = Recipe((step,)).apply(Table(frame, schema), RUN)
     # Three households are rare: fewer than four, so they are left out, two people each.
     assert Counter(release.table.frame["town"].to_list()) == {"Kern": 20, "Lake": 20}
-    assert release.learnt.levels["town"] == 0
+    assert release.fitted.levels["town"] == 0
 
 
 @pytest.mark.parametrize("method", [Recoding(levels=1), GlobalRecoding(k=2)], ids=lambda method: method.name)

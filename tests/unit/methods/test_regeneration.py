@@ -11,7 +11,7 @@ import pytest
 
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
-from sfumato.data.generalised.suppressing import starred
+from sfumato.data.generalised.suppressing import to_wildcard
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, RefusedError, UnknownNameError
@@ -38,7 +38,7 @@ def filled(table, marginals=None, *, seed=1, **settings):
 
 
 def masked(table, rows):
-    return starred(table, "a", np.isin(np.arange(len(table)), rows))
+    return to_wildcard(table, "a", np.isin(np.arange(len(table)), rows))
 
 
 def test_as_many_copies_of_each_value_as_were_masked():
@@ -178,7 +178,7 @@ def test_what_is_filled_is_exact_for_the_next_step():
 
 
 def test_a_column_in_which_nothing_was_ever_known_stays_covered():
-    table = starred(table_of(pl.Series([None, None], dtype=pl.String)), "a", np.ones(2, dtype=np.bool_))
+    table = to_wildcard(table_of(pl.Series([None, None], dtype=pl.String)), "a", np.ones(2, dtype=np.bool_))
     release = filled(table)
     assert release.table.frame["a"].to_list() == ["*", "*"]
     assert "no value of `a` is known: 2 masked cells left" in release.provenance[0].notes

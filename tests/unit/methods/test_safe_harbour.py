@@ -21,7 +21,7 @@ AGES = from_intervals(range(100), widths=[10, 50], name="age")
 
 def table_of(**columns):
     kinds = {"age": Kind.CONTINUOUS, "born": Kind.DATE}
-    facts = {"age": {"hierarchy": "ages"}, "person": {"role": Role.UNIT}}
+    facts = {"age": {"hierarchy": "ages"}, "person": {"role": Role.PERSON}}
     schema = Schema(
         tuple(Column(name, kinds.get(name, Kind.NOMINAL), **facts.get(name, {})) for name in columns)
     )
@@ -35,7 +35,7 @@ def texts(table, name):
 
 
 def masked(table, method, columns=(), **resources):
-    columns = columns or [name for name in table.names if table.schema[name].role is not Role.UNIT]
+    columns = columns or [name for name in table.names if table.schema[name].role is not Role.PERSON]
     return protect(table, method, columns=columns, resources={"ages": AGES, **resources})
 
 
@@ -48,7 +48,7 @@ def test_turns_are_taken_one_after_the_other_by_those_who_are_still_rare():
     assert release.provenance[0].notes == ("1 record still alike to fewer than 2 when the order ended",)
 
 
-def test_a_column_may_climb_twice_before_it_is_withheld():
+def test_a_column_may_climb_twice_before_it_is_suppressed():
     table = table_of(age=[12, 38, 55], race=["a", "a", "a"])
     release = masked(table, SafeHarbour(order="age@1, age@2, age"))
     assert texts(release.table, "age") == ["[0;49]", "[0;49]", "*"]
@@ -104,7 +104,7 @@ def test_ranges_of_table_s3_nest_and_zip_codes_keep_three_digits():
     assert any(code.endswith("**") and code[:3].isdecimal() for code in codes)
 
 
-def test_missing_keys_stay_missing_until_they_are_withheld():
+def test_missing_keys_stay_missing_until_they_are_suppressed():
     table = table_of(age=[31, None, None, 70], race=["a", "a", None, "c"])
     release = masked(table, SafeHarbour(order="age@1, race"))
     assert texts(release.table, "age") == ["[30;39]", None, None, "[70;79]"]
@@ -162,7 +162,7 @@ def test_a_level_that_is_not_there():
         masked(table_of(age=[1, 2]), SafeHarbour(order="age@7"))
 
 
-def test_what_is_coarse_can_be_withheld_but_not_climb():
+def test_what_is_coarse_can_be_suppressed_but_not_climb():
     once = masked(table_of(age=[31, 33, 97]), SafeHarbour(order="age@1")).table
     assert texts(masked(once, SafeHarbour(order="age")).table, "age") == ["[30;39]", "[30;39]", "*"]
     with pytest.raises(RefusedError, match="must climb from exact values, got: generalised ones in `age`"):

@@ -59,7 +59,7 @@ def test_the_lone_record_and_its_helper_by_hand():
     release = release_of(table, LocalSuppression(k=2))
     assert sum(age is None for age in shown(release, "age")) == 2
     assert shown(release, "sex") == WARD["sex"]
-    assert release.provenance[0].notes == ("2 cells withheld of 14: age 2, sex 0",)
+    assert release.provenance[0].notes == ("2 cells suppressed of 14: age 2, sex 0",)
 
 
 def test_a_table_that_is_safe_stays_as_it_is():
@@ -111,7 +111,7 @@ def test_importance_decides_which_cell_goes():
 
 
 def test_persons_are_counted_not_records():
-    table = table_of({"job": ["cook"] * 3 + ["smith"] * 3, "who": [1, 1, 1, 2, 3, 4]}, {"who": Role.UNIT})
+    table = table_of({"job": ["cook"] * 3 + ["smith"] * 3, "who": [1, 1, 1, 2, 3, 4]}, {"who": Role.PERSON})
     release = release_of(table, LocalSuppression(k=2, missing="any"))
     assert shown(release, "job") == [None] * 3 + ["smith"] * 3
 
@@ -210,7 +210,7 @@ JOBS = ["cook", "cook", "smith", "king", "cook"]
 @pytest.mark.parametrize(
     ("show", "jobs"),
     [
-        ("star", ["cook", "cook", "*", "*", "cook"]),
+        ("wildcard", ["cook", "cook", "*", "*", "cook"]),
         ("missing", ["cook", "cook", None, None, "cook"]),
         ("drop", ["cook"] * 3),
     ],
@@ -224,7 +224,7 @@ def test_what_is_left_of_a_record(show, jobs):
 def test_too_few_stars_are_dropped():
     release = release_of(table_of({"job": ["cook"] * 3 + ["king"]}), RecordSuppression(k=2))
     assert shown(release, "job") == ["cook"] * 3
-    assert release.provenance[0].notes == ("0 records withheld and 1 dropped, of 4",)
+    assert release.provenance[0].notes == ("0 records suppressed and 1 dropped, of 4",)
 
 
 def test_numbers_become_the_widest_interval():
@@ -298,7 +298,7 @@ def test_the_least_important_columns_go():
     dear = AttributeSuppression(k=2, importance={"b": 3.0}, show="missing")
     release = release_of(table_of(columns), dear)
     assert [shown(release, name) for name in "abc"] == [[None] * 4, list("uvuv"), [None] * 4]
-    assert release.provenance[0].notes == ("columns withheld: a, c",)
+    assert release.provenance[0].notes == ("columns suppressed: a, c",)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -345,7 +345,7 @@ def test_values_outside_the_domain():
 
 @pytest.mark.parametrize("missing", ["category", "any"])
 @pytest.mark.parametrize("method", [LocalSuppression, RecordSuppression, AttributeSuppression])
-def test_what_was_made_coarser_before_is_withheld_like_the_rest(method, missing):
+def test_what_was_made_coarser_before_is_suppressed_like_the_rest(method, missing):
     """First recode, then suppress what is still rare: the usual way to k-anonymity."""
     keys = ("age_yrs", "adm_qtr", "race", "sex")
     table = sfumato.read("builtin:patients?n=60&seed=2")

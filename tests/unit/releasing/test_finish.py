@@ -60,7 +60,7 @@ def test_a_code_the_values_cannot_hold_is_refused():
 
 
 def people(ids):
-    return table_of(Column("pid", Kind.CONTINUOUS, Role.UNIT, pseudonym="person", missing=(-9,)), ids)
+    return table_of(Column("pid", Kind.CONTINUOUS, Role.PERSON, pseudonym="person", missing=(-9,)), ids)
 
 
 def test_the_same_person_has_the_same_name_in_every_table_of_a_run():
@@ -111,7 +111,7 @@ repair = true
 path = "stays.csv"
 [tables.stays.columns.patient]
 kind = "nominal"
-role = "unit"
+role = "person"
 pseudonym = "person"
 [tables.stays.columns.days]
 kind = "continuous"

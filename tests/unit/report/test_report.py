@@ -320,7 +320,7 @@ def test_the_public_form_holds_no_parameter(table):
     text = told_publicly(study(table, swapping(table), noise(table), unreachable()))
     for secret in (WINDOW, RATIO, 3.939393, 1.171717, 2.272727, 5.474747, 20.676767):
         assert f"{secret:.3g}" not in text, secret
-    assert "withheld" in text
+    assert "suppressed" in text
     assert not re.search(r"\btried\b\"", text)
 
 
@@ -391,7 +391,7 @@ def test_a_public_group_is_one_of_persons():
     who = [0] * 15 + list(range(1, 41)) * 2
     stays = Table(
         pl.DataFrame({"who": who, "why": ["rare"] * 15 + ["a", "b"] * 40}),
-        Schema((Column("who", Kind.NOMINAL, Role.UNIT), Column("why", Kind.NOMINAL, Role.SENSITIVE))),
+        Schema((Column("who", Kind.NOMINAL, Role.PERSON), Column("why", Kind.NOMINAL, Role.SENSITIVE))),
     )
     outcome = replace(swapping(stays, ("who",)), example=Release.unchanged(stays))
     outcome = replace(outcome, level=replace(outcome.level, step=Step(RankSwapping(), ("why",))))

@@ -159,7 +159,7 @@ def test_small_groups_of_sizes_are_merged_in_public():
 def test_a_few_large_ones_join_those_before_in_public():
     original = table(x=list(range(50)) + [99] * 5)
     found = class_sizes(original, {}, Scenario(), public=True)
-    assert found["note"].startswith("Withheld")
+    assert found["note"].startswith("Suppressed")
     assert found["shares"] == {}
     assert class_charts(found) == {}
 
@@ -169,12 +169,12 @@ def class_charts(found) -> dict:
     return charts({**told, "outcomes": [{**METHOD, "ranked": None}], "class_sizes": found})
 
 
-def test_a_release_that_would_hide_all_is_withheld():
+def test_a_release_that_would_hide_all_is_suppressed():
     original = table(x=list(range(50)))
     odd = table(x=list(range(45)) + [99] * 5)  # five in a class of five
     fine = table(x=[i // 10 for i in range(50)])
     found = class_sizes(original, {"m0": odd, "m1": fine}, Scenario(), public=True)
-    assert found["withheld"] == ["m0"]
+    assert found["suppressed"] == ["m0"]
     assert found["shares"] == {"original": [1, 0, 0, 0, 0], "m1": [0, 0, 0, 0, 1]}
 
 
@@ -210,7 +210,7 @@ def test_a_mosaic_holds_shares_differences_and_residuals():
     # (30 − 20) / √20
     assert found["residuals"]["original"] == [[2.24, -2.24], [-2.24, 2.24]]
     assert found["residuals"]["m0"] == [[0, 0], [0, 0]]
-    assert (found["withheld"], found["unchanged"], found["absent"]) == ([], [], [])
+    assert (found["suppressed"], found["unchanged"], found["absent"]) == ([], [], [])
 
 
 def test_the_association_is_that_of_bergsma():
@@ -251,7 +251,7 @@ def test_six_pairs_are_shown_and_the_rest_is_counted():
     rng = np.random.default_rng(6)
     columns = {f"c{i}": rng.integers(0, 2, 300) for i in range(5)}
     found = told_of(table(**columns), public=False, columns=tuple(columns), about=tuple(columns))
-    assert (len(found["pairs"]), found["left_out"], found["withheld"]) == (6, 4, 0)
+    assert (len(found["pairs"]), found["left_out"], found["suppressed"]) == (6, 4, 0)
 
 
 @pytest.mark.parametrize(
@@ -306,9 +306,9 @@ def test_small_cells_are_put_together_in_public():
     assert told_of(crossed(cells), public=False)["pairs"][0]["categories"][1] == ["a", "b", "d", "c"]
 
 
-def test_a_table_of_small_cells_is_withheld_in_public():
+def test_a_table_of_small_cells_is_suppressed_in_public():
     found = told_of(crossed([[60, 4], [30, 50]]))
-    assert (found["pairs"], found["withheld"]) == ([], 1)
+    assert (found["pairs"], found["suppressed"]) == ([], 1)
 
 
 def test_who_knows_one_value_does_not_learn_the_other_in_public():
@@ -319,13 +319,13 @@ def test_who_knows_one_value_does_not_learn_the_other_in_public():
     assert told_of(crossed([[50, 0], [0, 50]]))["pairs"] == []
 
 
-def test_a_release_that_would_hide_all_is_withheld_and_a_better_one_is_not():
+def test_a_release_that_would_hide_all_is_suppressed_and_a_better_one_is_not():
     original = crossed([[60, 40], [30, 50]])
     small = crossed([[60, 40], [3, 77]])
     found = told_of(original, crossed([[50, 50], [30, 50]]), small)
     (pair,) = found["pairs"]
     assert list(pair["shares"]) == ["original", "m0"]
-    assert pair["withheld"] == ["m1"]
+    assert pair["suppressed"] == ["m1"]
     assert found["releases"] == ["m0"]
 
 

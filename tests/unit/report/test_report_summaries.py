@@ -60,9 +60,9 @@ def test_public_counts_are_rounded_to_fives():
     assert found["shares"]["original"] == [0.4762, 0.2857, 0.2381]
 
 
-def test_a_small_table_is_withheld_in_public():
+def test_a_small_table_is_suppressed_in_public():
     values = np.random.default_rng(1).normal(size=19)
-    assert summary(one(values))["note"].startswith("Withheld")
+    assert summary(one(values))["note"].startswith("Suppressed")
     assert summary(one(values), public=False)["drawn"] == "histogram"
 
 
@@ -197,9 +197,9 @@ def test_a_value_rare_in_the_release_is_put_together_too():
     assert "c" not in summary(original, release)["categories"]
 
 
-def test_a_column_of_single_values_is_withheld_in_public():
+def test_a_column_of_single_values_is_suppressed_in_public():
     names = one([f"name-{i}" for i in range(100)], Kind.NOMINAL)
-    assert summary(names)["note"].startswith("Withheld")
+    assert summary(names)["note"].startswith("Suppressed")
     found = summary(names, public=False)
     assert len(found["categories"]) == 21
     assert found["categories"][-1] == OTHERS

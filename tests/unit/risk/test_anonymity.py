@@ -69,7 +69,7 @@ def test_missing_keys_are_not_dropped():
 
 
 def test_persons_count_where_a_column_tells_whose_record_it_is():
-    who = Column("who", NAME, Role.UNIT)
+    who = Column("who", NAME, Role.PERSON)
     table = table_of({"age": [30, 30, 30, 41, 41], "who": [7, 7, 8, 9, 10]}, who)
     found = score(KAnonymity(), table)
     assert found.value == 2
@@ -79,7 +79,7 @@ def test_persons_count_where_a_column_tells_whose_record_it_is():
 
 def test_persons_count_where_the_release_no_longer_tells():
     """Two records of one person do not hide each other because the person's number was left out."""
-    who = Column("who", NAME, Role.UNIT)
+    who = Column("who", NAME, Role.PERSON)
     table = table_of({"age": [30, 30, 41, 41], "who": [7, 7, 8, None]}, who)
     released = table.select(["age"]).take(np.array([0, 1, 2, 3, 3]))
     found = score(KAnonymity(), table, protected=released, source_rows=np.array([0, 1, 2, 3, -1]))
@@ -260,7 +260,7 @@ def test_the_three_intruders():
 
 
 def test_a_person_is_as_much_at_risk_as_the_riskiest_record():
-    table = table_of({"age": [1, 1, 2], "who": [5, 6, 5]}, Column("who", NAME, Role.UNIT))
+    table = table_of({"age": [1, 1, 2], "who": [5, 6, 5]}, Column("who", NAME, Role.PERSON))
     found = score(ProsecutorRisk(threshold=0.6), table)
     assert found.details["mean"] == pytest.approx((1 + 0.5) / 2)
     assert found.details["at_risk"] == 1
@@ -287,7 +287,7 @@ def test_distinction_and_separation():
 def test_xy_anonymity():
     """Each of two jobs stands beside two and one distinct persons; job and sex together beside one."""
     columns = {"job": ["a", "a", "a", "b", "b"], "sex": ["f", "m", "f", "f", "f"], "who": [1, 2, 1, 3, 3]}
-    table = table_of(columns, Column("who", NAME, Role.UNIT), Column("sex", NAME, Role.OTHER))
+    table = table_of(columns, Column("who", NAME, Role.PERSON), Column("sex", NAME, Role.OTHER))
     found = score(XYAnonymity(y=["who"]), table)
     assert found.value == 1
     assert found.by_record.tolist() == [2, 2, 2, 1, 1]

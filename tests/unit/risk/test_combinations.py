@@ -104,7 +104,7 @@ def test_worst_missing_keys_do_not_hide_each_other():
 
 def test_persons_are_counted():
     records = {"job": ["cook", "cook", "smith", "smith"], "who": [1, 1, 1, 2]}
-    table = table_of(records, job=NOMINAL, who=(NOMINAL, Role.UNIT))
+    table = table_of(records, job=NOMINAL, who=(NOMINAL, Role.PERSON))
     score = score_of(table, UnsafeCombinations())
     assert score.by_record.tolist() == [1, 1, 0, 0]  # both cooks are one person
     assert score.value == 0.5
@@ -200,7 +200,7 @@ def test_lkc_of_persons_looks_at_fewer_keys_as_well():
     table = table_of(
         {"sex": ["m"] * 4, "job": ["cook", "cook", "smith", "smith"], "ill": ["flu", "gout", "gout", "flu"],
          "who": [1, 2, 1, 2]},
-        sex=NOMINAL, job=NOMINAL, ill=SENSITIVE, who=(NOMINAL, Role.UNIT),
+        sex=NOMINAL, job=NOMINAL, ill=SENSITIVE, who=(NOMINAL, Role.PERSON),
     )  # fmt: skip
     score = score_of(table, LkcPrivacy(l=2))
     assert score.details["highest_confidence"] == 1
@@ -220,7 +220,7 @@ def test_lkc_needs_something_to_learn():
 def baskets(*sets, name="items", items=pl.String, **more):
     frame = pl.DataFrame({name: pl.Series(sets, dtype=pl.List(items)), **more})
     columns = [Column(name, Kind.SET, Role.KEY)]
-    columns += [Column(other, NOMINAL, Role.UNIT) for other in more]
+    columns += [Column(other, NOMINAL, Role.PERSON) for other in more]
     return Table(frame, Schema(tuple(columns)))
 
 

@@ -124,7 +124,7 @@ def test_missing_key(policy, expected):
 def test_persons_are_counted():
     table = table_of(
         {"ward": [1, 1, 2, 2, 3], "charge": [300, 300, 300, 9, 300], "who": ["a", "b", "a", "c", "c"]},
-        ward=Kind.NOMINAL, charge=(Kind.CONTINUOUS, Role.SENSITIVE), who=(Kind.NOMINAL, Role.UNIT),
+        ward=Kind.NOMINAL, charge=(Kind.CONTINUOUS, Role.SENSITIVE), who=(Kind.NOMINAL, Role.PERSON),
     )  # fmt: skip
     score = score_of(table, AttributeDisclosure(low=100))
     assert score.by_record.tolist() == [1, 1, 0, 0, 1]

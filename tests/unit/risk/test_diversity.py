@@ -138,11 +138,11 @@ def test_a_missing_sensitive_value():
 
 def test_persons_are_counted_once():
     """One person with four records of one illness is no majority of three."""
-    who = ([1, 1, 1, 1, 2, 3], Role.UNIT)
+    who = ([1, 1, 1, 1, 2, 3], Role.PERSON)
     table = table_of([1] * 6, ["a", "a", "a", "a", "b", "c"], who=who)
     assert score(AlphaKAnonymity(), table).value == pytest.approx(1 / 3)
     assert score(LDiversity(kind="entropy"), table).value == 3
-    several = table_of([1] * 3, ["a", "b", "a"], who=([1, 1, 2], Role.UNIT))
+    several = table_of([1] * 3, ["a", "b", "a"], who=([1, 1, 2], Role.PERSON))
     assert score(AlphaKAnonymity(), several).value == 1  # both have a
 
 

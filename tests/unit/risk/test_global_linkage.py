@@ -219,9 +219,9 @@ def test_an_external_file_instead_of_the_original():
     rng = np.random.default_rng(3)
     points = rng.normal(size=(12, 2))
     names = [f"p{i}" for i in range(12)]
-    original = table(points, who=(names, Role.UNIT))
-    external = table(points[:8] + 0.001, who=(names[:8], Role.UNIT))
-    release = Release.of(table(points, who=(names, Role.UNIT)), source_rows=np.arange(12))
+    original = table(points, who=(names, Role.PERSON))
+    external = table(points[:8] + 0.001, who=(names[:8], Role.PERSON))
+    release = Release.of(table(points, who=(names, Role.PERSON)), source_rows=np.arange(12))
     evidence = release.against(
         original,
         scenario=Scenario(columns=("c0", "c1"), external="register"),
@@ -234,7 +234,7 @@ def test_an_external_file_instead_of_the_original():
 
 def test_persons_are_counted_once():
     points = [0.0, 0.1, 5.0, 9.0]
-    people = (["a", "a", "b", "c"], Role.UNIT)
+    people = (["a", "a", "b", "c"], Role.PERSON)
     evidence = evidence_of(
         table(points, who=people), table([0.1, 0.0, 9.0, 5.0], who=people), columns=("c0",)
     )

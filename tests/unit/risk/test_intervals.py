@@ -90,7 +90,7 @@ def test_huge_numbers_have_differences(measure):
 def test_a_person_is_disclosed_by_the_worst_record():
     original = {"x": [0.0, 10.0, 20.0], "who": ["a", "a", "b"]}
     found = IntervalDisclosure().score(
-        evidence(original, {"x": [5.0, 10.0, 5.0]}, who=(Kind.NOMINAL, Role.UNIT)), Run(seed=1)
+        evidence(original, {"x": [5.0, 10.0, 5.0]}, who=(Kind.NOMINAL, Role.PERSON)), Run(seed=1)
     )
     assert found.value == 0.5
 

@@ -10,7 +10,7 @@ from sfumato.data.schema import Kind, Role
 from sfumato.risk.linkage import AttributeLinkage, DistanceLinkage
 from toys import table_of
 
-UNIT = (Kind.NOMINAL, Role.UNIT)
+UNIT = (Kind.NOMINAL, Role.PERSON)
 
 
 def evidence(original, released, *, sources="same", scenario=None, resources=None, **kinds):

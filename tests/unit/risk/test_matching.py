@@ -82,7 +82,7 @@ def test_missing_agrees_with_missing_only():
 
 
 def test_persons_are_found_by_any_of_their_records():
-    schema = replace(SCHEMA, columns=(*SCHEMA.columns, Column("who", Kind.NOMINAL, Role.UNIT)))
+    schema = replace(SCHEMA, columns=(*SCHEMA.columns, Column("who", Kind.NOMINAL, Role.PERSON)))
     people = [("f", 30, "Ulm", "a"), ("f", 30, "Ulm", "a"), ("m", 30, "Ulm", "b"), ("m", 30, "Ulm", "c")]
     result = score(people, people, schema=schema)
     assert result.by_record.tolist() == [1, 1, 0.5, 0.5]  # both records that match her are hers

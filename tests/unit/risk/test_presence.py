@@ -81,7 +81,7 @@ def test_who_is_not_in_the_population_was_not_drawn_from_it():
 
 def test_several_records_of_one_person_are_one():
     people = table_of({"age": [30, 30, 30]})
-    released = table_of({"age": [30, 30], "who": ["a", "a"]}, who=Role.UNIT)
+    released = table_of({"age": [30, 30], "who": ["a", "a"]}, who=Role.PERSON)
     assert score(DeltaPresence(population="p"), released, p=people).value == pytest.approx(1 / 3)
 
 

@@ -516,7 +516,7 @@ def test_one_to_one_shares_ties():
 
 
 def test_any_record_of_a_person_is_right_and_persons_are_counted():
-    schema = Schema((*SCHEMA.columns, Column("who", Kind.NOMINAL, Role.UNIT)))
+    schema = Schema((*SCHEMA.columns, Column("who", Kind.NOMINAL, Role.PERSON)))
     original = people(30).with_columns(who=pl.Series([f"p{i // 3}" for i in range(30)]))
     turned = [i // 3 * 3 + (i + 1) % 3 for i in range(30)]  # each says what another record of the person says
     released = original.with_columns(original.select("age", "income", "town")[turned])

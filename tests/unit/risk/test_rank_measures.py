@@ -184,7 +184,7 @@ def test_persons_are_counted_not_records():
     rng = np.random.default_rng(8)
     x, y = rng.normal(size=(4, 2)), rng.normal(size=(4, 2))
     persons = pl.Series("person", ["a", "b", "a", "a"])
-    column = Column("person", Kind.NOMINAL, Role.UNIT)
+    column = Column("person", Kind.NOMINAL, Role.PERSON)
     known = table_of(x).with_values("person", persons, column=column)
     released = table_of(y).with_values("person", persons, column=column)
     distances = brute_nearest(x, y, "euclid")
@@ -201,7 +201,7 @@ def test_persons_are_counted_not_records():
 def test_a_record_without_a_person_is_a_person_of_its_own():
     x = np.arange(8.0).reshape(4, 2)
     persons = pl.Series("person", ["a", None, None, "a"])
-    known = table_of(x).with_values("person", persons, column=Column("person", Kind.NOMINAL, Role.UNIT))
+    known = table_of(x).with_values("person", persons, column=Column("person", Kind.NOMINAL, Role.PERSON))
     score = RankLinkage().score(Evidence(known, known), Run(seed=1))
     assert score.details["records"] == 3
 

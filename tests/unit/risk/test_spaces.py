@@ -14,7 +14,7 @@ from sfumato.data.schema import Column, Kind, Role
 from sfumato.risk._spaces import FARTHEST, held_rows, space_of
 from toys import table_of
 
-UNIT = (Kind.NOMINAL, Role.UNIT)
+UNIT = (Kind.NOMINAL, Role.PERSON)
 IDENTIFIER = (Kind.NOMINAL, Role.IDENTIFIER)
 
 

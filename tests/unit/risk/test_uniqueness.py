@@ -237,7 +237,7 @@ def test_missing_values_fit_into_a_wildcard():
 
 def test_persons_are_counted_and_do_not_hide_themselves():
     table = table_with(ages(26, (24, 28), 26, 40))
-    schema = Schema((*table.schema.columns, Column("who", Kind.NOMINAL, Role.UNIT)))
+    schema = Schema((*table.schema.columns, Column("who", Kind.NOMINAL, Role.PERSON)))
     same = Table(table.frame.with_columns(who=pl.Series(["a", "a", "a", "b"])), schema)
     score = score_of(same)
     assert score.by_record.tolist() == [1, 1, 1, 1]

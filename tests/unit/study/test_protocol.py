@@ -1,4 +1,4 @@
-"""The owner's protocol: accept, protect anew, take a stronger step, withhold."""
+"""The owner's protocol: accept, protect anew, take a stronger step, suppress."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def test_a_strong_step_is_accepted_and_measured_alike_from_outside():
     assert only.distortion <= ended.bound <= only.distortion * 1.1
 
 
-def test_weak_steps_are_tried_anew_and_then_withheld():
+def test_weak_steps_are_tried_anew_and_then_suppressed():
     ended = carry_out_protocol(TABLE, [Step(CorrelatedNoise(ratio=1e-4))], Run(seed=1), attempts=2)
     assert not ended.accepted
     assert ended.bound is None
     assert [attempt.replicate for attempt in ended.attempts] == [0, 1]
     assert ended.attempts[0].local.value > 0.05
     assert ended.attempts[0].everywhere is None  # no need to look further
-    assert ended.reason.startswith("withheld after 2 attempts: dbrl is")
+    assert ended.reason.startswith("not released after 2 attempts: dbrl is")
     assert ended.attempts[0].distortion != ended.attempts[1].distortion  # fresh chance
 
 
@@ -152,9 +152,9 @@ def test_the_protocol_says_itself_for_machines():
 
 def test_only_what_was_accepted_is_written(tmp_path):
     place = Destination(str(tmp_path / "out.csv"), "builtin:none", drop=("c",))
-    withheld = carry_out_protocol(TABLE, [Step(Mdav(k=2))], Run(seed=1), limits=Limits(0.0, 0.0))
+    suppressed = carry_out_protocol(TABLE, [Step(Mdav(k=2))], Run(seed=1), limits=Limits(0.0, 0.0))
     with pytest.raises(RequirementError, match="must be accepted to be written"):
-        write_accepted(withheld, TABLE, place, Run(seed=1))
+        write_accepted(suppressed, TABLE, place, Run(seed=1))
     assert list(tmp_path.iterdir()) == []
     taken = carry_out_protocol(TABLE, [Step(Mdav(k=2))], Run(seed=1), limits=Limits(1.0, 1.0))
     write_accepted(taken, TABLE, place, Run(seed=1))

@@ -11,7 +11,7 @@ from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
-from sfumato.data.generalised.suppressing import starred
+from sfumato.data.generalised.suppressing import to_wildcard
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.utility.cells import CellsChanged
@@ -152,7 +152,7 @@ def test_the_unit_does_not_count(unit):
 
 def test_times_of_day_may_be_labels():
     table = table_of({"x": pl.Series(["08:00", "09:30", "10:00"]).str.to_time("%H:%M")}, x=Kind.DATE)
-    hidden = starred(table, "x", np.array([False, True, False]))
+    hidden = to_wildcard(table, "x", np.array([False, True, False]))
     given = Evidence(table, hidden, source_rows=np.arange(3))
     assert CellsChanged().score(given, Run(seed=1)).value == pytest.approx(1 / 3)
 

@@ -14,10 +14,10 @@ from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Kind
 from sfumato.errors import DataError
-from sfumato.utility.losses import Il1, Il1s, SquaresLost
+from sfumato.utility.losses import Il1, Il1s, SseRatio
 
 ROOT2 = np.sqrt(2.0)
-LOSSES = [Il1s, Il1, SquaresLost]
+LOSSES = [Il1s, Il1, SseRatio]
 READINGS = ["midpoint", "worst", "expected"]
 
 
@@ -35,7 +35,7 @@ def test_il1_by_hand_with_a_zero():
 
 def test_squares_by_hand():
     """Squares 1, 1, 0, 9 of a sum of squares of 20 around the mean 4."""
-    found = score(SquaresLost(), table({"x": [1.0, 3.0, 5.0, 7.0]}), table({"x": [2.0, 2.0, 5.0, 10.0]}))
+    found = score(SseRatio(), table({"x": [1.0, 3.0, 5.0, 7.0]}), table({"x": [2.0, 2.0, 5.0, 10.0]}))
     assert found.value == pytest.approx(11 / 20)
 
 
@@ -67,15 +67,13 @@ def test_squares_of_group_means_are_the_loss_of_microaggregation(k):
     groups = kernels.groups.mdav(points, k)
     released = kernels.groups.group_means(points, groups)[groups]
     expected = kernels.centres.share_lost(points, groups)
-    assert score(SquaresLost(), numeric(points), numeric(released)).value == pytest.approx(
-        expected, rel=1e-12
-    )
+    assert score(SseRatio(), numeric(points), numeric(released)).value == pytest.approx(expected, rel=1e-12)
 
 
 def test_units_do_not_matter():
     rng = np.random.default_rng(4)
     x, y = rng.normal(size=(2, 30, 2))
-    for cls in (Il1s, SquaresLost):
+    for cls in (Il1s, SseRatio):
         plain = score(cls(), numeric(x), numeric(y)).value
         for unit in (np.array([1e-200, 1e200]), np.array([-1e6, 3.0])):
             assert score(cls(), numeric(x * unit), numeric(y * unit)).value == pytest.approx(plain, rel=1e-12)
@@ -84,7 +82,7 @@ def test_units_do_not_matter():
 def test_large_offsets_cost_no_digits():
     """Squares computed as E[x²] − E[x]² would be noise here."""
     x, y = np.array([1.0, 3.0, 5.0, 7.0]), np.array([2.0, 2.0, 5.0, 10.0])
-    found = score(SquaresLost(), table({"x": x + 1e8}), table({"x": y + 1e8}))
+    found = score(SseRatio(), table({"x": x + 1e8}), table({"x": y + 1e8}))
     assert found.value == pytest.approx(11 / 20, rel=1e-9)
 
 
@@ -106,7 +104,7 @@ def test_a_range_of_real_numbers_is_filled_with_all_of_them():
     values = np.array([4.0, 0.0, 10.0])
     found = score(Il1s(generalised="expected"), x, y)
     assert found.by_record[0] == pytest.approx(5 / 3 / (ROOT2 * values.std(ddof=1)))
-    found = score(SquaresLost(generalised="expected"), x, y)
+    found = score(SseRatio(generalised="expected"), x, y)
     assert found.by_record[0] == pytest.approx(4 / values.var())
 
 
@@ -145,16 +143,14 @@ def test_labels_of_numbers(reading):
     assert score(Il1s(generalised=reading), x, y).by_record.tolist() == pytest.approx(
         [distance / (ROOT2 * np.std([1, 9], ddof=1)), 0.0]
     )
-    assert score(SquaresLost(generalised=reading), x, y).by_record.tolist() == pytest.approx(
-        [square / 16, 0.0]
-    )
+    assert score(SseRatio(generalised=reading), x, y).by_record.tolist() == pytest.approx([square / 16, 0.0])
 
 
 def test_words_are_corners():
     """Shares 1/2, 1/4, 1/4: variance 1 − 3/8 = 5/8. One of four words changed: 2 of squares, and √2 of distance."""
     x = table({"x": ["a", "a", "b", "c"]}, Kind.NOMINAL)
     y = table({"x": ["a", "a", "b", "z"]}, Kind.NOMINAL)
-    assert score(SquaresLost(), x, y).value == pytest.approx(2 / 4 / (5 / 8))
+    assert score(SseRatio(), x, y).value == pytest.approx(2 / 4 / (5 / 8))
     assert score(Il1s(), x, y).value == pytest.approx(1 / 4 / np.sqrt(5 / 8 * 4 / 3))
 
 
@@ -162,7 +158,7 @@ def test_two_words_are_0_and_1():
     rng = np.random.default_rng(8)
     x, y = rng.integers(0, 2, (2, 50))
     words = np.array(["no", "yes"])
-    for cls in (Il1s, SquaresLost):
+    for cls in (Il1s, SseRatio):
         as_words = score(cls(), table({"x": words[x]}, Kind.NOMINAL), table({"x": words[y]}, Kind.NOMINAL))
         as_numbers = score(cls(), table({"x": x}), table({"x": y}))
         assert as_words.value == pytest.approx(as_numbers.value, rel=1e-12)
@@ -178,7 +174,7 @@ def test_labels_of_words(reading, square):
     y = table(
         {"x": pl.Series(["a", "a", "b", "b or c"], dtype=nodes.dtype)}, Kind.NOMINAL, nodes={"x": nodes}
     )
-    found = score(SquaresLost(generalised=reading), x, y)
+    found = score(SseRatio(generalised=reading), x, y)
     assert found.by_record[:3].tolist() == [0.0, 0.0, 0.0]
     assert found.by_record[3] == pytest.approx(square / (5 / 8))
 
@@ -187,7 +183,7 @@ def test_ranges_of_codes_are_sets_of_those_there_are():
     """Postcodes 10, 20, 30: the range 15–30 holds two of them."""
     x = table({"x": [10, 20, 30]}, Kind.NOMINAL)
     y = table({"x": intervals([10, 15, 30], [10, 30, 30])}, Kind.NOMINAL)
-    found = score(SquaresLost(), x, y)
+    found = score(SseRatio(), x, y)
     assert found.by_record.tolist() == pytest.approx([0.0, 0.5 / (1 - 1 / 3), 0.0])
 
 
@@ -195,19 +191,19 @@ def test_ordinal_values_and_dates():
     words = {"x": {"order": ("low", "middle", "high")}}
     x = table({"x": ["low", "high", "low"]}, Kind.ORDINAL, **words)
     y = table({"x": ["low", "middle", "low"]}, Kind.ORDINAL, **words)
-    assert score(SquaresLost(), x, y).value == pytest.approx(1 / 3 / np.var([0, 2, 0]))
+    assert score(SseRatio(), x, y).value == pytest.approx(1 / 3 / np.var([0, 2, 0]))
     days = [date(2020, 1, 1), date(2020, 1, 11)]
     x, y = (
         table({"d": days}, Kind.DATE),
         table({"d": intervals(days, [date(2020, 1, 5), days[1]])}, Kind.DATE),
     )
-    assert score(SquaresLost(), x, y).by_record.tolist() == pytest.approx([4 / 25, 0.0])
+    assert score(SseRatio(), x, y).by_record.tolist() == pytest.approx([4 / 25, 0.0])
 
 
 # Missing, suppressed, left out -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cls", [Il1s, SquaresLost])
+@pytest.mark.parametrize("cls", [Il1s, SseRatio])
 @pytest.mark.parametrize("kind", [Kind.CONTINUOUS, Kind.NOMINAL])
 @pytest.mark.parametrize("reading", READINGS)
 def test_suppressing_all_is_reading_the_whole_column(cls, kind, reading):
@@ -218,7 +214,7 @@ def test_suppressing_all_is_reading_the_whole_column(cls, kind, reading):
     )
     found = score(cls(generalised=reading), x, y)
     assert found.details["suppressed_cells"] == 4
-    if cls is SquaresLost:
+    if cls is SseRatio:
         expected = {"midpoint": 1.0, "expected": 2.0}.get(reading)
     elif kind is Kind.CONTINUOUS:
         apart = np.abs(values[:, None] - values[None, :])
@@ -248,7 +244,7 @@ def test_the_wildcard_is_a_suppressed_value():
 
 def test_a_value_missing_in_the_original_does_not_count():
     x, y = table({"x": [1.0, None, 3.0]}), table({"x": [1.0, 7.0, 3.0]})
-    found = score(SquaresLost(), x, y)
+    found = score(SseRatio(), x, y)
     assert found.value == 0
     assert np.isnan(found.by_record[1])
 
@@ -264,7 +260,7 @@ def test_a_record_that_was_left_out_is_lost():
 
 def test_copies_of_a_record_are_averaged_by_record():
     x, y = table({"x": [0.0, 4.0]}), table({"x": [0.0, 4.0, 2.0]})
-    found = score(SquaresLost(), x, y, rows=[0, 1, 1])
+    found = score(SseRatio(), x, y, rows=[0, 1, 1])
     assert found.by_record.tolist() == pytest.approx([0.0, 4 / 4 / 2])
 
 
@@ -272,7 +268,7 @@ def test_weights_count():
     x, y = table({"x": [0.0, 2.0, 4.0], "weight": [1.0, 1.0, 2.0]}), table({"x": [0.0, 2.0, 3.0]})
     values, weights = np.array([0.0, 2.0, 4.0]), np.array([1.0, 1.0, 2.0])
     mean = np.average(values, weights=weights)
-    found = score(SquaresLost(), x, y)
+    found = score(SseRatio(), x, y)
     assert found.value == pytest.approx(2 * 1 / (weights * (values - mean) ** 2).sum())
     assert found.details["weighted"] == "yes"
 
@@ -295,8 +291,8 @@ def test_says_why_not(cls):
 def test_a_constant_that_changed_is_a_loss():
     """It has no spread: the largest change is the unit."""
     x, y = table({"x": [5.0, 5.0, 5.0]}), table({"x": [5.0, 5.0, 8.0]})
-    assert score(SquaresLost(), x, x).value == 0
-    assert score(SquaresLost(), x, y).value == pytest.approx(1 / 3)
+    assert score(SseRatio(), x, x).value == 0
+    assert score(SseRatio(), x, y).value == pytest.approx(1 / 3)
     assert score(Il1s(), x, y).value == pytest.approx(1 / 3 / ROOT2)
     assert score(Il1s(), x, y).details["columns_without_variation"] == 1
 
@@ -315,6 +311,6 @@ def test_labels_that_are_no_numbers_are_an_error_without_their_text():
 def test_each_column_counts_alike():
     x = table({"a": [0.0, 2.0], "b": [0.0, 2000.0]})
     y = table({"a": [1.0, 1.0], "b": [0.0, 2000.0]})
-    found = score(SquaresLost(), x, y)
+    found = score(SseRatio(), x, y)
     assert found.by_column == {"a": pytest.approx(1.0), "b": 0.0}
     assert found.value == pytest.approx(0.5)

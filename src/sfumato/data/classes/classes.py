@@ -204,7 +204,7 @@ class Classes:
     @cached_property
     def _owners(self) -> Ints | None:
         """Whose record each is, as numbers from 0; None where no column tells."""
-        if self.table.schema.only_role(Role.UNIT) is None:
+        if self.table.schema.only_role(Role.PERSON) is None:
             return None
         return np.unique(persons_of(self.table), return_inverse=True)[1].astype(np.int64)
 
@@ -253,8 +253,8 @@ def seen_table(evidence: Evidence) -> Table:
     released, rows = evidence.protected, evidence.source_rows
     if released is None:
         return evidence.original
-    unit = evidence.original.schema.only_role(Role.UNIT)
-    if rows is None or unit is None or unit in released.schema or released.schema.only_role(Role.UNIT):
+    unit = evidence.original.schema.only_role(Role.PERSON)
+    if rows is None or unit is None or unit in released.schema or released.schema.only_role(Role.PERSON):
         return released
     return evidence.remember("seen", lambda: _with_owners(released, evidence.original, unit, rows))
 

@@ -1,4 +1,4 @@
-"""Withholding: cells that say nothing any more, either missing or covered by the wildcard."""
+"""Suppressing: cells that say nothing any more, either missing or covered by the wildcard."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sfumato.data.schema import Kind
 from sfumato.data.table import Flags, Table
 
 
-def emptied(table: Table, name: str, rows: Flags) -> Table:
+def to_missing(table: Table, name: str, rows: Flags) -> Table:
     """Make these cells of a column missing: the code declared for suppressed values, or nothing at all."""
     if not rows.any():
         return table
@@ -23,7 +23,7 @@ def emptied(table: Table, name: str, rows: Flags) -> Table:
     return table.with_values(name, series.zip_with(pl.Series(~rows), nothing))
 
 
-def starred(table: Table, name: str, rows: Flags) -> Table:
+def to_wildcard(table: Table, name: str, rows: Flags) -> Table:
     """Cover these cells of a column by the wildcard, which says "any value, or none".
 
     Numbers and dates become intervals, of which the others are exact; categories become labels.

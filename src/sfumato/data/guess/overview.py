@@ -70,7 +70,7 @@ class Summary:
         return notes
 
     def to_dict(self) -> dict[str, Any]:
-        """Say it for machines, without any value."""
+        """As a dictionary for JSON, without any value."""
         said = self.column.to_dict()
         for fact in ("missing_range", "suppressed"):
             said.pop(fact, None)
@@ -112,7 +112,7 @@ class Overview:
     def warnings(self) -> list[str]:
         """What should be known before anything is done with the table, in words."""
         schema = self.schema
-        keys, units = schema.with_role(Role.KEY), schema.with_role(Role.UNIT)
+        keys, units = schema.with_role(Role.KEY), schema.with_role(Role.PERSON)
         found = [
             _about(
                 schema.with_role(Role.IDENTIFIER),
@@ -150,7 +150,7 @@ class Overview:
         return [s.column.name for s in present if s.distinct == count and (count == 0 or not s.missing)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Say it for machines, without any value."""
+        """As a dictionary for JSON, without any value."""
         keys = list(self.schema.with_role(Role.KEY))
         return {
             "records": self.records,

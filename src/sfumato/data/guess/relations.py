@@ -121,7 +121,7 @@ def _looks(frame: pl.DataFrame, columns: Sequence[Column]) -> list[_Look]:
 
 def _some(frame: pl.DataFrame, columns: Sequence[Column], records: int) -> pl.DataFrame:
     """Some records from all parts of the table, and of each person or household only one."""
-    shared = [column.name for column in columns if column.role in {Role.UNIT, Role.HOUSEHOLD}]
+    shared = [column.name for column in columns if column.role in {Role.PERSON, Role.HOUSEHOLD}]
     if not shared:
         return frame.gather_every(max(1, frame.height // records)).head(records)
     some = frame.gather_every(max(1, frame.height // (4 * records)))

@@ -99,7 +99,7 @@ def _by_name(facts: Facts, kind: Kind) -> RoleSign | None:
             continue
         if role is Role.HOUSEHOLD and (not repeats or facts.distinct <= _MANY_HOUSEHOLDS):
             continue
-        if role is Role.UNIT and not repeats:
+        if role is Role.PERSON and not repeats:
             return RoleSign(Role.IDENTIFIER, "its name is that of a person's number", confidence)
         return RoleSign(role, f"its name is that of {_ROLE_WORDS[role]}", confidence)
     if kind is Kind.DATE:
@@ -110,7 +110,7 @@ def _by_name(facts: Facts, kind: Kind) -> RoleSign | None:
 _ROLE_WORDS = {
     Role.WEIGHT: "a sampling weight",
     Role.HOUSEHOLD: "a household's number",
-    Role.UNIT: "a person's number, and persons have several records",
+    Role.PERSON: "a person's number, and persons have several records",
     Role.IDENTIFIER: "a direct identifier",
     Role.SENSITIVE: "something people keep to themselves",
     Role.KEY: "something others may know of a person",

@@ -60,7 +60,7 @@ ROLES: tuple[tuple[Role | None, float, str], ...] = (
         """,
     ),
     (
-        Role.UNIT,
+        Role.PERSON,
         0.9,
         """
         *patient*_id patientid person*_id personid subject*_id subjectid participant*_id client*_id member*_id
