@@ -162,7 +162,7 @@ def _word_faults(what: str, word: object, words: type[StrEnum], *, required: boo
     if word is None and not required:
         return
     try:
-        words(word)
+        words(word)  # type: ignore[arg-type]
     except ValueError:
         yield f"`{what}` must be one of {', '.join(words)}, got: `{word}`"
 
