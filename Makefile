@@ -4,6 +4,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
+# Tests of one file stay in one process, which compiles a kernel once; compiled tests are kept for the next run.
+TRY := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfile
+
 # Seven numbers an intruder might know of the 5,912 persons of the RAND health insurance experiment; the level is
 # what microaggregation in threes gives. Transport is solved on samples of 1,000, which takes seconds.
 DEMO_DATA := 'builtin:rand?per=person'
@@ -11,7 +14,7 @@ DEMO_COLUMNS := xage,educdec,income,disea,mhi,ghindx,num
 DEMO_OPTIONS := -m 'mdav(k=3)' -m correlated-noise -m hohne-noise -m rank-swapping \
 	--rank-by 'earth-movers-distance(records=1000,draws=2)' --repeats 3 --points 7
 
-.PHONY: help demo test lowest check format bench docs clean
+.PHONY: help demo test prove lowest check format bench docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/'
@@ -57,8 +60,11 @@ debian:
 		|| echo "$(PACKAGE) cannot be had here: its tests will be skipped"
 
 test: check services  ## everything CI runs: check, all tests, docs
-	$(BIN)/python -m pytest -n 2
+	$(TRY) -m 'not slow'
 	@$(MAKE) --no-print-directory docs
+
+prove: $(STAMP) services  ## the slow tests, and every property in full
+	SFUMATO_EFFORT=full $(TRY) -m prove
 
 # The tools that test are new; what is tested is as old as pyproject.toml allows.
 lowest:  ## all tests with the oldest versions of other libraries that are allowed

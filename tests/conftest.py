@@ -5,11 +5,21 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from effort import FULL
+
 # The first call of a kernel compiles it, so no example has a deadline; derandomised, so that CI repeats.
-settings.register_profile("sfumato", deadline=None, derandomize=True, max_examples=50)
-settings.load_profile("sfumato")
+settings.register_profile("quick", deadline=None, derandomize=True, max_examples=10)
+settings.register_profile("full", deadline=None, derandomize=True, max_examples=50)
+settings.load_profile("full" if FULL else "quick")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_collection_modifyitems(items):
+    """Mark what `make prove` runs: properties, in full, and what `make test` leaves out because it is slow."""
+    for item in items:
+        if item.get_closest_marker("slow") or hasattr(getattr(item, "obj", None), "hypothesis"):
+            item.add_marker(pytest.mark.prove)
 
 
 @pytest.fixture

@@ -464,7 +464,7 @@ def test_ctrl_c_stops_cleanly(tmp_path):
     """A real process, a real signal in the middle of a search: exit code 130 and no file."""
     command = [
         sys.executable, "-m", "sfumato", "compare", "builtin:patients?n=20000", "-c", "age_yrs,los,charge",
-        "--repeats", "50", "--report", "report.html",
+        "-m", "rank-swapping", "--level", "0.5", "--repeats", "50", "--report", "report.html",
     ]  # fmt: skip
     process = subprocess.Popen(
         command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True

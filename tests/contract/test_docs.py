@@ -23,10 +23,11 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 
 import sfumato
 import sfumato.methods
+from effort import examples
 from sfumato.cli import cli, main
 from sfumato.core import registry
 from sfumato.core.references import references
@@ -169,7 +170,7 @@ def test_the_one_file_keeps_the_contract(flooring):
 
 def test_the_one_file_keeps_its_bounds(flooring):
     @given(method=instances(flooring))
-    @settings(max_examples=50, deadline=None)
+    @examples(50)
     def holds(method):
         with contextlib.suppress(SfumatoError):
             Recipe((Step(method, ("a", "b")),)).apply(table_of(Kind.CONTINUOUS, 30, missing=0.1), Run(seed=1))

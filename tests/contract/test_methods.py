@@ -3,9 +3,10 @@
 import contextlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from sfumato.core import registry
 from sfumato.core.run import Run
 from sfumato.errors import SfumatoError
@@ -27,7 +28,7 @@ def test_any_setting_in_the_domain_gives_a_release_or_a_clear_error(name):
     tables = [table_of(kind, 30, missing=0.1) for kind in sorted(METHODS[name].kinds)]
 
     @given(method=instances(METHODS[name]), table=st.sampled_from(tables))
-    @settings(max_examples=25, deadline=None)
+    @examples(25)
     def holds(method, table):
         recipe = Recipe((Step(method, ("a", "b")),))
         assert Recipe.from_list(recipe.to_list()) == recipe

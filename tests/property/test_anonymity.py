@@ -7,9 +7,10 @@ from collections import Counter
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
@@ -133,7 +134,7 @@ def assert_scored(found, per_record, worst):
     np.testing.assert_allclose(found.value, worst(per_record), rtol=1e-12, atol=1e-12)
 
 
-quick = settings(max_examples=60, deadline=None)
+quick = examples(60)
 
 
 # ------------------------------------------------------------------------------------------ identity
@@ -181,7 +182,7 @@ def test_identity(table, policy):
         assert score(Separation, table, missing=policy).value == pytest.approx(apart, rel=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(tables(max_size=4, units=False))
 def test_worst_is_the_least_over_all_fillings_of_the_keys(table):
     """A hole may hold a value that others have, or one that nobody has."""
@@ -360,7 +361,7 @@ def test_worst_without_holes_is_plain(table):
         assert score(name, table, missing="worst").value == pytest.approx(score(name, table).value, abs=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.tuples(st.sampled_from("xy"), st.sampled_from(["f", "g", None])), min_size=1, max_size=5))
 def test_worst_is_the_worst_of_all_fillings_of_the_sensitive_column(rows):
     """A hole may hold a value that others have, or one that nobody has."""

@@ -5,9 +5,10 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from sfumato import kernels
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
@@ -67,7 +68,7 @@ def keys_of(frame):
 
 
 @given(tables(), POLICIES, st.integers(2, 3), st.integers(1, 4))
-@settings(max_examples=150)
+@examples(150)
 def test_unsafe_combinations_by_enumeration(frame, policy, k, dimension):
     measure = UnsafeCombinations(k=k, dimension=dimension, missing=policy)
     score = measure.score(Evidence(table_from(frame)), Run(seed=1))
@@ -97,7 +98,7 @@ def test_unsafe_combinations_by_enumeration(frame, policy, k, dimension):
 
 
 @given(tables(), POLICIES, st.integers(1, 4), st.sampled_from([0.4, 0.5, 0.75, 1.0]))
-@settings(max_examples=150)
+@examples(150)
 def test_lkc_by_enumeration(frame, policy, length, confidence):
     score = LkcPrivacy(l=length, c=confidence, missing=policy).score(Evidence(table_from(frame)), Run(seed=1))
     smallest, surest, by_record = np.inf, 0.0, [np.inf] * len(frame["s"])
@@ -179,7 +180,7 @@ def known_items(frame, policy):
 
 
 @given(baskets(), POLICIES, st.integers(1, 4))
-@settings(max_examples=200)
+@examples(200)
 def test_km_by_enumeration(frame, policy, m):
     score = KmAnonymity(m=m, missing=policy).score(Evidence(sets_table(frame)), Run(seed=1))
     records = known_items(frame, policy)

@@ -3,9 +3,10 @@
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
@@ -59,7 +60,7 @@ def distances(make, kinds=(Kind.CONTINUOUS, Kind.NOMINAL)):
 
 
 @pytest.mark.parametrize("make", COLUMNS)
-@settings(max_examples=20)
+@examples(20)
 @given(first=rows, second=rows)
 def test_within_bounds_and_zero_only_for_the_same_masses(make, first, second):
     found = score(make(), table(first), table(second))
@@ -77,7 +78,7 @@ def test_within_bounds_and_zero_only_for_the_same_masses(make, first, second):
 
 
 @pytest.mark.parametrize("make", [TotalVariation, Hellinger, JensenShannon])
-@settings(max_examples=20)
+@examples(20)
 @given(first=rows, second=rows, third=rows)
 def test_metrics_on_categories(make, first, second, third):
     between = distances(make(), (Kind.NOMINAL, Kind.NOMINAL))
@@ -85,7 +86,7 @@ def test_metrics_on_categories(make, first, second, third):
     assert between(first, third) <= between(first, second) + between(second, third) + 1e-9
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(first=rows, second=rows)
 def test_how_the_distances_of_categories_compare(first, second):
     """H² ≤ TV ≤ √2 H, and J² ≤ TV (in bits)."""
@@ -100,7 +101,7 @@ def test_how_the_distances_of_categories_compare(first, second):
         assert jensen[name] ** 2 <= variation[name] + 1e-12
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(first=rows, second=rows)
 def test_distribution_functions_see_no_more_than_categories(first, second):
     kinds = (Kind.ORDINAL, Kind.ORDINAL)
@@ -109,7 +110,7 @@ def test_distribution_functions_see_no_more_than_categories(first, second):
     assert all(smirnov[name] <= variation[name] + 1e-12 for name in smirnov)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(first=rows, second=rows)
 def test_a_two_way_table_sees_at_least_each_column(first, second):
     kinds = (Kind.NOMINAL, Kind.NOMINAL)
@@ -120,7 +121,7 @@ def test_a_two_way_table_sees_at_least_each_column(first, second):
 
 
 @pytest.mark.parametrize("make", [*COLUMNS[:2], TotalVariation, *PAIRS, *ESTIMATES])
-@settings(max_examples=20)
+@examples(20)
 @given(first=rows, second=rows, shift=st.sampled_from([-1000, 7, 10**6]))
 def test_a_shift_of_both_changes_nothing(make, first, second, shift):
     moved = [[(None if a is None else a + shift, b) for a, b in each] for each in (first, second)]
@@ -133,7 +134,7 @@ def test_a_shift_of_both_changes_nothing(make, first, second, shift):
 ranges = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), min_size=1, max_size=12)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(first=rows, spans=ranges)
 def test_the_worst_of_intervals_bounds_every_reading(first, spans):
     original = table(first).select(["a"])
@@ -144,7 +145,7 @@ def test_the_worst_of_intervals_bounds_every_reading(first, spans):
         assert score(KolmogorovSmirnov(generalised=generalised), original, shown).value <= worst + 1e-9
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(first=rows, spans=ranges)
 def test_whole_intervals_are_their_numbers_written_out(first, spans):
     """Spreading a record over its numbers is the same as having one record for each, weighted."""
@@ -165,7 +166,7 @@ MADE = [*COLUMNS, *PAIRS, *ESTIMATES, SlicedEarthMoversDistance]
 
 
 @pytest.mark.parametrize("make", MADE)
-@settings(max_examples=20)
+@examples(20)
 @given(data=st.data())
 def test_every_setting_gives_a_score(make, data):
     """The whole declared domain, on a small table with holes, warnings being errors."""

@@ -6,9 +6,10 @@ from itertools import combinations
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -198,7 +199,7 @@ def holds(rows, asked, policy, people):
     POLICIES,
     st.tuples(st.sampled_from(["wildcard", "missing", "drop"]), st.integers(1, 4)),
 )
-@settings(max_examples=120)
+@examples(120)
 def test_record_suppression(rows, others, asked, policy, how):
     people, (show, k) = rows + others, how
     method = RecordSuppression(k=k, also=asked, missing=policy, show=show)
@@ -209,7 +210,7 @@ def test_record_suppression(rows, others, asked, policy, how):
 
 
 @given(TABLES, TABLES, ASKED, POLICIES, st.integers(1, 4))
-@settings(max_examples=100)
+@examples(100)
 def test_local_suppression(rows, others, asked, policy, k):
     people = rows + others
     found = released(rows, people, LocalSuppression(k=k, also=asked, missing=policy))
@@ -222,7 +223,7 @@ def test_local_suppression(rows, others, asked, policy, k):
 @given(
     TABLES, TABLES, ASKED, POLICIES, st.tuples(st.sampled_from(["wildcard", "missing"]), st.integers(1, 4))
 )
-@settings(max_examples=40)
+@examples(40)
 def test_attribute_suppression(rows, others, asked, policy, how):
     people, (show, k) = rows + others, how
     found = released(rows, people, AttributeSuppression(k=k, also=asked, missing=policy, show=show))
@@ -266,7 +267,7 @@ SETS = st.lists(
 
 
 @given(SETS, st.integers(2, 3), st.sampled_from(["drop", "missing"]))
-@settings(max_examples=60)
+@examples(60)
 def test_sets_of_items(sets, k, show):
     table = Table(
         pl.DataFrame({"basket": pl.Series(sets, dtype=pl.List(pl.String))}),

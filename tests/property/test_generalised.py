@@ -6,14 +6,15 @@ import io
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from sfumato.data.generalised.intervals import covers, exact_intervals, intervals, midpoint, width
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.generalised.text_forms import looks_generalised, parse_intervals, parse_nodes, to_text
 
-modest = settings(deadline=None, max_examples=40)
+modest = examples(40)
 
 awkward = st.text(alphabet="[]{}|;\\* ,\"'\na1-.", max_size=6)
 any_text = st.one_of(awkward, st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=6))

@@ -7,15 +7,16 @@ import datetime as dt
 import hypothesis.strategies as st
 import numpy as np
 import polars as pl
-from hypothesis import example, given, settings
+from hypothesis import example, given
 
+from effort import examples
 from sfumato import io
 from sfumato.data.guess.columns import guess, guess_related, guess_schema
 from sfumato.data.guess.identifiers import NUMBERINGS, recognise
 from sfumato.data.guess.overview import survey
 from sfumato.data.guess.relations import determination
 
-CHECK = settings(max_examples=150, deadline=None)
+CHECK = examples(150)
 
 WORDS = st.sampled_from(
     ["", " ", "a", "b", "NA", ".", "?", "-9", "007", "1", "2.5", "18-24", "65+", "<5", "2026-01-01", "9999-12-31",

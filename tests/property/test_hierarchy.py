@@ -5,16 +5,17 @@ from fractions import Fraction
 from pathlib import Path
 
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from sfumato.data.generalised.intervals import covers
 from sfumato.data.generalised.text_forms import parse_intervals
 from sfumato.data.hierarchy.build import from_cuts, from_intervals, from_prefix
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.io.hierarchies import read_hierarchy, write_hierarchy
 
-modest = settings(deadline=None, max_examples=40)
+modest = examples(40)
 
 # A byte order mark and a zero byte are no text, and `*` is the wildcard's name.
 letters = st.characters(exclude_categories=["Cs"], exclude_characters="\ufeff\0")

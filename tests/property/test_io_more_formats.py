@@ -9,9 +9,10 @@ from pathlib import Path
 import hypothesis.strategies as st
 import polars as pl
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from polars.testing import assert_frame_equal
 
+from effort import examples
 from sfumato import io
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.schema import Column, Kind, Schema
@@ -74,7 +75,7 @@ EXCEL = COLUMNS | {
     "day": (pl.Date, EXCEL_DAYS),
     "time": (pl.Datetime("us"), EXCEL_TIMES),
 }
-CHECK = settings(max_examples=100, deadline=None)
+CHECK = examples(100)
 
 
 @st.composite

@@ -10,9 +10,10 @@ import hypothesis.strategies as st
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from polars.testing import assert_frame_equal
 
+from effort import examples
 from sfumato import io
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.schema import Column, Kind, Schema
@@ -54,7 +55,7 @@ COLUMNS = {
     "time": (pl.Datetime("us"), TIMES),
     "flag": (pl.Boolean, st.booleans()),
 }
-CHECK = settings(max_examples=150, deadline=None)
+CHECK = examples(150)
 
 
 @st.composite

@@ -9,15 +9,16 @@ from pathlib import Path
 import hypothesis.strategies as st
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from polars.testing import assert_series_equal
 
+from effort import examples
 from sfumato import io
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 
-CHECK = settings(max_examples=40, deadline=None)
+CHECK = examples(40)
 SUFFIXES = [".sav", ".zsav", ".dta", ".xpt"]
 
 # A zero byte ends a text in these files, and blanks at its end are none in two of them.

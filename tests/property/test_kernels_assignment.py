@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.optimize import linear_sum_assignment
 
+from effort import examples
 from sfumato.kernels.assignment import solve, solver, verify
 from sfumato.kernels.assignment.costs import costs_of_all, frame
 
@@ -60,7 +61,7 @@ def assert_proved(found, rows, columns, metric):
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("dense", [0, 1000])
 @pytest.mark.parametrize("elements", [on_grid, anywhere, of_any_size], ids=["grid", "anywhere", "any size"])
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(data=st.data())
 def test_the_certificate_holds(metric, dense, elements, data):
     rows, columns = data.draw(two_files(elements))
@@ -68,7 +69,7 @@ def test_the_certificate_holds(metric, dense, elements, data):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@settings(deadline=None, max_examples=8)
+@examples(8)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(500, 700), surplus=st.sampled_from([0, 0, -20, 30]))
 def test_more_records_than_a_leaf(metric, seed, n, surplus):
     rng = np.random.default_rng(seed)
@@ -78,7 +79,7 @@ def test_more_records_than_a_leaf(metric, seed, n, surplus):
     assert_proved(solve(rows, columns, metric, dense=0), rows, columns, metric)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(files=two_files(st.one_of(on_grid, anywhere), 15), data=st.data())
 def test_radii(files, data):
     rows, columns = files
@@ -99,7 +100,7 @@ def test_radii(files, data):
             assert found.cost == least
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(files=two_files(st.one_of(on_grid, anywhere), 30), limit=st.integers(0, 6))
 def test_an_interrupted_run_is_bounded_and_never_certified_wrongly(files, limit):
     rows, columns = files
@@ -112,7 +113,7 @@ def test_an_interrupted_run_is_bounded_and_never_certified_wrongly(files, limit)
         assert found.cost == least
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(files=two_files(st.one_of(on_grid, anywhere), 12), data=st.data())
 def test_verify_agrees_with_the_definition_on_tampered_prices(files, data):
     rows, columns = files
@@ -142,7 +143,7 @@ def test_verify_agrees_with_the_definition_on_tampered_prices(files, data):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(files=two_files(on_grid, 30, same_size=True), seed=st.integers(0, 1000))
 def test_order_does_not_change_the_cost(metric, files, seed):
     rows, columns = files

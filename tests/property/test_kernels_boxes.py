@@ -1,9 +1,10 @@
 """The tree of boxes against looking at every record, while records leave and move."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from sfumato.kernels.boxes import centred, plant, search, shift, take_out
 
 
@@ -25,7 +26,7 @@ def looked_up(points, there, query, sign, count):
     return found, (sign * keys[order]).tolist() + [np.inf] * missing
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(
     n=st.integers(1, 400),
     n_columns=st.integers(1, 9),
@@ -56,7 +57,7 @@ def test_search_equals_looking_at_every_record(n, n_columns, count, tied, seed):
     np.testing.assert_allclose(tree.sums[0], points[there].sum(axis=0), rtol=0, atol=1e-9)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(n=st.integers(1, 50), offset=st.sampled_from([0.0, 1e8, -3e11]), seed=st.integers(0, 2**32))
 def test_centring_keeps_differences_of_whole_numbers(n, offset, seed):
     points = np.random.default_rng(seed).integers(-9, 10, (n, 3)) + offset

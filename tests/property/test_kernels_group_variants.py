@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from effort import examples
 from sfumato.kernels.groups import cbfs, group_means, mdav, vmdav
 from sfumato.kernels.groups_parts import mdav_in_parts
 from sfumato.kernels.groups_sequential import sequential
@@ -88,27 +89,27 @@ sizes = st.integers(2, 7)
 gains = st.sampled_from([0.0, 0.2, 0.5, 1.0, 1.5, 4.0])
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(n=st.integers(1, 60), n_columns=st.integers(1, 4), k=sizes, seed=st.integers(0, 2**32))
 def test_cbfs_equals_its_definition(n, n_columns, k, seed):
     points = np.random.default_rng(seed).normal(size=(n, n_columns))
     np.testing.assert_array_equal(cbfs(points, k), cbfs_by_definition(points, k))
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(points=grids(60), k=sizes)
 def test_cbfs_equals_its_definition_where_distances_tie(points, k):
     np.testing.assert_array_equal(cbfs(points, k), cbfs_by_definition(with_its_origin(points), k))
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(n=st.integers(1, 60), n_columns=st.integers(1, 4), k=sizes, gain=gains, seed=st.integers(0, 2**32))
 def test_vmdav_equals_its_definition(n, n_columns, k, gain, seed):
     points = np.random.default_rng(seed).normal(size=(n, n_columns))
     np.testing.assert_array_equal(vmdav(points, k, gain), vmdav_by_definition(points, k, gain))
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(points=grids(60), k=sizes, gain=gains)
 def test_vmdav_equals_its_definition_where_distances_tie(points, k, gain):
     expected = vmdav_by_definition(with_its_origin(points), k, gain)
@@ -124,7 +125,7 @@ def of_all_kinds(points, k, seed):
     yield "sequential", sequential(points, k, np.random.default_rng(seed))
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(points=grids(120), k=st.integers(1, 12), seed=st.integers(0, 2**32))
 def test_groups_have_k_to_2k_minus_1_records(points, k, seed):
     for name, groups in of_all_kinds(points, k, seed):
@@ -134,7 +135,7 @@ def test_groups_have_k_to_2k_minus_1_records(points, k, seed):
         assert counts.max() <= 2 * k - 1, name
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(points=grids(100, spread=9), k=sizes, offset=st.sampled_from([1e8, -1e8, 2.0**40]))
 def test_an_offset_changes_nothing(points, k, offset):
     for (name, near), (_, far) in zip(
@@ -164,7 +165,7 @@ def parts_by_definition(points, k, part):
     return groups
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(
     n=st.integers(1, 200),
     n_columns=st.integers(1, 4),
@@ -178,7 +179,7 @@ def test_parts_equal_their_definition(n, n_columns, k, part, seed):
     np.testing.assert_array_equal(mdav_in_parts(points, k, part), parts_by_definition(points, k, part))
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(n=st.integers(30, 200), k=sizes, seed=st.integers(0, 2**32))
 def test_the_order_of_records_does_not_change_the_parts(n, k, seed):
     rng = np.random.default_rng(seed)

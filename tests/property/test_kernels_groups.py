@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from effort import examples
 from sfumato.kernels.groups import group_means, mdav
 
 
@@ -43,7 +44,7 @@ def mdav_by_definition(points, k):
     return groups
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(n=st.integers(1, 220), n_columns=st.integers(1, 4), k=st.integers(2, 8), seed=st.integers(0, 2**32))
 def test_equals_the_definition(n, n_columns, k, seed):
     points = np.random.default_rng(seed).normal(size=(n, n_columns))
@@ -55,7 +56,7 @@ def grids(max_records):
     return shapes.flatmap(lambda shape: hnp.arrays(np.float64, shape, elements=st.integers(-2, 2)))
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(points=grids(150), k=st.integers(2, 6))
 def test_equals_the_definition_where_distances_tie(points, k):
     # A centroid is a quotient, and rounds: to meet the same ties the definition is given the same origin.
@@ -63,7 +64,7 @@ def test_equals_the_definition_where_distances_tie(points, k):
     np.testing.assert_array_equal(mdav(points, k), mdav_by_definition(points - origin, k))
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(points=grids(200), k=st.integers(1, 12))
 def test_groups_have_k_to_2k_minus_1_records(points, k):
     sizes = np.bincount(mdav(points, k))
@@ -73,7 +74,7 @@ def test_groups_have_k_to_2k_minus_1_records(points, k):
         assert sizes.max() <= 2 * k - 1
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(points=grids(150), k=st.integers(2, 6), offset=st.sampled_from([1e8, -1e8, 2.0**40]))
 def test_an_offset_changes_nothing(points, k, offset):
     np.testing.assert_array_equal(mdav(points + offset, k), mdav(points, k))
@@ -115,7 +116,6 @@ values_with_holes = st.tuples(st.integers(1, 40), st.integers(1, 3)).flatmap(
 )
 
 
-@settings(deadline=None)
 @given(values=values_with_holes, seed=st.integers(0, 2**32))
 def test_group_means_are_means(values, seed):
     groups = np.random.default_rng(seed).integers(0, 4, len(values))

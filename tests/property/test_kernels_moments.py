@@ -1,7 +1,7 @@
 """Laws of moments: blocks merge to the whole, and pairs agree with numpy."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -12,7 +12,6 @@ tables = st.tuples(st.integers(1, 30), st.integers(1, 4)).flatmap(
 )
 
 
-@settings(deadline=None)
 @given(values=tables, cut=st.integers(0, 30), offset=st.sampled_from([0.0, 1e6]))
 def test_blocks_merge_to_the_whole(values, cut, offset):
     values = values + offset
@@ -30,7 +29,6 @@ def test_blocks_merge_to_the_whole(values, cut, offset):
     np.testing.assert_allclose(two.means(), one.means(), rtol=1e-14, atol=1e-12)
 
 
-@settings(deadline=None)
 @given(values=tables, ddof=st.sampled_from([0, 1]))
 def test_pairs_agree_with_numpy(values, ddof):
     covariance = Moments.of(values, means_of(values).mean).covariance(ddof=ddof)
@@ -42,7 +40,6 @@ def test_pairs_agree_with_numpy(values, ddof):
     assert np.all(np.diagonal(covariance) >= 0)
 
 
-@settings(deadline=None)
 @given(size=st.integers(1, 6), rank=st.integers(1, 6), seed=st.integers(0, 2**32))
 def test_roots_square_back(size, rank, seed):
     loadings = np.random.default_rng(seed).normal(size=(size, rank))

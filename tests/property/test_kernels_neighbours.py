@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -39,7 +39,6 @@ complete = st.one_of(st.integers(-2, 2).map(float), st.floats(-1e3, 1e3))
 
 
 @pytest.mark.parametrize("norm", ["euclidean", "maximum"])
-@settings(deadline=None)
 @given(files=two_files(complete))
 def test_complete_records_equal_all_pairs(norm, files):
     points, others = files
@@ -48,7 +47,6 @@ def test_complete_records_equal_all_pairs(norm, files):
 
 
 @pytest.mark.parametrize("norm", ["euclidean", "maximum"])
-@settings(deadline=None)
 @given(files=two_files(st.one_of(st.just(np.nan), complete)))
 def test_missing_values_equal_all_pairs(norm, files):
     points, others = files

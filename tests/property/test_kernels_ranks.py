@@ -1,7 +1,7 @@
 """Laws of mid-ranks and swap partners."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
@@ -12,7 +12,6 @@ few_values = st.sampled_from([-1.0, -0.0, 0.0, 2.5, np.inf, -np.inf, np.nan])
 any_values = st.floats(allow_nan=True, allow_infinity=True)
 
 
-@settings(deadline=None)
 @given(hnp.arrays(np.float64, st.integers(0, 60), elements=st.one_of(few_values, any_values)))
 def test_midranks_equal_scipys(values):
     expected = np.full(len(values), np.nan)
@@ -21,7 +20,6 @@ def test_midranks_equal_scipys(values):
     np.testing.assert_array_equal(midranks(values), expected)
 
 
-@settings(deadline=None)
 @given(n=st.integers(0, 300), reach=st.integers(0, 320), seed=st.integers(0, 2**32))
 def test_partners_are_mutual_and_within_reach(n, reach, seed):
     partners = swap_partners(n, reach, np.random.default_rng(seed))
@@ -32,7 +30,6 @@ def test_partners_are_mutual_and_within_reach(n, reach, seed):
     assert np.all(np.abs(partners - ranks) <= reach)
 
 
-@settings(deadline=None)
 @given(n=st.integers(0, 300), reach=st.integers(1, 320), seed=st.integers(0, 2**32))
 def test_who_keeps_its_place_had_nobody_within_reach(n, reach, seed):
     partners = swap_partners(n, reach, np.random.default_rng(seed))

@@ -1,10 +1,11 @@
 """Sequential clustering: the loss never rises, and the end cannot be bettered by a move."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from effort import examples
 from sfumato.kernels import groups_sequential as kernel
 from sfumato.kernels.groups_sequential import sequential
 
@@ -30,7 +31,7 @@ def any_points():
 seeds, sizes = st.integers(0, 2**32), st.integers(2, 6)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(points=any_points(), k=sizes, seed=seeds)
 def test_no_move_within_the_bounds_lowers_the_loss(points, k, seed):
     groups = sequential(points, k, np.random.default_rng(seed))
@@ -43,7 +44,7 @@ def test_no_move_within_the_bounds_lowers_the_loss(points, k, seed):
             assert loss(points, moved) >= at_end * (1 - 1e-8) - 1e-9
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(points=any_points(), k=st.integers(4, 12), seed=seeds)
 def test_no_swap_lowers_the_loss(points, k, seed):
     groups = sequential(points, k, np.random.default_rng(seed))
@@ -57,7 +58,7 @@ def test_no_swap_lowers_the_loss(points, k, seed):
             assert loss(points, swapped) >= at_end * (1 - 1e-8) - 1e-9
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(points=any_points(), k=sizes, seed=seeds)
 def test_the_loss_never_rises_along_sweeps(points, k, seed):
     if len(points) < 2 * k:
@@ -80,7 +81,7 @@ def test_the_loss_never_rises_along_sweeps(points, k, seed):
     assert progress.at_rest == len(points)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(points=any_points(), k=sizes, seed=seeds)
 def test_what_is_written_down_agrees_after_each_change(points, k, seed):
     if len(points) < 2 * k:

@@ -5,9 +5,10 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence, Scenario
@@ -116,7 +117,7 @@ def exact_dbrl(distances, sources, persons, n):
     ("metric", "scale"),
     [("euclidean", "deviation"), ("euclidean", "pooled"), ("manhattan", "range"), ("gower", "pooled")],
 )
-@settings(max_examples=40)
+@examples(40)
 @given(tables())
 def test_dbrl_is_that_of_all_pairs_in_fractions(metric, scale, drawn):
     original, released, sources, persons = drawn
@@ -152,7 +153,7 @@ MEASURES = [
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=str)
-@settings(max_examples=20)
+@examples(20)
 @given(tables(), st.randoms(use_true_random=False))
 def test_the_order_of_records_does_not_matter(measure, drawn, chance):
     original, released, sources, persons = drawn
@@ -197,7 +198,7 @@ def test_the_original_itself_gives_away_whoever_is_unlike_the_others(records):
     assert found.value == pytest.approx(len(set(records)) / len(records))
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(tables(), st.integers(-3, 3), st.sampled_from([0.25, 1.0, 8.0]))
 def test_units_and_offsets_do_not_matter(drawn, shift, unit):
     original, released, sources, persons = drawn

@@ -7,9 +7,10 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -154,7 +155,7 @@ def with_also(method, models, missing="category"):
 
 @pytest.mark.parametrize("method", METHODS, ids=str)
 @given(table=tables, models=st.lists(st.sampled_from(sorted(MODELS)), max_size=2, unique=True))
-@settings(max_examples=25)
+@examples(25)
 def test_models_hold_alone_and_together_or_there_is_no_release(method, table, models):
     try:
         release = enforced(with_also(method, models), table)
@@ -193,7 +194,7 @@ def holds(table, name, shown, value):
 
 @pytest.mark.parametrize("missing", ["any", "worst"])
 @given(table=tables, method=st.sampled_from(METHODS))
-@settings(max_examples=25)
+@examples(25)
 def test_where_missing_is_no_value_no_key_is_missing(missing, table, method):
     try:
         release = enforced(with_also(method, ["l >= 2"], missing), table)
@@ -207,7 +208,7 @@ def test_where_missing_is_no_value_no_key_is_missing(missing, table, method):
 
 @pytest.mark.parametrize("method", [Mondrian(k=2), SortedGeneralisation(k=1)], ids=str)
 @given(n=st.integers(2, 20), seed=st.integers(0, 1000), missing=st.sampled_from([0.0, 0.3]))
-@settings(max_examples=15)
+@examples(15)
 def test_models_of_a_population_hold(method, n, seed, missing):
     everyone = drawn(3 * n, seed, missing)
     table = everyone.take(np.arange(n))
@@ -229,7 +230,7 @@ def test_models_of_a_population_hold(method, n, seed, missing):
     "method", [Mondrian(k=1), CloseGeneralisation(k=1), SortedGeneralisation(k=1)], ids=str
 )
 @given(n=st.integers(2, 20), seed=st.integers(0, 1000))
-@settings(max_examples=12)
+@examples(12)
 def test_a_model_of_few_known_keys_holds(method, n, seed):
     table = drawn(n, seed, 0.1)
     try:

@@ -5,10 +5,11 @@ from functools import cache
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from effort import examples
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -41,7 +42,7 @@ def table_of(values, weights=None, words=None):
 
 @pytest.mark.parametrize("method", MULTIVARIATE, ids=lambda method: method.name)
 @given(values=numbers, k=st.integers(1, 8), data=st.data())
-@settings(max_examples=30)
+@examples(30)
 def test_groups_have_k_to_2k_minus_1_show_their_centre_and_keep_weighted_means(method, values, k, data):
     assume(k <= len(values))
     weights = np.array(data.draw(st.lists(weights_of, min_size=len(values), max_size=len(values))))
@@ -111,7 +112,7 @@ def compositions(n, k):
     k=st.integers(2, 5),
     offset=st.sampled_from([0.0, 1e8]),
 )
-@settings(max_examples=200)
+@examples(200)
 def test_optimal_is_the_best_of_all_partitions(values, k, offset):
     """Of all partitions into groups of k or more, of any size above; the best has groups below 2k."""
     ordered = np.sort(np.array(values, dtype=np.float64)) + offset

@@ -6,9 +6,10 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from sfumato.core.measure import Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -93,7 +94,7 @@ def value(measure, evidence):
 
 @pytest.mark.parametrize("measure", MEASURES, ids=str)
 @given(evidence=releases())
-@settings(max_examples=15)
+@examples(15)
 def test_a_number_within_bounds_or_a_reason(measure, evidence):
     found = value(measure, evidence)
     if found.status is Status.OK:
@@ -107,7 +108,7 @@ def test_a_number_within_bounds_or_a_reason(measure, evidence):
 
 @pytest.mark.parametrize("measure", MEASURES, ids=str)
 @given(evidence=releases(), seed=st.integers(0, 9))
-@settings(max_examples=10)
+@examples(10)
 def test_neither_the_order_of_records_nor_of_columns_counts(measure, evidence, seed):
     rng = np.random.default_rng(seed)
     release = Release.of(evidence.protected, source_rows=evidence.source_rows)
@@ -132,7 +133,7 @@ BEST = {
 
 @pytest.mark.parametrize("measure", MEASURES, ids=str)
 @given(original=tables)
-@settings(max_examples=15)
+@examples(15)
 def test_the_original_is_the_best_release(measure, original):
     found = value(measure, Evidence(original, original, source_rows=np.arange(len(original))))
     if found.status is Status.OK:

@@ -6,9 +6,10 @@ from datetime import date, timedelta
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from naive_recoding import (
     MODELS,
     OBJECTIVES,
@@ -30,7 +31,7 @@ from sfumato.methods.global_recoding import GlobalRecoding
 from sfumato.methods.recoding import Recoding
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(
     records=people(),
     k=st.integers(1, 4),
@@ -74,7 +75,7 @@ def alike(first, second, policy):
     return first == second
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(
     records=people(),
     k=st.integers(1, 4),
@@ -96,7 +97,7 @@ def test_everyone_is_alike_to_k_under_every_policy(records, k, policy, suppressi
         assert sum(alike(row, other, policy) for other in rows) >= k
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(
     records=people(holes=False),
     k=st.integers(1, 3),
@@ -124,7 +125,7 @@ def test_local_recoding_keeps_the_models_and_never_suppresses_more(records, k, m
     assert suppressed(release) <= suppressed(plain)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(records=people(), levels=st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(0, 2)))
 def test_every_label_covers_its_value(records, levels):
     table = table_of(records)
@@ -142,7 +143,7 @@ def test_every_label_covers_its_value(records, levels):
                     assert record["abc".index(name)] in nodes.members_of(code).to_list()
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(
     records=people(holes=False), k=st.integers(2, 3), suppression=st.sampled_from([0, 30]),
     owners=st.lists(st.integers(0, 5), min_size=14, max_size=14),
@@ -170,7 +171,7 @@ def covers(name, shown, value):
 EVERYONE = [(a, b, c, s) for a in "pqrs" for b in "xyz" for c in "01" for s in ("ill", "well")]
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(
     records=people(),
     k=st.integers(1, 3),
@@ -223,7 +224,7 @@ def test_there_are_releases_that_meet_each_of_these_models(model):
     assert len(release.table) == len(EVERYONE[::3])
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(
     values=st.lists(st.one_of(st.none(), st.integers(-50, 50)), min_size=1, max_size=30),
     k=st.integers(1, 5), suppression=st.sampled_from([0, 20]),

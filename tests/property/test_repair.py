@@ -4,16 +4,17 @@ import math
 
 import numpy as np
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from sfumato.data.checks import breaches, violations
 from sfumato.data.repair import repair
 from sfumato.data.rules import Rule
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 
-modest = settings(max_examples=25)
+modest = examples(25)
 
 NAMES = ("all", "women", "men", "girls", "adults")
 RULES = (Rule("all = women + men"), Rule("girls + adults = women"))

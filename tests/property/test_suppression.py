@@ -5,9 +5,10 @@ from itertools import combinations, product
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from sfumato import kernels
 from sfumato.core.params import PerColumn
 from sfumato.core.run import Run
@@ -71,7 +72,7 @@ def tables(max_records, max_keys, *, holes=True):
 
 
 @given(tables(25, 4), st.integers(1, 5), st.sampled_from(["any", "category"]), st.data())
-@settings(max_examples=100)
+@examples(100)
 def test_k_holds_by_plain_counting(rows, k, policy, data):
     persons = list(range(len(rows)))
     unit = data.draw(st.booleans())
@@ -87,7 +88,7 @@ def test_k_holds_by_plain_counting(rows, k, policy, data):
 
 
 @given(tables(15, 4), st.integers(2, 3), st.integers(1, 3), st.sampled_from(["any", "category"]))
-@settings(max_examples=60)
+@examples(60)
 def test_every_combination_of_so_many_keys(rows, k, size, policy):
     found = suppressed(rows, LocalSuppression(k=k, combine=size, missing=policy))
     width = len(rows[0])
@@ -100,7 +101,7 @@ def test_every_combination_of_so_many_keys(rows, k, size, policy):
 
 
 @given(tables(12, 3), st.integers(2, 3))
-@settings(max_examples=30)
+@examples(30)
 def test_the_order_of_the_records_does_not_change_how_many_cells_go(rows, k):
     for policy in ("any", "category"):
         there, back = (suppressed(each, LocalSuppression(k=k, missing=policy)) for each in (rows, rows[::-1]))
@@ -162,7 +163,7 @@ def fewest_of_all(rows, k, policy):
 
 
 @given(tables(12, 4), st.integers(2, 4))
-@settings(max_examples=80)
+@examples(80)
 def test_what_each_record_shows_fits_k_originals_at_least_cost(rows, k):
     found = suppressed(rows, LocalSuppression(k=k, missing="any"))
     if found is None:
@@ -173,7 +174,7 @@ def test_what_each_record_shows_fits_k_originals_at_least_cost(rows, k):
 
 
 @given(tables(7, 4), st.integers(2, 3))
-@settings(max_examples=80)
+@examples(80)
 def test_few_records_are_divided_into_classes_at_least_cost(rows, k):
     found = suppressed(rows, LocalSuppression(k=k))
     if found is None:
@@ -225,7 +226,7 @@ def test_leaning_on_others_is_near_the_least():
 
 
 @given(tables(40, 4), st.integers(2, 5))
-@settings(max_examples=60)
+@examples(60)
 def test_no_division_into_classes_costs_less_than_fitting_originals(rows, k):
     """Whoever shows the same as k − 1 others fits k originals: the least for `any` bounds `category`."""
     if len(rows) < k:
@@ -246,7 +247,7 @@ def test_no_division_into_classes_costs_less_than_fitting_originals(rows, k):
 
 
 @given(tables(20, 4), st.integers(0, 15))
-@settings(max_examples=60)
+@examples(60)
 def test_counting_by_pattern(rows, pattern):
     cells = KeyCells.of(table_from(rows), NAMES[: len(rows[0])], PerColumn(1.0))
     kept = pattern & cells.everything

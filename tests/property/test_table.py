@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 import polars as pl
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from effort import examples
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 
@@ -54,7 +55,7 @@ def as_python(series):
     return [("nan",) if isinstance(v, float) and math.isnan(v) else v for v in series.to_list()]
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(PAIRS)
 def test_two_columns_have_one_fingerprint_only_if_they_are_the_same(pair):
     first, second = pair

@@ -6,9 +6,10 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from sfumato.core import registry
 from sfumato.core.measure import Score, Status
 from sfumato.core.requirement import Requirement, parse_measure
@@ -80,7 +81,7 @@ def assert_inside(point):
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=30)
+@examples(30)
 def test_chosen_points_and_their_neighbours_are_recipes(seed):
     point = SPACE.choose(Dice(seed))
     assert_inside(point)

@@ -5,9 +5,10 @@ import itertools
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from sfumato import kernels
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
@@ -118,7 +119,7 @@ def enumerated(cells, persons, policy):
 
 
 @given(tables(), st.sampled_from(["category", "any", "worst"]))
-@settings(max_examples=300)
+@examples(300)
 def test_agrees_with_all_combinations(drawn, policy):
     cells, persons = drawn
     score = Uniqueness(missing=policy).score(Evidence(table_from(cells, persons)), Run(seed=1))
@@ -185,7 +186,7 @@ def boxes(draw):
 
 
 @given(boxes())
-@settings(max_examples=150)
+@examples(150)
 def test_kernel_agrees_with_all_points(drawn):
     lows, highs, owners = drawn
     n, n_columns = lows.shape

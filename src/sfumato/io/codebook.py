@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -39,11 +40,12 @@ def written(column: pl.Series, nodes: Nodes) -> tuple[pl.Series, pl.DataFrame]:
     if not large:
         return full, _lines([], [], [])
     taken = set(nodes.leaves) | set(full.unique())
+    numbered = (f"group {number}" for number in count(1))  # gone through once, however many labels need one
     names = []
     for code in large:
         name = str(nodes.labels[code])
         if re.match(WOULD_MISREAD, name) or name in taken:
-            name = next(each for each in _numbered() if each not in taken)
+            name = next(each for each in numbered if each not in taken)
         taken.add(name)
         names.append(name)
     texts = to_text(nodes.labels.gather(large).cast(nodes.dtype), nodes)
@@ -51,10 +53,6 @@ def written(column: pl.Series, nodes: Nodes) -> tuple[pl.Series, pl.DataFrame]:
     labels = np.repeat(names, [len(each) for each in members]).tolist()
     lines = _lines([column.name] * len(labels), labels, pl.concat(members).to_list())
     return full.replace(texts, pl.Series(names)), lines
-
-
-def _numbered() -> Sequence[str]:
-    return [f"group {number}" for number in range(1, 1_000_000)]
 
 
 def _lines(columns: Sequence[str], labels: Sequence[str], values: Sequence[str]) -> pl.DataFrame:

@@ -7,9 +7,10 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from sfumato.core import registry
 from sfumato.core.measure import Score, Status
 from sfumato.core.requirement import Requirement
@@ -168,7 +169,7 @@ def test_keys_as_counted_naively(rows, at, missing, units):
 
 
 @given(rows=rows, at=st.integers(0, 11))
-@settings(max_examples=25)
+@examples(25)
 def test_as_many_smallest_sets_as_the_measure_counts(rows, at):
     row = at % len(rows)
     table = table_of(

@@ -7,9 +7,10 @@ from types import MappingProxyType
 
 import pytest
 import tomli_w
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from sfumato.core import registry
 from sfumato.core.requirement import Requirement
 from sfumato.data.evidence import Scenario
@@ -248,7 +249,7 @@ JUNK = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     said=st.dictionaries(
         st.sampled_from(
@@ -282,7 +283,7 @@ def places_in(node, path=()):
         yield from places_in(inner, (*path, key))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(place=st.sampled_from(list(places_in(tomllib.loads(WHOLE)))), wrong=JUNK)
 def test_one_place_of_a_sound_plan_gone_wrong(place, wrong):
     said = tomllib.loads(WHOLE)

@@ -9,11 +9,12 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
+from effort import examples
 from sfumato.core.measure import Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -610,7 +611,7 @@ def test_says_which_extra_is_missing(package, monkeypatch):
         ProbabilisticLinkage().score(evidence_of(original, original), RUN)
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(st.integers(1, 25), st.floats(0, 2), st.booleans(), st.floats(0, 0.5))
 def test_a_score_is_a_share(size, share, one_to_one, missing):
     original = people(size, missing=missing, seed=size)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import sfumato
+from effort import examples
 from sfumato.core.measure import Score, Status
 from sfumato.core.params import param
 from sfumato.core.requirement import Requirement
@@ -326,7 +327,7 @@ def test_two_intruders_of_one_name_are_not_judged_by_the_score_of_one():
 # -------------------------------------------------------------------------------- against brute force
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.lists(st.integers(0, 9), min_size=13, max_size=13), st.integers(1, 9))
 def test_any_whole_numbered_method_against_brute_force(scores, level):
     """Whatever a method does at 0 … 12: an answer does, it is no milder one's neighbour that does, and where
