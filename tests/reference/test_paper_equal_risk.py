@@ -64,6 +64,7 @@ def eia_numbers(path):
     return table.select(names)
 
 
+@pytest.mark.slow
 def test_eia_and_the_order_of_table_1(reference_data):
     """Published: microaggregation, correlated noise, multiplicative noise, rank swapping."""
     table = eia_numbers(reference_data("eia.csv"))
@@ -82,6 +83,7 @@ def test_eia_microaggregated_raw(reference_data):
     assert utility == pytest.approx(0.042, abs=0.001)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "grid"),
     [

@@ -92,6 +92,7 @@ def test_k_anonymity_of_nine_keys(people, suppression, loss, node):
     assert note_of(release, "loss").startswith(f"loss {loss:.6g} with ")
 
 
+@pytest.mark.slow
 def test_beta_likeness_of_occupations(people):
     table, run = people("occupation")
     release = GlobalRecoding(k=1, also="beta-likeness(kind=enhanced) <= 2").apply(table, run)
@@ -99,6 +100,7 @@ def test_beta_likeness_of_occupations(people):
     assert note_of(release, "loss") == f"loss {0.759176305345683:.6g} with 0 records suppressed"
 
 
+@pytest.mark.slow
 def test_what_arx_suppresses_is_looked_at_too(people):
     """ARX's optimum is one whose suppressed records can neither be shown as a class nor be left out.
 
