@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.shown import only_shown
 from sfumato.data.table import Table
 from sfumato.errors import DataError
 
@@ -98,7 +99,7 @@ class Release:
     @property
     def data(self) -> Any:
         """The protected table in the type the original came in (pandas, polars, Arrow)."""
-        frame = self.table.frame
+        frame = only_shown(self.table.frame)
         return frame if self.native is None else self.native(frame)
 
     def then(self, later: Release) -> Release:

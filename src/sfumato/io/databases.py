@@ -293,6 +293,7 @@ def _store(place: Address, connection: Any, frame: pl.DataFrame, old: Relation |
     """Put the records into a new table, which then takes the place of the old one."""
     if place.system == SQLITE:  # or it would refuse a name that a view mentions
         _ask(connection, "PRAGMA legacy_alter_table = ON")
+        _ask(connection, "PRAGMA secure_delete = ON")  # or a table that is replaced stays in free pages
         schema = "main"
     else:
         _ask(connection, f"SET LOCAL lock_timeout = '{TIMEOUT}s'")

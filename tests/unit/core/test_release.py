@@ -367,7 +367,7 @@ def test_one_table_or_several():
 
 
 def test_data_comes_back_as_it_went_in():
-    assert Release.of(TABLE).data is TABLE.frame
+    assert Release.of(TABLE).data.equals(TABLE.frame)
     assert replace(Release.of(TABLE), native=lambda frame: frame.height).data == 6
 
 
