@@ -81,7 +81,7 @@ class Requirement:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read ``measure >= number``."""
+        """Read ``measure >= number``; one that asks for the worse side of a measure is refused."""
         form = REQUIREMENT.match(text) if isinstance(text, str) else None
         try:
             level = float(form["level"]) if form else math.nan
@@ -93,7 +93,15 @@ class Requirement:
                 hint="write it like `rank-linkage >= 0.45`",
             )
         settings = f"({form['settings']})" if form["settings"] else ""
-        return cls(parse_measure(form["measure"] + settings), form["sign"], level)
+        measure = parse_measure(form["measure"] + settings)
+        better = "<=" if measure.better == "low" else ">="
+        if form["sign"][0] != better[0]:
+            raise PlanError(
+                f"a requirement on {measure.name} must ask for {better}, since {measure.better} is better, "
+                f"got: `{text}`",
+                hint=f"write `{measure} {better} {_exact(level)}`",
+            )
+        return cls(measure, form["sign"], level)
 
     def failing(self, values: Floats) -> Flags:
         """Which of the values of single records or classes do not meet it; an undefined one never does."""

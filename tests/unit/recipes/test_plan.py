@@ -375,7 +375,7 @@ STEPS = st.builds(
 )
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 REQUIREMENTS = st.builds(
-    Requirement, st.builds(RankLinkage, floor=st.floats(1e-6, 1e6)), st.sampled_from(["<", ">="]), FINITE
+    Requirement, st.builds(RankLinkage, floor=st.floats(1e-6, 1e6)), st.sampled_from([">", ">="]), FINITE
 )
 SOURCES = st.builds(Source, WORDS, st.sampled_from(["table", "hierarchy"]), WORDS)
 
