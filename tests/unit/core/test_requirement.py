@@ -12,6 +12,7 @@ from sfumato.core.measure import Score, Status
 from sfumato.core.requirement import Requirement, parse_measure, parse_settings
 from sfumato.errors import ParameterError, PlanError, SfumatoError, UnknownNameError
 from sfumato.methods.microaggregation import Mdav
+from sfumato.risk.linkage import DistanceLinkage
 from sfumato.risk.ranks import RankLinkage
 from sfumato.utility.transport import EarthMoversDistance
 
@@ -36,7 +37,8 @@ SIGNS = st.sampled_from(["<", "<=", ">", ">="])
     ],
 )
 def test_forms(text, sign, level):
-    assert Requirement.parse(text) == Requirement(RankLinkage(), sign, level)
+    measure = RankLinkage() if "rank" in text else DistanceLinkage()
+    assert Requirement.parse(text) == Requirement(measure, sign, level)
 
 
 @pytest.mark.parametrize(
