@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import tomli_w
@@ -42,6 +42,7 @@ def twin(study: Study, *, public: bool, generated: str = "") -> dict[str, Any]:
     data; neither form holds a seed or anything of a single record. ``generated`` is a date or any other
     word on the making; there is no clock in here, so the same study gives the same report.
     """
+    study = _coarse(study) if public else study
     labels = _labels(study.outcomes)
     keys = [f"m{place}" for place in range(len(study.outcomes))]
     original, releases, pictured = _pictured(study, keys, public=public)
@@ -75,6 +76,41 @@ def twin(study: Study, *, public: bool, generated: str = "") -> dict[str, Any]:
         "glossary": _glossary(study),
         "references": _references(study),
     }
+
+
+def _coarse(study: Study) -> Study:
+    """The study with its numbers to two digits.
+
+    Who has the release can undo a sum over its records: a score to sixteen digits gives the one value away
+    that the release hides.
+    """
+    outcomes = tuple(
+        replace(
+            outcome,
+            level=replace(outcome.level, score=_digits(outcome.level.score)),
+            held=_coarse_spread(outcome.held),
+            ranked=_coarse_spread(outcome.ranked),
+            scores={label: _coarse_spread(spread) for label, spread in outcome.scores.items()},
+        )
+        for outcome in study.outcomes
+    )
+    points = tuple(replace(p, risk=_digits(p.risk), utility=_digits(p.utility)) for p in study.points)
+    target = replace(study.target, value=_digits(study.target.value, 3))
+    return replace(study, outcomes=outcomes, points=points, target=target)
+
+
+@overload
+def _coarse_spread(spread: Spread) -> Spread: ...
+@overload
+def _coarse_spread(spread: None) -> None: ...
+def _coarse_spread(spread: Spread | None) -> Spread | None:
+    if spread is None:
+        return None
+    return replace(spread, mean=_digits(spread.mean), deviation=_digits(spread.deviation))
+
+
+def _digits(value: float, digits: int = 2) -> float:
+    return float(f"{value:.{digits}g}")
 
 
 def _pictured(

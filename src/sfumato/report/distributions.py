@@ -102,11 +102,11 @@ class _Axis:
     step: float
     whole: bool = False
 
-    def rounded(self, value: float) -> float:
-        """A value, no finer than an eye can see."""
+    def rounded(self, value: float, rules: Rules) -> float:
+        """A value, no finer than an eye can see; in public two digits, as of a mean that hides its parts."""
         if self.kind == "log":
-            return float(f"{value:.4g}")
-        unit = 10.0 ** math.floor(math.log10(self.step / 1000))
+            return float(f"{value:.{2 if rules.coarse else 4}g}")
+        unit = 10.0 ** math.floor(math.log10(self.step / (10 if rules.coarse else 1000)))
         return _plain(round(value / unit) * unit)
 
 
@@ -198,7 +198,7 @@ def _quantiles(columns: Mapping[str, Floats], rules: Rules, axis: _Axis) -> dict
             exact = np.array([values[place : place + rules.floor].mean() for place in places])
         else:
             exact = np.quantile(values, levels)
-        found[key] = [axis.rounded(value) for value in exact.tolist()]
+        found[key] = [axis.rounded(value, rules) for value in exact.tolist()]
     return {"levels": [_plain(level) for level in levels], "values": found}
 
 
