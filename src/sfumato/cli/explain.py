@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -202,11 +201,8 @@ class _Case:
 
 def _k(plan: Plan | None) -> int:
     """How many the plan wants to be alike, or the usual five."""
-    wanted = [
-        math.ceil(each.requirement.level)
-        for each in (plan.demands if plan else ())
-        if each.measure.name == "k-anonymity"
-    ]
+    asked = (each.requirement.persons_alike for each in (plan.demands if plan else ()))
+    wanted = [alike for alike in asked if alike is not None]
     return max([*wanted, 2]) if wanted else 5
 
 

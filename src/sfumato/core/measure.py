@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, ClassVar, Literal, Protocol, final, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,10 @@ from sfumato.data.table import Floats
 
 Aspect = Literal["risk", "utility"]
 Better = Literal["low", "high"]
+
+#: What tells a measure's number: single records, the classes of records alike, or each class by itself, so
+#: that leaving out other classes changes nothing for those who stay.
+ToldBy = Literal["records", "classes", "class"]
 
 
 class Status(StrEnum):
@@ -90,17 +94,6 @@ def _finite(value: float | str | None) -> float | str | None:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-@runtime_checkable
-class ClassMeasure(Protocol):
-    """A measure whose score is that of the worst class of records alike: classes tell it all."""
-
-    def classes(self, evidence: Evidence) -> Classes:
-        """The classes of the table that an intruder sees."""
-
-    def of_classes(self, evidence: Evidence, classes: Classes) -> Floats:
-        """The value of each class; the worst of them is the score."""
-
-
 class Measure(Described):
     """Gives a score to evidence. Write ``measure``, and ``refuses`` where kinds do not say enough."""
 
@@ -109,6 +102,11 @@ class Measure(Described):
     bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     needs_release: ClassVar[bool] = True
     usual: ClassVar[bool] = False  # looked at when nobody says by what
+    told_by: ClassVar[ToldBy] = "records"
+    intruder: ClassVar[str] = (
+        ""  # "takes the nearest record", if a record's number is their chance to find it
+    )
+    says: ClassVar[str] = ""  # what a record's number means else: "of its values, {:.0%} are learnt"
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns it looks at: for a risk those the intruder knows, for a utility all that both have."""
@@ -142,6 +140,20 @@ class Measure(Described):
             )
         return score
 
+    def sentence(self, value: float) -> str:
+        """Say in words what its number means for one record."""
+        if self.intruder:
+            return f"an intruder who {self.intruder} {_chance(value)}"
+        if self.says:
+            return self.says.format(value)
+        return f"{self.title} of this record is {value:.4g}; {self.side()}"
+
+    @classmethod
+    def side(cls) -> str:
+        """Which numbers are good, in words."""
+        good = "safer" if cls.aspect == "risk" else "more useful"
+        return f"{'lower' if cls.better == 'low' else 'higher'} is {good}"
+
     def is_better(self, first: float, second: float) -> bool:
         """Whether ``first`` is the better value of the two."""
         return first < second if self.better == "low" else first > second
@@ -157,4 +169,39 @@ class Measure(Described):
             "bounds": [low if math.isfinite(low) else None, high if math.isfinite(high) else None],
             "needs_release": cls.needs_release,
             "usual": cls.usual,
+            "told_by": cls.told_by,
         }
+
+
+def _chance(value: float) -> str:
+    if value >= 1:
+        return "finds it for sure"
+    return f"finds it with a chance of {value:.3g}" if value > 0 else "does not find it"
+
+
+class ClassMeasure(Measure):
+    """A measure whose score is that of the worst class of records alike: classes tell it all.
+
+    Every enforcing method can enforce it, and a search of recodings judges it by counts of classes, without
+    building releases. It takes what is declared here at its word; the release is measured all the same.
+    """
+
+    told_by: ClassVar[ToldBy] = "classes"
+    survives_joining: ClassVar[bool] = False  # True: classes put together are no worse than the worst of them
+    counts_persons: ClassVar[bool] = False  # True: k-anonymity by meaning, the number of persons of a class
+
+    def keys(self, evidence: Evidence) -> tuple[str, ...]:
+        """The columns whose values make records alike."""
+        raise NotImplementedError  # abstract
+
+    def learnt(self, evidence: Evidence) -> tuple[str, ...]:  # noqa: ARG002  — many count nothing
+        """The columns beside the keys whose values it counts (``classes.counts``)."""
+        return ()
+
+    def classes(self, evidence: Evidence) -> Classes:
+        """The classes of the table that an intruder sees."""
+        raise NotImplementedError  # abstract
+
+    def of_classes(self, evidence: Evidence, classes: Classes) -> Floats:
+        """The value of each class; the worst of them is the score."""
+        raise NotImplementedError  # abstract

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from sfumato.core import registry
-from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.measure import ClassMeasure, Measure, Score, Status
 from sfumato.core.parameter_types import REQUIREMENT, Columns, Requirements
 from sfumato.data.table import Flags, Floats
 from sfumato.errors import PlanError
@@ -102,6 +102,14 @@ class Requirement:
                 hint=f"write `{measure} {better} {_exact(level)}`",
             )
         return cls(measure, form["sign"], level)
+
+    @property
+    def persons_alike(self) -> int | None:
+        """How many persons must be alike, if that is what it asks, as ``k >= 5`` does; else None."""
+        by_size = isinstance(self.measure, ClassMeasure) and self.measure.counts_persons
+        if not by_size or self.sign not in {">=", ">"}:
+            return None
+        return math.ceil(self.level) if self.sign == ">=" else math.floor(self.level) + 1
 
     def failing(self, values: Floats) -> Flags:
         """Which of the values of single records or classes do not meet it; an undefined one never does."""

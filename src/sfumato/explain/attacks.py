@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -112,13 +112,13 @@ def _attack(measure: Measure, score: Score, row: int, evidence: Evidence) -> Att
     others = severity[~np.isnan(severity)]
     less = int((others < severity[row]).sum())
     guessing = score.baseline
-    if guessing is None and measure.name in _CHANCES:
+    if guessing is None and measure.intruder:
         guessing = 1 / max(len(seen_table(evidence)), 1)
     return Attack(
         measure=str(measure),
         title=measure.title,
         value=value,
-        sentence=sentence_of(measure, value),
+        sentence=measure.sentence(value),
         better=measure.better,
         whole=score.value if math.isfinite(score.value) else None,
         guessing=guessing,
@@ -154,84 +154,3 @@ def riskiest(evidence: Evidence, measure: Measure, count: int, run: Run) -> Risk
         as_risky=int((severity[known] >= severity[rows[-1]]).sum()) if len(rows) else 0,
         records=len(known),
     )
-
-
-# In words ------------------------------------------------------------------------------------------------
-
-
-def sentence_of(measure: Measure, value: float) -> str:
-    """Say in words what a measure's number means for one record."""
-    if measure.name in _CHANCES:
-        return f"an intruder who {_CHANCES[measure.name]} {_chance(value)}"
-    if measure.name in _SENTENCES:
-        return _SENTENCES[measure.name](value)
-    side = "lower" if measure.better == "low" else "higher"
-    return f"{measure.title} of this record is {value:.4g}; {side} is safer"
-
-
-def _chance(value: float) -> str:
-    if value >= 1:
-        return "finds it for sure"
-    if value <= 0:
-        return "does not find it"
-    return f"finds it with a chance of {value:.3g}"
-
-
-def _persons(value: float) -> str:
-    return "nobody else" if value <= 1 else f"{value - 1:,.0f} other" + ("s" if value > 2 else "")  # noqa: PLR2004
-
-
-#: Measures whose number for a record is the chance to find it: how the intruder goes about it.
-_CHANCES: Mapping[str, str] = {
-    "certain-links": "rules out by the published bound all that cannot be",
-    "dbrl": "takes the nearest released record",
-    "direct-matching": "looks for a record that says the same",
-    "distinction": "knows the keys",
-    "gdbrl": "links everybody at once, one to one,",
-    "interval-linkage": "looks among the records all of whose values are near",
-    "journalist-risk": "does not know who is in the file",
-    "marketer-risk": "looks for everybody",
-    "probabilistic-linkage": "weighs agreements and disagreements of columns",
-    "prosecutor-risk": "knows that it is in the file, and its keys,",
-    "rank-interval-linkage": "knows how far ranks may have moved",
-}
-
-#: What other numbers of a record mean.
-_SENTENCES: Mapping[str, Callable[[float], str]] = {
-    "attribute-disclosure": lambda value: (
-        "all who share its keys share a sensitive value, which is told to whoever knows the keys"
-        if value > 0
-        else "those who share its keys differ in the sensitive columns"
-    ),
-    "attribute-linkage": lambda value: (
-        f"of its values, {value:.0%} are learnt from the released record that is nearest in the other columns"
-    ),
-    "interval-disclosure": lambda value: (
-        f"of its values, {value:.0%} lie within the interval around what was released for it"
-    ),
-    "k-anonymity": lambda value: (
-        f"{_persons(value)} looks like it in the keys"
-        if value <= 2  # noqa: PLR2004
-        else f"{_persons(value)} look like it in the keys"
-    ),
-    "l-diversity": lambda value: (
-        f"who shares its keys has {value:.3g} different sensitive values (effectively)"
-    ),
-    "permutation-distance": lambda value: (
-        f"the nearest released record is {value:.2%} of all ranks away in its farthest column"
-    ),
-    "rank-linkage": lambda value: (
-        f"log rank distance to the nearest released record, per column: {value:.3g}"
-    ),
-    "t-closeness": lambda value: (
-        f"the sensitive values of those who share its keys are {value:.3g} (of at most 1) from those of all"
-    ),
-    "uniqueness": lambda value: (
-        "it is alone in what an intruder knows" if value > 0 else "others may stand behind the same keys"
-    ),
-    "unsafe-combinations": lambda value: (
-        "no combination of a few keys makes it rare"
-        if value <= 0
-        else f"{value:.0f} smallest combination{'s' if value > 1 else ''} of a few keys make it rare"
-    ),
-}

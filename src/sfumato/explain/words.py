@@ -117,9 +117,8 @@ def _what(cls: type[Described]) -> str:
 
 
 def _side(cls: type[Measure]) -> str:
-    good = "safer" if cls.aspect == "risk" else "more useful"
     low, high = (f"{end:g}" if math.isfinite(end) else "any number" for end in cls.bounds)
-    return f"{'lower' if cls.better == 'low' else 'higher'} is {good}; it lies between {low} and {high}"
+    return f"{cls.side()}; it lies between {low} and {high}"
 
 
 def _guessing(text: str) -> str:

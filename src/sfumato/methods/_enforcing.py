@@ -73,10 +73,10 @@ class Guarantee:
             part.require_applicable(table, run)
 
     @cached_property
-    def by_classes(self) -> bool:
-        """Whether classes of records alike in the keys tell of every requirement whether it is met."""
-        told = all(isinstance(requirement.measure, ClassMeasure) for requirement in self.requirements)
-        return told and not self.parts
+    def class_measures(self) -> tuple[ClassMeasure, ...] | None:
+        """What is measured, if classes of records alike tell of every requirement whether it is met."""
+        found = tuple(each.measure for each in self.requirements if isinstance(each.measure, ClassMeasure))
+        return found if len(found) == len(self.requirements) and not self.parts else None
 
     def failing_classes(self, evidence: Evidence, classes: Classes) -> Flags:
         """Which classes do not meet some requirement; only for requirements that classes tell of."""

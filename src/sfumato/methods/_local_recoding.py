@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -50,10 +49,8 @@ class Canvas:
     def needs_only(self, k: int) -> bool:
         """Whether any group of k records may stand."""
         whose = self.table.schema.only_role(Role.PERSON)
-        by_size = all(
-            requirement.measure.name == "k-anonymity" and requirement.sign == ">=" and requirement.level <= k
-            for requirement in self.guarantee.requirements
-        )
+        asked = [requirement.persons_alike for requirement in self.guarantee.requirements]
+        by_size = all(alike is not None and alike <= k for alike in asked)
         return by_size and whose is None and not self.guarantee.parts
 
     def shown(self, groups: Groups) -> Table:
@@ -90,10 +87,8 @@ class Canvas:
     def _told_by_groups(self) -> bool:
         """Whether the records of a group alone say if it fails: they are alike to nobody else."""
         keys = set(self.guarantee.keys)
-        return self.guarantee.by_classes and all(
-            set(_keys_of(requirement.measure, self._evidence)) <= keys
-            for requirement in self.guarantee.requirements
-        )
+        measures = self.guarantee.class_measures
+        return measures is not None and all(set(each.keys(self._evidence)) <= keys for each in measures)
 
     def release(self, groups: Groups, notes: tuple[str, ...] = ()) -> Release:
         """Show what the groups span, and say how many cells no longer say anything."""
@@ -106,14 +101,6 @@ class Canvas:
             notes += (f"{mixed} cells show any value, since the key is missing for others of their group",)
         rows = np.arange(len(self.table), dtype=np.int64)
         return Release.of(self.shown(groups), source_rows=rows, notes=notes)
-
-
-def _keys_of(measure: Any, evidence: Evidence) -> tuple[str, ...]:
-    """The keys that make records alike for a measure of classes; it may have words of its own for them."""
-    keys: tuple[str, ...] = (
-        measure.keys(evidence) if hasattr(measure, "keys") else measure.classes(evidence).keys
-    )
-    return keys
 
 
 def _hierarchy(run: Run, name: str, resource: str) -> Hierarchy:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from sfumato.core.measure import ClassMeasure
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, Counts
@@ -18,22 +19,6 @@ from sfumato.data.schema import Role
 from sfumato.data.table import Flags, Ints, Table
 from sfumato.methods._enforcing import Guarantee
 from sfumato.methods._recoding_search import Judge, Leftover, Node
-
-#: Models that look at a class and at nothing else: who is left out changes nothing for those who stay.
-_OF_A_CLASS = frozenset(
-    {
-        "k-anonymity",
-        "l-diversity",
-        "recursive-diversity",
-        "p-sensitivity",
-        "alpha-k-anonymity",
-        "xy-anonymity",
-    }
-)
-#: Models of which the classes of the keys tell all, given how often the sensitive values stand in them.
-_OF_CLASSES = _OF_A_CLASS | {"t-closeness", "delta-disclosure", "beta-likeness"}
-#: Models that a class meets if its parts do, so that a node meets them if one below does.
-_OF_PARTS = frozenset({"l-diversity", "recursive-diversity", "alpha-k-anonymity", "t-closeness"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,37 +54,17 @@ class Part:
 def judge_of(part: Part, limit: int) -> Judge:
     """The quick judge where classes tell all, else the one that builds each release."""
     evidence = part.guarantee.evidence(part.table, part.run)
-    if _told_by_classes(part.guarantee, evidence, part.lattice):
-        return ByClasses(part, evidence, limit)
+    measures = part.guarantee.class_measures
+    if measures is not None and all(_sees(each, evidence, part) for each in measures):
+        return ByClasses(part, evidence, limit, measures)
     return ByReleases(part)
 
 
-def _told_by_classes(guarantee: Guarantee, evidence: Evidence, lattice: Lattice) -> bool:
-    """Whether the classes of a node are those that every measure looks at, whatever policy it has."""
-    if not guarantee.by_classes:
-        return False
-    holes = any(key.has_missing for key in lattice.keys)
-    for requirement in guarantee.requirements:
-        measure = requirement.measure
-        policy = getattr(measure, "missing", "category")
-        keys = getattr(measure, "keys", None)
-        if measure.name not in _OF_CLASSES or keys is None or keys(evidence) != guarantee.keys:
-            return False  # a model unknown here may look at more than it says
-        if holes and policy != "category":
-            return False
-        beside = set(evidence.original.schema.resolve(getattr(measure, "y", ())))
-        if beside & set(guarantee.keys):
-            return False
-    return True
-
-
-def sensitive_columns(guarantee: Guarantee, evidence: Evidence) -> tuple[str, ...]:
-    """The columns whose values the requirements count in classes."""
-    found: set[str] = set()
-    for requirement in guarantee.requirements:
-        fitted = getattr(requirement.measure, "fitted", None)
-        found |= set(fitted(evidence)) if fitted is not None else set()
-    return tuple(sorted(found))
+def _sees(measure: ClassMeasure, evidence: Evidence, part: Part) -> bool:
+    """Whether the classes of a node are those that a measure looks at, whatever policy it has."""
+    as_category = getattr(measure, "missing", "category") == "category"
+    same_keys = measure.keys(evidence) == part.guarantee.keys
+    return same_keys and (as_category or not any(key.has_missing for key in part.lattice.keys))
 
 
 @dataclass(eq=False)
@@ -109,6 +74,7 @@ class ByClasses:
     part: Part
     evidence: Evidence
     limit: int
+    measures: tuple[ClassMeasure, ...]
 
     @property
     def guarantee(self) -> Guarantee:
@@ -128,11 +94,7 @@ class ByClasses:
     @cached_property
     def sizes_asked(self) -> tuple[Requirement, ...]:
         """The requirements that ask for large classes, which grow with every level."""
-        return tuple(
-            each
-            for each in self.guarantee.requirements
-            if each.measure.name == "k-anonymity" and each.sign in {">=", ">"}
-        )
+        return tuple(each for each in self.guarantee.requirements if each.persons_alike is not None)
 
     @cached_property
     def others(self) -> Guarantee:
@@ -152,12 +114,20 @@ class ByClasses:
             return True
         if self.limit or self.counts_persons:
             return False
-        columns = sensitive_columns(self.others, self.evidence)
-        whole = not any(self.table.missing(name).any() for name in columns)
-        return whole and all(
-            each.measure.name in _OF_PARTS and (each.sign in {">=", ">"}) == (each.measure.better == "high")
-            for each in self.others.requirements
+        whole = not any(self.table.missing(name).any() for name in self.learnt)
+        return (
+            whole
+            and all(each.survives_joining for each in self.measures)
+            and all(
+                each.sign.startswith(">") == (each.measure.better == "high")
+                for each in self.others.requirements
+            )
         )
+
+    @cached_property
+    def learnt(self) -> tuple[str, ...]:
+        """The columns whose values the measures count in classes."""
+        return tuple(sorted({name for each in self.measures for name in each.learnt(self.evidence)}))
 
     @cached_property
     def mapped(self) -> bool:
@@ -170,7 +140,7 @@ class ByClasses:
         if self.counts_persons:
             return {}
         base = self._classes(self.lattice.of_record, self.lattice.counts, self.lattice.rows, {})
-        return {name: base.counts(name) for name in sensitive_columns(self.guarantee, self.evidence)}
+        return {name: base.counts(name) for name in self.learnt}
 
     def _classes(self, of_record: Ints, members: Ints, examples: Ints, counts: dict[str, Counts]) -> Classes:
         return Classes.known(
@@ -200,7 +170,7 @@ class ByClasses:
             return "suppressed"
         if failing.all():
             return None
-        if all(each.measure.name in _OF_A_CLASS for each in self.guarantee.requirements):
+        if all(each.told_by == "class" for each in self.measures):
             return "dropped"
         return self.part.leftover(node, failing)
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.measure import ClassMeasure, Measure, Score, Status
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, Missing, classes_of, seen_table
@@ -104,12 +104,12 @@ class SensitiveMeasure(KeyMeasure):
         return None
 
 
-class WorstClassMeasure(SensitiveMeasure):
-    """Gives a number to each class for each sensitive column; the worst counts."""
+class WorstClassMeasure(KeyMeasure, ClassMeasure):
+    """Gives a number to each class; the worst counts. Write ``of_classes``."""
 
-    def per_class(self, evidence: Evidence, classes: Classes, name: str) -> Floats:
-        """The number of each class for a column."""
-        raise NotImplementedError  # abstract
+    def of_columns(self, evidence: Evidence, classes: Classes) -> Mapping[str, Floats]:  # noqa: ARG002
+        """The number of each class for each column that has its own."""
+        return {}
 
     def facts(self, evidence: Evidence, classes: Classes, worst: Floats) -> Facts:  # noqa: ARG002
         """What else to tell."""
@@ -119,37 +119,51 @@ class WorstClassMeasure(SensitiveMeasure):
         """Why the worst is infinite."""
         return "the result is infinite"
 
-    def of_classes(self, evidence: Evidence, classes: Classes) -> Floats:
-        """The number of each class for its worst column."""
-        return self._worst({name: self.per_class(evidence, classes, name) for name in self.learnt(evidence)})
-
-    def _worst(self, columns: Mapping[str, Floats]) -> Floats:
-        worst: Floats = (np.minimum if self.better == "high" else np.maximum).reduce(list(columns.values()))
-        return worst
-
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
         """Find the worst class of the worst column."""
         classes = self.classes(evidence)
         if not len(classes):
             return Score.not_estimable(EMPTY)
-        low = self.better == "high"  # the worst is the lowest
-        columns = {name: self.per_class(evidence, classes, name) for name in self.learnt(evidence)}
-        worst = self._worst(columns)
-        value = float(worst.min() if low else worst.max())
+        worst_of = np.min if self.better == "high" else np.max
+        columns = self.of_columns(evidence, classes)
+        values = self.worst_column(columns) if columns else self.of_classes(evidence, classes)
+        value = float(worst_of(values))
         details = {
             "records": len(seen_table(evidence)),
             "classes": len(classes),
             "incomplete_records": classes.incomplete,
-            **self.facts(evidence, classes, worst),
+            **self.facts(evidence, classes, values),
         }
         if not math.isfinite(value):
             return Score(math.nan, status=Status.NOT_ESTIMABLE, reason=self.endless(), details=details)
+        worst: Literal["low", "high"] = "low" if self.better == "high" else "high"
         return Score(
             value=value,
-            by_column={name: float(v.min() if low else v.max()) for name, v in columns.items()},
-            by_record=by_original(evidence, of_records(classes, worst), worst="low" if low else "high"),
+            by_column={name: float(worst_of(column)) for name, column in columns.items()},
+            by_record=by_original(evidence, of_records(classes, values), worst=worst),
             details=details,
         )
+
+    def worst_column(self, columns: Mapping[str, Floats]) -> Floats:
+        """The number of each class for its worst column."""
+        worst: Floats = (np.minimum if self.better == "high" else np.maximum).reduce(list(columns.values()))
+        return worst
+
+
+class WorstColumnMeasure(SensitiveMeasure, WorstClassMeasure):
+    """Gives a number to each class for each sensitive column; the worst counts. Write ``per_class``."""
+
+    def per_class(self, evidence: Evidence, classes: Classes, name: str) -> Floats:
+        """The number of each class for a column."""
+        raise NotImplementedError  # abstract
+
+    def of_columns(self, evidence: Evidence, classes: Classes) -> Mapping[str, Floats]:
+        """The number of each class for each sensitive column."""
+        return {name: self.per_class(evidence, classes, name) for name in self.learnt(evidence)}
+
+    def of_classes(self, evidence: Evidence, classes: Classes) -> Floats:
+        """The number of each class for its worst column."""
+        return self.worst_column(self.of_columns(evidence, classes))
 
 
 def by_original(evidence: Evidence, values: Floats, *, worst: Literal["low", "high"]) -> Floats | None:

@@ -14,7 +14,9 @@ from sfumato.data.evidence import Evidence
 from sfumato.data.table import Floats, Ints, Table
 from sfumato.risk._key_measures import (
     EMPTY,
+    Facts,
     KeyMeasure,
+    WorstClassMeasure,
     by_original,
     counted_in,
     of_records,
@@ -37,7 +39,7 @@ def class_facts(classes: Classes, sizes: Ints, table: Table) -> dict[str, float 
     return facts | {f"records_below_{k}": records_where(classes, sizes < k) for k in _USUAL}
 
 
-class KAnonymity(KeyMeasure):
+class KAnonymity(WorstClassMeasure):
     r"""Smallest number of persons who are alike in all keys.
 
     .. math::
@@ -85,26 +87,27 @@ class KAnonymity(KeyMeasure):
     better = "high"
     bounds = (0.0, math.inf)
     references = ("samarati2001", "sweeney2002")
+    told_by = "class"
+    survives_joining = True
+    counts_persons = True
+
+    def sentence(self, value: float) -> str:
+        """Say in words what its number means for one record."""
+        others = f"{value - 1:,.0f} other" if value > 1 else "nobody else"
+        return f"{others} looks like it in the keys" if value <= 2 else f"{others}s look like it in the keys"  # noqa: PLR2004
 
     def of_classes(self, evidence: Evidence, classes: Classes) -> Floats:  # noqa: ARG002
         """The number of persons of each class."""
         return classes.persons.astype(np.float64)
 
-    def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
-        """Find the smallest class."""
-        table, classes = seen_table(evidence), self.classes(evidence)
-        if not len(table):
-            return Score.not_estimable(EMPTY)
-        sizes = classes.persons
+    def facts(self, evidence: Evidence, classes: Classes, worst: Floats) -> Facts:  # noqa: ARG002
+        """How many records stand in small classes, and what those are in the population."""
+        table, sizes = seen_table(evidence), classes.persons
         facts = class_facts(classes, sizes, table)
         facts["mean_size"] = float((classes.members * sizes).sum() / len(table))
         if table.weights is not None:
             facts["population_size"] = float(classes.weights.min())
-        return Score(
-            value=float(sizes.min()),
-            by_record=by_original(evidence, of_records(classes, sizes), worst="low"),
-            details=facts,
-        )
+        return facts
 
 
 class KMap(KeyMeasure):
@@ -169,7 +172,7 @@ class KMap(KeyMeasure):
         )
 
 
-class XYAnonymity(KeyMeasure):
+class XYAnonymity(WorstClassMeasure):
     r"""Smallest number of distinct values of some columns that stand beside one value of others.
 
     .. math::
@@ -197,6 +200,8 @@ class XYAnonymity(KeyMeasure):
     better = "high"
     bounds = (0.0, math.inf)
     references = ("wang2006",)
+    told_by = "class"
+    survives_joining = True
 
     x: Columns = param(("@key",), "Columns whose values are looked at one by one.", symbol="X")
     y: Columns = param(("@sensitive",), "Columns whose values are counted beside each.", symbol="Y")
@@ -233,18 +238,9 @@ class XYAnonymity(KeyMeasure):
         counts = classes.counts_of(values, len(beside) + 1)
         return np.maximum(counts.distinct - (counts.holes > 0), 1).astype(np.float64)
 
-    def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
-        """Count the distinct combinations of ``y`` in each class of ``x``."""
-        table, classes = seen_table(evidence), self.classes(evidence)
-        if not len(table):
-            return Score.not_estimable(EMPTY)
-        distinct = self.of_classes(evidence, classes)
-        beside = self._beside(evidence)
-        return Score(
-            value=float(distinct.min()),
-            by_record=by_original(evidence, of_records(classes, distinct), worst="low"),
-            details={"records": len(table), "classes": len(classes), "values": len(beside)},
-        )
+    def facts(self, evidence: Evidence, classes: Classes, worst: Floats) -> Facts:  # noqa: ARG002
+        """How many combinations of ``y`` there are."""
+        return {"values": len(self._beside(evidence))}
 
 
 def _still_there(evidence: Evidence, words: Columns) -> tuple[str, ...]:

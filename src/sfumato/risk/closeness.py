@@ -14,7 +14,7 @@ from sfumato.data.evidence import Evidence
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Ints, Table
-from sfumato.risk._key_measures import Facts, WorstClassMeasure, records_where, yes_or_no
+from sfumato.risk._key_measures import Facts, WorstColumnMeasure, records_where, yes_or_no
 
 # Distances between the distribution of a class and that of the table ------------------------------------
 
@@ -94,7 +94,7 @@ def hierarchical_distances(counts: Counts, levels: list[Ints]) -> Floats:
 # Measures ----------------------------------------------------------------------------------------------
 
 
-class TCloseness(WorstClassMeasure):
+class TCloseness(WorstColumnMeasure):
     r"""Largest distance between the sensitive values of people who are alike and those of everybody.
 
     .. math::
@@ -136,9 +136,11 @@ class TCloseness(WorstClassMeasure):
     name = "t-closeness"
     aliases = ("t",)
     title = "t-closeness"
+    says = "the sensitive values of those who share its keys are {:.3g} (of at most 1) from those of all"
     better = "low"
     bounds = (0.0, 1.0)
     references = ("li2007",)
+    survives_joining = True
 
     distance: Literal["equal", "ordered", "hierarchy"] = param(
         "equal", "How far two sensitive values are apart: all alike, by order, or by hierarchy."
@@ -215,7 +217,7 @@ def _labels(evidence: Evidence, table: Table, name: str, counts: Counts) -> list
     ]
 
 
-class DeltaDisclosure(WorstClassMeasure):
+class DeltaDisclosure(WorstColumnMeasure):
     r"""Largest change of the odds of a sensitive value, as a logarithm, among people who are alike.
 
     .. math::
@@ -247,6 +249,7 @@ class DeltaDisclosure(WorstClassMeasure):
     better = "low"
     bounds = (0.0, math.inf)
     references = ("brickell2008",)
+    survives_joining = True
 
     def per_class(self, evidence: Evidence, classes: Classes, name: str) -> Floats:  # noqa: ARG002
         """The largest change in each class, infinite where a value is lacking."""
@@ -282,7 +285,7 @@ def _ratios(counts: Counts) -> Floats:
     return ratios
 
 
-class BetaLikeness(WorstClassMeasure):
+class BetaLikeness(WorstColumnMeasure):
     r"""Largest relative gain in the share of a sensitive value among people who are alike.
 
     .. math::
@@ -317,6 +320,7 @@ class BetaLikeness(WorstClassMeasure):
     better = "low"
     bounds = (0.0, math.inf)
     references = ("cao2012",)
+    survives_joining = True
 
     kind: Literal["basic", "enhanced"] = param(
         "basic", "Whether frequent values have a bound of their own: not in the basic model."

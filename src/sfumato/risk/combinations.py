@@ -92,6 +92,12 @@ class UnsafeCombinations(KeyMeasure):
     dimension: int = param(3, "Largest number of keys in a combination.", ge=1, le=6, symbol="d")
     k: int = param(2, "Combinations that fewer records have are unsafe.", ge=2, le=1_000_000, unit="records")
 
+    def sentence(self, value: float) -> str:
+        """Say in words what its number means for one record."""
+        if value <= 0:
+            return "no combination of a few keys makes it rare"
+        return f"{value:.0f} smallest combination{'s' if value > 1 else ''} of a few keys make it rare"
+
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse more subsets than can be gone through."""
         n_keys = len(self.keys(evidence))

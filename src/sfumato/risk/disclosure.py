@@ -87,6 +87,12 @@ class AttributeDisclosure(SensitiveMeasure):
     high: float | None = param(None, "Greatest value of the range that must not be told.")
     value: str | None = param(None, "Value that must not be told; several are divided by vertical bars.")
 
+    def sentence(self, value: float) -> str:
+        """Say in words what its number means for one record."""
+        if value > 0:
+            return "all who share its keys share a sensitive value, which is told to whoever knows the keys"
+        return "those who share its keys differ in the sensitive columns"
+
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse two ways of saying what must not be told, and a range of what is no number."""
         reason = super().refuses(evidence)

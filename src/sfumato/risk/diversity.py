@@ -13,7 +13,7 @@ from sfumato.core.params import param
 from sfumato.data.classes.classes import Classes, Counts
 from sfumato.data.evidence import Evidence
 from sfumato.data.table import Floats, Ints
-from sfumato.risk._key_measures import Facts, WorstClassMeasure, records_where, yes_or_no
+from sfumato.risk._key_measures import Facts, WorstColumnMeasure, records_where, yes_or_no
 
 #: A number of values that is so near to a whole one is that: logarithms round.
 _ROUNDING = 1e-12
@@ -93,8 +93,11 @@ def recursive_constants(found: Profiles, l: int) -> Floats:  # noqa: E741  — t
     return np.where(enough, found.most / tails, np.inf)
 
 
-class _Diversity(WorstClassMeasure):
+class _Diversity(WorstColumnMeasure):
     """Gives a number to the profile of each class."""
+
+    told_by = "class"
+    survives_joining = True
 
     def of_profiles(self, found: Profiles, classes: Classes) -> Floats:
         """The number of each class."""
@@ -153,6 +156,7 @@ class LDiversity(_Diversity):
     name = "l-diversity"
     aliases = ("l",)
     title = "l-diversity"
+    says = "who shares its keys has {:.3g} different sensitive values (effectively)"
     better = "high"
     bounds = (0.0, math.inf)
     references = ("machanavajjhala2007",)

@@ -96,6 +96,7 @@ class GlobalLinkage(LinkageMeasure):
     name = "gdbrl"
     usual = True
     title = "Global record linkage"
+    intruder = "links everybody at once, one to one,"
     references = ("herranz2015", "tassa2012")
     cost = "n²"
 

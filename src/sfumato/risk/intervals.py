@@ -81,6 +81,7 @@ class IntervalDisclosure(Measure):
 
     name = "interval-disclosure"
     title = "Interval disclosure"
+    says = "of its values, {:.0%} lie within the interval around what was released for it"
     aspect = "risk"
     better = "low"
     bounds = (0.0, 1.0)
@@ -185,6 +186,7 @@ class IntervalLinkage(LinkageMeasure):
 
     name = "interval-linkage"
     title = "Linkage within intervals"
+    intruder = "looks among the records all of whose values are near"
     references = ("herranz2015", "domingoferrer2001")
     cost = "n²"
 
@@ -260,6 +262,7 @@ class RankIntervalLinkage(TrueLinkMeasure):
 
     name = "rank-interval-linkage"
     title = "Rank interval linkage"
+    intruder = "knows how far ranks may have moved"
     kinds = ORDERED
     references = ("nin2008",)
     cost = "n²"

@@ -146,6 +146,7 @@ class DistanceLinkage(LinkageMeasure):
     name = "dbrl"
     usual = True
     title = "Distance-based record linkage"
+    intruder = "takes the nearest released record"
     references = ("herranz2015", "domingoferrer2001", "pagliuca1999", "torra2006")
     cost = "n²"
 
@@ -224,6 +225,7 @@ class AttributeLinkage(LinkageMeasure):
 
     name = "attribute-linkage"
     title = "Attribute disclosure by linkage"
+    says = "of its values, {:.0%} are learnt from the released record that is nearest in the other columns"
     references = ("soriacomas2015", "carvalho2023")
     cost = "n²"
 

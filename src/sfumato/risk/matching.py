@@ -48,6 +48,7 @@ class DirectMatching(TrueLinkMeasure):
 
     name = "direct-matching"
     title = "Direct matching"
+    intruder = "looks for a record that says the same"
     references = ("carvalho2023", "herzog2007")
     cost = "n log n"
 

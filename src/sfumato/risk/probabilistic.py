@@ -122,6 +122,7 @@ class ProbabilisticLinkage(Measure):
 
     name = "probabilistic-linkage"
     title = "Probabilistic record linkage"
+    intruder = "weighs agreements and disagreements of columns"
     aspect = "risk"
     better = "low"
     bounds = (0.0, 1.0)

@@ -113,6 +113,7 @@ class RankLinkage(_RankMeasure):
     name = "rank-linkage"
     usual = True
     title = "Rank linkage R(X,Y)"
+    says = "log rank distance to the nearest released record, per column: {:.3g}"
     aspect = "risk"
     better = "high"
     kinds = ORDERED
@@ -177,6 +178,7 @@ class PermutationDistance(_RankMeasure):
     name = "permutation-distance"
     usual = True
     title = "Permutation distance"
+    says = "the nearest released record is {:.2%} of all ranks away in its farthest column"
     aspect = "risk"
     better = "high"
     bounds = (0.0, 1.0)

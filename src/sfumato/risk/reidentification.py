@@ -142,6 +142,7 @@ class ProsecutorRisk(_Finding):
 
     name = "prosecutor-risk"
     title = "Prosecutor risk"
+    intruder = "knows that it is in the file, and its keys,"
     references = ("elemam2008",)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
@@ -181,6 +182,7 @@ class JournalistRisk(_InPopulation):
 
     name = "journalist-risk"
     title = "Journalist risk"
+    intruder = "does not know who is in the file"
     references = ("elemam2008",)
 
     def refuses(self, evidence: Evidence) -> str | None:
@@ -226,6 +228,7 @@ class MarketerRisk(_InPopulation):
 
     name = "marketer-risk"
     title = "Marketer risk"
+    intruder = "looks for everybody"
     references = ("elemam2008", "dankar2010")
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
@@ -261,6 +264,7 @@ class Distinction(KeyMeasure):
 
     name = "distinction"
     title = "Distinction of the keys"
+    intruder = "knows the keys"
     better = "low"
     bounds = (0.0, 1.0)
     references = ("motwani2007",)

@@ -96,6 +96,12 @@ class Uniqueness(KeyMeasure):
 
     effort: int = param(20_000, "Comparisons spent on one record before it counts as unique.", ge=1, le=10**9)
 
+    def sentence(self, value: float) -> str:
+        """Say in words what its number means for one record."""
+        return (
+            "it is alone in what an intruder knows" if value > 0 else "others may stand behind the same keys"
+        )
+
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Find who is alone, and of these who is fitted by others."""
         table = seen_table(evidence)

@@ -21,7 +21,7 @@ from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Column, Kind, Role
 from sfumato.errors import ParameterError, RefusedError, SfumatoError
 from sfumato.explain import PRIVATE, explain_record, riskiest_records
-from sfumato.explain.attacks import sentence_of, usual_attacks
+from sfumato.explain.attacks import usual_attacks
 from sfumato.explain.formulas import in_letters
 from sfumato.explain.keys import cell, key_story
 from sfumato.explain.steps import ABSENT, follow_record
@@ -319,15 +319,15 @@ def test_every_light_attack_speaks_or_says_why_not():
 
 
 def test_sentences():
-    assert sentence_of(DistanceLinkage(), 1.0).endswith("finds it for sure")
-    assert sentence_of(DistanceLinkage(), 0.0).endswith("does not find it")
-    assert sentence_of(DistanceLinkage(), 0.25).endswith("with a chance of 0.25")
-    assert sentence_of(KAnonymity(), 1.0) == "nobody else looks like it in the keys"
-    assert sentence_of(KAnonymity(), 2.0) == "1 other looks like it in the keys"
-    assert sentence_of(KAnonymity(), 5.0) == "4 others look like it in the keys"
+    assert DistanceLinkage().sentence(1.0).endswith("finds it for sure")
+    assert DistanceLinkage().sentence(0.0).endswith("does not find it")
+    assert DistanceLinkage().sentence(0.25).endswith("with a chance of 0.25")
+    assert KAnonymity().sentence(1.0) == "nobody else looks like it in the keys"
+    assert KAnonymity().sentence(2.0) == "1 other looks like it in the keys"
+    assert KAnonymity().sentence(5.0) == "4 others look like it in the keys"
     for cls in registry.measures().values():
         for value in (0.0, 0.5, 1.0, 7.0):
-            assert sentence_of(cls(), value)
+            assert cls().sentence(value)
 
 
 def test_the_intruder_holds_the_record_whatever_the_scenario():
