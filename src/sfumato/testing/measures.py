@@ -7,13 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 
-from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.measure import ClassMeasure, Measure, Score, Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.data.classes.classes import Classes
 from sfumato.data.evidence import Evidence, Scenario
-from sfumato.data.schema import Kind
-from sfumato.data.table import Table
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Floats, Table
 from sfumato.errors import SfumatoError
 from sfumato.recipes.strata import reordered
 from sfumato.testing.described import (
@@ -123,6 +125,40 @@ def check_refuses_with_a_reason(cls: type[Measure]) -> None:
         assert score.reason
 
 
+def check_classes_are_as_declared(cls: type[Measure]) -> None:
+    """What a measure of classes declares of them is so: searches of recodings take it at its word."""
+    assert issubclass(cls, ClassMeasure) == (cls.told_by != "records")
+    for seed in range(20 if issubclass(cls, ClassMeasure) else 0):
+        measure: Any = cls()
+        numbers = np.random.default_rng(seed).integers(0, (6, 3, 2), (40, 3))
+        roles = zip(("key", "one", "two"), (Role.KEY, Role.SENSITIVE, Role.SENSITIVE), strict=True)
+        schema = Schema(tuple(Column(name, Kind.NOMINAL, role) for name, role in roles))
+        fine = Table(pl.DataFrame(numbers, schema=schema.names), schema)
+        joined = fine.with_values("key", fine.frame["key"] // 2)
+        parts, whole = _by_class(measure, fine), _by_class(measure, joined)
+        classes, evidence = measure.classes(Evidence(original=joined)), Evidence(original=fine)
+        found = classes.of_record, classes.members
+        known = Classes.known(fine, measure.keys(evidence), *found, examples=classes.examples, counts={})
+        np.testing.assert_allclose(measure.of_classes(evidence, known)[classes.of_record], whole)
+        rest = np.flatnonzero(classes.of_record)
+        if cls.told_by == "class":
+            np.testing.assert_allclose(_by_class(measure, joined.take(rest)), whole[rest])
+        if measure.counts_persons:
+            np.testing.assert_array_equal(whole, classes.persons[classes.of_record])
+        if measure.survives_joining:
+            sign = -1 if cls.better == "high" else 1
+            for each in range(len(classes)):
+                inside = classes.of_record == each
+                assert (sign * whole[inside]).max() <= (sign * parts[inside]).max() + 1e-9
+
+
+def _by_class(measure: ClassMeasure, table: Table) -> Floats:
+    """The number of each record's class."""
+    evidence = Evidence(original=table)
+    classes = measure.classes(evidence)
+    return measure.of_classes(evidence, classes)[classes.of_record]
+
+
 def check_measure_says_no_cell(cls: type[Measure]) -> None:
     """No cell value in a message, a reason, a log or a traceback."""
     for kind in sorted(cls.kinds):
@@ -142,5 +178,6 @@ MEASURE_CHECKS: tuple[Callable[[Any], None], ...] = (
     check_record_order_is_irrelevant,
     check_scores_repeat,
     check_refuses_with_a_reason,
+    check_classes_are_as_declared,
     check_measure_says_no_cell,
 )

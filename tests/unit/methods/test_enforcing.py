@@ -99,7 +99,7 @@ def test_parts_are_asked_of_other_keys():
     part = Guarantee.of(("ill",), k=2, also=(), missing="category")
     whole = Guarantee((), ("job",), (part,))
     assert whole.failing(table, RUN).tolist() == [True, False, False]
-    assert not whole.by_classes
+    assert whole.class_measures is None
     assert whole.unmet(table, RUN) == ["not met: k-anonymity is 1, must be >= 2 in `ill`"]
 
 
