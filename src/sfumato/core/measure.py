@@ -122,6 +122,10 @@ class Measure(Described):
             return f"{self.name} must find at least one {kinds} column in both tables, got: none"
         return None
 
+    def undefined(self, evidence: Evidence) -> str | None:  # noqa: ARG002  — most cannot tell before
+        """Why there is no number though it applies, where that is known before any work; else None."""
+        return None
+
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Score the evidence."""
         raise NotImplementedError  # abstract: every measure in the registry has its own
@@ -132,6 +136,8 @@ class Measure(Described):
         reason = self.refuses(evidence)
         if reason is not None:
             return Score.refused(reason)
+        if (undefined := self.undefined(evidence)) is not None:
+            return Score.not_estimable(undefined)
         run.check()
         score = self.measure(evidence, run)
         if math.isnan(score.value) and score.status in {Status.OK, Status.APPROXIMATE}:

@@ -66,6 +66,10 @@ class KeyMeasure(Measure):
             return f"{self.name} must find a key beside the sensitive columns, got: none"
         return None
 
+    def undefined(self, evidence: Evidence) -> str | None:
+        """Say that there is nobody to look at."""
+        return None if len(seen_table(evidence)) else EMPTY
+
     def classes(self, evidence: Evidence) -> Classes:
         """The classes of the table under the policy for missing keys."""
         return classes_of(evidence, self.keys(evidence), missing=self.missing)
@@ -122,8 +126,6 @@ class WorstClassMeasure(KeyMeasure, ClassMeasure):
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
         """Find the worst class of the worst column."""
         classes = self.classes(evidence)
-        if not len(classes):
-            return Score.not_estimable(EMPTY)
         worst_of = np.min if self.better == "high" else np.max
         columns = self.of_columns(evidence, classes)
         values = self.worst_column(columns) if columns else self.of_classes(evidence, classes)

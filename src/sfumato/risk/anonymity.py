@@ -13,7 +13,6 @@ from sfumato.data.classes.classes import Classes, seen_table
 from sfumato.data.evidence import Evidence
 from sfumato.data.table import Floats, Ints, Table
 from sfumato.risk._key_measures import (
-    EMPTY,
     Facts,
     KeyMeasure,
     WorstClassMeasure,
@@ -159,8 +158,6 @@ class KMap(KeyMeasure):
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
         """Count each class in the population."""
         table, classes = seen_table(evidence), self.classes(evidence)
-        if not len(table):
-            return Score.not_estimable(EMPTY)
         sizes = population_sizes(evidence, classes, str(self.population))
         facts = class_facts(classes, sizes, table)
         facts["counted"] = "people of the population"

@@ -15,7 +15,6 @@ from sfumato.data.classes.classes import Classes, seen_table
 from sfumato.data.evidence import Evidence
 from sfumato.data.table import Flags, Floats, Ints
 from sfumato.risk._key_measures import (
-    EMPTY,
     KeyMeasure,
     SensitiveMeasure,
     by_original,
@@ -107,8 +106,6 @@ class UnsafeCombinations(KeyMeasure):
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Go through the subsets, small ones first."""
         table = seen_table(evidence)
-        if not len(table):
-            return Score.not_estimable(EMPTY)
         keys = KeyCodes.of(table, self.keys(evidence))
         n_keys = len(keys.names)
         details: dict[str, float | int | str] = {"columns": n_keys, "records": len(table)}
@@ -272,8 +269,6 @@ class LkcPrivacy(SensitiveMeasure):
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Go through the subsets of as many keys as are known."""
         table = seen_table(evidence)
-        if not len(table):
-            return Score.not_estimable(EMPTY)
         keys, names = KeyCodes.of(table, self.keys(evidence)), self.learnt(evidence)
         learnt = [code_column(table, name, keys.order) for name in names]
         sizes = self._sizes(evidence)

@@ -15,7 +15,6 @@ from sfumato.data.generalised.nodes import match_leaves
 from sfumato.data.schema import Kind
 from sfumato.data.table import Flags, Floats, Table
 from sfumato.risk._key_measures import (
-    EMPTY,
     SensitiveMeasure,
     by_original,
     of_records,
@@ -129,8 +128,6 @@ class AttributeDisclosure(SensitiveMeasure):
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Find the classes that tell, column by column, and who is in them."""
         table, classes = seen_table(evidence), self.classes(evidence)
-        if not len(table):
-            return Score.not_estimable(EMPTY)
         names = self.learnt(evidence)
         told, by_column, concerned = np.zeros(len(table), dtype=np.bool_), {}, 0
         for name in run.track(self.title, names, len(names)):

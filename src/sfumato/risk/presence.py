@@ -76,8 +76,6 @@ class DeltaPresence(KeyMeasure):
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
         """Compare each class with its people in the population."""
         classes = self.classes(evidence)
-        if not len(classes):
-            return Score.not_estimable(EMPTY)
         sizes = population_sizes(evidence, classes, str(self.population))
         too_many = records_where(classes, classes.persons > sizes)
         fits = classes.persons <= sizes
@@ -189,7 +187,7 @@ class PKAngelisation(SensitiveMeasure):
         """Count the values of each bucket, and the records of each class."""
         table, second = seen_table(evidence), self._second(evidence)
         assert isinstance(second, Table)  # `refuses` saw to it
-        if not len(table) or not len(second):
+        if not len(second):
             return Score.not_estimable(EMPTY)
         keys = tuple(dict.fromkeys((*self.keys(evidence), *self.bucket)))
         alike = classes_of(evidence, keys, missing=self.missing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Role
 from sfumato.data.table import Floats, Ints
 from sfumato.risk._key_measures import (
-    EMPTY,
     KeyMeasure,
     by_original,
     counted_in,
@@ -30,6 +30,7 @@ class _Finding(KeyMeasure):
 
     better = "low"
     bounds = (0.0, 1.0)
+    score_is: ClassVar[Literal["highest", "mean"]] = "highest"
 
     threshold: float = param(
         0.2,
@@ -55,11 +56,15 @@ class _Finding(KeyMeasure):
             "share_at_risk": at_risk / int(people.sum()),
         }
 
-    def scored(
-        self, evidence: Evidence, classes: Classes, sizes: Ints | Floats, *, value: str, basis: str
-    ) -> Score:
-        """Make the score of the highest or the mean risk; an estimate is labelled so."""
-        facts = self.summary_of(evidence, classes, sizes)
+    def sizes_of(self, evidence: Evidence, classes: Classes) -> tuple[Ints | Floats, str]:  # noqa: ARG002
+        """The sizes of the classes, and where they come from."""
+        return classes.persons, "this table"
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
+        """Take the highest or the mean chance; an estimate is labelled so."""
+        classes = self.classes(evidence)
+        sizes, basis = self.sizes_of(evidence, classes)
+        facts, estimated = self.summary_of(evidence, classes, sizes), basis == "sums of weights"
         details: dict[str, float | int | str] = {
             "counted": counted_in(seen_table(evidence)),
             "sizes": basis,
@@ -70,11 +75,11 @@ class _Finding(KeyMeasure):
             "feasible": yes_or_no(holds=not facts["at_risk"]),
         }
         return Score(
-            value=facts[value],
-            status=Status.APPROXIMATE if basis == "sums of weights" else Status.OK,
+            value=facts[self.score_is],
+            status=Status.APPROXIMATE if estimated else Status.OK,
             by_record=by_original(evidence, of_records(classes, _chances(sizes)), worst="high"),
             details=details,
-            reason="sizes of classes are estimated by weights" if basis == "sums of weights" else "",
+            reason="sizes of classes are estimated by weights" if estimated else "",
         )
 
 
@@ -105,14 +110,14 @@ class _InPopulation(_Finding):
             return reason
         return population_refuses(self.name, evidence, str(self.population), self.columns(evidence))
 
-    def sizes_in_population(self, evidence: Evidence, classes: Classes) -> tuple[Ints | Floats, str]:
+    def sizes_of(self, evidence: Evidence, classes: Classes) -> tuple[Ints | Floats, str]:
         """The sizes of the classes, and where they come from; a class is at least what was released of it."""
         if self.population is not None:
             sizes = population_sizes(evidence, classes, str(self.population))
             return np.maximum(sizes, 1), f"population `{self.population}`"
         if seen_table(evidence).weights is not None:
             return classes.weights, "sums of weights"
-        return classes.persons, "this table"
+        return super().sizes_of(evidence, classes)
 
 
 class ProsecutorRisk(_Finding):
@@ -144,13 +149,6 @@ class ProsecutorRisk(_Finding):
     title = "Prosecutor risk"
     intruder = "knows that it is in the file, and its keys,"
     references = ("elemam2008",)
-
-    def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
-        """Find the highest chance."""
-        classes = self.classes(evidence)
-        if not len(classes):
-            return Score.not_estimable(EMPTY)
-        return self.scored(evidence, classes, classes.persons, value="highest", basis="this table")
 
 
 class JournalistRisk(_InPopulation):
@@ -192,14 +190,6 @@ class JournalistRisk(_InPopulation):
             return f"{self.name} must be given a population or weights, got: neither"
         return reason
 
-    def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
-        """Find the highest chance in the population."""
-        classes = self.classes(evidence)
-        if not len(classes):
-            return Score.not_estimable(EMPTY)
-        sizes, basis = self.sizes_in_population(evidence, classes)
-        return self.scored(evidence, classes, sizes, value="highest", basis=basis)
-
 
 class MarketerRisk(_InPopulation):
     r"""Share of people who are found by an intruder who links the whole table.
@@ -229,15 +219,8 @@ class MarketerRisk(_InPopulation):
     name = "marketer-risk"
     title = "Marketer risk"
     intruder = "looks for everybody"
+    score_is = "mean"
     references = ("elemam2008", "dankar2010")
-
-    def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
-        """Average the chances."""
-        classes = self.classes(evidence)
-        if not len(classes):
-            return Score.not_estimable(EMPTY)
-        sizes, basis = self.sizes_in_population(evidence, classes)
-        return self.scored(evidence, classes, sizes, value="mean", basis=basis)
 
 
 class Distinction(KeyMeasure):
@@ -272,8 +255,6 @@ class Distinction(KeyMeasure):
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
         """Count the combinations."""
         classes = self.classes(evidence)
-        if not len(classes):
-            return Score.not_estimable(EMPTY)
         chances = of_records(classes, _chances(classes.sizes))
         return Score(
             value=_mean(_chances(classes.sizes), classes.members),

@@ -13,7 +13,6 @@ from sfumato.data.evidence import Evidence
 from sfumato.data.persons import persons_of
 from sfumato.data.table import Flags, Ints
 from sfumato.risk._key_measures import (
-    EMPTY,
     KeyMeasure,
     by_original,
     of_records,
@@ -105,8 +104,6 @@ class Uniqueness(KeyMeasure):
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Find who is alone, and of these who is fitted by others."""
         table = seen_table(evidence)
-        if not len(table):
-            return Score.not_estimable(EMPTY)
         policy: Missing = "worst" if self.missing == "worst" else "category"
         classes = classes_of(evidence, self.keys(evidence), missing=policy)
         alone = classes.persons == 1
