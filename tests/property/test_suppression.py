@@ -203,7 +203,7 @@ def test_the_heuristic_is_near_the_least(monkeypatch):
         rows = drawn(rng, int(rng.integers(8, 11)), 4)
         least = n_lost(rows, suppressed(rows, LocalSuppression(k=3)))
         with monkeypatch.context() as patch:
-            patch.setattr(key_cells, "_FEW", 0)
+            patch.setattr(key_cells, "_EXACT_UP_TO_RECORDS", 0)
             found = suppressed(rows, LocalSuppression(k=3))
         assert smallest(found, "category", list(range(len(rows)))) >= 3
         ratios.append(n_lost(rows, found) / least if least else 1.0)

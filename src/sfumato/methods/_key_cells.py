@@ -35,11 +35,11 @@ _MOST_GUESTS = 16
 #: So many records that no pattern settled are tried to join the classes next to them, one by one.
 _MOST_TO_JOIN = 64
 #: Up to so many records the best division into classes is found exactly.
-_FEW = 12
+_EXACT_UP_TO_RECORDS = 12
 #: What is paid for the help of other records, as a share of what is at stake; the best of them is taken.
 _BIDS = (-1.0, 0.0, 0.1, 0.25, 0.5, 1.0)
 #: From so many records times patterns on, only the bid that is mostly best is tried.
-_MUCH = 20_000_000
+_ALL_BIDS_UP_TO_PAIRS = 20_000_000
 _USUAL_BIDS = (0.1,)
 
 
@@ -242,13 +242,13 @@ def form_classes(cells: KeyCells, asked: Asked, run: Run, task: str) -> Ints:
     if cells.n_persons < asked.k:
         raise too_few(cells, asked.k)
     apart = cells.everything & ~asked.keys
-    if len(cells) <= _FEW and cells.alone and not apart:
+    if len(cells) <= _EXACT_UP_TO_RECORDS and cells.alone and not apart:
         groups, _ = kernels.suppression.best_partition(
             cells.records.cells, cells.records.holes, asked.k, cells.weights
         )
         return cells.back(_agreed(cells, groups, cells.everything))
     patterns = cells.patterns(asked.keys)
-    bids = _BIDS if len(cells) * len(patterns) < _MUCH else _USUAL_BIDS
+    bids = _BIDS if len(cells) * len(patterns) < _ALL_BIDS_UP_TO_PAIRS else _USUAL_BIDS
     best, least = cells.shown, np.inf
     for bid in run.track(task, bids if cells.alone else (-1.0,), len(bids)):
         kept = _settled(cells, asked, patterns, bid, run)

@@ -13,7 +13,7 @@ from sfumato.data.table import Ints, Table
 from sfumato.methods._key_cells import KeyCells
 
 #: From so many records times patterns on, only patterns that lose the telling keys first are tried.
-_MUCH = 20_000_000
+_ALL_UP_TO_PAIRS = 20_000_000
 
 
 def lean_on_few(table: Table, cells: KeyCells, k: int, otherwise: Callable[[], Ints]) -> Ints:
@@ -26,7 +26,7 @@ def lean_on_few(table: Table, cells: KeyCells, k: int, otherwise: Callable[[], I
     worth = cells.worth(shown)
     sizes = _alike(table, cells)
     patterns = cells.patterns()
-    if len(patterns) * len(table) > _MUCH:
+    if len(patterns) * len(table) > _ALL_UP_TO_PAIRS:
         patterns = _losing_in_turn(cells)
     best, least = shown, np.inf
     for pattern in patterns:

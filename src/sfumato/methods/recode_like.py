@@ -165,7 +165,8 @@ class RecodeLike(Method):
     def _learnt_from(self, table: Table, run: Run) -> Table:
         like: object = run.resource(self.like)
         if not isinstance(like, Table):
-            raise RefusedError(f"`like` of {self.name} must name a resource that holds a table, got: another")
+            found = f"a {type(like).__name__.lower()}"
+            raise RefusedError(f"`like` of {self.name} must name a resource that holds a table, got: {found}")
         absent = [f"`{name}`" for name in table.chosen if name not in like.schema]
         if absent:
             raise RefusedError(

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.method import Method
-from sfumato.core.params import Resource, param
+from sfumato.core.params import Resource, listed, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import is_interval
@@ -134,9 +134,10 @@ class Regeneration(Method):
             return None
         known: object = run.resource(self.marginals)
         if not isinstance(known, Table) or not set(_COLUMNS) <= set(known.names):
+            found = listed(known.names) if isinstance(known, Table) else f"a {type(known).__name__.lower()}"
             raise RefusedError(
                 f"`marginals` of {self.name} must name a table with the columns column, value and count, "
-                "got: another"
+                f"got: {found}"
             )
         return known
 

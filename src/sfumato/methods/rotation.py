@@ -15,7 +15,7 @@ from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Ints, Table
 
 #: Fewer records cannot be turned: the only mixtures of two that keep the variance are the two themselves.
-_FEWEST = 3
+_MIN_RECORDS = 3
 
 #: Numbers drawn at a time, so that the planes of all groups need not be held at once. It changes no result.
 _DRAWS_AT_ONCE = 1_000_000
@@ -113,7 +113,7 @@ class RotationNoise(Method):
     def refuses(self, table: Table) -> str | None:
         """Refuse columns in which there are too few values to mix."""
         counts = {name: int(np.count_nonzero(~table.missing(name))) for name in table.chosen}
-        few = ", ".join(f"{count} in `{name}`" for name, count in counts.items() if 0 < count < _FEWEST)
+        few = ", ".join(f"{count} in `{name}`" for name, count in counts.items() if 0 < count < _MIN_RECORDS)
         reason = super().refuses(table)
         if reason is None and few:
             reason = f"{self.name} must have three records or more with a value, got: {few}"
@@ -138,7 +138,7 @@ class RotationNoise(Method):
         tick, turned = run.ticker(self.title), values.copy()
         lonely: list[Ints] = []
         for key, rows, columns in _patterns(values):
-            if len(rows) < _FEWEST:
+            if len(rows) < _MIN_RECORDS:
                 lonely.append(rows)
                 continue
             place = np.ix_(rows, columns)
@@ -153,9 +153,9 @@ class RotationNoise(Method):
             present = np.flatnonzero(~np.isnan(values[:, column]))
             pool = np.intersect1d(rows, present)
             rng = run.rng("lonely", name)
-            if 0 < len(pool) < _FEWEST:  # ask some others in: `refuses` has seen to it that there are enough
+            if 0 < len(pool) < _MIN_RECORDS:  # ask some others in: `refuses` saw to it that there are enough
                 others = np.setdiff1d(present, pool)
-                pool = np.concatenate([pool, rng.choice(others, _FEWEST - len(pool), replace=False)])
+                pool = np.concatenate([pool, rng.choice(others, _MIN_RECORDS - len(pool), replace=False)])
             if len(pool):
                 values[pool, column] = self._mixed(values[pool, column][:, None], rng, _untold)[:, 0]
 

@@ -255,7 +255,8 @@ class _Hierarchies:
         if column.hierarchy:
             declared: object = self._run.resource(Resource(column.hierarchy))
             if not isinstance(declared, Hierarchy):
-                raise DataError(f"the resource `{column.hierarchy}` must hold a hierarchy, got: another")
+                found = f"a {type(declared).__name__.lower()}"
+                raise DataError(f"the resource `{column.hierarchy}` must hold a hierarchy, got: {found}")
             return declared
         hierarchy = self._of_table_s3(column, present_values(column, series)) if self._published else None
         if hierarchy is None:

@@ -25,7 +25,7 @@ from sfumato.data.table import Flags, Ints, Table
 Codes = npt.NDArray[np.int32]
 
 #: So many subsets of the keys are gone through at most.
-MOST = 20_000
+MAX_SUBSETS = 20_000
 
 
 class Cut(NamedTuple):
@@ -121,9 +121,9 @@ def code_column(
 def too_many(measure: str, n_keys: int, sizes: range) -> str | None:
     """Why there are too many subsets of these sizes; None if there are not."""
     wanted = sum(comb(n_keys, size) for size in sizes)
-    if wanted <= MOST:
+    if wanted <= MAX_SUBSETS:
         return None
     return (
-        f"{measure} must look at no more than {MOST:,} subsets of the keys, got: {wanted:,} of {n_keys} "
-        "keys; ask for fewer keys at a time, or let the scenario know fewer columns"
+        f"{measure} must look at no more than {MAX_SUBSETS:,} subsets of the keys, got: {wanted:,} of "
+        f"{n_keys} keys; ask for fewer keys at a time, or let the scenario know fewer columns"
     )

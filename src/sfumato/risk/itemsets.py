@@ -24,8 +24,8 @@ from sfumato.errors import DataError
 from sfumato.risk._key_measures import EMPTY, by_original, counted_in
 
 #: Occurrences of combinations that are counted at most, in all and of those that share their rarest item.
-MOST = 1_000_000_000
-MOST_OF_ONE = 100_000_000
+MAX_COMBINATIONS = 1_000_000_000
+MAX_COMBINATIONS_OF_ONE = 100_000_000
 
 #: Occurrences that are held at a time, where the rarest item does not have more.
 _BATCH = 4_000_000
@@ -106,11 +106,11 @@ class KmAnonymity(Measure):
             return Score.not_estimable(EMPTY)
         sets = Sets.of(table, names, missing=self.missing)
         work = sets.work(self.m)
-        if work.sum() > MOST or work.max(initial=0) > MOST_OF_ONE:
+        if work.sum() > MAX_COMBINATIONS or work.max(initial=0) > MAX_COMBINATIONS_OF_ONE:
             return Score.not_estimable(
-                f"the sets must hold at most {MOST:,} combinations of up to {self.m} items, and "
-                f"{MOST_OF_ONE:,} with the same rarest item, got: {work.sum():.3g} and {work.max():.3g}; "
-                "ask for fewer items at a time, or group items"
+                f"the sets must hold at most {MAX_COMBINATIONS:,} combinations of up to {self.m} items, and "
+                f"{MAX_COMBINATIONS_OF_ONE:,} with the same rarest item, got: {work.sum():.3g} and "
+                f"{work.max():.3g}; ask for fewer items at a time, or group items"
             )
         found = sets.supports(self.m, run, self.title)
         by_record = found.by_record

@@ -12,13 +12,7 @@ from sfumato.data.classes.classes import Classes, Missing, classes_of, seen_tabl
 from sfumato.data.evidence import Evidence
 from sfumato.data.persons import persons_of
 from sfumato.data.table import Flags, Ints
-from sfumato.risk._key_measures import (
-    KeyMeasure,
-    by_original,
-    of_records,
-    records_where,
-    worst_by_person,
-)
+from sfumato.risk._key_measures import KeyMeasure, by_original, of_records, records_where, worst_by_person
 from sfumato.risk._pieces import boxes_of
 from sfumato.risk._spaces import coarse_columns
 
