@@ -115,14 +115,7 @@ class ByClasses:
         if self.limit or self.counts_persons:
             return False
         whole = not any(self.table.missing(name).any() for name in self.learnt)
-        return (
-            whole
-            and all(each.survives_joining for each in self.measures)
-            and all(
-                each.sign.startswith(">") == (each.measure.better == "high")
-                for each in self.others.requirements
-            )
-        )
+        return whole and all(each.survives_joining for each in self.measures)
 
     @cached_property
     def learnt(self) -> tuple[str, ...]:
