@@ -299,7 +299,7 @@ def test_km_persons_are_counted():
     assert score_of(split, KmAnonymity()).by_record.tolist() == [2, 2, 1]
 
 
-@pytest.mark.parametrize("limit", ["MOST", "MOST_OF_ONE"])
+@pytest.mark.parametrize("limit", ["MAX_COMBINATIONS", "MAX_COMBINATIONS_OF_ONE"])
 def test_too_many_combinations_are_not_estimable(monkeypatch, limit):
     monkeypatch.setattr(itemsets, limit, 5)
     score = score_of(baskets(list("abcdef")), KmAnonymity())
