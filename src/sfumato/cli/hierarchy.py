@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 @quiet_option
 def command(source: str, column: str, **options: Any) -> None:
     """Propose or check a hierarchy."""
-    from sfumato.data.checks import is_generalised
     from sfumato.data.hierarchy.grow import present_values, propose
     from sfumato.io import check_writable
     from sfumato.io.hierarchies import read_hierarchy, write_hierarchy
@@ -57,7 +56,7 @@ def command(source: str, column: str, **options: Any) -> None:
         check_writable(out, originals=originals, overwrite=options["overwrite"])
     table = _read(source, options["plan_path"])
     require_columns(table.schema, [column])
-    if is_generalised(table, column):
+    if table.is_generalised(column):
         raise DataError(f"a hierarchy is built from exact values, got: `{column}`, which is generalised")
     described = table.schema[column]
     values = present_values(described, table.frame[column])

@@ -35,7 +35,7 @@ def breaches(table: Table) -> Iterator[tuple[str, Flags]]:
     for column in table.schema.columns:
         if is_counted(table, column):
             yield from _of_column(table, column)
-    exact = [rule for rule in table.schema.rules if not is_generalised(table, *rule.columns)]
+    exact = [rule for rule in table.schema.rules if not table.is_generalised(*rule.columns)]
     frame = without_missing(table, {name for rule in exact for name in rule.columns})
     for rule in exact:
         yield rule_promise(rule), rule.broken(frame).to_numpy()
@@ -44,12 +44,7 @@ def breaches(table: Table) -> Iterator[tuple[str, Flags]]:
 def is_counted(table: Table, column: Column) -> bool:
     """Whether a column is one of exact numbers, of which whole numbers and ranges can be promised."""
     numeric = table.frame.schema[column.name].is_numeric()
-    return column.kind is Kind.CONTINUOUS and numeric and not is_generalised(table, column.name)
-
-
-def is_generalised(table: Table, *names: str) -> bool:
-    """Whether one of the columns holds intervals or sets."""
-    return any(name in table.nodes or isinstance(table.frame.schema[name], pl.Struct) for name in names)
+    return column.kind is Kind.CONTINUOUS and numeric and not table.is_generalised(column.name)
 
 
 def without_missing(table: Table, names: Iterable[str]) -> pl.DataFrame:

@@ -138,7 +138,7 @@ class _Mending:
 
     def total(self, rule: Rule, equation: Sum, total: str) -> int:
         """Sum a total again where it is not what its parts make; count where that cannot be known."""
-        if checks.is_generalised(self.table, *rule.columns):
+        if self.table.is_generalised(*rule.columns):
             return len(self.table)
         frame = checks.without_missing(self.table, rule.columns)
         sums = frame.select(equation.value(total)).to_series()
@@ -256,4 +256,4 @@ def _sums_in_order(table: Table) -> list[tuple[Rule, Sum, str]]:
 
 
 def _is_summable(table: Table, name: str) -> bool:
-    return table.frame.schema[name].is_numeric() or checks.is_generalised(table, name)
+    return table.frame.schema[name].is_numeric() or table.is_generalised(name)

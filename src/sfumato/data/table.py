@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.errors import DataError, PlanError, UnknownNameError
@@ -75,6 +76,10 @@ class Table:
     def chosen(self) -> tuple[str, ...]:
         """The columns the present step is about, in an order that does not depend on the file's."""
         return tuple(sorted(self.targets or self.names))
+
+    def is_generalised(self, *names: str) -> bool:
+        """Whether one of these columns holds intervals, or labels of sets of values."""
+        return any(name in self.nodes or is_interval(self.frame.schema[name]) for name in names)
 
     def missing(self, name: str) -> Flags:
         """Which records lack a value: null, NaN, or one of the column's missing codes."""

@@ -25,7 +25,6 @@ from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Flags, Floats, Ints, Table
-from sfumato.risk._spaces import coarse_columns
 
 #: So many sets of keys are gone through at most.
 MOST_SETS = 20_000
@@ -48,7 +47,7 @@ def cell(table: Table, name: str, row: int) -> Cell:
     if isinstance(series.dtype, pl.List | pl.Array):
         members = series.explode().cast(pl.String).drop_nulls().sort()
         return "{" + "|".join(members.to_list()) + "}"
-    text = to_text(series)[0] if not series.dtype.is_nested() or coarse_columns(table, (name,)) else None
+    text = to_text(series)[0] if not series.dtype.is_nested() or table.is_generalised(name) else None
     return str(value) if text is None else str(text)
 
 
@@ -273,7 +272,7 @@ def _remedies(crowd: _Crowd, k: int, depth: int, hierarchies: Mapping[str, Hiera
             break
     for place, name in enumerate(crowd.names):
         rest = crowd.agreeing([other for other in everything if other != place])
-        if crowd.count(rest) + 1 < k or coarse_columns(crowd.table, (name,)):
+        if crowd.count(rest) + 1 < k or crowd.table.is_generalised(name):
             continue
         if name in hierarchies:
             yield from _climbed(crowd, name, rest, k, hierarchies[name])

@@ -15,7 +15,6 @@ from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Table
 from sfumato.explain.keys import Cell, cell
 from sfumato.recipes.recipe import Recipe
-from sfumato.risk._spaces import coarse_columns
 from sfumato.risk.linkage import deviation
 
 #: Stands for the value of a column that a table does not have.
@@ -129,7 +128,7 @@ def _scaled(original: Table, before: Table, after: Table, name: str) -> dict[str
     if not all(name in each.schema and each.schema[name].kind in _ORDERED for each in tables):
         return {}
     if len({each.schema[name].kind for each in tables}) > 1 or any(
-        coarse_columns(each, (name,)) for each in tables
+        each.is_generalised(name) for each in tables
     ):
         return {}
     scale, was = numbers_of_both(original, before, name)

@@ -13,7 +13,7 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.evidence import Evidence
-from sfumato.data.generalised.ranges import Groups, is_categorical, is_generalised, with_ranges
+from sfumato.data.generalised.ranges import Groups, is_categorical, with_ranges
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Role
 from sfumato.data.table import Flags, Ints, Table
@@ -125,7 +125,7 @@ class LocalRecoding(EnforcingMethod):
 
     def refuses(self, table: Table) -> str | None:
         """Refuse keys that were generalised before: what they span cannot be told from a group."""
-        coarse = [name for name in table.chosen if is_generalised(table, name)]
+        coarse = [name for name in table.chosen if table.is_generalised(name)]
         if coarse:
             return f"{self.name} must be given exact values, got: generalised ones in {listed(coarse)}"
         return super().refuses(table)

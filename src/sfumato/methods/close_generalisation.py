@@ -12,7 +12,7 @@ from sfumato import kernels
 from sfumato.core.params import Columns, listed, param
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
-from sfumato.data.generalised.ranges import Groups, is_generalised
+from sfumato.data.generalised.ranges import Groups
 from sfumato.data.points import points_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Ints, Table
@@ -68,8 +68,8 @@ class CloseRecoding(LocalRecoding):
         if name in table.chosen:
             return f"the sensitive column of {self.name} must not be a key, got: {listed([name])}"
         kind = table.schema[name].kind
-        if kind in {Kind.NOMINAL, Kind.SET} or is_generalised(table, name):
-            what = "generalised values" if is_generalised(table, name) else kind
+        if kind in {Kind.NOMINAL, Kind.SET} or table.is_generalised(name):
+            what = "generalised values" if table.is_generalised(name) else kind
             return f"{self.name} must be given a sensitive column with an order, got: `{name}` ({what})"
         return None
 

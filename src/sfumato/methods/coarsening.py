@@ -12,7 +12,7 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import DType
-from sfumato.data.generalised.ranges import Groups, is_categorical, is_generalised, measured, with_ranges
+from sfumato.data.generalised.ranges import Groups, is_categorical, measured, with_ranges
 from sfumato.data.schema import Column, Kind
 from sfumato.data.table import Ints, Table
 from sfumato.methods.sorted_generalisation import as_numbers
@@ -96,7 +96,7 @@ class NaiveCoarsening(Method):
 
     def refuses(self, table: Table) -> str | None:
         """Refuse columns that were generalised before."""
-        coarse = [name for name in table.chosen if is_generalised(table, name)]
+        coarse = [name for name in table.chosen if table.is_generalised(name)]
         if coarse:
             return f"{self.name} must be given exact values, got: generalised ones in {listed(coarse)}"
         return super().refuses(table)

@@ -16,9 +16,8 @@ from sfumato.core.params import Resource, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
-from sfumato.data.codings import codes_of_both, microseconds, numbers_of_both
-from sfumato.data.generalised.intervals import ends, is_interval, width
-from sfumato.data.generalised.nodes import MISSING, WILDCARD, Nodes, match_leaves
+from sfumato.data.generalised.cover import Cover, cover_of, extent
+from sfumato.data.generalised.nodes import MISSING
 from sfumato.data.generalised.suppressing import to_missing, to_wildcard
 from sfumato.data.hierarchy.tree import counted
 from sfumato.data.schema import Kind
@@ -30,7 +29,6 @@ Bits = npt.NDArray[np.uint8]
 
 #: Cells of the lists of members of labels that are no ranges; beyond, the labels are too many to be held.
 _LARGEST_LISTS = 2**30
-_NO_LISTS: Bits = np.zeros((0, 0), dtype=np.uint8)
 
 
 class RecodeLike(Method):
@@ -120,11 +118,7 @@ class RecodeLike(Method):
 
     def refuses(self, table: Table) -> str | None:
         """Refuse columns that are generalised already: nobody knows in which box they lie."""
-        coarse = [
-            f"`{name}`"
-            for name in table.chosen
-            if name in table.nodes or is_interval(table.frame.schema[name])
-        ]
+        coarse = [f"`{name}`" for name in table.chosen if table.is_generalised(name)]
         if coarse:
             return f"{self.name} must be given exact values, got: generalised ones in {', '.join(coarse)}"
         return super().refuses(table)
@@ -246,93 +240,41 @@ def _padded(parts: list[Bits]) -> Bits:
 
 def _side_of(table: Table, shown: Table, name: str, *, anything: bool) -> _Side:
     """Put the column of both tables on one line, missing values at a place of their own."""
-    gone, lacking = shown.missing(name), table.missing(name)
-    if name in shown.nodes:
-        side = _labels(table, shown, name)
-    elif is_interval(shown.frame.schema[name]):
-        side = _ranges(table, shown, name)
-    else:
-        side = _exact(table, shown, name)
-    wild = np.isneginf(side.lows) & np.isposinf(side.highs) & ~gone
-    lows, highs, widths = side.lows, side.highs, np.where(wild, 1.0, side.widths)
-    finite = np.concatenate([each[np.isfinite(each)] for each in (side.values, lows, highs)])
+    values, cover = cover_of(table, shown, name, nested=True)
+    gone, wild, lows, highs = cover.missing, cover.wild, cover.lows, cover.highs
+    if table.schema[name].kind is Kind.DATE and cover.sets is None and cover.step:
+        values = np.floor(values / cover.step) * cover.step  # noon lies in the day
+    widths = replace(cover, domain=extent(lows, highs)).spread()
+    finite = np.concatenate([each[np.isfinite(each)] for each in (values, lows, highs)])
     most = finite.max(initial=0.0)
     # A range without an upper end must not reach what is no value: it ends where the last value is.
     highs = np.where(np.isposinf(highs) & ~wild, most, highs)
     hole = np.nextafter(most, np.inf)  # beyond all values, and below the infinity of what was never seen
-    lows, highs = (
-        np.where(gone, np.array([-np.inf, np.inf])[end] if anything else hole, side_ends)
-        for end, side_ends in enumerate((lows, highs))
-    )
+    members, lists = _lists(cover, name)
     return _Side(
-        values=np.where(lacking, hole, side.values),
-        lows=lows,
-        highs=highs,
+        values=np.where(table.missing(name), hole, values),
+        lows=np.where(gone, -np.inf if anything else hole, lows),
+        highs=np.where(gone, np.inf if anything else hole, highs),
         widths=np.where(gone, 1.0 if anything else 0.0, widths),
-        lists=np.where(gone, -1, side.lists),
-        members=side.members,
+        lists=lists,
+        members=members,
     )
 
 
-def _exact(table: Table, shown: Table, name: str) -> _Side:
-    if table.schema[name].kind in {Kind.NOMINAL, Kind.ORDINAL}:
-        values, others = (codes.astype(np.float64) for codes in codes_of_both(table, shown, name))
-    else:
-        values, others = numbers_of_both(table, shown, name)
-    none = np.full(len(others), -1, dtype=np.int64)
-    return _Side(values, others, others, np.zeros(len(others)), none, _NO_LISTS)
-
-
-def _ranges(table: Table, shown: Table, name: str) -> _Side:
-    column = shown.frame[name]
-    lo, hi = ends(column)
-    lows = lo.to_physical().cast(pl.Float64).fill_null(-np.inf).to_numpy()
-    highs = hi.to_physical().cast(pl.Float64).fill_null(np.inf).to_numpy()
-    none = np.full(len(column), -1, dtype=np.int64)
-    values = _as_written(table, name, lo.dtype)
-    return _Side(values, lows, highs, np.nan_to_num(width(column)), none, _NO_LISTS)
-
-
-def _as_written(table: Table, name: str, dtype: pl.DataType) -> Floats:
-    """The values of a column as numbers on the scale of the ends of ranges."""
-    kind, series = table.schema[name].kind, table.frame[name]
-    if kind is Kind.DATE:
-        instants = table.numbers(name) * (microseconds(series.dtype) / microseconds(dtype))
-        return np.floor(instants) if dtype == pl.Date else instants  # noon lies in the day
-    if kind is Kind.CONTINUOUS:
-        return table.numbers(name)
-    if not series.dtype.is_numeric():
-        raise DataError(
-            f"column `{name}` must hold numbers to lie in ranges, got: {series.dtype.base_type()}"
-        )
-    return series.cast(pl.Float64).fill_null(np.nan).to_numpy()
-
-
-def _labels(table: Table, shown: Table, name: str) -> _Side:
-    """Labels of sets of values: the leaves are put into an order in which most sets are ranges."""
-    nodes = shown.nodes[name]
-    codes = nodes.codes(shown.frame[name]).astype(np.int64)
-    used = np.unique(codes[codes >= 0])
-    tame = used[(nodes.labels != WILDCARD).to_numpy()[used]]
-    places = _places_of_leaves(nodes, tame)
-    of_label = np.repeat(np.arange(len(nodes.labels)), nodes.sizes)
-    least = np.full(len(nodes.labels), len(places), dtype=np.int64)
-    most = np.full(len(nodes.labels), -1, dtype=np.int64)
-    np.minimum.at(least, of_label, places[nodes.members])
-    np.maximum.at(most, of_label, places[nodes.members])
-    lows, highs = np.full(len(nodes.labels) + 1, -np.inf), np.full(len(nodes.labels) + 1, np.inf)
-    lows[tame], highs[tame] = least[tame], most[tame]
-    gaps = tame[(most - least + 1 > nodes.sizes)[tame]]
-    _require_room(len(gaps) * len(places), name)
-    lists = np.full(len(nodes.labels) + 1, -1, dtype=np.int64)
+def _lists(cover: Cover, name: str) -> tuple[Bits, Ints]:
+    """The members of the labels that are no ranges, and which list each cell has."""
+    if cover.sets is None or cover.codes is None:
+        return np.zeros((0, 0), dtype=np.uint8), np.full(len(cover.lows), -1, dtype=np.int64)
+    sets = cover.sets
+    used = np.unique(cover.codes[~cover.silent])
+    gaps = used[(sets.highs - sets.lows + 1 > sets.sizes)[used]]
+    _require_room(len(gaps) * len(sets.places), name)
+    lists = np.full(len(sets.sizes) + 1, -1, dtype=np.int64)  # the last is that of code −1
     lists[gaps] = np.arange(len(gaps))
-    members = np.zeros((len(gaps), len(places)), dtype=np.uint8)
-    listed = lists[of_label] >= 0
-    members[lists[of_label[listed]], places[nodes.members[listed]]] = 1
-    leaves = match_leaves(table.frame[name], nodes.leaves)
-    values = np.where(leaves < 0, np.nan, np.append(places, 0)[np.maximum(leaves, 0)].astype(np.float64))
-    widths = np.nan_to_num(width(shown.frame[name], nodes=nodes))
-    return _Side(values, lows[codes], highs[codes], widths, lists[codes], members)  # code −1 is the last
+    members = np.zeros((len(gaps), len(sets.places)), dtype=np.uint8)
+    listed = lists[sets.owners] >= 0
+    members[lists[sets.owners[listed]], sets.values[listed].astype(np.int64)] = 1
+    return members, lists[cover.codes]
 
 
 def _require_room(n_cells: int, name: str) -> None:
@@ -344,29 +286,13 @@ def _require_room(n_cells: int, name: str) -> None:
         )
 
 
-def _places_of_leaves(nodes: Nodes, used: Ints) -> Ints:
-    """Where each leaf stands, if leaves are sorted by the sets they are in, large sets first."""
-    order = np.arange(len(nodes.leaves), dtype=np.int64)
-    several = used[nodes.sizes[used] > 1]  # a single leaf is a range wherever it stands
-    if len(several) >= len(order):  # more sets than nested ones could be: no order would suit them
-        return order
-    # From the smallest sets to the largest: each sort keeps what the former did among equals.
-    for code in several[np.argsort(nodes.sizes[several], kind="stable")]:
-        outside = np.ones(len(order), dtype=np.bool_)
-        outside[nodes.members[nodes.starts[code] : nodes.starts[code + 1]]] = False
-        order = order[np.argsort(outside[order], kind="stable")]
-    places = np.empty(len(order), dtype=np.int64)
-    places[order] = np.arange(len(order))
-    return places
-
-
 # Boxes shown -------------------------------------------------------------------------------------------
 
 
 def _shown(table: Table, like: Table, name: str, rows: Ints) -> Table:
     """Show a column as the records ``rows`` of ``like`` do (−1: no record, which is dealt with later)."""
     nodes = like.nodes.get(name)
-    if nodes is None and not is_interval(like.frame.schema[name]):
+    if not like.is_generalised(name):
         suppressed = np.append(like.missing(name), False)[rows] & ~table.missing(name)
         return to_missing(table, name, suppressed)  # all else is as it was: exact values lie in equal ones
     taken = like.frame[name].gather(pl.Series(rows).replace(MISSING, None))

@@ -9,7 +9,6 @@ from sfumato.core.params import PerColumn, Resource, listed, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.levels import KeyLevels
-from sfumato.data.generalised.ranges import is_generalised
 from sfumato.data.hierarchy.grow import present_values, propose
 from sfumato.data.hierarchy.tree import Hierarchy, Unseen
 from sfumato.data.table import Table
@@ -46,7 +45,7 @@ def hierarchies_of(
 
 def refused_as_coarse(table: Table, method: str) -> str | None:
     """Why keys that were generalised before cannot climb a hierarchy; None when all are exact."""
-    coarse = [name for name in table.chosen if is_generalised(table, name)]
+    coarse = [name for name in table.chosen if table.is_generalised(name)]
     return (
         f"{method} must be given exact values, got: generalised ones in {listed(coarse)}" if coarse else None
     )

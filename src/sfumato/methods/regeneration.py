@@ -13,8 +13,9 @@ from sfumato.core.method import Method
 from sfumato.core.params import Resource, listed, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.data.generalised.cover import Cover
 from sfumato.data.generalised.intervals import is_interval
-from sfumato.data.generalised.nodes import WILDCARD, canonical_text, parse_exact
+from sfumato.data.generalised.nodes import canonical_text, parse_exact
 from sfumato.data.hierarchy.tree import counted
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import TEXTUAL, Flags, Ints, Table
@@ -101,7 +102,7 @@ class Regeneration(Method):
 
     def refuses(self, table: Table) -> str | None:
         """Refuse to leave ranges beside values that are filled in."""
-        coarse = [f"`{name}`" for name in table.chosen if _is_generalised(table, name)]
+        coarse = [f"`{name}`" for name in table.chosen if table.is_generalised(name)]
         if self.masked == "missing" and coarse:
             return f"{self.name} must fill what is coarse too, got: masked `missing` and {', '.join(coarse)}"
         return super().refuses(table)
@@ -114,7 +115,7 @@ class Regeneration(Method):
             places = np.flatnonzero(masked_cells(table, name, self.masked))
             exact = _exact_values(table, name)
             if not len(places):
-                if _is_generalised(table, name):
+                if table.is_generalised(name):
                     filled = _with_exact(filled, name, exact)
                 continue
             supply = _own_supply(table, name, exact, places) if known is None else _supply(known, name, exact)
@@ -156,8 +157,10 @@ MARGINALS = Schema(
 
 def masked_cells(table: Table, name: str, masked: Masked = "coarse") -> Flags:
     """Which cells of a column are masked: wildcards, ranges and groups of values, missing ones, or both."""
-    gone = table.missing(name)
-    coarse = _coarse_cells(table, name) & ~gone
+    gone, coarse = table.missing(name), np.zeros(len(table), dtype=np.bool_)
+    if table.is_generalised(name):
+        cover = Cover.of(table, name)
+        coarse = cover.lows < cover.highs
     return {"coarse": coarse, "missing": gone, "both": coarse | gone}[masked]
 
 
@@ -182,22 +185,6 @@ def masked_marginals(
         counts = canonical_text(present.filter(lost)).alias("value").value_counts(name="count")
         parts.append(counts.select(pl.lit(name).alias("column"), "value", pl.col("count").cast(pl.Int64)))
     return Table(pl.concat(parts).sort("column", "value"), MARGINALS)
-
-
-def _is_generalised(table: Table, name: str) -> bool:
-    return name in table.nodes or is_interval(table.frame.schema[name])
-
-
-def _coarse_cells(table: Table, name: str) -> Flags:
-    series = table.frame[name]
-    if name in table.nodes:
-        nodes = table.nodes[name]
-        several = (nodes.sizes > 1) | (nodes.labels == WILDCARD).to_numpy()
-        return np.append(several, False)[nodes.codes(series)]  # code −1 is the last: missing
-    if is_interval(series.dtype):
-        alike = series.struct.field("lo") == series.struct.field("hi")
-        return ~alike.fill_null(value=False).to_numpy()
-    return np.zeros(len(series), dtype=np.bool_)
 
 
 def _exact_values(table: Table, name: str) -> pl.Series:

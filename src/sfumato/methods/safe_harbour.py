@@ -13,7 +13,6 @@ from sfumato.core.params import Resource, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, Missing
-from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.suppressing import as_ranges, to_missing, to_wildcard
 from sfumato.data.generalised.text_forms import parse_intervals
 from sfumato.data.hierarchy.build import from_cuts, from_prefix
@@ -160,7 +159,7 @@ class SafeHarbour(Method):
             expected = "protected columns or levels of them, coarser with each turn, as in `age@1, race, age`"
             return f"`order` of {self.name} must list {expected}, got: `{self.order}`"
         climbing = {turn.column for turn in read if turn.level is not None}
-        coarse = [f"`{name}`" for name in sorted(climbing) if _is_generalised(table, name)]
+        coarse = [f"`{name}`" for name in sorted(climbing) if table.is_generalised(name)]
         if coarse:
             return f"{self.name} must climb from exact values, got: generalised ones in {', '.join(coarse)}"
         return None
@@ -172,7 +171,7 @@ class SafeHarbour(Method):
             found = [_Turn.read(text.strip(), names) for text in self.order.split(",")]
             return [turn for turn in found if turn is not None]
         published = [_Turn.read(text, names) for text in TABLE_S3.split(", ")]
-        if all(turn and not _is_generalised(table, turn.column) for turn in published):
+        if all(turn and not table.is_generalised(turn.column) for turn in published):
             return [turn for turn in published if turn is not None]
         n_values = {name: table.frame[name].n_unique() for name in names}
         return [_Turn(name, None) for name in sorted(names, key=lambda name: (-n_values[name], name))]
@@ -201,10 +200,6 @@ class SafeHarbour(Method):
             return np.zeros(len(table), dtype=np.bool_)
         classes = Classes.of(table, table.chosen, missing=self.missing)
         return (classes.persons < self.k)[classes.of_record]
-
-
-def _is_generalised(table: Table, name: str) -> bool:
-    return name in table.nodes or is_interval(table.frame.schema[name])
 
 
 def _gets_coarser(turns: list[_Turn]) -> bool:

@@ -8,7 +8,7 @@ equal values are all there is to look at.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -18,29 +18,23 @@ import polars as pl
 from sfumato.data.classes.classes import column_codes
 from sfumato.data.classes.packing import number
 from sfumato.data.codings import codes_of_both
-from sfumato.data.generalised.intervals import end_dtype, ends, exact_intervals, is_interval
-from sfumato.data.generalised.nodes import WILDCARD, Nodes
-from sfumato.data.schema import Column, Kind
+from sfumato.data.generalised.cover import Cover, Runs, covers_of, extent
+from sfumato.data.generalised.intervals import end_dtype, ends, is_interval
+from sfumato.data.schema import Kind
 from sfumato.data.table import Ints, Table
-from sfumato.risk._coverage import MANY, runs_of_labels
+from sfumato.risk._coverage import MANY
 
 Places = npt.NDArray[np.int32]
 
 #: A missing value as a value of its own, or as one that may be any.
 Holes = Literal["category", "any"]
 
-#: Whole numbers are cut to this side of it, so that the next one is still a number.
-_FAR = 2**62
-
 
 @dataclass(frozen=True)
 class Pieces:
     """One column: the runs of pieces that each record's value stands for."""
 
-    lows: Ints  # [runs] the first and the last piece of a run
-    highs: Ints
-    starts: Ints  # [n] the first run of a record's value
-    counts: Ints  # [n] how many runs it has
+    runs: Runs
     crisp: bool
 
 
@@ -66,17 +60,14 @@ def boxes_of(
     for name in names:
         column = pieces_of(table, name, rows, original=original, holes=holes)
         if column.crisp:
-            codes = column.lows[column.starts]
+            codes = column.runs.ends[0, column.runs.starts].astype(np.int64)
             groups = _numbered(groups * (int(codes.max(initial=0)) + 1) + codes)
             continue
-        repeats = column.counts[records]
-        if repeats.sum() > MANY * max(len(rows), 1):
+        if column.runs.counts[records].sum() > MANY * max(len(rows), 1):
             return None
-        chosen = np.repeat(np.arange(len(records)), repeats)
-        runs = np.repeat(column.starts[records] - np.cumsum(repeats) + repeats, repeats)
-        runs += np.arange(len(chosen))
-        lows = [*(side[chosen] for side in lows), column.lows[runs].astype(np.int32)]
-        highs = [*(side[chosen] for side in highs), column.highs[runs].astype(np.int32)]
+        chosen, runs = column.runs.laid_out(records)
+        low, high = column.runs.ends[:, runs].astype(np.int32)
+        lows, highs = [*(side[chosen] for side in lows), low], [*(side[chosen] for side in highs), high]
         records = records[chosen]
     first = groups[records].astype(np.int32)
     return Boxes(np.column_stack([first, *lows]), np.column_stack([first, *highs]), records)
@@ -90,20 +81,16 @@ def _numbered(keys: Ints) -> Ints:
 
 def pieces_of(table: Table, name: str, rows: Ints, *, original: Table, holes: Holes) -> Pieces:
     """Cut one column into pieces."""
-    series, column = table.frame[name], table.schema[name]
-    missing = table.missing(name)
+    column, dtype, missing = table.schema[name], table.frame.schema[name], table.missing(name)
     apart = holes == "category" and (
         bool(missing.any()) or (name in original.schema and bool(original.missing(name).any()))
     )
-    series = pl.select(pl.when(pl.Series(~missing)).then(series)).to_series()  # codes for missing are missing
     if name in table.nodes:
-        return _of_nodes(series.gather(rows), table.nodes[name], apart=apart, holes=holes)
-    measured = column.kind in {Kind.CONTINUOUS, Kind.DATE} and end_dtype(series.dtype) is not None
-    if measured and holes == "any" and missing.any():
-        series = exact_intervals(series)
-    if is_interval(series.dtype):
-        domain = _domain(series, column, original, name)
-        return _of_intervals(series.gather(rows), domain, whole=column.integer, apart=apart, holes=holes)
+        return _of_labels(Cover.of(table, name).take(rows), apart=apart, holes=holes)
+    measured = column.kind in {Kind.CONTINUOUS, Kind.DATE} and end_dtype(dtype) is not None
+    if is_interval(dtype) or (measured and holes == "any" and missing.any()):
+        cover = _ranges(table, name, original).take(rows)
+        return _of_ranges(cover, whole=cover.step > 0 or column.integer, apart=apart, holes=holes)
     if holes == "category":
         codes, _ = number(column_codes(table, name, apart=True))
         return _single(codes[rows], codes[rows])
@@ -116,55 +103,37 @@ def _single(lows: Ints, highs: Ints) -> Pieces:
     """One run for each record; ranges that share nothing can be told by their first piece."""
     ranges = pl.DataFrame({"low": lows, "high": highs}).unique().sort("low", "high")
     low, high = ranges["low"].to_numpy(), ranges["high"].to_numpy()
-    crisp = bool((high[:-1] < low[1:]).all())
     one = np.ones(len(lows), dtype=np.int64)
-    return Pieces(lows, highs, np.arange(len(lows), dtype=np.int64), one, crisp)
+    runs = Runs(np.vstack((lows, highs)), np.arange(len(lows), dtype=np.int64), one)
+    return Pieces(runs, crisp=bool((high[:-1] < low[1:]).all()))
 
 
-def _domain(series: pl.Series, column: Column, original: Table, name: str) -> tuple[float, float]:
-    """From the least to the greatest value the column can have: declared, or else seen anywhere."""
-    lo, hi = ends(series)
-    seen = [lo, hi]
+def _ranges(table: Table, name: str, original: Table) -> Cover:
+    """Read a column of ranges; its values lie in the declared range, or else between those seen anywhere."""
+    source = table
     if name in original.schema:
-        source = original.frame[name]
-        if end_dtype(source.dtype) is not None and source.dtype.is_numeric() == lo.dtype.is_numeric():
-            there = source.filter(pl.Series(~original.missing(name)))
-            seen.append(there if lo.dtype.is_numeric() else there.cast(lo.dtype))
-    values = np.concatenate([each.to_physical().cast(pl.Float64).drop_nulls().to_numpy() for each in seen])
-    values = values[np.isfinite(values)]
-    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
-    return (
-        low if column.lower is None or np.isinf(column.lower) else min(low, column.lower),
-        high if column.upper is None or np.isinf(column.upper) else max(high, column.upper),
-    )
+        given, dtype = original.frame.schema[name], table.frame.schema[name]
+        counted = ends(table.frame[name].head(0))[0].dtype if is_interval(dtype) else dtype
+        if end_dtype(given) is not None and given.is_numeric() == counted.is_numeric():
+            source = original
+    seen, cover = covers_of(source, table, name)
+    domain = extent(seen.lows, cover.lows, cover.highs, column=table.schema[name])
+    return replace(cover, domain=domain)
 
 
-def _of_intervals(
-    series: pl.Series, domain: tuple[float, float], *, whole: bool, apart: bool, holes: Holes
-) -> Pieces:
+def _of_ranges(cover: Cover, *, whole: bool, apart: bool, holes: Holes) -> Pieces:
     """Ranges of whole numbers, days or ticks: pieces between the cuts; of others: the cuts, and between."""
-    lo, hi = ends(series)
-    gone = series.is_null().to_numpy()
-    wild = (lo.is_null() & hi.is_null()).to_numpy() & ~gone
-    if lo.dtype != pl.Float64:
-        whole = True
-        lows, highs = (
-            np.clip(end.to_physical().cast(pl.Int64).fill_null(int(beyond)).to_numpy(), -_FAR, _FAR)
-            for end, beyond in zip((lo, hi), domain, strict=True)
-        )
-    else:
-        lows, highs = (
-            np.clip(end.fill_null(beyond).to_numpy(), -_FAR, _FAR)
-            for end, beyond in zip((lo, hi), domain, strict=True)
-        )
-        if whole := whole and bool((np.ceil(lows) <= np.floor(highs)).all()):
-            lows, highs = np.ceil(lows).astype(np.int64), np.floor(highs).astype(np.int64)
-    # An open end reaches at least as far as the other, whatever rounding does to the domain.
-    lows = np.where(lo.is_null().to_numpy(), np.minimum(lows, highs), lows)
-    highs = np.where(hi.is_null().to_numpy(), np.maximum(lows, highs), highs)
-    beyond_end = 1 if whole else 0
-    cuts = np.unique(np.concatenate((lows, highs + beyond_end)))
-    first, last = np.searchsorted(cuts, lows), np.searchsorted(cuts, highs + beyond_end)
+    gone, wild, closed = cover.missing, cover.wild, cover.closed()
+    lows, highs = (
+        np.where(gone, end, side) / (cover.step or 1.0)
+        for end, side in zip(cover.domain, (closed.lows, closed.highs), strict=True)
+    )
+    first, last = np.ceil(lows), np.floor(highs)
+    # Numbers so large that the next one is the same are not counted one by one.
+    if whole := whole and bool(((first <= last) & (last < last + 1)).all()):
+        lows, highs = first, last + 1
+    cuts = np.unique(np.concatenate((lows, highs)))
+    first, last = np.searchsorted(cuts, lows), np.searchsorted(cuts, highs)
     first, last = (first, last - 1) if whole else (2 * first, 2 * last)
     # Missing values as a category have the piece behind the last, for which the wildcard stands, too.
     hole = len(cuts) - 1 if whole else 2 * len(cuts) - 1
@@ -172,21 +141,20 @@ def _of_intervals(
     return _single(np.where(alone, hole, first), np.where(alone | (wild & apart), hole, last))
 
 
-def _of_nodes(series: pl.Series, nodes: Nodes, *, apart: bool, holes: Holes) -> Pieces:
+def _of_labels(cover: Cover, *, apart: bool, holes: Holes) -> Pieces:
     """Sets of values: the leaves are the pieces, in an order in which sets are ranges as far as can be."""
-    codes = nodes.codes(series).astype(np.int64)
-    used = np.unique(codes[codes >= 0])
-    groups = runs_of_labels(nodes, used)
-    hole = len(nodes.leaves)
-    # Behind the runs of the labels: the whole column, and the piece of missing values.
-    lows = np.append(groups.runs[0], [0, hole])
-    highs = np.append(groups.runs[1], [hole if apart else max(hole - 1, 0), hole])
-    wild = np.append((nodes.labels == WILDCARD).to_numpy(), [holes == "any"])[codes]  # the last: missing
-    starts = np.append(groups.starts, len(lows) - 1)[codes]
-    counts = np.append(groups.counts, 1)[codes]
-    starts, counts = np.where(wild, len(lows) - 2, starts), np.where(wild, 1, counts)
-    kept = np.zeros(len(nodes.labels), dtype=np.bool_)
-    kept[used] = True
-    members = nodes.members[np.repeat(kept, nodes.sizes)]
+    assert cover.sets is not None  # it has labels
+    assert cover.codes is not None
+    runs, hole = cover.boxes(), len(cover.sets.places)
+    # The last run is the whole column; behind it, the piece of missing values.
+    whole = [[0, hole], [hole if apart else max(hole - 1, 0), hole]]
+    alone = cover.missing & (holes == "category")
+    starts = np.where(alone, runs.ends.shape[1], runs.starts)
+    kept = np.zeros(len(cover.sets.sizes), dtype=np.bool_)
+    kept[cover.codes[cover.codes >= 0]] = True
+    members = cover.sets.leaves[kept[cover.sets.owners]]
     disjoint = len(np.unique(members)) == len(members)
-    return Pieces(lows, highs, starts, counts, crisp=disjoint and not wild.any())
+    return Pieces(
+        Runs(np.hstack((runs.ends[:, :-1], whole)), starts, runs.counts),
+        crisp=disjoint and not (cover.silent & ~alone).any(),
+    )

@@ -72,7 +72,7 @@ def _described_alike(population: Table, shown: Table) -> Table:
     for column in shown.schema.columns:
         own = population.schema[column.name]
         # Generalised values may have got another kind than the exact ones that they cover.
-        generalised = column.name in shown.nodes or shown.frame.schema[column.name].is_nested()
+        generalised = shown.is_generalised(column.name)
         missing = tuple(dict.fromkeys((*own.missing_codes, *column.missing_codes)))
         described = own if generalised else replace(column, missing_range=own.missing_range)
         columns.append(replace(described, missing=missing, suppressed=None))

@@ -15,6 +15,7 @@ import numpy as np
 
 from sfumato import kernels
 from sfumato.data.evidence import Evidence
+from sfumato.data.generalised.cover import Runs
 from sfumato.data.table import Floats, Ints
 from sfumato.risk._coverage import Coarse, columns_of
 
@@ -62,13 +63,15 @@ def class_covering_of(evidence: Evidence, names: tuple[str, ...], rows: Ints) ->
     assert evidence.protected is not None  # measures see to it
     n_released = len(evidence.protected)
     columns = columns_of(evidence, names)
-    ranges = [column for column in columns if (column.counts == 1).all()]
-    sets = [column for column in columns if (column.counts != 1).any()]
+    ranges = [column for column in columns if (column.runs.counts == 1).all()]
+    sets = [column for column in columns if (column.runs.counts != 1).any()]
     widths = sum((column.widths for column in columns), start=np.zeros(n_released))
     losses = np.rint(widths / max(len(columns), 1) * _UNITS).astype(np.int64)
     members, labels, codes = _tables(sets, rows, n_released)
-    lows = _side_by_side([column.runs[0, column.starts] for column in ranges], n_released)
-    highs = _side_by_side([column.runs[1, column.starts] for column in ranges], n_released)
+    lows, highs = (
+        _side_by_side([column.runs.ends[side, column.runs.starts] for column in ranges], n_released)
+        for side in (0, 1)
+    )
     classes, samples, sizes = _numbered([losses, *lows.T, *highs.T, *labels.T], n_released)
     numbers = _side_by_side([column.values[rows] for column in ranges], len(rows))
     shown = lows[samples], highs[samples], labels[samples], members, losses[samples], sizes
@@ -89,25 +92,26 @@ def _tables(columns: list[Coarse], rows: Ints, n_released: int) -> tuple[Any, In
     """
     codes = np.zeros((len(rows), len(columns)), dtype=np.int64)
     labels = np.zeros((n_released, len(columns)), dtype=np.int64)
-    greatest = [column.runs[1][np.isfinite(column.runs[1])].max(initial=0) for column in columns]
+    greatest = [
+        side[np.isfinite(side)].max(initial=0) for side in (column.runs.ends[1] for column in columns)
+    ]
     n_codes = 2 + int(max(greatest, default=0))
     made, n_labels = [np.zeros((0, n_codes), dtype=np.uint8)], 0
     for place, column in enumerate(columns):
-        found, firsts, label = np.unique(column.starts, return_index=True, return_inverse=True)
+        found, firsts, label = np.unique(column.runs.starts, return_index=True, return_inverse=True)
         labels[:, place] = label.reshape(-1) + n_labels
         values = column.values[rows]
         codes[:, place] = np.where(np.isnan(values), n_codes - 1, np.nan_to_num(values)).astype(np.int64)
-        made.append(_members(column, found, column.counts[firsts], n_codes))
+        made.append(_members(column.runs, firsts, n_codes))
         n_labels += len(found)
     return np.concatenate(made), labels, codes
 
 
-def _members(column: Coarse, starts: Ints, counts: Ints, n_codes: int) -> Any:
-    """Mark the codes of each label, from the runs of codes that it stands for."""
-    label = np.repeat(np.arange(len(starts)), counts)
-    place = np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(len(label))
-    lows, highs = column.runs[:, place]
-    changes = np.zeros((len(starts), n_codes + 1), dtype=np.int32)
+def _members(runs: Runs, examples: Ints, n_codes: int) -> Any:
+    """Mark the codes of each label, from the runs of codes that a record which shows it stands for."""
+    label, place = runs.laid_out(examples)
+    lows, highs = runs.ends[:, place]
+    changes = np.zeros((len(examples), n_codes + 1), dtype=np.int32)
     open_ = np.isinf(lows) & np.isinf(highs)
     np.add.at(changes, (label, np.where(open_, 0, lows).astype(np.int64)), 1)
     np.add.at(changes, (label, np.where(open_, n_codes, highs + 1).astype(np.int64)), -1)

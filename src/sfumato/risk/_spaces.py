@@ -17,7 +17,6 @@ from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
 from sfumato.data.evidence import Evidence
-from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.persons import belonging, untrue
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Ints, Table
@@ -106,7 +105,7 @@ class TrueLinkMeasure(Measure):
         return (
             super().refuses(evidence)
             or untrue(self.name, evidence)
-            or generalised(self.name, evidence, self.columns(evidence))
+            or inexact(self.name, self.columns(evidence), evidence.known_table, evidence.protected)
         )
 
     def counted(
@@ -145,14 +144,9 @@ def known_to_intruder(evidence: Evidence, names: tuple[str, ...]) -> tuple[str, 
     return tuple(name for name in names if name in schema and schema[name].kind is original[name].kind)
 
 
-def generalised(measure: str, evidence: Evidence, names: tuple[str, ...]) -> str | None:
-    """Why columns cannot be compared value by value; None if both tables hold exact values."""
-    tables = evidence.known_table, evidence.protected
-    return inexact(measure, {name for table in tables for name in coarse_columns(table, names)})
-
-
-def inexact(measure: str, coarse: set[str]) -> str | None:
-    """Why columns that are ``coarse`` cannot be used; None if there are none."""
+def inexact(measure: str, names: tuple[str, ...], *tables: Table | None) -> str | None:
+    """Why columns cannot be compared value by value; None if these tables hold exact values."""
+    coarse = {name for name in names for table in tables if table is not None and table.is_generalised(name)}
     if not coarse:
         return None
     listed = ", ".join(f"`{name}`" for name in sorted(coarse))
@@ -166,13 +160,6 @@ def unknown_block(measure: str, evidence: Evidence, block: Columns, names: tuple
         return None
     listed = ", ".join(f"`{name}`" for name in sorted(unknown))
     return f"`block` of {measure} must name columns that the intruder can compare, got: {listed}"
-
-
-def coarse_columns(table: Table | None, names: tuple[str, ...]) -> set[str]:
-    """Those of ``names`` that hold intervals or groups of values."""
-    if table is None:
-        return set()
-    return {name for name in names if name in table.nodes or is_interval(table.frame.schema[name])}
 
 
 def space_of(evidence: Evidence, names: tuple[str, ...], run: Run, *, metric: Metric, scale: Scale) -> Space:

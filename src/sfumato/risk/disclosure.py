@@ -10,10 +10,11 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, Counts, seen_table
 from sfumato.data.evidence import Evidence
+from sfumato.data.generalised.cover import Cover
 from sfumato.data.generalised.intervals import ends, is_interval
 from sfumato.data.generalised.nodes import match_leaves
 from sfumato.data.schema import Kind
-from sfumato.data.table import Flags, Floats, Table
+from sfumato.data.table import Flags, Table
 from sfumato.risk._key_measures import (
     SensitiveMeasure,
     by_original,
@@ -173,12 +174,11 @@ class AttributeDisclosure(SensitiveMeasure):
         """Which records have for sure what must not be told."""
         series = table.frame[name]
         if self._ranged:
-            lows, highs = _limits(table, name)
-            inside: Flags = np.ones(len(table), dtype=np.bool_)
+            cover, inside = Cover.of(table, name), np.ones(len(table), dtype=np.bool_)
             if self.low is not None:
-                inside &= lows >= self.low  # NaN, for what is missing or has no end, is not
+                inside &= cover.lows >= self.low  # NaN, for what is missing, is not
             if self.high is not None:
-                inside &= highs <= self.high
+                inside &= cover.highs <= self.high
             return inside
         wanted = pl.Series((self.value or "").split("|"), dtype=pl.String).unique(maintain_order=True)
         if name in table.nodes:
@@ -204,14 +204,3 @@ def _is_numeric(table: Table, name: str) -> bool:
     return name not in table.nodes and (
         table.schema[name].kind is Kind.CONTINUOUS or series.dtype.is_numeric()
     )
-
-
-def _limits(table: Table, name: str) -> tuple[Floats, Floats]:
-    """The least and the greatest number that each value may stand for, NaN where there is none."""
-    series = table.frame[name]
-    if table.schema[name].kind is Kind.CONTINUOUS and not is_interval(series.dtype):
-        numbers = table.numbers(name)
-        return numbers, numbers
-    lo, hi = ends(series) if is_interval(series.dtype) else (series, series)
-    low, high = (side.cast(pl.Float64).fill_null(np.nan).to_numpy() for side in (lo, hi))
-    return low, high

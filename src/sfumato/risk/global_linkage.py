@@ -21,7 +21,7 @@ from sfumato.data.evidence import Evidence
 from sfumato.data.persons import best_by_person, untrue
 from sfumato.data.table import Floats, Ints
 from sfumato.risk._global_coverage import UNITS, Linked, boxes_of, link_boxes, proves, ties_of_boxes
-from sfumato.risk._spaces import LinkageMeasure, Space, TrueLinkMeasure, coarse_columns, inexact
+from sfumato.risk._spaces import LinkageMeasure, Space, TrueLinkMeasure, inexact
 from sfumato.risk.linkage import expected_links
 
 #: Distances at a time when the (h+1)-th nearest is looked for.
@@ -113,15 +113,17 @@ class GlobalLinkage(LinkageMeasure):
         reason = super(TrueLinkMeasure, self).refuses(evidence) or untrue(self.name, evidence)
         if reason:
             return reason
+        assert evidence.protected is not None  # that was a reason
         names = self.columns(evidence)
-        if self.pairs != "all" and coarse_columns(evidence.protected, names):
+        if self.pairs != "all" and evidence.protected.is_generalised(*names):
             return f"{self.name} must have pairs=all where released values are generalised, got: {self.pairs}"
-        return inexact(self.name, coarse_columns(evidence.known_table, names))
+        return inexact(self.name, names, evidence.known_table)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Solve the assignment, prove it, and count."""
+        assert evidence.protected is not None  # `refuses` saw to it
         names = self.columns(evidence)
-        coarse = bool(coarse_columns(evidence.protected, names))
+        coarse = evidence.protected.is_generalised(*names)
         space = self.space(evidence, run, () if coarse else names).shuffled(run.rng("shuffle"))
         if not len(space.mine) or not len(space.theirs):
             return Score.not_estimable("the intruder holds no record that is in the release")
@@ -320,8 +322,9 @@ class Certificate:
     def verify(self, evidence: Evidence, run: Run) -> str | None:
         """Check linkage, prices and value against the data alone; None if they hold, else what does not."""
         whole = replace(evidence, scenario=replace(evidence.scenario, records=1.0))
+        assert whole.protected is not None  # a certificate is of a release
         names = self.measure.columns(whole)
-        coarse = bool(coarse_columns(whole.protected, names))
+        coarse = whole.protected.is_generalised(*names)
         space = _arranged(self.measure.space(whole, run, () if coarse else names), self)
         if space is None:
             return "the records of the certificate are not those of the tables"

@@ -18,7 +18,7 @@ from sfumato.data.evidence import Evidence
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Table
-from sfumato.risk._spaces import LinkageMeasure, TrueLinkMeasure, coarse_columns, inexact, space_of
+from sfumato.risk._spaces import LinkageMeasure, TrueLinkMeasure, inexact, space_of
 from sfumato.risk.linkage import ROUNDING, around_median, deviation, expected_links, mean_of_best
 
 ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
@@ -101,9 +101,7 @@ class IntervalDisclosure(Measure):
         if reason is None and evidence.source_rows is None:
             reason = f"{self.name} must know what was released for whom, got: records that do not map"
         names = () if reason else self.columns(evidence)
-        return reason or inexact(
-            self.name, coarse_columns(evidence.original, names) | coarse_columns(evidence.protected, names)
-        )
+        return reason or inexact(self.name, names, evidence.original, evidence.protected)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Look into the interval around each released value."""

@@ -22,7 +22,7 @@ from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Ints, Table
 from sfumato.risk._coverage import TooManyBoxes, covering_of
 from sfumato.risk._set_coverage import class_covering_of
-from sfumato.risk._spaces import LinkageMeasure, Space, TrueLinkMeasure, coarse_columns, generalised, inexact
+from sfumato.risk._spaces import LinkageMeasure, Space, TrueLinkMeasure, inexact
 
 #: Columns whose values are compared by size; those of the others are equal or not.
 MEASURED = frozenset({Kind.CONTINUOUS, Kind.DATE})
@@ -155,13 +155,14 @@ class DistanceLinkage(LinkageMeasure):
         return (
             super(TrueLinkMeasure, self).refuses(evidence)
             or untrue(self.name, evidence)
-            or inexact(self.name, coarse_columns(evidence.known_table, self.columns(evidence)))
+            or inexact(self.name, self.columns(evidence), evidence.known_table)
         )
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Link each record to the nearest."""
+        assert evidence.protected is not None  # `refuses` saw to it
         names = self.columns(evidence)
-        coarse = coarse_columns(evidence.protected, names)
+        coarse = evidence.protected.is_generalised(*names)
         space = self.space(evidence, run, () if coarse else names)
         assert space.owners is not None  # `refuses` saw to it
         if not len(space.mine):
@@ -243,7 +244,7 @@ class AttributeLinkage(LinkageMeasure):
         names = () if reason else self.columns(evidence)
         if reason is None and len(names) == 1:
             reason = f"{self.name} must find at least two columns, one to learn and one to link by, got: 1"
-        return reason or generalised(self.name, evidence, names)
+        return reason or inexact(self.name, names, evidence.known_table, evidence.protected)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Link by all columns but one, for each, and look at that one."""

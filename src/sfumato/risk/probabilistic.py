@@ -26,7 +26,7 @@ from sfumato.risk._agreement import (
     n_pairs,
     nearest_pairs,
 )
-from sfumato.risk._spaces import LINKABLE, Space, generalised, known_to_intruder, space_of, unknown_block
+from sfumato.risk._spaces import LINKABLE, Space, inexact, known_to_intruder, space_of, unknown_block
 from sfumato.risk.linkage import expected_links
 
 #: Weights that differ by less are equal: rounding could not tell them apart.
@@ -158,7 +158,7 @@ class ProbabilisticLinkage(Measure):
         return (
             super().refuses(evidence)
             or untrue(self.name, evidence)
-            or generalised(self.name, evidence, self.columns(evidence))
+            or inexact(self.name, self.columns(evidence), evidence.known_table, evidence.protected)
             or unknown_block(self.name, evidence, self.block, self.columns(evidence))
         )
 

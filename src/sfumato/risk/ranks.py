@@ -16,7 +16,7 @@ from sfumato.data.evidence import Evidence
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Table
-from sfumato.risk._spaces import generalised, held_rows, known_to_intruder
+from sfumato.risk._spaces import held_rows, inexact, known_to_intruder
 
 ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
 
@@ -77,7 +77,8 @@ class _RankMeasure(Measure):
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse ranges and groups of values."""
-        return super().refuses(evidence) or generalised(self.name, evidence, self.columns(evidence))
+        tables = evidence.known_table, evidence.protected
+        return super().refuses(evidence) or inexact(self.name, self.columns(evidence), *tables)
 
 
 class RankLinkage(_RankMeasure):

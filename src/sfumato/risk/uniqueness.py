@@ -14,7 +14,6 @@ from sfumato.data.persons import persons_of
 from sfumato.data.table import Flags, Ints
 from sfumato.risk._key_measures import KeyMeasure, by_original, of_records, records_where, worst_by_person
 from sfumato.risk._pieces import boxes_of
-from sfumato.risk._spaces import coarse_columns
 
 
 class Uniqueness(KeyMeasure):
@@ -131,7 +130,7 @@ class Uniqueness(KeyMeasure):
         """Whether a value may stand for others than its equals."""
         if self.missing == "any" and classes.incomplete:
             return True
-        return bool(coarse_columns(classes.table, classes.keys))
+        return classes.table.is_generalised(*classes.keys)
 
     def _states(self, evidence: Evidence, run: Run, classes: Classes, alone: Flags) -> Ints:
         """Of each class that is alone: whether others cover all that it may stand for."""

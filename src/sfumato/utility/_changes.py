@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sfumato.data.evidence import Evidence
+from sfumato.data.generalised.cover import Cover
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats
-from sfumato.utility._readings import Reading, Rows, Sets, Spans, spans_of
+from sfumato.utility._readings import Reading, Rows, spans_of
 
 #: Beyond these powers of two squares of values are no numbers any more: the column is taken in another unit.
 _FAR = 400
@@ -82,7 +83,7 @@ def changes_of(evidence: Evidence, name: str, rows: tuple[Rows, Rows], reading: 
     return Changes(distances, squares, own, variance, int(present.sum()), coarse, int(silent.sum()))
 
 
-def _in_a_safe_unit(numbers: Floats, spans: Spans) -> tuple[Floats, Spans]:
+def _in_a_safe_unit(numbers: Floats, spans: Cover) -> tuple[Floats, Cover]:
     """Take a power of two off where squares would not be numbers."""
     sizes = [float(np.nanmax(np.abs(each), initial=0.0)) for each in (numbers, spans.lows, spans.highs)]
     exponent = int(np.frexp(max(sizes))[1])
@@ -91,11 +92,11 @@ def _in_a_safe_unit(numbers: Floats, spans: Spans) -> tuple[Floats, Spans]:
     lows = np.ldexp(spans.lows, -exponent)
     sets = spans.sets
     if sets is not None:
-        sets = Sets(sets.starts, np.ldexp(sets.values, -exponent), sets.n_leaves, sets.levels)
+        sets = replace(sets, places=np.ldexp(sets.places, -exponent))
     low, high = (float(np.ldexp(end, -exponent)) for end in spans.domain)
     highs = lows if spans.exact else np.ldexp(spans.highs, -exponent)
     step = float(np.ldexp(spans.step, -exponent))
-    return np.ldexp(numbers, -exponent), Spans(lows, highs, (low, high), step, sets, spans.codes)
+    return np.ldexp(numbers, -exponent), Cover(lows, highs, (low, high), step, sets, spans.codes)
 
 
 # Numbers -----------------------------------------------------------------------------------------------
@@ -138,7 +139,7 @@ class _Column:
         return np.maximum(distances, 0.0), squares + self.variance
 
 
-def _of_numbers(own: Floats, spans: Spans, whole: _Column, reading: Reading) -> tuple[Floats, Floats]:
+def _of_numbers(own: Floats, spans: Cover, whole: _Column, reading: Reading) -> tuple[Floats, Floats]:
     if spans.exact:
         distances = np.abs(own - spans.lows)
         squares = distances**2
@@ -156,7 +157,7 @@ def _of_numbers(own: Floats, spans: Spans, whole: _Column, reading: Reading) -> 
     return distances, squares
 
 
-def _expected(own: Floats, spans: Spans) -> tuple[Floats, Floats]:
+def _expected(own: Floats, spans: Cover) -> tuple[Floats, Floats]:
     """The mean distance, and square, from each value to those of its range, all alike."""
     widths, step = spans.highs - spans.lows, spans.step
     below, above = own - spans.lows, spans.highs - own
@@ -166,7 +167,7 @@ def _expected(own: Floats, spans: Spans) -> tuple[Floats, Floats]:
     return np.where(inside, spread, centre), centre**2 + widths * (widths + 2 * step) / 12
 
 
-def _expected_of_sets(own: Floats, spans: Spans) -> tuple[Floats, Floats]:
+def _expected_of_sets(own: Floats, spans: Cover) -> tuple[Floats, Floats]:
     """The mean distance, and square, from each value to the members of its label, all alike."""
     assert spans.sets is not None
     assert spans.codes is not None
@@ -196,7 +197,7 @@ def _expected_of_sets(own: Floats, spans: Spans) -> tuple[Floats, Floats]:
 
 
 def _of_codes(
-    numbers: Floats, sources: Rows, spans: Spans, weights: Floats, reading: Reading
+    numbers: Floats, sources: Rows, spans: Cover, weights: Floats, reading: Reading
 ) -> tuple[Floats, Floats, float]:
     r"""Compare values that only differ or do not: each is a corner, and a set of them the centre of some.
 
@@ -225,7 +226,7 @@ def _of_codes(
     return distances, squares, 1.0 - chance_alike
 
 
-def _sizes(spans: Spans) -> Floats:
+def _sizes(spans: Cover) -> Floats:
     """How many values each cell may stand for; 1 where it says nothing."""
     if spans.sets is not None and spans.codes is not None:
         sizes = np.append(spans.sets.sizes, 1)[spans.codes].astype(np.float64)

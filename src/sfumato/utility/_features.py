@@ -17,13 +17,12 @@ from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.params import Columns, listed, param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
+from sfumato.data.generalised.cover import Cover
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Flags, Floats, Ints, Table
 from sfumato.utility._readings import (
     COMPARABLE,
-    Spans,
     coarse_original,
-    is_coarse,
     spans_of,
     weights_of,
 )
@@ -61,7 +60,7 @@ class ModelMeasure(Measure):
         return tuple(
             name
             for name in names
-            if first.schema[name].kind is second.schema[name].kind or is_coarse(second, name)
+            if first.schema[name].kind is second.schema[name].kind or second.is_generalised(name)
         )
 
     def refuses(self, evidence: Evidence) -> str | None:
@@ -291,7 +290,7 @@ def features_of(evidence: Evidence, names: tuple[str, ...], *, many: int = MANY)
             pair = shares_of(numbers, spans, many=many)
             sorts += ["share"] * pair[0].shape[1]
         else:
-            pair = _as_columns(standardised(numbers, expected_of(spans)))
+            pair = _as_columns(standardised(numbers, spans.means))
             sorts += ["number"]
         holes = np.isnan(numbers), spans.silent
         if holes[0].any() or holes[1].any():
@@ -314,16 +313,6 @@ def _beside(pair: tuple[Floats, Floats], holes: tuple[Flags, Flags]) -> tuple[Fl
     return first, second
 
 
-def expected_of(spans: Spans) -> Floats:
-    """What each released cell is expected to be, any value it stands for alike; NaN where it says nothing."""
-    if spans.sets is None or spans.codes is None:
-        return spans.middles
-    sizes = spans.sets.sizes
-    labels = np.repeat(np.arange(len(sizes)), sizes)
-    means = np.bincount(labels, spans.sets.values, minlength=len(sizes)) / np.maximum(sizes, 1)
-    return np.where(spans.silent, np.nan, np.append(means, np.nan)[spans.codes])
-
-
 def standardised(numbers: Floats, released: Floats) -> tuple[Floats, Floats]:
     """Centre both on the original's mean and divide by its deviation; what is missing becomes 0."""
     there = numbers[~np.isnan(numbers)]
@@ -343,7 +332,7 @@ def standardised(numbers: Floats, released: Floats) -> tuple[Floats, Floats]:
     return np.nan_to_num(placed[0]), np.nan_to_num(placed[1])
 
 
-def shares_of(numbers: Floats, spans: Spans, *, many: int) -> tuple[Floats, Floats]:
+def shares_of(numbers: Floats, spans: Cover, *, many: int) -> tuple[Floats, Floats]:
     """The share of each category that the records of both tables may have, given as codes.
 
     Categories of both tables count; beyond ``many`` the rarest are one, which is the last.
@@ -366,12 +355,11 @@ def shares_of(numbers: Floats, spans: Spans, *, many: int) -> tuple[Floats, Floa
     return of_code[codes], of_label[labels]
 
 
-def labels_of(spans: Spans) -> tuple[Ints, Ints, Ints]:
+def labels_of(spans: Cover) -> tuple[Ints, Ints, Ints]:
     """The label of each released cell (−1: it says nothing), and the labels with the codes they cover."""
     silent = spans.silent
     if spans.sets is not None and spans.codes is not None:
-        owners = np.repeat(np.arange(len(spans.sets.sizes)), spans.sets.sizes)
-        return np.where(silent, -1, spans.codes), owners, spans.sets.values.astype(np.int64)
+        return np.where(silent, -1, spans.codes), spans.sets.owners, spans.sets.values.astype(np.int64)
     if spans.exact:
         codes = np.where(silent, -1, spans.lows).astype(np.int64)
         each = np.arange(codes.max(initial=-1) + 1)

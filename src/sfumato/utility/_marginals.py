@@ -13,18 +13,17 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from sfumato.data.codings import codes_of_both, microseconds, numbers_of_both
 from sfumato.data.evidence import Evidence
-from sfumato.data.generalised.intervals import ends, is_interval
-from sfumato.data.schema import Kind, Schema
-from sfumato.data.table import Flags, Floats, Ints, Table
+from sfumato.data.generalised.cover import CATEGORIES, Cover, covers_of, reads_as_numbers
+from sfumato.data.generalised.intervals import is_interval
+from sfumato.data.schema import Kind
+from sfumato.data.table import Floats, Ints, Table
 
 Generalised = Literal["midpoint", "expected"]
 
 #: Equal parts into which a wide interval is cut when its mass is spread; fewer where there are very many.
 PARTS, FEWEST_PARTS, MOST_POINTS = 100, 8, 4_000_000
 
-_NUMBERS = frozenset({Kind.CONTINUOUS, Kind.DATE})
 _NONE = np.zeros(0)
 
 
@@ -143,32 +142,12 @@ def readable_columns(evidence: Evidence, kinds: frozenset[Kind]) -> tuple[str, .
 
 def _compare(original: Table, protected: Table, name: str) -> bool:
     kind, tables = original.schema[name].kind, (original, protected)
-    with_intervals = any(is_interval(table.frame.schema[name]) for table in tables)
-    if kind in _NUMBERS or (kind is Kind.ORDINAL and with_intervals):
-        return all(_reads_as_numbers(table, name, kind) for table in tables)
-    categories = {Kind.NOMINAL, Kind.ORDINAL}
-    return not with_intervals and all(
-        table.schema[name].kind in categories or name in table.nodes for table in tables
+    ranged = any(is_interval(table.frame.schema[name]) for table in tables)
+    if kind not in CATEGORIES or (kind is Kind.ORDINAL and ranged):
+        return all(reads_as_numbers(table, name, kind) for table in tables)
+    return not ranged and all(
+        table.schema[name].kind in CATEGORIES or name in table.nodes for table in tables
     )
-
-
-def _reads_as_numbers(table: Table, name: str, kind: Kind) -> bool:
-    dtype = table.frame.schema[name]
-    if is_interval(dtype):
-        lower, _ = ends(table.frame[name].head(0))
-        return lower.dtype.is_numeric() is (kind is not Kind.DATE)
-    if name in table.nodes:
-        return not _leaf_numbers(table.nodes[name].leaves, kind).has_nulls()
-    return dtype.is_numeric() if kind is Kind.ORDINAL else table.schema[name].kind is kind
-
-
-def _leaf_numbers(leaves: pl.Series, kind: Kind) -> pl.Series:
-    """The leaves of a column of numbers or dates as numbers; null where they are none."""
-    texts = leaves.cast(pl.String).str.strip_chars()
-    if kind is Kind.DATE:
-        return texts.str.to_date("%Y-%m-%d", strict=False).to_physical().cast(pl.Float64)
-    numbers = texts.cast(pl.Float64, strict=False)
-    return numbers.set(~numbers.is_finite().fill_null(value=True), None)
 
 
 # Reading ------------------------------------------------------------------------------------------------
@@ -177,131 +156,30 @@ def _leaf_numbers(leaves: pl.Series, kind: Kind) -> pl.Series:
 def read_both(original: Table, protected: Table, name: str) -> tuple[Reading, Reading]:
     """A column of both tables as numbers that compare: ordinal ones are positions, nominal ones codes.
 
-    An ordinal column with intervals is read by its numbers, not by their positions.
+    An ordinal column with intervals is read by its numbers, not by their positions. A wildcard stands for
+    all there is.
     """
-    tables = original, protected
-    plain = [not (name in table.nodes or is_interval(table.frame.schema[name])) for table in tables]
-    kind = original.schema[name].kind
-    if kind in {Kind.NOMINAL, Kind.ORDINAL} and not any(
-        is_interval(table.frame.schema[name]) for table in tables
-    ):
-        first, second = codes_of_both(_leaves(original, name), _leaves(protected, name), name)
-        return _of_codes(original, name, first), _of_codes(protected, name, second)
-    if all(plain) and kind in _NUMBERS:
-        one, other = numbers_of_both(original, protected, name)
-        return Reading(one, original.weights), Reading(other, protected.weights)
-    units = [_unit(table, name, kind) for table in tables]
-    units = [1.0, 1.0] if units[0] == units[1] else units
-    domain = _domain(original, name, kind, units[0])
-    one_read, other_read = (
-        _of_numbers(table, name, kind, unit=unit, domain=domain)
-        for table, unit in zip(tables, units, strict=True)
-    )
-    return one_read, other_read
+    one, other = covers_of(original, protected, name)
+    return _reading(one, original.weights), _reading(other, protected.weights)
 
 
-def _leaves(table: Table, name: str) -> Table:
-    """The table of a column's leaves where it has nodes; else the table itself."""
-    if name not in table.nodes:
-        return table
-    column = replace(table.schema[name], missing=(), missing_range=None, suppressed=None)
-    return Table(table.nodes[name].leaves.alias(name).to_frame(), Schema((column,)))
-
-
-def _of_codes(table: Table, name: str, codes: Ints) -> Reading:
-    numbers = np.where(codes < 0, np.nan, codes.astype(np.float64))
-    if name in table.nodes:
-        return _of_nodes(table, name, numbers)
-    return Reading(numbers, table.weights)
-
-
-def _of_nodes(table: Table, name: str, leaves: Floats) -> Reading:
-    """Read a column of labels, given the number of each leaf."""
-    nodes, missing = table.nodes[name], table.missing(name)
-    points = leaves[nodes.members]
-    owners, sizes = _owners(nodes.starts)
-    groups = nodes.codes(table.frame[name]).astype(np.int64)
-    groups[missing] = -1
-    middles = np.full(len(sizes) + 1, np.nan)  # the last is that of code −1
-    middles[:-1][sizes > 0] = np.bincount(owners, points, len(sizes))[sizes > 0] / sizes[sizes > 0]
-    lows, highs = np.full(len(sizes), np.inf), np.full(len(sizes), -np.inf)
-    np.minimum.at(lows, owners, points)
-    np.maximum.at(highs, owners, points)
-    values = middles[groups]
-    groups[np.isnan(values)] = -1
-    return Reading(values, table.weights, groups, nodes.starts, points, lows, highs)
-
-
-def _unit(table: Table, name: str, kind: Kind) -> float:
-    """How long the unit is in which dates are counted; numbers have none."""
-    if kind is not Kind.DATE:
-        return 1.0
-    dtype = table.frame.schema[name]
-    if is_interval(dtype):
-        return microseconds(ends(table.frame[name].head(0))[0].dtype)
-    return microseconds(pl.Date() if name in table.nodes else dtype)
-
-
-def _domain(table: Table, name: str, kind: Kind, unit: float) -> tuple[float, float]:
-    """The least and the greatest number that the original states; NaN where it states none."""
-    if is_interval(table.frame.schema[name]):
-        stated = np.concatenate([end.to_numpy() for end in _ends_as_numbers(table, name)])
-    elif name in table.nodes:
-        stated = _leaf_numbers(table.nodes[name].leaves, kind).to_numpy()
-    else:
-        stated = _plain_numbers(table, name)
-    stated = stated[~np.isnan(stated)] * unit
-    return (float(stated.min()), float(stated.max())) if len(stated) else (np.nan, np.nan)
-
-
-def _ends_as_numbers(table: Table, name: str) -> tuple[pl.Series, pl.Series]:
-    lower, upper = (end.to_physical().cast(pl.Float64).fill_null(np.nan) for end in ends(table.frame[name]))
-    return lower, upper
-
-
-def _plain_numbers(table: Table, name: str) -> Floats:
-    """Exact values as numbers, those of an ordinal column too."""
-    if table.schema[name].kind is not Kind.ORDINAL:
-        return table.numbers(name)
-    values = table.frame[name].cast(pl.Float64).fill_null(np.nan).to_numpy()
-    return np.where(table.missing(name), np.nan, values)
-
-
-def _of_numbers(table: Table, name: str, kind: Kind, *, unit: float, domain: tuple[float, float]) -> Reading:
-    dtype = table.frame.schema[name]
-    if is_interval(dtype):
-        lower, upper = (end.to_numpy() * unit for end in _ends_as_numbers(table, name))
-        step = unit if ends(table.frame[name].head(0))[0].dtype in {pl.Int64, pl.Date} else 0.0
-        return _of_intervals(lower, upper, table.missing(name), table.weights, domain=domain, step=step)
-    if name in table.nodes:
-        return _of_nodes(table, name, _leaf_numbers(table.nodes[name].leaves, kind).to_numpy() * unit)
-    return Reading(_plain_numbers(table, name) * unit, table.weights)
-
-
-def _of_intervals(
-    lower: Floats,
-    upper: Floats,
-    missing: Flags,
-    weights: Floats | None,
-    *,
-    domain: tuple[float, float],
-    step: float,
-) -> Reading:
-    """Read intervals; an unbounded end is that of the domain, and with ``step`` only its multiples count."""
-    lower, upper = (
-        np.where(np.isnan(lower), np.fmin(domain[0], upper), lower),
-        np.where(np.isnan(upper), np.fmax(domain[1], lower), upper),
-    )
-    values = np.where(missing, np.nan, np.where(lower == upper, lower, lower / 2 + upper / 2))
-    coarse = ~np.isnan(values) & (lower < upper)
-    pairs = pl.DataFrame({"lo": lower[coarse], "hi": upper[coarse]})
+def _reading(cover: Cover, weights: Floats | None) -> Reading:
+    if cover.exact:
+        return Reading(cover.lows, weights)
+    if cover.sets is not None and cover.codes is not None:
+        sets, values = cover.sets, cover.means
+        groups = np.where(np.isnan(values), -1, cover.codes)
+        return Reading(values, weights, groups, sets.starts, sets.values, sets.lows, sets.highs)
+    closed = cover.closed()
+    coarse = closed.lows < closed.highs
+    pairs = pl.DataFrame({"lo": closed.lows[coarse], "hi": closed.highs[coarse]})
     distinct = pairs.unique().sort("lo", "hi").with_row_index("group")
     found = pairs.join(distinct, on=["lo", "hi"], how="left", maintain_order="left")["group"]
-    groups = np.full(len(values), -1, dtype=np.int64)
+    groups = np.full(len(coarse), -1, dtype=np.int64)
     groups[coarse] = found.to_numpy()
     lows, highs = distinct["lo"].to_numpy(), distinct["hi"].to_numpy()
-    starts, points = _cut(lows, highs, step)
-    return Reading(values, weights, groups, starts, points, lows, highs)
+    starts, points = _cut(lows, highs, cover.step)
+    return Reading(closed.middles, weights, groups, starts, points, lows, highs)
 
 
 def _cut(lows: Floats, highs: Floats, step: float) -> tuple[Ints, Floats]:

@@ -7,11 +7,11 @@ import numpy as np
 from sfumato.core.measure import Measure, Score
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
+from sfumato.data.generalised.cover import Cover
 from sfumato.data.table import Floats
 from sfumato.utility._readings import (
     COMPARABLE,
     Rows,
-    Spans,
     by_original,
     coarse_original,
     n_left_out,
@@ -119,11 +119,11 @@ class Ambiguity(Measure):
         )
 
 
-def _possible(numbers: Floats, spans: Spans) -> Floats:
+def _possible(numbers: Floats, spans: Cover) -> Floats:
     """How many values each cell may stand for."""
     if spans.sets is not None and spans.codes is not None:
         counts = np.append(spans.sets.sizes, 1)[spans.codes]
-        return np.where(spans.silent, max(spans.sets.n_leaves, 1), counts).astype(np.float64)
+        return np.where(spans.silent, max(len(spans.sets.places), 1), counts).astype(np.float64)
     silent = spans.silent
     if spans.exact and not silent.any():
         return np.ones(len(silent))
@@ -238,7 +238,7 @@ class NonUniformEntropy(Measure):
         )
 
 
-def _bits(numbers: Floats, sources: Rows, spans: Spans, weights: Floats) -> tuple[Floats, Floats]:
+def _bits(numbers: Floats, sources: Rows, spans: Cover, weights: Floats) -> tuple[Floats, Floats]:
     """The bits that each cell has lost, and those its original held; 0 where that has no value."""
     own, present = numbers[sources], ~np.isnan(numbers)
     known = present[sources]
@@ -259,7 +259,7 @@ def _bits(numbers: Floats, sources: Rows, spans: Spans, weights: Floats) -> tupl
     return np.where(known, np.minimum(np.log2(np.maximum(among / mass, 1.0)), held), 0.0), held
 
 
-def _mass_of(spans: Spans, distinct: Floats, masses: Floats, sums: Floats) -> Floats:
+def _mass_of(spans: Cover, distinct: Floats, masses: Floats, sums: Floats) -> Floats:
     """How much of the original column lies in what each cell may stand for."""
     if spans.sets is None or spans.codes is None:
         first, last = (

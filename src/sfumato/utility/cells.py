@@ -8,11 +8,12 @@ import polars as pl
 from sfumato.core.measure import Measure, Score
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
+from sfumato.data.generalised.cover import wildcards
 from sfumato.data.generalised.intervals import ends, is_interval
-from sfumato.data.generalised.nodes import WILDCARD, canonical_text
+from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.schema import Kind
 from sfumato.data.table import Flags, Floats, Table
-from sfumato.utility._readings import Rows, by_original, is_coarse, n_left_out, pairs_of, spans_of, unmapped
+from sfumato.utility._readings import Rows, by_original, n_left_out, pairs_of, spans_of, unmapped
 
 
 class SuppressedCells(Measure):
@@ -105,13 +106,7 @@ class SuppressedCells(Measure):
 
 def silent_cells(table: Table, name: str) -> Flags:
     """Which cells of a column say nothing: they are missing, suppressed, or a wildcard."""
-    series, gone = table.frame[name], table.missing(name)
-    if is_interval(series.dtype):
-        lo, hi = ends(series)
-        gone = gone | (lo.is_null() & hi.is_null()).to_numpy()
-    elif name in table.nodes:
-        gone = gone | (series.cast(pl.String) == WILDCARD).fill_null(value=True).to_numpy()
-    return gone
+    return table.missing(name) | wildcards(table, name)
 
 
 def _taken(flags: Flags, released: Rows) -> Flags:
@@ -203,7 +198,7 @@ def _same(evidence: Evidence, name: str, rows: tuple[Rows, Rows]) -> Flags:
     assert evidence.protected is not None
     original, protected = evidence.original, evidence.protected
     released, sources = rows
-    if original.schema[name].kind is Kind.SET or is_coarse(original, name):
+    if original.schema[name].kind is Kind.SET or original.is_generalised(name):
         mine, theirs = _shown(original, name), _shown(protected, name)
         if mine.dtype != theirs.dtype:
             mine, theirs = (each.is_null().replace(False, None) for each in (mine, theirs))

@@ -10,11 +10,10 @@ from sfumato.core.params import Columns, listed, param
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both
 from sfumato.data.evidence import Evidence
-from sfumato.data.generalised.intervals import ends, is_interval
-from sfumato.data.generalised.nodes import WILDCARD
+from sfumato.data.generalised.cover import wildcards
 from sfumato.data.schema import Kind
 from sfumato.data.table import Flags, Floats, Ints, Table
-from sfumato.utility._readings import COMPARABLE, is_coarse, weights_of
+from sfumato.utility._readings import COMPARABLE, weights_of
 
 
 class ClassificationMetric(Measure):
@@ -87,7 +86,7 @@ class ClassificationMetric(Measure):
             )
         assert evidence.protected is not None  # the first reason saw to it
         tables = evidence.original, evidence.protected
-        coarse = [name for name in found if any(is_coarse(table, name) for table in tables)]
+        coarse = [name for name in found if any(table.is_generalised(name) for table in tables)]
         if coarse:
             return (
                 f"{self.name} must be given exact classes, got: ranges or sets of values in {listed(coarse)}"
@@ -150,22 +149,11 @@ def alike(table: Table, keys: tuple[str, ...]) -> tuple[Ints, Flags]:
         column = table.frame[name]
         shown = pl.select(pl.when(pl.Series(~missing)).then(column).alias(str(place))).to_series()
         series.append(shown)
-        silent &= missing | _wild(table, name)
+        silent &= missing | wildcards(table, name)
     frame = pl.DataFrame(series)
     firsts = frame.with_row_index("row").select(pl.col("row").first().over(frame.columns)).to_series()
     groups = np.unique(firsts.to_numpy(), return_inverse=True)[1].astype(np.int64)
     return groups, silent
-
-
-def _wild(table: Table, name: str) -> Flags:
-    """Which cells may be any value."""
-    column = table.frame[name]
-    if name in table.nodes:
-        return (column.cast(pl.String) == WILDCARD).fill_null(value=False).to_numpy()
-    if is_interval(column.dtype):
-        lo, hi = ends(column)
-        return (lo.is_null() & hi.is_null()).to_numpy()
-    return np.zeros(len(table), dtype=np.bool_)
 
 
 def penalties(groups: Ints, held_back: Flags, seen: Ints, truth: Ints, weights: Floats) -> Floats:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
-import polars as pl
 
 from sfumato.core.measure import Measure, Score
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
-from sfumato.data.codings import codes_of_both, microseconds, numbers_of_both
 from sfumato.data.evidence import Evidence
-from sfumato.data.generalised.intervals import ends, is_interval
-from sfumato.data.generalised.nodes import WILDCARD, match_leaves
-from sfumato.data.schema import Column, Kind
-from sfumato.data.table import Floats, Ints, Table
-from sfumato.errors import DataError
+from sfumato.data.generalised.cover import cover_of, extent
+from sfumato.data.schema import Kind
+from sfumato.data.table import Floats, Ints
 
 
 class GeneralisationLoss(Measure):
@@ -78,12 +76,7 @@ class GeneralisationLoss(Measure):
             return reason
         if evidence.source_rows is None:
             return f"{self.name} must know what was released for whom, got: records that do not map"
-        original = evidence.original
-        coarse = [
-            name
-            for name in self.columns(evidence)
-            if name in original.nodes or is_interval(original.frame.schema[name])
-        ]
+        coarse = [name for name in self.columns(evidence) if evidence.original.is_generalised(name)]
         if coarse:
             return f"{self.name} must be given exact values in the original, got: `{coarse[0]}`"
         return None
@@ -125,114 +118,27 @@ class GeneralisationLoss(Measure):
 def _standardised(evidence: Evidence, name: str, sources: Ints, released: Ints) -> Floats | None:
     """How far the farthest value is from each original one, in standard deviations; None if all are alike."""
     assert evidence.protected is not None  # measures see to it
-    original, protected = evidence.original, evidence.protected
+    original = evidence.original
+    values, cover = cover_of(original, evidence.protected, name)
+    cover = replace(cover, domain=extent(values, column=original.schema[name])).closed().take(released)
+    own = values[sources]
     if original.schema[name].kind is Kind.NOMINAL:
-        values, exact = _nominal(original, protected, name)
         codes = original.codes(name).codes
         counts = np.bincount(codes[codes >= 0])
         share = counts / max(counts.sum(), 1)
         varies = np.count_nonzero(counts) > 1  # nothing but missing values does not
         deviation = float(np.sqrt(max(1.0 - (share**2).sum(), 0.0) / 2)) if varies else 0.0
-        distances = (np.append(exact, -2)[released] != values[sources]).astype(np.float64)
-        known = values[sources] >= 0
+        distances = 1.0 - ((cover.lows == own) & (cover.highs == own))
     else:
-        numbers, lows, highs = _ordered(original, protected, name)
-        domain = np.array(_domain(original.schema[name], numbers[~np.isnan(numbers)]))
+        low, high = cover.domain
+        lows, highs = np.where(cover.missing, low, cover.lows), np.where(cover.missing, high, cover.highs)
         # A power of two off, so that no square overflows or vanishes: the unit does not count.
-        sizes = [float(np.nanmax(np.abs(each), initial=0.0)) for each in (numbers, lows, highs, domain)]
+        sizes = [float(np.nanmax(np.abs(each), initial=0.0)) for each in (values, lows, highs)]
         exponent = int(np.frexp(max(sizes))[1])
-        numbers, lows, highs, domain = (np.ldexp(each, -exponent) for each in (numbers, lows, highs, domain))
-        low, high = domain
-        there = numbers[~np.isnan(numbers)]
+        values, own, lows, highs = (np.ldexp(each, -exponent) for each in (values, own, lows, highs))
+        there = values[~np.isnan(values)]
         deviation = float(there.std()) if len(there) and np.ptp(there) > 0 else 0.0
-        own = numbers[sources]
-        least, greatest = np.append(lows, np.nan)[released], np.append(highs, np.nan)[released]
-        least, greatest = np.where(np.isnan(least), low, least), np.where(np.isnan(greatest), high, greatest)
-        distances = np.maximum(np.abs(own - least), np.abs(own - greatest))
-        known = ~np.isnan(own)
+        distances = np.maximum(np.abs(own - lows), np.abs(own - highs))
     if deviation == 0:
         return None
-    return np.where(known, distances, 0.0) / deviation
-
-
-def _domain(column: Column, values: Floats) -> tuple[float, float]:
-    """From where to where a column's values go: declared, or else as seen."""
-    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
-    return (
-        low if column.lower is None or np.isinf(column.lower) else min(low, column.lower),
-        high if column.upper is None or np.isinf(column.upper) else max(high, column.upper),
-    )
-
-
-def _nominal(original: Table, protected: Table, name: str) -> tuple[Ints, Ints]:
-    """The codes of the original values (−1: missing) and of those released exactly (−2: not so)."""
-    series = protected.frame[name]
-    if is_interval(series.dtype):
-        lo, hi = ends(series)
-        exact = (lo == hi).fill_null(value=False)
-        lone = Table(
-            pl.DataFrame({name: lo.zip_with(exact, pl.Series([None], dtype=lo.dtype))}),
-            original.schema.select([name]),
-        )
-        values, codes = codes_of_both(original, lone, name)
-    elif name in protected.nodes:
-        nodes = protected.nodes[name]
-        labels = nodes.codes(series).astype(np.int64)
-        firsts = np.append(nodes.members, 0)[nodes.starts[:-1]]  # a wildcard of no leaves has none
-        only = np.where(nodes.sizes == 1, firsts, -2).astype(np.int64)
-        only[(nodes.labels == WILDCARD).to_numpy()] = -2
-        found = match_leaves(original.frame[name], nodes.leaves).astype(np.int64)
-        strange = found < -1  # a value that no label covers: as good as any other that is not there
-        values = np.where(strange, len(nodes.leaves), found)
-        values = np.where(original.missing(name), -1, values)
-        codes = np.append(only, -2)[labels]
-    else:
-        values, codes = codes_of_both(original, protected, name)
-    return values, np.where(codes < 0, -2, codes)
-
-
-def _ordered(original: Table, protected: Table, name: str) -> tuple[Floats, Floats, Floats]:
-    """The original numbers, and the ends of what was released for them; NaN where missing or open."""
-    series = protected.frame[name]
-    if name in protected.nodes:
-        return _positions(original, protected, name)
-    if not is_interval(series.dtype):
-        values, exact = numbers_of_both(original, protected, name)
-        return values, exact, exact
-    if original.schema[name].kind is Kind.ORDINAL:
-        values = _as_written(original, name)
-    else:
-        values = original.numbers(name)
-    lo, hi = ends(series)
-    if original.schema[name].kind is Kind.DATE:
-        values = values * (microseconds(original.frame.schema[name]) / microseconds(lo.dtype))
-    low, high = (side.to_physical().cast(pl.Float64).fill_null(np.nan).to_numpy() for side in (lo, hi))
-    return values, low, high
-
-
-def _as_written(table: Table, name: str) -> Floats:
-    """An ordinal column's own numbers: ranges are of values, not of positions."""
-    series = table.frame[name]
-    if not series.dtype.is_numeric():
-        raise DataError(
-            f"column `{name}` must hold numbers to lie in ranges, got: {series.dtype.base_type()}"
-        )
-    return np.where(table.missing(name), np.nan, series.cast(pl.Float64).fill_null(np.nan).to_numpy())
-
-
-def _positions(original: Table, protected: Table, name: str) -> tuple[Floats, Floats, Floats]:
-    """Sets of ordered values: from the position of the least to that of the greatest."""
-    nodes = protected.nodes[name]
-    coded = original.codes(name)
-    places = match_leaves(coded.categories, nodes.leaves)
-    leaf = np.full(len(nodes.leaves), np.nan)
-    leaf[places[places >= 0]] = np.flatnonzero(places >= 0)
-    members = np.repeat(np.arange(len(nodes.labels)), nodes.sizes)
-    low, high = np.full(len(nodes.labels) + 1, np.nan), np.full(len(nodes.labels) + 1, np.nan)
-    np.fmin.at(low, members, leaf[nodes.members])
-    np.fmax.at(high, members, leaf[nodes.members])
-    wild = np.append((nodes.labels == WILDCARD).to_numpy(), [True])  # the last: missing
-    low[wild], high[wild] = np.nan, np.nan
-    labels = nodes.codes(protected.frame[name])
-    values = np.where(coded.codes < 0, np.nan, coded.codes.astype(np.float64))
-    return values, low[labels], high[labels]
+    return np.where(np.isnan(own), 0.0, distances) / deviation

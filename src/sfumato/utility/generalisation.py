@@ -14,11 +14,11 @@ import numpy as np
 from sfumato.core.measure import Measure, Score
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
+from sfumato.data.generalised.cover import Cover
 from sfumato.data.table import Flags, Floats
 from sfumato.utility._readings import (
     COMPARABLE,
     Rows,
-    Spans,
     by_original,
     coarse_original,
     n_left_out,
@@ -41,10 +41,10 @@ class CoarseCells(Measure):
         return super().refuses(evidence) or coarse_original(self.name, evidence, self.columns(evidence))
 
     @abstractmethod
-    def coarseness(self, spans: Spans) -> Floats:
+    def coarseness(self, spans: Cover) -> Floats:
         """How coarse the cells of a column are, where they say something."""
 
-    def noted(self, spans: Spans, losses: Floats) -> Counter[str]:  # noqa: ARG002
+    def noted(self, spans: Cover, losses: Floats) -> Counter[str]:  # noqa: ARG002
         """What else is to be counted in a column."""
         return Counter()
 
@@ -93,7 +93,7 @@ def rows_of(evidence: Evidence) -> tuple[Rows, Rows | None, Floats | None]:
     return released, sources, None if weights is None else weights[sources]
 
 
-def cells_of(evidence: Evidence, name: str, released: Rows, sources: Rows | None) -> tuple[Flags, Spans]:
+def cells_of(evidence: Evidence, name: str, released: Rows, sources: Rows | None) -> tuple[Flags, Cover]:
     """Which cells of a column had a value (all, where nobody can tell), and what they stand for now."""
     assert evidence.protected is not None
     numbers, spans = spans_of(evidence.original, evidence.protected, name)
@@ -159,21 +159,9 @@ class GeneralisedInformationLoss(CoarseCells):
     title = "Generalised information loss (GenILoss)"
     references = ("iyengar2002", "carvalho2023")
 
-    def coarseness(self, spans: Spans) -> Floats:
+    def coarseness(self, spans: Cover) -> Floats:
         """The share of the range that each cell spans."""
-        return _widths(spans)
-
-
-def _widths(spans: Spans) -> Floats:
-    if spans.exact:
-        return np.zeros(len(spans.lows))
-    if spans.sets is not None and spans.codes is not None:
-        shares = (spans.sets.sizes - 1) / max(spans.sets.n_leaves - 1, 1)
-        return np.append(np.clip(shares, 0.0, 1.0), 1.0)[spans.codes]
-    low, high = spans.domain
-    # Halves throughout: the distance of two large ends would overflow.
-    cut = np.clip(spans.highs, low, high) / 2 - np.clip(spans.lows, low, high) / 2
-    return cut / ((high / 2 - low / 2) or 1.0)
+        return spans.spread()
 
 
 class PrecisionLoss(CoarseCells):
@@ -229,14 +217,14 @@ class PrecisionLoss(CoarseCells):
     title = "Precision loss (1 − Prec)"
     references = ("sweeney2002generalization", "samarati2001")
 
-    def coarseness(self, spans: Spans) -> Floats:
+    def coarseness(self, spans: Cover) -> Floats:
         """The level of each cell as a share of the height."""
         if spans.sets is None or spans.codes is None:
-            return _widths(spans)
+            return spans.spread()
         levels = spans.sets.levels
         return np.append(levels / max(int(levels.max(initial=0)), 1), 1.0)[spans.codes]
 
-    def noted(self, spans: Spans, losses: Floats) -> Counter[str]:
+    def noted(self, spans: Cover, losses: Floats) -> Counter[str]:
         """The number of steps up, where there are levels."""
         height = 0 if spans.sets is None else int(spans.sets.levels.max(initial=0))
         return Counter(steps=round(float(losses.sum()) * height))

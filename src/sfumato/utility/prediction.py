@@ -17,7 +17,6 @@ from sfumato.data.table import Flags, Floats, Ints
 from sfumato.utility._features import (
     MANY,
     TargetMeasure,
-    expected_of,
     features_of,
     shares_of,
     standardised,
@@ -228,7 +227,7 @@ def _task(evidence: Evidence, target: str, predictors: tuple[str, ...], *, class
         truth = np.nonzero(shares[0][there])[1].astype(np.float64)  # the one class of each
         answers = shares[0][there], shares[1][taught]
     else:
-        values = standardised(numbers, expected_of(spans))
+        values = standardised(numbers, spans.means)
         truth = values[0][there]
         answers = values[0][there], values[1][taught]
     if len(there) < 2 or not len(taught) or not np.ptp(truth) > 0:  # noqa: PLR2004

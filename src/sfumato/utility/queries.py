@@ -10,10 +10,11 @@ from sfumato.core.measure import Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
+from sfumato.data.generalised.cover import Cover, Sets
 from sfumato.data.schema import Kind
 from sfumato.data.table import Flags, Floats, Ints
 from sfumato.utility._features import ModelMeasure, labels_of, weights_of_both
-from sfumato.utility._readings import Sets, Spans, spans_of
+from sfumato.utility._readings import spans_of
 
 #: Answers held at a time: queries by records.
 _AT_ONCE = 2_000_000
@@ -126,7 +127,7 @@ class Ranges:
         inside: Flags = (self.lows <= numbers) & (numbers <= self.highs)
         return inside
 
-    def overlap(self, spans: Spans) -> Floats:
+    def overlap(self, spans: Cover) -> Floats:
         """The share of each span of numbers (with a step of 1: of whole numbers) that meets each."""
         shared = np.minimum(spans.highs, self.highs) - np.maximum(spans.lows, self.lows) + spans.step
         width = spans.highs - spans.lows + spans.step
@@ -156,7 +157,7 @@ class Asked:
     values: Floats  # [records] of the original, NaN where missing
     present: Floats  # those that are there, sorted
     counts: Ints  # of a nominal column how often each code occurs, else empty
-    spans: Spans
+    spans: Cover
     gone: Flags  # released cells that are missing
 
     def draw(self, n: int, share: float, rng: np.random.Generator) -> Ranges | Choices:
@@ -175,8 +176,7 @@ class Asked:
         """The chance that each released record meets each condition."""
         spans = self.spans
         if spans.sets is not None and spans.codes is not None:
-            sizes = spans.sets.sizes
-            owners = np.repeat(np.arange(len(sizes)), sizes)
+            sizes, owners = spans.sets.sizes, spans.sets.owners
             met = conditions.met_by(spans.sets.values).astype(np.float64)
             shares = np.zeros((len(met), len(sizes) + 1))  # the last is that of code −1
             for row, each in enumerate(met):
@@ -207,7 +207,7 @@ def _asked(evidence: Evidence, name: str) -> Asked | None:
     if nominal and spans.sets is None and not spans.exact:  # a range of categories is a set of them
         labels, owners, members = labels_of(spans)
         starts = np.searchsorted(owners, np.arange(owners.max(initial=-1) + 2))
-        sets = Sets(starts, members.astype(np.float64), 0, np.zeros(len(starts) - 1, dtype=np.int64))
+        sets = Sets(starts, members, np.arange(members.max(initial=-1) + 1, dtype=np.float64))
         spans = replace(spans, sets=sets, codes=labels)
     counts = np.bincount(present.astype(np.int64)) if nominal else np.empty(0, dtype=np.int64)
     return Asked(name, values, present, counts, spans, gone)

@@ -11,18 +11,18 @@ from sfumato.core.measure import Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
+from sfumato.data.generalised.cover import Cover
 from sfumato.data.schema import Kind
 from sfumato.data.table import Flags, Floats, Ints
 from sfumato.utility._features import (
     Features,
     TargetMeasure,
-    expected_of,
     features_of,
     shares_of,
     standardised,
     weights_of_both,
 )
-from sfumato.utility._readings import Spans, spans_of
+from sfumato.utility._readings import spans_of
 
 #: Steps of Newton's after which a fit is taken as it is; where classes separate it has no end.
 _STEPS = 100
@@ -135,10 +135,10 @@ class CoefficientOverlap(TargetMeasure):
                 yield mine, theirs
 
 
-def _responses(numbers: Floats, spans: Spans, *, nominal: bool) -> tuple[Floats, Floats]:
+def _responses(numbers: Floats, spans: Cover, *, nominal: bool) -> tuple[Floats, Floats]:
     """The target of both tables: a number, or the share of each class; of two classes that of one."""
     if not nominal:
-        first, second = standardised(numbers, expected_of(spans))
+        first, second = standardised(numbers, spans.means)
         return first[:, None], second[:, None]
     first, second = shares_of(numbers, spans, many=_CLASSES)
     start = 1 if first.shape[1] == 2 else 0  # noqa: PLR2004  — two classes are one question

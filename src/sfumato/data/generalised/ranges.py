@@ -16,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.classes.packing import distinct_of
-from sfumato.data.generalised.intervals import end_dtype, intervals, is_interval
+from sfumato.data.generalised.intervals import end_dtype, intervals
 from sfumato.data.generalised.nodes import WILDCARD, DType, Nodes, canonical_text
 from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.hierarchy.tree import Hierarchy
@@ -134,11 +134,6 @@ def _ranges(
 def is_categorical(table: Table, name: str) -> bool:
     """Whether a column holds categories, which may have a hierarchy."""
     return table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}
-
-
-def is_generalised(table: Table, name: str) -> bool:
-    """Whether a column holds intervals or labels of groups of values."""
-    return name in table.nodes or is_interval(table.frame[name].dtype)
 
 
 def measured(table: Table, name: str) -> tuple[Numbers, DType] | None:

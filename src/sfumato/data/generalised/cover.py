@@ -1,0 +1,424 @@
+"""What the cells of a column stand for, exact or generalised, on one line of numbers.
+
+Every reader of generalised values asks here. Continuous values and dates are the numbers themselves, ordinal
+ones their position, nominal ones a code; beside intervals, categories that are numbers are those numbers.
+An interval then runs from a low to a high number, a label is a set of the numbers of its leaves, the wildcard
+is open at both ends, and what is missing is NaN. Readers differ in what they make of that, and say so: open
+ends may be closed (`Cover.closed`), the domain may be declared or seen (`extent`), a missing cell may be any
+value or one of its own (`Cover.missing`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from sfumato.data.codings import codes_of_both, microseconds
+from sfumato.data.generalised.intervals import ends, is_interval
+from sfumato.data.generalised.nodes import WILDCARD, DType, Nodes, match_leaves, parse_exact
+from sfumato.data.schema import Column, Kind, Schema
+from sfumato.data.table import TEXTUAL, Flags, Floats, Ints, Table
+from sfumato.errors import DataError
+
+CATEGORIES = frozenset({Kind.NOMINAL, Kind.ORDINAL})
+
+
+class Runs(NamedTuple):
+    """The runs of numbers that each cell stands for, those of one cell next to each other."""
+
+    ends: Floats  # [2, runs] from and to, both included
+    starts: Ints  # [cells] its first run
+    counts: Ints  # [cells] how many
+
+    def laid_out(self, cells: Ints) -> tuple[Ints, Ints]:
+        """Name each of these cells (by place) once for each of its runs, and the runs."""
+        counts = self.counts[cells]
+        places = np.repeat(np.arange(len(cells)), counts)
+        firsts = np.repeat(self.starts[cells] - np.cumsum(counts) + counts, counts)
+        return places, firsts + np.arange(len(places))
+
+
+@dataclass(frozen=True, eq=False)
+class Sets:
+    """Labels that stand for leaves, which need not be next to each other, in ascending order."""
+
+    starts: Ints  # [labels + 1] the leaves of label c are starts[c] to starts[c + 1]
+    leaves: Ints  # [members]
+    places: Floats  # [leaves] the number of each; NaN: it is no value
+
+    @classmethod
+    def of(cls, nodes: Nodes, places: Floats) -> Sets:
+        """Sort the leaves of each label by their places."""
+        owners, values = np.repeat(np.arange(len(nodes.labels)), nodes.sizes), places[nodes.members]
+        order = np.lexsort((values, owners))
+        order = order[~np.isnan(values[order])]
+        sizes = np.bincount(owners[order], minlength=len(nodes.labels))
+        return cls(np.concatenate([[0], np.cumsum(sizes)]), nodes.members[order].astype(np.int64), places)
+
+    @cached_property
+    def values(self) -> Floats:
+        """The number of each member, ascending within a label."""
+        return self.places[self.leaves]
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """The number of values that each label covers."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def owners(self) -> Ints:
+        """The label of each member."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+    @property
+    def lows(self) -> Floats:
+        """The least value of each label, NaN where it has none."""
+        return np.where(self.sizes > 0, np.append(self.values, np.nan)[self.starts[:-1]], np.nan)
+
+    @property
+    def highs(self) -> Floats:
+        """The greatest value of each label, NaN where it has none."""
+        return np.where(self.sizes > 0, np.append(self.values, np.nan)[self.starts[1:] - 1], np.nan)
+
+    @property
+    def means(self) -> Floats:
+        """The mean of the values of each label, NaN where it has none."""
+        sums = np.bincount(self.owners, self.values, minlength=len(self.sizes))
+        return np.where(self.sizes > 0, sums / np.maximum(self.sizes, 1), np.nan)
+
+    @property
+    def levels(self) -> Ints:
+        """How many steps lead from a value up to each label: the widths of the labels around it that differ.
+
+        A label of one value is on level 0. A step that changes nothing of what a label covers is none.
+        """
+        order = np.lexsort((self.sizes[self.owners], self.leaves))
+        labels, leaf = self.owners[order], self.leaves[order]
+        size = self.sizes[labels]
+        opens = np.diff(leaf, prepend=-1) != 0
+        wider = np.where(opens, size > 1, np.diff(size, prepend=0) != 0)
+        steps = np.cumsum(wider)
+        first = np.maximum.accumulate(np.where(opens, np.arange(len(leaf)), 0))
+        levels = np.zeros(len(self.sizes), dtype=np.int64)
+        np.maximum.at(levels, labels, steps - steps[first] + wider[first])
+        return levels
+
+    def up_to(self, codes: Ints, numbers: Floats) -> Ints:
+        """Where the values of each label end that are at most the number beside it."""
+        grid, ranks = np.unique(self.values, return_inverse=True)
+        width = len(grid) + 1
+        keys = self.owners * width + ranks
+        return np.searchsorted(keys, codes * width + np.searchsorted(grid, numbers, side="right"))
+
+
+@dataclass(frozen=True, eq=False)
+class Cover:
+    """What each cell of a column may stand for: the numbers from ``lows`` to ``highs``.
+
+    A side without an end is infinite, a wildcard on both; both are NaN where the value is missing. With a
+    ``step`` only its multiples lie between. Where there are ``sets``, only the values of the label ``codes``.
+    """
+
+    lows: Floats  # [cells]
+    highs: Floats  # the same array where all values are exact
+    domain: tuple[float, float]  # from the least to the greatest value there can be
+    step: float = 0.0
+    sets: Sets | None = None
+    codes: Ints | None = None  # [cells] the labels of the sets; −1: missing
+
+    @classmethod
+    def of(cls, table: Table, name: str) -> Cover:
+        """Read a column by itself, as numbers; leaves stand in an order in which labels are ranges if any."""
+        if name in table.nodes:
+            nodes, codes = table.nodes[name], _label_codes(table, name)
+            return _of_labels(nodes, codes, _nested(nodes, np.unique(codes[codes >= 0])), step=1.0)
+        lows, highs, dtype = _numbers(table, name)
+        return cls(lows, highs, extent(lows, highs), float(_is_whole(dtype)))
+
+    @property
+    def exact(self) -> bool:
+        """Whether no cell stands for several values."""
+        return self.highs is self.lows
+
+    @property
+    def missing(self) -> Flags:
+        """Which cells have no value."""
+        return np.isnan(self.lows)
+
+    @property
+    def wild(self) -> Flags:
+        """Which cells may be any value, or none."""
+        return np.isneginf(self.lows) & np.isposinf(self.highs)
+
+    @property
+    def silent(self) -> Flags:
+        """Which cells say nothing: missing, suppressed, or a wildcard."""
+        return self.missing if self.exact else self.missing | self.wild
+
+    @property
+    def middles(self) -> Floats:
+        """The middle of each cell that has two ends, NaN where it says nothing."""
+        return self.lows if self.exact else self.lows / 2 + self.highs / 2
+
+    @property
+    def means(self) -> Floats:
+        """The mean of the values of each cell, each alike; of a range that is its middle."""
+        if self.sets is None or self.codes is None:
+            return self.middles
+        return np.where(self.missing, np.nan, np.append(self.sets.means, np.nan)[self.codes])
+
+    def take(self, rows: Ints | slice) -> Cover:
+        """Keep these cells; −1 is one of which nothing is said."""
+        if isinstance(rows, slice):
+            return self
+        lows = np.append(self.lows, np.nan)[rows]
+        highs = lows if self.exact else np.append(self.highs, np.nan)[rows]
+        codes = None if self.codes is None else np.append(self.codes, -1)[rows]
+        return replace(self, lows=lows, highs=highs, codes=codes)
+
+    def closed(self, *, wildcards: Literal["whole", "silent"] = "whole") -> Cover:
+        """End open sides where the domain does, and at least at the other end.
+
+        Wildcards become the whole domain, or say as little as what is missing.
+        """
+        if self.exact:
+            return self
+        low, high = self.domain
+        lows = np.where(np.isneginf(self.lows), np.minimum(low, self.highs), self.lows)
+        highs = np.where(np.isposinf(self.highs), np.maximum(high, self.lows), self.highs)
+        if wildcards == "silent":
+            lows[self.wild], highs[self.wild] = np.nan, np.nan
+        return replace(self, lows=lows, highs=highs)
+
+    def holds(self, numbers: Floats) -> Flags:
+        """Whether each cell may stand for the number beside it; a missing one (NaN) is held by wildcards."""
+        if self.sets is None or self.codes is None:
+            return ((self.lows <= numbers) & (numbers <= self.highs)) | self.wild
+        found = self.wild
+        there = ~found & ~np.isnan(self.lows) & ~np.isnan(numbers)
+        codes, wanted = self.codes[there], numbers[there]
+        place = self.sets.up_to(codes, wanted)
+        # The last value that is at most the number: equal to it, and still of the label.
+        found[there] = (place > self.sets.starts[codes]) & (self.sets.values[place - 1] == wanted)
+        return found
+
+    def spread(self) -> Floats:
+        """The share of the domain that each cell spans, in [0, 1]; NaN where it is missing.
+
+        A range spans (hi − lo) / (max − min) after it is cut to the domain, a label (members − 1) /
+        (leaves − 1). An exact value spans 0 and the wildcard 1.
+        """
+        if self.exact:
+            return np.where(self.missing, np.nan, 0.0)
+        if self.sets is not None and self.codes is not None:
+            of_label = np.clip((self.sets.sizes - 1) / max(len(self.sets.places) - 1, 1), 0.0, 1.0)
+            shares = np.append(of_label, np.nan)[self.codes]
+        else:
+            low, high = self.domain
+            # Halves throughout: the distance of two large ends would overflow.
+            shares = np.clip(self.highs, low, high) / 2 - np.clip(self.lows, low, high) / 2
+            shares = shares / ((high / 2 - low / 2) or 1.0)
+        return np.where(self.missing, np.nan, np.where(self.wild, 1.0, shares))
+
+    def boxes(self) -> Runs:
+        """The runs of values of each cell; one that says nothing has one that is open, of labels the last."""
+        if self.sets is None or self.codes is None:
+            silent = self.missing
+            sides = np.where(silent, -np.inf, self.lows), np.where(silent, np.inf, self.highs)
+            return Runs(np.vstack(sides), np.arange(len(silent)), np.ones(len(silent), dtype=np.int64))
+        owners, values, silent = self.sets.owners, self.sets.values, self.silent
+        opens = np.ones(len(values), dtype=np.bool_)
+        opens[1:] = (owners[1:] != owners[:-1]) | (values[1:] != values[:-1] + 1)
+        firsts = np.flatnonzero(opens)
+        lasts = np.append(firsts[1:], len(values)) - 1 if len(firsts) else firsts
+        counts = np.bincount(owners[firsts], minlength=len(self.sets.sizes))
+        starts = np.append(np.cumsum(counts) - counts, 0)[self.codes]
+        return Runs(
+            np.hstack((np.vstack((values[firsts], values[lasts])), [[-np.inf], [np.inf]])),
+            np.where(silent, len(firsts), starts),
+            np.where(silent, 1, np.append(counts, 1)[self.codes]),
+        )
+
+
+# A column of two tables on one line --------------------------------------------------------------------
+
+
+def cover_of(known: Table, released: Table, name: str, *, nested: bool = False) -> tuple[Floats, Cover]:
+    """The exact values of one table (NaN: missing), and what the cells of another stand for on their line.
+
+    If ``nested``, leaves stand in an order in which labels are ranges as far as can be, whatever their
+    values; a value that is no leaf is then NaN, too.
+    """
+    known = replace(known, nodes={}) if name in known.nodes else known
+    if is_interval(known.frame.schema[name]):
+        raise DataError(
+            f"column `{name}` must hold exact values, got: intervals", hint="this step needs exact values"
+        )
+    if nested and name in released.nodes:
+        cover = Cover.of(released, name)
+        assert cover.sets is not None  # it has labels
+        found = match_leaves(known.frame[name], released.nodes[name].leaves)
+        found = np.where(known.missing(name), -1, np.maximum(found, -1))
+        return np.append(cover.sets.places, np.nan)[found], cover
+    mine, theirs = covers_of(known, released, name)
+    return mine.lows, theirs
+
+
+def covers_of(first: Table, second: Table, name: str) -> tuple[Cover, Cover]:
+    """Read a column of two tables on one line, whose domain is what the first one states."""
+    tables, kind = (first, second), first.schema[name].kind
+    ranged = any(is_interval(table.frame.schema[name]) for table in tables)
+    values = [_values(table, name, first.schema[name], _leaf_dtype(first, name, ranged)) for table in tables]
+    if kind in CATEGORIES and not ranged:
+        codes = codes_of_both(values[0], values[1], name)
+        numbers = [np.where(each < 0, np.nan, each.astype(np.float64)) for each in codes]
+        read = [(each, each, 1.0) for each in numbers]
+    else:
+        read = _on_one_scale([_numbers(table, name) for table in values], kind)
+    domain = extent(*read[0][:2])
+    one, other = (
+        _of_labels(table.nodes[name], _label_codes(table, name), lows, step=step, domain=domain)
+        if name in table.nodes
+        else Cover(lows, highs, domain, step)
+        for table, (lows, highs, step) in zip(tables, read, strict=True)
+    )
+    return one, other
+
+
+def reads_as_numbers(table: Table, name: str, kind: Kind) -> bool:
+    """Whether what a column holds are numbers, or dates where the ``kind`` asks for them."""
+    dtype = table.frame.schema[name]
+    if is_interval(dtype):
+        return ends(table.frame[name].head(0))[0].dtype.is_numeric() is (kind is not Kind.DATE)
+    if name in table.nodes:
+        leaves = _parsed(table.nodes[name].leaves, pl.Date() if kind is Kind.DATE else pl.Float64())
+        return not (leaves.has_nulls() or (leaves.dtype.is_float() and leaves.is_infinite().any()))
+    return dtype.is_numeric() if kind is Kind.ORDINAL else table.schema[name].kind is kind
+
+
+def wildcards(table: Table, name: str) -> Flags:
+    """Which cells of a column may be any value."""
+    if name in table.nodes:
+        return (table.frame[name].cast(pl.String) == WILDCARD).fill_null(value=False).to_numpy()
+    return Cover.of(table, name).wild if table.is_generalised(name) else np.zeros(len(table), dtype=np.bool_)
+
+
+def extent(*numbers: Floats, column: Column | None = None) -> tuple[float, float]:
+    """From the least to the greatest of some numbers, and of the range that is declared for a column."""
+    limits = () if column is None else (column.lower, column.upper)
+    found = [float(end) for end in limits if end is not None and np.isfinite(end)]
+    for each in numbers:
+        there = each[np.isfinite(each)]
+        if len(there):
+            found += [float(there.min()), float(there.max())]
+    return (min(found), max(found)) if found else (0.0, 0.0)
+
+
+# Exact values, ends and leaves as numbers --------------------------------------------------------------
+
+
+def _numbers(table: Table, name: str) -> tuple[Floats, Floats, pl.DataType]:
+    """The ends of what each cell stands for, and the type they are counted in."""
+    series, kind = table.frame[name], table.schema[name].kind
+    if is_interval(series.dtype):
+        lo, hi = ends(series)
+        gone = series.is_null().to_numpy()
+        lows, highs = (
+            np.where(gone, np.nan, end.to_physical().cast(pl.Float64).fill_null(beyond).to_numpy())
+            for end, beyond in ((lo, -np.inf), (hi, np.inf))
+        )
+        return lows, highs, lo.dtype
+    if kind not in CATEGORIES:
+        numbers = table.numbers(name)
+    elif series.dtype.is_numeric():  # intervals are of values, not of positions
+        written = series.cast(pl.Float64).fill_null(np.nan).to_numpy()
+        numbers = np.where(table.missing(name), np.nan, written)
+    else:
+        raise DataError(
+            f"column `{name}` must hold numbers to lie in ranges, got: {series.dtype.base_type()}"
+        )
+    return numbers, numbers, series.dtype
+
+
+def _is_whole(dtype: DType) -> bool:
+    return dtype.is_integer() or dtype.is_temporal()
+
+
+def _on_one_scale(
+    read: list[tuple[Floats, Floats, pl.DataType]], kind: Kind
+) -> list[tuple[Floats, Floats, float]]:
+    """Count dates of different types in microseconds; and say how far neighbours are apart."""
+    units = [microseconds(dtype) if kind is Kind.DATE else 1.0 for _, _, dtype in read]
+    units = [1.0] * len(units) if len(set(units)) == 1 else units
+    scaled = []
+    for (lows, highs, dtype), unit in zip(read, units, strict=True):
+        low = lows if unit == 1 else lows * unit
+        scaled.append((low, low if highs is lows else highs * unit, unit * _is_whole(dtype)))
+    return scaled
+
+
+def _leaf_dtype(table: Table, name: str, ranged: bool) -> DType:  # noqa: FBT001
+    """The type in which leaves are values of a column."""
+    kind, dtype = table.schema[name].kind, table.frame.schema[name]
+    if kind is Kind.DATE:
+        dtype = ends(table.frame[name].head(0))[0].dtype if is_interval(dtype) else dtype
+        return dtype if isinstance(dtype, pl.Datetime) else pl.Date()
+    if kind is Kind.CONTINUOUS or ranged:
+        return pl.Float64()
+    return pl.String() if kind is Kind.NOMINAL or dtype in TEXTUAL else dtype
+
+
+def _parsed(leaves: pl.Series, dtype: DType) -> pl.Series:
+    texts = leaves.cast(pl.String).str.strip_chars() if dtype.is_float() or dtype == pl.Date else leaves
+    values = parse_exact(texts, dtype)
+    return parse_exact(texts, pl.Date) if isinstance(dtype, pl.Datetime) and values.has_nulls() else values
+
+
+def _values(table: Table, name: str, column: Column, dtype: DType) -> Table:
+    """The table of a column's leaves as values of the ``column``; without labels, the table itself."""
+    if name not in table.nodes:
+        return table
+    leaves = _parsed(table.nodes[name].leaves, dtype)
+    if unread := leaves.null_count():
+        raise DataError(f"the leaves of `{name}` must be values of its kind, got: {unread} that are not")
+    return Table(pl.DataFrame({name: leaves}), Schema((column,)))
+
+
+# Labels ------------------------------------------------------------------------------------------------
+
+
+def _label_codes(table: Table, name: str) -> Ints:
+    """The label of each cell, −1 where it is missing or a code for that."""
+    present = pl.Series(~table.missing(name))
+    labels = pl.select(pl.when(present).then(table.frame[name])).to_series().alias(name)
+    return table.nodes[name].codes(labels).astype(np.int64)
+
+
+def _of_labels(
+    nodes: Nodes, codes: Ints, places: Floats, *, step: float, domain: tuple[float, float] | None = None
+) -> Cover:
+    sets, wild = Sets.of(nodes, places), (nodes.labels == WILDCARD).to_numpy()
+    # Code −1, missing, is the last.
+    lows = np.append(np.where(wild, -np.inf, sets.lows), np.nan)[codes]
+    highs = np.append(np.where(wild, np.inf, sets.highs), np.nan)[codes]
+    return Cover(lows, highs, domain or extent(places), step, sets, codes)
+
+
+def _nested(nodes: Nodes, used: Ints) -> Floats:
+    """Where each leaf stands if leaves are sorted by the labels they are in, large ones first."""
+    used = used[np.argsort(nodes.sizes[used], kind="stable")]
+    # From the smallest labels to the largest: each moves its leaves to the front and keeps all other order.
+    alone = nodes.members[nodes.starts[used[nodes.sizes[used] == 1]]][::-1]
+    order = np.concatenate((alone, np.arange(len(nodes.leaves))))
+    order = order[np.sort(np.unique(order, return_index=True)[1])]
+    for label in used[nodes.sizes[used] > 1]:
+        outside = np.ones(len(order), dtype=np.bool_)
+        outside[nodes.members[nodes.starts[label] : nodes.starts[label + 1]]] = False
+        order = order[np.argsort(outside[order], kind="stable")]
+    places = np.empty(len(order))
+    places[order] = np.arange(len(order))
+    return places
