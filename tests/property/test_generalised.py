@@ -2,6 +2,8 @@
 
 import csv
 import io
+from dataclasses import replace
+from datetime import datetime
 
 import numpy as np
 import polars as pl
@@ -9,10 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brute import covers, width
 from effort import examples
-from sfumato.data.generalised.intervals import covers, exact_intervals, intervals, midpoint, width
+from sfumato.data.generalised.cover import Cover, cover_of, extent
+from sfumato.data.generalised.intervals import exact_intervals, intervals
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.generalised.text_forms import looks_generalised, parse_intervals, parse_nodes, to_text
+from sfumato.data.schema import Column, Kind, Schema
+from sfumato.data.table import Table
 
 modest = examples(40)
 
@@ -29,10 +35,11 @@ dtypes = pytest.mark.parametrize("dtype", list(ENDS), ids=str)
 
 
 @st.composite
-def interval_columns(draw, dtype):
+def interval_columns(draw, dtype, numbers=None):
     """Intervals with exact values, unbounded ends and missing values among them."""
-    one_end = st.one_of(st.none(), ENDS[dtype])
-    pairs = st.one_of(st.tuples(one_end, one_end), ENDS[dtype].map(lambda end: (end, end)), st.none())
+    numbers = ENDS[dtype] if numbers is None else numbers
+    one_end = st.one_of(st.none(), numbers)
+    pairs = st.one_of(st.tuples(one_end, one_end), numbers.map(lambda end: (end, end)), st.none())
     rows = draw(st.lists(pairs, min_size=1, max_size=12))
     ordered = [row if row is None or None in row else tuple(sorted(row)) for row in rows]
     lo, hi = (
@@ -143,24 +150,43 @@ def test_text_without_closing_brackets_and_stars_is_ordinary(values):
     assert looks_generalised(pl.Series(values, dtype=pl.String)) is None
 
 
+def told(column, values, kind, nodes=None):
+    """The reader's answer for a column beside exact values: on the line of values, or of the leaves."""
+    schema = Schema((Column("x", kind),))
+    known = Table(pl.DataFrame({"x": values}), schema)
+    released = Table(pl.DataFrame({"x": column}), schema, nodes={} if nodes is None else {"x": nodes})
+    return cover_of(known, released, "x", nested=True)
+
+
+def held(numbers, cover, lacking):
+    """Who is covered, where what is missing is a category of its own."""
+    return np.where(cover.missing, lacking, cover.holds(numbers))
+
+
+#: Where double precision holds every number, which is where columns are read as numbers.
+NUMBERS = {
+    pl.Int64: st.integers(-(2**52), 2**52),
+    pl.Float64: st.floats(allow_nan=False, allow_infinity=False),
+    pl.Date: st.dates(),
+    pl.Datetime("us"): st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)),  # noqa: DTZ001
+}
+
+
 @dtypes
 @given(data=st.data())
 @modest
-def test_intervals_cover_as_brute_force_says(dtype, data):
-    column = data.draw(interval_columns(dtype))
-    values = [data.draw(st.one_of(st.none(), ENDS[dtype])) for _ in column]
-    lowest, highest = (-np.inf, np.inf) if dtype == pl.Float64 else (None, None)
-
-    def covered(interval, value):
-        if interval is None:
-            return value is None
-        lo, hi = interval["lo"], interval["hi"]
-        if value is None:
-            return (lo, hi) == (lowest, highest)
-        return (lo is None or lo <= value) and (hi is None or value <= hi)
-
-    expected = [covered(interval, value) for interval, value in zip(column.to_list(), values, strict=True)]
-    assert covers(column, pl.Series(values, dtype=dtype)).tolist() == expected
+def test_intervals_cover_and_span_as_brute_force_says(dtype, data):
+    column = data.draw(interval_columns(dtype, NUMBERS[dtype]))
+    values = pl.Series([data.draw(st.one_of(st.none(), NUMBERS[dtype])) for _ in column], dtype=dtype)
+    kind = Kind.CONTINUOUS if dtype in (pl.Int64, pl.Float64) else Kind.DATE
+    numbers, cover = told(column, values, kind)
+    assert held(numbers, cover, values.is_null().to_numpy()).tolist() == covers(column, values).tolist()
+    own = replace(cover, domain=extent(cover.lows, cover.highs))
+    np.testing.assert_allclose(own.spread(), width(column), atol=1e-12)
+    runs = cover.boxes()
+    low, high = runs.ends[:, runs.starts]
+    open_ = np.isneginf(low) & np.isposinf(high)
+    np.testing.assert_array_equal((low <= numbers) & (numbers <= high) | open_, cover.holds(numbers) | open_)
 
 
 @given(node_columns(), st.data())
@@ -168,40 +194,35 @@ def test_intervals_cover_as_brute_force_says(dtype, data):
 def test_nodes_cover_and_span_as_brute_force_says(drawn, data):
     column, nodes = drawn
     known = st.sampled_from([*nodes.leaves, None, "no such leaf"])
-    values = [data.draw(known) for _ in column]
-    sets = member_sets(column, nodes)
-    expected = [
-        value is None if group is None else label == "*" or value in group
-        for label, group, value in zip(column, sets, values, strict=True)
-    ]
-    assert covers(column, pl.Series(values, dtype=pl.String), nodes=nodes).tolist() == expected
-    n = len(nodes.leaves)
-    spans = [
-        np.nan if group is None else 1.0 if label == "*" else (len(group) - 1) / max(n - 1, 1)
-        for label, group in zip(column, sets, strict=True)
-    ]
-    np.testing.assert_allclose(width(column, nodes=nodes), spans)
+    values = pl.Series([data.draw(known) for _ in column], dtype=pl.String)
+    numbers, cover = told(column, values, Kind.NOMINAL, nodes)
+    expected = covers(column, values, nodes=nodes)
+    assert held(numbers, cover, values.is_null().to_numpy()).tolist() == expected.tolist()
+    np.testing.assert_allclose(cover.spread(), width(column, nodes=nodes))
+    # The runs of a cell hold what the cell holds, each value once; a cell that says nothing is open.
+    cells, places = cover.boxes().laid_out(np.arange(len(column)))
+    low, high = cover.boxes().ends[:, places]
+    inside = np.bincount(cells, (low <= numbers[cells]) & (numbers[cells] <= high), minlength=len(column))
+    there = ~cover.silent
+    np.testing.assert_array_equal(inside[there], expected[there])
+    assert np.isinf(low[np.isin(cells, np.flatnonzero(~there))]).all()
 
 
 @dtypes
 @given(data=st.data())
 @modest
-def test_the_middle_lies_within_and_the_width_within_one(dtype, data):
-    column = data.draw(interval_columns(dtype))
-    middles = midpoint(column)
-    assert middles.filter(column.is_null()).null_count() == column.null_count()
-    # Whole numbers beyond 2⁵³ have no exact middle in Float64, so all are compared there.
-    frame = pl.DataFrame([column.struct.field("lo"), column.struct.field("hi"), middles.alias("middle")])
-    frame = frame.with_columns(pl.all().to_physical().cast(pl.Float64)).drop_nulls()
-    assert (
-        frame.select((pl.col("middle") >= pl.col("lo")) & (pl.col("middle") <= pl.col("hi")))
-        .to_series()
-        .all()
-    )
-    shares = width(column)
+def test_the_middle_lies_within_and_the_share_within_one(dtype, data):
+    column = data.draw(interval_columns(dtype, NUMBERS[dtype]))
+    cover = Cover.of(Table(pl.DataFrame({"x": column}), Schema((Column("x", Kind.CONTINUOUS),))), "x")
+    closed, whole = cover.closed(wildcards="silent"), cover.closed()
+    assert np.isnan(closed.middles).tolist() == cover.silent.tolist()
+    for each in (closed, whole):
+        there = ~np.isnan(each.lows)
+        assert (np.isfinite(each.lows) & np.isfinite(each.highs))[there].all()
+        assert ((each.lows <= each.middles) & (each.middles <= each.highs))[there].all()
+    shares = cover.spread()
     assert np.isnan(shares).tolist() == column.is_null().to_list()
-    known = shares[column.is_not_null().to_numpy()]
-    assert ((known >= 0) & (known <= 1)).all()
+    assert ((shares[~cover.missing] >= 0) & (shares[~cover.missing] <= 1)).all()
 
 
 @given(
@@ -210,7 +231,8 @@ def test_the_middle_lies_within_and_the_width_within_one(dtype, data):
 @modest
 def test_exact_values_span_nothing_and_are_their_own_middle(values):
     original = pl.Series("x", values, dtype=pl.Float64)
-    column = exact_intervals(original)
-    assert midpoint(column).to_list() == original.to_list()
-    assert (width(column, domain=(-1.0, 1.0))[original.is_not_null().to_numpy()] == 0).all()
-    assert covers(column, original).all()
+    for column in (exact_intervals(original), original):
+        numbers, cover = told(column, original, Kind.CONTINUOUS)
+        np.testing.assert_array_equal(cover.middles, numbers)
+        assert (cover.spread()[~cover.missing] == 0).all()
+        assert cover.holds(numbers).tolist() == original.is_not_null().to_list()

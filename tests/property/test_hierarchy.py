@@ -8,8 +8,8 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brute import covers
 from effort import examples
-from sfumato.data.generalised.intervals import covers
 from sfumato.data.generalised.text_forms import parse_intervals
 from sfumato.data.hierarchy.build import from_cuts, from_intervals, from_prefix
 from sfumato.data.hierarchy.tree import Hierarchy

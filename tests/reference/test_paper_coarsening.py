@@ -4,10 +4,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from brute import covers
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.evidence import Evidence, Scenario
-from sfumato.data.generalised.intervals import covers, intervals
+from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table

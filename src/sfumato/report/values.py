@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.data.generalised.intervals import is_interval, midpoint
+from sfumato.data.generalised.cover import Cover
+from sfumato.data.generalised.intervals import ends, is_interval
 from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.schema import Kind
@@ -115,7 +116,8 @@ def numbers_of(table: Table, name: str, *, like: Table) -> Floats:
     """
     series, kind = table.frame[name], table.schema[name].kind
     if is_interval(series.dtype):
-        return _physical(midpoint(series))
+        middles = Cover.of(table, name).middles * (_unit(ends(series)[0].dtype) if kind is Kind.DATE else 1.0)
+        return np.where(np.isfinite(middles), middles, np.nan)
     if kind is Kind.ORDINAL and not series.dtype.is_numeric():
         return _places(table, name, like=like)
     if kind is Kind.ORDINAL:
@@ -125,12 +127,6 @@ def numbers_of(table: Table, name: str, *, like: Table) -> Floats:
     if kind is Kind.DATE:
         return table.numbers(name) * _unit(series.dtype)
     return table.numbers(name)
-
-
-def _physical(series: pl.Series) -> Floats:
-    unit = _unit(series.dtype) if series.dtype.is_temporal() else 1.0
-    numbers = series.to_physical().cast(pl.Float64).fill_null(np.nan).to_numpy() * unit
-    return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
 def _unit(dtype: pl.DataType) -> float:

@@ -5,7 +5,7 @@ from datetime import date, datetime
 import polars as pl
 import pytest
 
-from sfumato.data.generalised.intervals import covers
+from brute import covers
 from sfumato.data.generalised.text_forms import parse_intervals
 from sfumato.data.hierarchy.build import from_cuts, from_dates, from_intervals, from_prefix, from_tree
 from sfumato.errors import DataError, ParameterError, PlanError

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from sfumato.data.generalised.intervals import covers
+from brute import covers
 from sfumato.data.generalised.text_forms import parse_intervals
 from sfumato.data.hierarchy.grow import (
     from_frequencies,

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.data.generalised.intervals import covers
+from brute import covers
 from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.errors import DataError, ParameterError, PlanError

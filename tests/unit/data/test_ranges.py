@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.data.generalised.intervals import covers
-from sfumato.data.generalised.ranges import Groups, is_generalised, measured, with_ranges
+from brute import covers
+from sfumato.data.generalised.ranges import Groups, measured, with_ranges
 from sfumato.data.generalised.text_forms import parse_nodes, to_text
 from sfumato.data.hierarchy.build import from_tree
 from sfumato.data.schema import Column, Kind, Schema
@@ -155,7 +155,7 @@ def test_all_missing_and_no_records():
         dtype = {Kind.CONTINUOUS: pl.Float64, Kind.DATE: pl.Date}.get(kind, pl.String)
         table = shown(pl.Series([None] * 6, dtype=dtype), kind)
         assert table.frame["a"].null_count() == 6
-        assert is_generalised(table, "a")
+        assert table.is_generalised("a")
         empty = table.take(np.arange(0))
         nothing = Groups(np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64))
         assert with_ranges(empty, ["a"], nothing) is empty

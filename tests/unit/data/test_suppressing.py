@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.data.generalised.intervals import covers, is_interval
+from brute import covers
+from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.generalised.suppressing import to_missing, to_wildcard
 from sfumato.data.schema import Column, Kind, Schema

@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.data.generalised.intervals import covers, exact_intervals, width
+from brute import covers, width
+from sfumato.data.generalised.intervals import exact_intervals
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.generalised.text_forms import looks_generalised, parse_intervals, parse_nodes, to_text
 from sfumato.errors import DataError, ParameterError

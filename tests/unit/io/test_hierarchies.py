@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.data.generalised.intervals import covers
+from brute import covers
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.errors import PlanError, ReadError, WriteError
 from sfumato.io.hierarchies import read_hierarchy, write_hierarchy

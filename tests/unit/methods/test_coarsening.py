@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brute import covers
 from sfumato.core.run import Run
-from sfumato.data.generalised.intervals import covers
 from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table

@@ -5,11 +5,12 @@ import polars as pl
 import pytest
 
 import sfumato
+from brute import covers
 from sfumato.core.measure import Status
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence, Scenario
-from sfumato.data.generalised.intervals import covers, intervals
+from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table

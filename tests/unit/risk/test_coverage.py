@@ -6,10 +6,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from brute import covers, width
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
-from sfumato.data.generalised.intervals import covers, intervals, width
+from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table

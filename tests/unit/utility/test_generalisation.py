@@ -6,9 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from brute import width
 from pairs import score, table
 from sfumato.core.measure import Status
-from sfumato.data.generalised.intervals import intervals, width
+from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Kind
 from sfumato.utility.ambiguity import Ambiguity, NonUniformEntropy

@@ -162,7 +162,8 @@ class Cover:
     @property
     def middles(self) -> Floats:
         """The middle of each cell that has two ends, NaN where it says nothing."""
-        return self.lows if self.exact else self.lows / 2 + self.highs / 2
+        with np.errstate(invalid="ignore"):  # of a wildcard
+            return self.lows if self.exact else self.lows / 2 + self.highs / 2
 
     @property
     def means(self) -> Floats:
@@ -366,7 +367,7 @@ def _leaf_dtype(table: Table, name: str, ranged: bool) -> DType:  # noqa: FBT001
     kind, dtype = table.schema[name].kind, table.frame.schema[name]
     if kind is Kind.DATE:
         dtype = ends(table.frame[name].head(0))[0].dtype if is_interval(dtype) else dtype
-        return dtype if isinstance(dtype, pl.Datetime) else pl.Date()
+        return dtype if dtype.is_temporal() else pl.Date()
     if kind is Kind.CONTINUOUS or ranged:
         return pl.Float64()
     return pl.String() if kind is Kind.NOMINAL or dtype in TEXTUAL else dtype

@@ -133,12 +133,6 @@ class Nodes:
             )
         return codes
 
-    def contains(self, codes: Codes, leaf_codes: Codes) -> Bools:
-        """Whether the label of each code covers the leaf of each leaf code."""
-        pairs = np.repeat(np.arange(len(self.labels)), self.sizes) * len(self.leaves) + self.members
-        wanted = codes.astype(np.int64) * len(self.leaves) + leaf_codes
-        return np.isin(wanted, pairs) & (codes >= 0) & (leaf_codes >= 0)
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Nodes):
             return NotImplemented
