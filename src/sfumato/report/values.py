@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.generalised.cover import Cover
-from sfumato.data.generalised.intervals import ends, is_interval
+from sfumato.data.generalised.intervals import is_interval, value_dtype
 from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.schema import Kind
@@ -116,8 +116,9 @@ def numbers_of(table: Table, name: str, *, like: Table) -> Floats:
     """
     series, kind = table.frame[name], table.schema[name].kind
     if is_interval(series.dtype):
-        middles = Cover.of(table, name).middles * (_unit(ends(series)[0].dtype) if kind is Kind.DATE else 1.0)
-        return np.where(np.isfinite(middles), middles, np.nan)
+        middles = Cover.of(table, name).middles
+        middles = np.where(np.isfinite(middles), middles, np.nan)
+        return np.floor(middles) * _unit(value_dtype(series.dtype)) if kind is Kind.DATE else middles
     if kind is Kind.ORDINAL and not series.dtype.is_numeric():
         return _places(table, name, like=like)
     if kind is Kind.ORDINAL:

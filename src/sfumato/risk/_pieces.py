@@ -19,7 +19,7 @@ from sfumato.data.classes.classes import column_codes
 from sfumato.data.classes.packing import number
 from sfumato.data.codings import codes_of_both
 from sfumato.data.generalised.cover import Cover, Runs, covers_of, extent
-from sfumato.data.generalised.intervals import end_dtype, ends, is_interval
+from sfumato.data.generalised.intervals import end_dtype, is_interval, value_dtype
 from sfumato.data.schema import Kind
 from sfumato.data.table import Ints, Table
 from sfumato.risk._coverage import MANY
@@ -112,9 +112,8 @@ def _ranges(table: Table, name: str, original: Table) -> Cover:
     """Read a column of ranges; its values lie in the declared range, or else between those seen anywhere."""
     source = table
     if name in original.schema:
-        given, dtype = original.frame.schema[name], table.frame.schema[name]
-        counted = ends(table.frame[name].head(0))[0].dtype if is_interval(dtype) else dtype
-        if end_dtype(given) is not None and given.is_numeric() == counted.is_numeric():
+        given, shown = original.frame.schema[name], value_dtype(table.frame.schema[name])
+        if end_dtype(given) is not None and given.is_numeric() == shown.is_numeric():
             source = original
     seen, cover = covers_of(source, table, name)
     domain = extent(seen.lows, cover.lows, cover.highs, column=table.schema[name])

@@ -11,7 +11,7 @@ from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, Counts, seen_table
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover
-from sfumato.data.generalised.intervals import ends, is_interval
+from sfumato.data.generalised.intervals import is_interval, value_dtype
 from sfumato.data.generalised.nodes import match_leaves
 from sfumato.data.schema import Kind
 from sfumato.data.table import Flags, Table
@@ -198,9 +198,6 @@ def _codes_that(having: Flags, counts: Counts) -> Flags:
 
 
 def _is_numeric(table: Table, name: str) -> bool:
-    series = table.frame[name]
-    if is_interval(series.dtype):
-        return ends(series)[0].dtype.is_numeric()
-    return name not in table.nodes and (
-        table.schema[name].kind is Kind.CONTINUOUS or series.dtype.is_numeric()
-    )
+    dtype = table.frame.schema[name]
+    plain = name not in table.nodes and not is_interval(dtype)
+    return (plain and table.schema[name].kind is Kind.CONTINUOUS) or value_dtype(dtype).is_numeric()

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.codings import codes_of_both, microseconds
-from sfumato.data.generalised.intervals import ends, is_interval
+from sfumato.data.generalised.intervals import ends, is_interval, value_dtype
 from sfumato.data.generalised.nodes import WILDCARD, DType, Nodes, match_leaves, parse_exact
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import TEXTUAL, Flags, Floats, Ints, Table
@@ -294,7 +294,7 @@ def reads_as_numbers(table: Table, name: str, kind: Kind) -> bool:
     """Whether what a column holds are numbers, or dates where the ``kind`` asks for them."""
     dtype = table.frame.schema[name]
     if is_interval(dtype):
-        return ends(table.frame[name].head(0))[0].dtype.is_numeric() is (kind is not Kind.DATE)
+        return value_dtype(dtype).is_numeric() is (kind is not Kind.DATE)
     if name in table.nodes:
         leaves = _parsed(table.nodes[name].leaves, pl.Date() if kind is Kind.DATE else pl.Float64())
         return not (leaves.has_nulls() or (leaves.dtype.is_float() and leaves.is_infinite().any()))
@@ -364,9 +364,8 @@ def _on_one_scale(
 
 def _leaf_dtype(table: Table, name: str, ranged: bool) -> DType:  # noqa: FBT001
     """The type in which leaves are values of a column."""
-    kind, dtype = table.schema[name].kind, table.frame.schema[name]
+    kind, dtype = table.schema[name].kind, value_dtype(table.frame.schema[name])
     if kind is Kind.DATE:
-        dtype = ends(table.frame[name].head(0))[0].dtype if is_interval(dtype) else dtype
         return dtype if dtype.is_temporal() else pl.Date()
     if kind is Kind.CONTINUOUS or ranged:
         return pl.Float64()

@@ -27,6 +27,11 @@ def is_interval(dtype: DType) -> bool:
     return lo == hi and end_dtype(lo) == lo
 
 
+def value_dtype(dtype: pl.DataType) -> pl.DataType:
+    """The type of what a column of this dtype holds: of intervals, that of their ends."""
+    return pl.Series(dtype=dtype).struct.field("lo").dtype if is_interval(dtype) else dtype
+
+
 def end_dtype(dtype: DType) -> DType | None:
     """The dtype of the ends of intervals of such values, or None where they have no intervals."""
     if dtype.is_integer():
