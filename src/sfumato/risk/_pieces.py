@@ -90,7 +90,8 @@ def pieces_of(table: Table, name: str, rows: Ints, *, original: Table, holes: Ho
     measured = column.kind in {Kind.CONTINUOUS, Kind.DATE} and end_dtype(dtype) is not None
     if is_interval(dtype) or (measured and holes == "any" and missing.any()):
         cover = _ranges(table, name, original).take(rows)
-        return _of_ranges(cover, whole=cover.step > 0 or column.integer, apart=apart, holes=holes)
+        whole = cover.step > 0 or column.integer or value_dtype(dtype).is_temporal()  # ticks are counted, too
+        return _of_ranges(cover, whole=whole, apart=apart, holes=holes)
     if holes == "category":
         codes, _ = number(column_codes(table, name, apart=True))
         return _single(codes[rows], codes[rows])

@@ -105,7 +105,8 @@ def spans_of(original: Table, protected: Table, name: str) -> tuple[Floats, Cove
     if column.kind in CATEGORIES and is_interval(protected.frame.schema[name]):
         numbers, cover = _at_positions(original, name, cover)
     domain = extent(numbers, *leaves, column=column)
-    cover = replace(cover, domain=domain, step=cover.step or float(column.integer))
+    # Beside instants days are counted in microseconds, one by one.
+    cover = replace(cover, domain=domain, step=float(cover.step > 0 or column.integer))
     return numbers, cover.closed(wildcards="silent")
 
 

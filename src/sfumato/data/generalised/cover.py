@@ -346,7 +346,7 @@ def _numbers(table: Table, name: str) -> tuple[Floats, Floats, pl.DataType]:
 
 
 def _is_whole(dtype: DType) -> bool:
-    return dtype.is_integer() or dtype.is_temporal()
+    return dtype.is_integer() or dtype == pl.Date  # of instants there are as many as of numbers
 
 
 def _on_one_scale(
