@@ -16,9 +16,7 @@ import time
 
 import numpy as np
 
-from sfumato.kernels.groups import cbfs, group_means, mdav, vmdav
-from sfumato.kernels.groups_parts import mdav_in_parts
-from sfumato.kernels.groups_sequential import sequential
+from sfumato.kernels.groups import cbfs, group_means, mdav, mdav_in_parts, sequential, vmdav
 
 N_COLUMNS, K = 8, 5
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
-from sfumato.kernels.boxes import centred, plant, search, shift, take_out
+from sfumato.kernels.trees.boxes import centred, plant, search, shift, take_out
 
 
 def searched(tree, query, sign, count):

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from effort import examples
-from sfumato.kernels.groups import cbfs, group_means, mdav, vmdav
-from sfumato.kernels.groups_parts import mdav_in_parts
-from sfumato.kernels.groups_sequential import sequential
+from sfumato.kernels.groups import cbfs, group_means, mdav, mdav_in_parts, sequential, vmdav
 
 
 def distance(x, y):

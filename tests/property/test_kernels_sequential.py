@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from effort import examples
-from sfumato.kernels import groups_sequential as kernel
-from sfumato.kernels.groups_sequential import sequential
+from sfumato.kernels.groups import relocation as kernel
+from sfumato.kernels.groups import sequential
 
 
 def loss(points, groups):
@@ -87,11 +87,11 @@ def test_what_is_written_down_agrees_after_each_change(points, k, seed):
     if len(points) < 2 * k:
         return
     groups = kernel.mdav(points, k)
-    partition = kernel.written_down(points, groups, k)
+    partition = kernel._written_down(points, groups, k)
     assert_holds_together(points, partition, k)
     tree = kernel.plant(partition.sums / np.maximum(partition.sizes, 1)[:, None], np.arange(groups.max() + 1))
     for record in np.random.default_rng(seed).permutation(len(points)):
-        kernel.improve(tree, points, partition, np.array([record]), k)
+        kernel._improve(tree, points, partition, np.array([record]), k)
         assert_holds_together(points, partition, k)
 
 

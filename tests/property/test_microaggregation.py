@@ -13,8 +13,8 @@ from effort import examples
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.kernels.centres import means, medians, modes
-from sfumato.kernels.partitions import consecutive, optimal
+from sfumato.kernels.groups.centres import means, medians, modes
+from sfumato.kernels.groups.partitions import consecutive, optimal
 from sfumato.methods.microaggregation import Cbfs, Mdav, SequentialMicroaggregation, VMdav
 from sfumato.methods.scalable_microaggregation import MdavInParts, ProjectionMicroaggregation
 from sfumato.methods.univariate_microaggregation import IndividualRanking, OptimalMicroaggregation

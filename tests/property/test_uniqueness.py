@@ -194,8 +194,8 @@ def test_kernel_agrees_with_all_points(drawn):
     inside = np.array(
         [((low <= points) & (points <= high)).all(axis=1) for low, high in zip(lows, highs, strict=True)]
     )
-    states = kernels.boxes_fit.fits(lows, highs, owners, np.arange(n), effort=10**6)
+    states = kernels.trees.fitting.fits(lows, highs, owners, np.arange(n), effort=10**6)
     for i in range(n):
-        others = inside[(owners != owners[i]) | (owners == kernels.boxes_fit.SEVERAL)]
+        others = inside[(owners != owners[i]) | (owners == kernels.trees.fitting.SEVERAL)]
         covered = others.any(axis=0)[inside[i]].all() if len(others) else False
-        assert states[i] == (kernels.boxes_fit.COVERED if covered else kernels.boxes_fit.OPEN)
+        assert states[i] == (kernels.trees.fitting.COVERED if covered else kernels.trees.fitting.OPEN)

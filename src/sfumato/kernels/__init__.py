@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -48,7 +49,7 @@ def __getattr__(name: str) -> ModuleType:
     if name.startswith("_") or importlib.util.find_spec(full_name) is None:
         raise AttributeError(f"module `{__name__}` has no attribute `{name}`", name=name)
     module = importlib.import_module(full_name)
-    if hasattr(module, "njit"):
+    if "numba" in sys.modules:
         _watch()
     return module
 

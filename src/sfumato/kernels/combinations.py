@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
+from sfumato.kernels.arrays import Codes, Ints
 
 DENSE = 4  # a table of all combinations is kept while it has at most so many places for each record
 SPREAD = -7046029254386353131  # 2⁶⁴ divided by the golden ratio, odd: multiplying by it spreads the keys

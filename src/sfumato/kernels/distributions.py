@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from sfumato.kernels.arrays import Floats
 
 
 class Line(NamedTuple):

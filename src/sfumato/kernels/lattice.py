@@ -6,13 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
-Bytes = NDArray[np.uint8]
-Flags = NDArray[np.bool_]
+from sfumato.kernels.arrays import Bytes, Codes, Flags, Floats, Ints
 
 #: What `next_node` gives instead of a node: no node can be better; or too many were passed by.
 NONE_BETTER, TOO_MANY = -1, -2

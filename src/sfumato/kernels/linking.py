@@ -13,27 +13,20 @@ are compared exactly.
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from sfumato.kernels import linking_tree
-from sfumato.kernels.linking_tree import Questions, Tree
+from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.pace import Tick, share_out
+from sfumato.kernels.trees import linking as linking_tree
+from sfumato.kernels.trees.linking import Questions, Tree
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Metric = Literal["euclidean", "manhattan", "hamming"]
-Tick = Callable[[int, int], None]
 
 SLACK = 2.0**-34  # of how far a point and those it is compared with lie from the middle
-SECONDS = 0.2  # of work between two calls of `tick`: about this to three times this
 
 
 @dataclass(frozen=True)
@@ -155,7 +148,7 @@ def nearest_in_window(
         keys[part] = linking_tree.least(tree, points[part])
 
     asked = np.arange(len(points) if len(others) else 0)
-    _share_out(asked, work, _of_parts(tick, 0, 3))
+    share_out(asked, work, _of_parts(tick, 0, 3))
     near, far = _tying(keys, points[:, :n_measured], euclidean=euclidean)
     inside = Questions(points, window.lows, window.highs, near, far)
     anywhere = inside._replace(
@@ -304,7 +297,7 @@ def _counts(
             tree, Questions(*(each[part] for each in questions)), limit
         )
 
-    _share_out(distinct[np.argsort(places, kind="stable")], work, tick)
+    share_out(distinct[np.argsort(places, kind="stable")], work, tick)
     nearer[asked], tied[asked] = nearer[distinct[back]], tied[distinct[back]]
     return nearer, tied
 
@@ -314,32 +307,6 @@ def _of_parts(tick: Tick | None, part: int, parts: int) -> Tick | None:
     if tick is None:
         return None
     return lambda done, total: tick(part * total + done, parts * total)
-
-
-def _share_out(which: Ints, work: Callable[[Ints], None], tick: Tick | None) -> None:
-    """Let threads of our own do slices of the work, and tick between."""
-    n_threads = os.cpu_count() or 1
-    done = 0
-    with ThreadPoolExecutor(n_threads) as pool:
-        for part in _slices(which):
-            list(pool.map(work, np.array_split(part, n_threads)))
-            done += len(part)
-            if tick is not None:
-                tick(done, len(which))
-
-
-def _slices(indices: Ints) -> Iterator[Ints]:
-    """Cut into parts that take their user about as long as `SECONDS` asks."""
-    start, size = 0, 64
-    while start < len(indices):
-        began = time.perf_counter()
-        yield indices[start : start + size]
-        seconds = time.perf_counter() - began
-        start += size
-        if seconds < SECONDS:
-            size *= 2
-        elif seconds > 3 * SECONDS:
-            size = max(1, size // 2)
 
 
 # The distances of records to their own -------------------------------------------------------------------

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from sfumato.kernels.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,7 +25,7 @@ class Means:
         NaN where nothing is present.
     """
 
-    count: NDArray[np.int64]
+    count: Ints
     mean: Floats
 
     def merge(self, other: Self) -> Self:
@@ -76,7 +75,7 @@ class Moments:
     """
 
     shift: Floats
-    counts: NDArray[np.int64]
+    counts: Ints
     sums: Floats
     products: Floats
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from sfumato.kernels.arrays import Ints
 
 #: Joint codes are kept below this, so that they can be multiplied without overflow.
 _LARGEST_CODE = 2**62

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Literal
+import functools
+from collections.abc import Callable
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-Floats = NDArray[np.float64]
-Tick = Callable[[int, int], None]
+from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.pace import Tick, share_out
+
+Work: TypeAlias = Callable[[Ints], None]
 
 BLOCK = 256  # others at a time: what a pass over them needs stays in the nearest cache
-SLICE = 0.2  # seconds of work between two calls of `tick`: about this to three times this
 
 
 def nearest_distance(
@@ -83,7 +81,7 @@ def _nearest_on_line(points: Floats, others: Floats) -> Floats:
     return distances
 
 
-def _distinct(rows: Floats) -> tuple[Floats, NDArray[np.int64]]:
+def _distinct(rows: Floats) -> tuple[Floats, Ints]:
     """Return the distinct rows and, for each row, which of them it is; missing equals missing."""
     if rows.size == 0:
         return rows, np.arange(len(rows))
@@ -102,78 +100,49 @@ def _nearest_of_distinct(points: Floats, others: Floats, *, norm: str, tick: Tic
     has_hole, other_has_hole = np.isnan(points).any(axis=1), np.isnan(others).any(axis=1)
     broken, whole = np.flatnonzero(has_hole), np.flatnonzero(~has_hole)
     broken_others, whole_others = others[other_has_hole], others[~other_has_hole]
-    by_tree = whole if len(whole_others) and points.shape[1] else whole[:0]
-    # What is left, as (which points, against which others).
-    by_pairs = [pair for pair in ((whole, broken_others), (broken, others)) if len(pair[0]) and len(pair[1])]
-    total = len(by_tree) + sum(len(which) for which, _ in by_pairs)
     nearest = np.full(len(points), np.inf)
-    done = 0
-
-    def report(count: int) -> None:
-        nonlocal done
-        done += count
-        if tick is not None:
-            tick(done, total)
-
-    if len(by_tree):
-        _ask_tree(points, by_tree, whole_others, nearest, norm=norm, report=report)
-    for which, among in by_pairs:
-        _go_through_pairs(points, which, among, nearest, norm=norm, report=report)
+    works = [
+        (which, prepare(points, among, nearest, norm))
+        for which, among, prepare in (
+            (whole, whole_others, _from_tree),
+            (whole, broken_others, _from_pairs),
+            (broken, others, _from_pairs),
+        )
+        if len(which) and len(among) and points.shape[1]
+    ]
+    done, total = 0, sum(len(which) for which, _ in works)
+    for which, work in works:
+        tell = None if tick is None else functools.partial(_tell, tick, done, total)
+        share_out(which, work, tell)
+        done += len(which)
     return nearest
 
 
-def _ask_tree(
-    points: Floats,
-    which: NDArray[np.int64],
-    others: Floats,
-    nearest: Floats,
-    *,
-    norm: str,
-    report: Callable[[int], None],
-) -> None:
-    """Set the distances of complete points to the nearest of complete others."""
+def _tell(tick: Tick, before: int, total: int, done: int, _: int) -> None:
+    tick(before + done, total)
+
+
+def _from_tree(points: Floats, others: Floats, nearest: Floats, norm: str) -> Work:
+    """Have the distances of complete points to the nearest of complete others set."""
     # Splitting in the middle instead of at the median: far faster to build, as fast to ask.
     tree = cKDTree(others, balanced_tree=False, compact_nodes=True)
     power = np.inf if norm == "maximum" else 2.0
-    for part in _slices(which):
-        nearest[part] = tree.query(points[part], k=1, p=power, workers=-1)[0]
-        report(len(part))
+
+    def work(part: Ints) -> None:
+        nearest[part] = tree.query(points[part], k=1, p=power)[0]
+
+    return work
 
 
-def _go_through_pairs(
-    points: Floats,
-    which: NDArray[np.int64],
-    others: Floats,
-    nearest: Floats,
-    *,
-    norm: str,
-    report: Callable[[int], None],
-) -> None:
-    """Lower the distances of points to those of the nearest others, pair by pair."""
-    # Threads of our own and not numba's: its default pool on some systems dies when two callers meet.
-    n_threads = os.cpu_count() or 1
+def _from_pairs(points: Floats, others: Floats, nearest: Floats, norm: str) -> Work:
+    """Have the distances of points lowered to those of the nearest others, pair by pair."""
     kernel = _maximum_pairs if norm == "maximum" else _euclidean_pairs
     columns = np.ascontiguousarray(others.T)  # so that the distances to many others are summed side by side
-    with ThreadPoolExecutor(n_threads) as pool:
-        for part in _slices(which):
-            shares = np.array_split(part, n_threads)
-            results = pool.map(lambda share: kernel(points[share], columns, nearest[share]), shares)
-            nearest[part] = np.concatenate(list(results))
-            report(len(part))
 
+    def work(part: Ints) -> None:
+        nearest[part] = kernel(points[part], columns, nearest[part])
 
-def _slices(indices: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """Cut into parts that take their user about as long as `SLICE` asks."""
-    start, size = 0, 64
-    while start < len(indices):
-        began = time.perf_counter()
-        yield indices[start : start + size]
-        seconds = time.perf_counter() - began
-        start += size
-        if seconds < SLICE:
-            size *= 2
-        elif seconds > 3 * SLICE:
-            size = max(1, size // 2)
+    return work
 
 
 @njit(cache=True, nogil=True)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.moments import Moments
 from sfumato.kernels.patterns import patterns
-
-Floats = NDArray[np.float64]
 
 #: The median absolute deviation of a normal variable, as a multiple of which deviations are told.
 _NORMAL_MAD = 1.4826022185056018
@@ -70,7 +68,7 @@ class Middle:
             middle = cls(centre, scale, _correlation(drawn_in[core]))
         return middle
 
-    def distances(self, values: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    def distances(self, values: Floats) -> tuple[Floats, Ints]:
         r"""Squared Mahalanobis distance of each record over the columns it has, and how many those are.
 
         .. math:: d_i^2 = z_{iA}^\top R_{AA}^{-1} z_{iA}, \quad z_{ij} = (x_{ij} - m_j) / s_j
@@ -118,7 +116,7 @@ def _correlation(values: Floats) -> Floats:
     return (vectors * np.maximum(eigenvalues, least)) @ vectors.T  # type: ignore[no-any-return]
 
 
-def scores(squares: Floats, sizes: NDArray[np.int64]) -> Floats:
+def scores(squares: Floats, sizes: Ints) -> Floats:
     r"""Make distances over different numbers of columns comparable (Wilson and Hilferty 1931).
 
     .. math:: t = \frac{(d^2/p)^{1/3} - 1 + 2/(9p)}{\sqrt{2/(9p)}}
@@ -131,7 +129,7 @@ def scores(squares: Floats, sizes: NDArray[np.int64]) -> Floats:
     return np.where(sizes > 0, found, -np.inf)
 
 
-def squares_at(score: float, sizes: NDArray[np.int64]) -> Floats:
+def squares_at(score: float, sizes: Ints) -> Floats:
     """Give the squared distance that has this score over each number of columns: the inverse of `scores`."""
     part = 2.0 / (9.0 * np.maximum(sizes, 1))
     root: Floats = np.maximum(1.0 - part + score * np.sqrt(part), 0.0)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
+
+from sfumato.kernels.arrays import Flags, Ints
 
 
-def patterns(present: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def patterns(present: Flags) -> Iterator[tuple[Ints, Ints]]:
     """Yield the columns and the rows of each pattern of what is present, if anything is.
 
     Parameters

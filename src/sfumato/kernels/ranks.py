@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+
+from sfumato.kernels.arrays import Floats, Ints
 
 
-def midranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def midranks(values: Floats) -> Floats:
     r"""Rank values from 1 to n; ties share their mean rank.
 
     .. math:: r_i = \#\{j : x_j < x_i\} + \tfrac12 (\#\{j : x_j = x_i\} + 1)
@@ -41,7 +42,7 @@ def midranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return ranks
 
 
-def swap_partners(n: int, reach: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def swap_partners(n: int, reach: int, rng: np.random.Generator) -> Ints:
     r"""Draw with which rank each rank changes places in rank swapping.
 
     From the lowest rank up, each rank :math:`i` not yet swapped draws its partner :math:`j` uniformly from
@@ -71,7 +72,7 @@ def swap_partners(n: int, reach: int, rng: np.random.Generator) -> NDArray[np.in
 
 
 @njit(cache=True, nogil=True)
-def _swap_partners(n: int, reach: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _swap_partners(n: int, reach: int, rng: np.random.Generator) -> Ints:
     """Keep the free ranks of the sliding window as a bag: uniform draw, insert and delete in one step each.
 
     No rank beyond the window was ever within anyone's reach, so each rank that comes into the window is
@@ -106,7 +107,7 @@ def _swap_partners(n: int, reach: int, rng: np.random.Generator) -> NDArray[np.i
     return partners
 
 
-def distant_partners(n: int, distance: float, rng: np.random.Generator) -> NDArray[np.int64]:
+def distant_partners(n: int, distance: float, rng: np.random.Generator) -> Ints:
     r"""Draw the partners of rank swapping by a normal distance, without a window.
 
     From the lowest rank up, each rank :math:`i` not yet swapped draws :math:`r \sim N(w, w^2)` until
@@ -139,7 +140,7 @@ def distant_partners(n: int, distance: float, rng: np.random.Generator) -> NDArr
 
 
 @njit(cache=True, nogil=True)
-def _distant_partners(n: int, distance: float, rng: np.random.Generator) -> NDArray[np.int64]:
+def _distant_partners(n: int, distance: float, rng: np.random.Generator) -> Ints:
     """All ranks below i are settled, so whatever is free lies above it."""
     partners = np.full(n, -1, dtype=np.int64)
     next_free = np.arange(n + 1)  # a settled rank points upwards; n means that none is left
@@ -168,7 +169,7 @@ def _distant_partners(n: int, distance: float, rng: np.random.Generator) -> NDAr
 
 
 @njit(cache=True, nogil=True)
-def _first_free(next_free: NDArray[np.int64], place: int) -> int:
+def _first_free(next_free: Ints, place: int) -> int:
     """Follow the pointers up to a place that is free, shortening the way for those who come later."""
     while next_free[place] != place:
         next_free[place] = next_free[next_free[place]]
@@ -176,7 +177,7 @@ def _first_free(next_free: NDArray[np.int64], place: int) -> int:
     return place
 
 
-def bucket_partners(n: int, n_buckets: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def bucket_partners(n: int, n_buckets: int, rng: np.random.Generator) -> Ints:
     r"""Draw the partners of rank swapping by buckets, near ones more often than far ones.
 
     The ranks are cut into :math:`p` buckets of equal size (to within one). From the lowest rank up, each
@@ -211,7 +212,7 @@ def bucket_partners(n: int, n_buckets: int, rng: np.random.Generator) -> NDArray
 
 
 @njit(cache=True, nogil=True)
-def _bucket_partners(n: int, n_buckets: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _bucket_partners(n: int, n_buckets: int, rng: np.random.Generator) -> Ints:
     """Keep the free ranks of each bucket as a bag: uniform draw and delete in one step each."""
     bucket_of = np.empty(n, dtype=np.int64)
     starts = np.zeros(n_buckets, dtype=np.int64)
@@ -252,7 +253,7 @@ def _bucket_partners(n: int, n_buckets: int, rng: np.random.Generator) -> NDArra
 
 
 @njit(cache=True, nogil=True)
-def _take_out(place: np.int64, bag: NDArray[np.int64], places: NDArray[np.int64], n_free: int) -> int:
+def _take_out(place: np.int64, bag: Ints, places: Ints, n_free: int) -> int:
     """Fill the hole at ``place`` with the last rank of the bag; return how many are left."""
     last = bag[n_free - 1]
     bag[place] = last

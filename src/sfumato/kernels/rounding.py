@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from sfumato.kernels.arrays import Flags, Floats
 
 #: By how many units in the last place a value may miss a multiple (or the middle of two) that it stands for:
 #: 0.15 and 0.05 are no binary fractions, and 0.15 / 0.05 is not quite 3.

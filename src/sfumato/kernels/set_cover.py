@@ -7,17 +7,14 @@ the search.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bytes = NDArray[np.uint8]
-Tick = Callable[[int, int], None]
+from sfumato.kernels.arrays import Bytes, Floats, Ints
+from sfumato.kernels.pace import Tick
 
 #: Points between two calls of `tick`, so that each takes about a tenth of a second.
 _PAIRS = 20_000_000

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+
+from sfumato.kernels.arrays import Ints
 
 
-def window_bounds(n: int, width: int, slide: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def window_bounds(n: int, width: int, slide: int) -> tuple[Ints, Ints]:
     r"""Lay windows over n ranks, the first at the lowest rank, the last ending with the highest.
 
     It takes :math:`m = \lceil (n - w)^+ / s \rceil + 1` windows of width :math:`w`, each :math:`s` ranks
@@ -45,7 +46,7 @@ def window_bounds(n: int, width: int, slide: int) -> tuple[NDArray[np.int64], ND
     return starts, ends
 
 
-def shuffle_in_windows(n: int, width: int, slide: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def shuffle_in_windows(n: int, width: int, slide: int, rng: np.random.Generator) -> Ints:
     """Shuffle n ranks inside windows that slide upwards, one window after the other.
 
     Parameters
@@ -75,9 +76,9 @@ def shuffle_in_windows(n: int, width: int, slide: int, rng: np.random.Generator)
 
 @njit(cache=True, nogil=True)
 def _shuffle_windows(
-    items: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
+    items: Ints,
+    starts: Ints,
+    ends: Ints,
     rng: np.random.Generator,
 ) -> None:
     """Shuffle each window in place (Fisher and Yates): every order of its items is equally likely."""

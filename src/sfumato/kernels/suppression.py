@@ -11,10 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from sfumato.kernels.arrays import Codes, Floats, Ints
 
 SPREAD = -7046029254386353131  # 2⁶⁴ divided by the golden ratio, odd: multiplying by it spreads the keys
 
@@ -22,7 +20,7 @@ SPREAD = -7046029254386353131  # 2⁶⁴ divided by the golden ratio, odd: multi
 class Records(NamedTuple):
     """The keys of all records; those of one person stand next to each other."""
 
-    cells: NDArray[np.int32]  # [n, keys] the place of each cell's number among `marks`
+    cells: Codes  # [n, keys] the place of each cell's number among `marks`
     marks: Ints  # one random-looking number for each value of each key
     holes: Ints  # [n] the keys that a record lacks, as bits
     persons: Ints  # [n]
@@ -247,7 +245,7 @@ def _ask(
 
 
 @njit(cache=True, nogil=True)
-def best_partition(cells: NDArray[np.int32], holes: Ints, k: int, weights: Floats) -> tuple[Ints, float]:
+def best_partition(cells: Codes, holes: Ints, k: int, weights: Floats) -> tuple[Ints, float]:
     """Divide a few records into groups of at least k so that suppressing what differs costs least: exactly.
 
     Parameters

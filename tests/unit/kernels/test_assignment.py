@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from sfumato.kernels import assignment
 from sfumato.kernels.assignment import solve, verify
 from sfumato.kernels.assignment.costs import costs_of_all, frame
 
@@ -277,10 +276,6 @@ def test_refusals(change, message):
     arguments = {"rows": np.zeros((3, 2)), "columns": np.zeros((3, 2)), "metric": "euclidean"} | change
     with pytest.raises(ValueError, match=message):
         solve(**arguments)
-
-
-def test_the_room_listens_to_its_compilation():
-    assert hasattr(assignment, "njit")
 
 
 def verdict_of(found, rows, columns, **changed):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfumato.kernels.centres import means, medians, modes, share_lost, squares_within
+from sfumato.kernels.groups.centres import means, medians, modes, share_lost, squares_within
 
 GROUPS = np.array([0, 1, 0, 1, 0, 1, 1])
 

@@ -5,10 +5,16 @@ import os
 import numpy as np
 import pytest
 
-from sfumato.kernels import groups_parts, groups_sequential
-from sfumato.kernels.groups import cbfs, group_means, mdav, vmdav
-from sfumato.kernels.groups_parts import mdav_in_parts
-from sfumato.kernels.groups_sequential import sequential
+from sfumato.kernels.groups import (
+    cbfs,
+    group_means,
+    mdav,
+    mdav_in_parts,
+    parts,
+    relocation,
+    sequential,
+    vmdav,
+)
 
 KINDS = {
     "cbfs": cbfs,
@@ -162,8 +168,8 @@ def test_a_part_of_nothing_is_refused():
 
 @of_each_kind
 def test_ticks_rise_and_do_not_change_the_answer(group, monkeypatch):
-    monkeypatch.setattr(groups_sequential, "CHUNK", 100)
-    monkeypatch.setattr(groups_parts, "SLICE", 0.001)
+    monkeypatch.setattr(relocation, "CHUNK", 100)
+    monkeypatch.setattr(parts, "SLICE", 0.001)
     points = np.random.default_rng(9).normal(size=(1000, 3))
     ticks = []
     np.testing.assert_array_equal(

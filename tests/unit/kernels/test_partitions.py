@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfumato.kernels.partitions import consecutive, optimal
+from sfumato.kernels.groups.partitions import consecutive, optimal
 
 
 @pytest.mark.parametrize(

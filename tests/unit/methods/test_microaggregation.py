@@ -299,7 +299,7 @@ def test_parts_as_large_as_the_table_are_mdav_itself():
     cut = protect(MdavInParts(k=4, part=50), table)
     assert not cut.table.frame.equals(whole.table.frame)
     assert np.bincount(cut.classes).min() >= 4
-    assert MdavInParts().part == kernels.groups_parts.PART
+    assert MdavInParts().part == kernels.groups.PART
 
 
 def test_first_component_by_hand_and_its_sign():
@@ -342,7 +342,7 @@ def test_loss_on_the_reference_files(name, published, reference_data):
         after = protect(method, table_of(values)).table
         moved = (after.matrix(after.names) - values) / values.std(axis=0)
         found = 100 * (moved**2).sum() / (points**2).sum()
-        share = kernels.centres.share_lost(points, protect(method, table_of(values)).classes)
+        share = kernels.groups.centres.share_lost(points, protect(method, table_of(values)).classes)
         assert found == pytest.approx(100 * share, rel=1e-9)
         return found
 

@@ -179,7 +179,7 @@ def test_first_covering_box_of_many_is_that_of_a_full_search():
     members = (rng.random((5, 16)) < 0.6).astype(np.uint8)
     points[:5, 1] = np.inf
     lists[:40, 0] = -1
-    found = kernels.covering_boxes.first_covering(points, lows, highs, lists=lists, members=members)
+    found = kernels.trees.covering.first_covering(points, lows, highs, lists=lists, members=members)
     for point, box in zip(points, found, strict=True):
         inside = ((lows <= point) & (point <= highs)).all(axis=1)
         for column in range(3):

@@ -111,7 +111,7 @@ def test_negative_numbers_lie_as_far_from_zero_as_positive_ones():
     ],
 )
 def test_clusters_lie_in_one_block_if_it_is_large_enough(sizes, k, starts):
-    found = kernels.sorted_clusters.neighbours(np.array(sizes, dtype=np.int64), k)
+    found = kernels.groups.sorted_clusters.neighbours(np.array(sizes, dtype=np.int64), k)
     assert found.tolist() == starts
 
 
@@ -158,9 +158,9 @@ def test_parts_and_clusters_for_every_n_and_k():
     """Every cluster has one of each part, or two of one; there are n // k, of k or more."""
     for n in range(1, 40):
         for k in range(1, n + 1):
-            clusters = kernels.sorted_clusters.one_of_each(np.arange(n), np.arange(n)[::-1].copy(), k)
-            n_parts, n_clusters = kernels.sorted_clusters.sizes_of(n, k)
-            bounds = kernels.sorted_clusters.bounds_of_parts(n, n_parts)
+            clusters = kernels.groups.sorted_clusters.one_of_each(np.arange(n), np.arange(n)[::-1].copy(), k)
+            n_parts, n_clusters = kernels.groups.sorted_clusters.sizes_of(n, k)
+            bounds = kernels.groups.sorted_clusters.bounds_of_parts(n, n_parts)
             part = np.searchsorted(bounds, np.arange(n), side="right") - 1
             held = np.zeros((n_clusters, n_parts), dtype=int)
             np.add.at(held, (clusters, part), 1)
@@ -179,8 +179,8 @@ def test_the_size_of_equation_8():
 
 def adversary(n, k):
     """Ages that put the outermost sensitive values of all parts into one cluster."""
-    n_parts, _ = kernels.sorted_clusters.sizes_of(n, k)
-    bounds = kernels.sorted_clusters.bounds_of_parts(n, n_parts)
+    n_parts, _ = kernels.groups.sorted_clusters.sizes_of(n, k)
+    bounds = kernels.groups.sorted_clusters.bounds_of_parts(n, n_parts)
     ages = np.empty(n)
     for part in range(n_parts):
         places = np.arange(bounds[part + 1] - bounds[part])
@@ -253,8 +253,8 @@ def test_what_a_sensitive_column_must_be():
 
 def naive_nearest(points, order, k):
     """The third algorithm by its words, on lists."""
-    n_parts, n_clusters = kernels.sorted_clusters.sizes_of(len(order), k)
-    bounds = kernels.sorted_clusters.bounds_of_parts(len(order), n_parts)
+    n_parts, n_clusters = kernels.groups.sorted_clusters.sizes_of(len(order), k)
+    bounds = kernels.groups.sorted_clusters.bounds_of_parts(len(order), n_parts)
     parts = [list(order[bounds[i] : bounds[i + 1]]) for i in range(n_parts)]
     clusters, ahead = np.full(len(order), -1), None
 
@@ -280,7 +280,7 @@ def test_nearest_clusters_equal_naive_ones(n, k):
     rng = np.random.default_rng(n)
     points = rng.integers(0, 9, (n, 2)).astype(float)  # whole numbers: no rounding decides a tie
     order = rng.permutation(n)
-    found = kernels.sorted_clusters.nearest_of_each(points, order, k)
+    found = kernels.groups.sorted_clusters.nearest_of_each(points, order, k)
     assert found.tolist() == naive_nearest(points, order, k).tolist()
 
 

@@ -14,7 +14,7 @@ from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.kernels.classes import count_inside
+from sfumato.kernels.trees.inside import count_inside
 from sfumato.risk.anonymity import KAnonymity, KMap, XYAnonymity
 from sfumato.risk.reidentification import (
     Distinction,

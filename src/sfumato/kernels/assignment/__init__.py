@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from numba import njit  # noqa: F401  — by this `kernels` sees that it should listen for compilations
-
 from sfumato.kernels.assignment.assign import Assignment, solve
 from sfumato.kernels.assignment.covers import Cover, cover
 from sfumato.kernels.assignment.matchable import Matchable, matchable

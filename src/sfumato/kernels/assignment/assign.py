@@ -7,22 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.kernels.assignment.costs import (
-    NEVER,
-    Floats,
-    Frame,
-    Ints,
-    Metric,
-    costs_of_pairs,
-    distinct,
-    frame,
-    limits_of,
-)
+from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.assignment.costs import NEVER, Frame, Metric, costs_of_pairs, distinct, frame, limits_of
 from sfumato.kernels.assignment.dense import solve_dense, solve_on_line
 from sfumato.kernels.assignment.solver import Flow, Solver
 from sfumato.kernels.assignment.verification import judge
-
-Tick = Callable[[int, int], None]
+from sfumato.kernels.pace import Tick
 
 FALLBACK = 2000  # records up to which the matrix of all costs settles what the search could not
 DENSE = 1000  # records up to which all costs are computed at once

@@ -12,11 +12,9 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from sfumato.kernels.arrays import Floats, Ints
+
 Metric = Literal["euclidean", "manhattan", "hamming"]
 
 NEVER = 2**62  # above any cost or price

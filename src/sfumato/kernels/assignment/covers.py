@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.kernels.assignment.costs import NEVER, Ints
+from sfumato.kernels.arrays import Ints
+from sfumato.kernels.assignment.costs import NEVER
 from sfumato.kernels.assignment.market import Lists, Market, least_keys, open_market
 from sfumato.kernels.assignment.paths import PAUSED, augment, open_paths
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.kernels.assignment.costs import NEVER, Bools, Ints, Space, costs_of_all
+from sfumato.kernels.arrays import Flags, Ints
+from sfumato.kernels.assignment.costs import NEVER, Space, costs_of_all
 
 
 def solve_dense(space: Space, limits: Ints) -> tuple[Ints, Ints, Ints, bool]:
@@ -35,7 +36,7 @@ def solve_dense(space: Space, limits: Ints) -> tuple[Ints, Ints, Ints, bool]:
     return partners, row_prices, column_prices, True
 
 
-def _prices(costs: Ints, is_edge: Bools, partners: Ints) -> tuple[Ints, Ints]:
+def _prices(costs: Ints, is_edge: Flags, partners: Ints) -> tuple[Ints, Ints]:
     """Build prices from an optimal matching of all rows: shortest paths over what exchanges would cost.
 
     Row i leaves its column for another at the difference of costs; in an optimum no cycle of such exchanges

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sfumato.kernels.assignment.costs import NEVER, Floats, Frame, Ints, Space
-
-Singles = NDArray[np.float32]
+from sfumato.kernels.arrays import Floats, Ints, Singles
+from sfumato.kernels.assignment.costs import NEVER, Frame, Space
+from sfumato.kernels.trees.planting import homes_of, in_leaves
 
 LEAF = 512
 HALF_ULP = 2.0**-24
@@ -107,17 +106,11 @@ def plant(frame: Frame, rows: Floats, columns: Floats, row_leaves: Ints, column_
     """Build the filter of a frame from coordinates by which to search, both in the order of their leaves."""
     space = frame.space
     n_leaves = len(column_leaves) - 1
-    coordinates = np.zeros((n_leaves, columns.shape[1], LEAF), dtype=np.float32)
     singles = columns.astype(np.float32)
-    for leaf in range(n_leaves):
-        begin, end = column_leaves[leaf], column_leaves[leaf + 1]
-        coordinates[leaf, :, : end - begin] = singles[begin:end].T
     starts = column_leaves[:-1]
-    sizes = np.diff(column_leaves)
-    within = np.arange(len(columns)) - np.repeat(starts, sizes)
     blocks = Blocks(
         column_leaves,
-        coordinates,
+        in_leaves(singles, column_leaves, LEAF),
         np.minimum.reduceat(singles, starts) if n_leaves else singles[:0],
         np.maximum.reduceat(singles, starts) if n_leaves else singles[:0],
     )
@@ -126,7 +119,7 @@ def plant(frame: Frame, rows: Floats, columns: Floats, row_leaves: Ints, column_
         rows=rows.astype(np.float32),
         blocks=blocks,
         row_leaves=row_leaves,
-        places=np.repeat(np.arange(n_leaves), sizes) * LEAF + within,
+        places=homes_of(column_leaves, LEAF),
         row_slack=_slack(rows, space),
         column_slack=_slack(columns, space),
         inflation=1 + 4 * HALF_ULP * (columns.shape[1] + 8),

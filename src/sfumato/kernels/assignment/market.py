@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from sfumato.kernels.assignment.costs import NEVER, Bools, Ints, Space, cost_of
+from sfumato.kernels.arrays import Codes, Flags, Ints
+from sfumato.kernels.assignment.costs import NEVER, Space, cost_of
 from sfumato.kernels.assignment.search import Sieve, lower, search_row
 
 SEARCHED = 24  # columns listed by a search within the auction
@@ -25,10 +25,10 @@ class Lists(NamedTuple):
     starts: Ints  # [row] where its list begins
     ends: Ints  # [row] where its room ends; there may be more of it than entries
     counts: Ints  # [row]
-    heads: NDArray[np.int32]  # [entry] column
+    heads: Codes  # [entry] column
     costs: Ints  # [entry]
     floors: Ints  # [row] no column that is not listed has a lesser key
-    is_rough: Bools  # [row] single precision cannot tell its best from the next: it needs a longer list
+    is_rough: Flags  # [row] single precision cannot tell its best from the next: it needs a longer list
 
 
 class Limits(NamedTuple):

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.kernels.assignment.assign import Tick
-from sfumato.kernels.assignment.costs import Floats, Ints, Metric, frame, limits_of
+from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.assignment.costs import Metric, frame, limits_of
 from sfumato.kernels.assignment.ties import MOST_PAIRS
 from sfumato.kernels.assignment.tight import exchangeable
 from sfumato.kernels.assignment.verification import scan
+from sfumato.kernels.pace import Tick
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sfumato.kernels.assignment.costs import NEVER, Floats, Frame, Ints, Metric, frame
+from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.assignment.costs import NEVER, Frame, Metric, frame
 from sfumato.kernels.assignment.leaves import leaf_order, plant, turned
 from sfumato.kernels.assignment.search import reach_of, search
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from sfumato.kernels.assignment.costs import NEVER, Bools, Ints
+from sfumato.kernels.arrays import Flags, Ints
+from sfumato.kernels.assignment.costs import NEVER
 from sfumato.kernels.assignment.market import Lists, Market, drop, take
 
 SETTLED, PAUSED, WAITING = 0, 1, 2
@@ -19,10 +20,10 @@ class Paths(NamedTuple):
     distances: Ints  # [column]
     from_rows: Ints  # [column] the row from which it was reached
     from_costs: Ints  # [column] what it costs that row
-    is_settled: Bools  # [column]
-    is_seen: Bools  # [row]
+    is_settled: Flags  # [column]
+    is_seen: Flags  # [row]
     via: Ints  # [row] the column from which it was reached
-    is_hopeless: Bools  # [row] it has units that can never be placed
+    is_hopeless: Flags  # [row] it has units that can never be placed
     at: Ints  # [1] the row to go on with after a pause
 
 
@@ -107,7 +108,7 @@ def _shift(market: Market, paths: Paths, root: int, end: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def augment(lists: Lists, market: Market, paths: Paths, wanted: Bools, max_scans: int) -> int:
+def augment(lists: Lists, market: Market, paths: Paths, wanted: Flags, max_scans: int) -> int:
     """Place units that are left by shortest augmenting paths (Dijkstra on reduced costs).
 
     Every holding must be as good for its row as anything listed or not. A path is taken only if no column

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from sfumato.kernels.assignment.costs import NEVER, Floats, Ints, Space
-from sfumato.kernels.assignment.leaves import ENDLESS, HALF_ULP, LEAF, Blocks, Filter, Singles, round_up
+from sfumato.kernels.arrays import Floats, Ints, Singles
+from sfumato.kernels.assignment.costs import NEVER, Space
+from sfumato.kernels.assignment.leaves import ENDLESS, HALF_ULP, LEAF, Blocks, Filter, round_up
+from sfumato.kernels.pace import share_out
 
 Beat = Callable[[], None]
-
-SLICE = 0.2  # seconds of work between two beats: about this to three times this
 
 
 class Reach(NamedTuple):
@@ -140,7 +137,7 @@ def search(  # noqa: PLR0917
     bounds = np.unique(np.searchsorted(active, filter_.row_leaves))
     space = filter_.space
 
-    def work(part: range) -> None:
+    def work(part: Ints) -> None:
         for leaf in part:
             rows = slice(bounds[leaf], bounds[leaf + 1])
             search_leaf(
@@ -148,27 +145,9 @@ def search(  # noqa: PLR0917
                 space.euclidean, np.float32(space.code_weight), keys[rows], found[rows],
             )  # fmt: skip
 
-    share_out(len(bounds) - 1, work, beat)
+    share_out(np.arange(len(bounds) - 1), work, lambda *_: beat(), size=2)
     floors = filter_.floors(keys[:, 0], active)
     return found, np.where(floors < NEVER, floors - reference, floors)
-
-
-def share_out(n_parts: int, work: Callable[[range], None], beat: Beat) -> None:
-    """Let threads of our own do the parts, a slice of time each, and beat between."""
-    n_threads = os.cpu_count() or 1
-    done, size = 0, 1
-    with ThreadPoolExecutor(n_threads) as pool:
-        while done < n_parts:
-            began = time.perf_counter()
-            ends = [min(n_parts, done + size * thread) for thread in range(n_threads + 1)]
-            list(pool.map(work, [range(ends[i], ends[i + 1]) for i in range(n_threads)]))
-            done = ends[-1]
-            beat()
-            seconds = time.perf_counter() - began
-            if seconds < SLICE:
-                size *= 2
-            elif seconds > 3 * SLICE:
-                size = max(1, size // 2)
 
 
 @njit(cache=True, nogil=True, fastmath=True)

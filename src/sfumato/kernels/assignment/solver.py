@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.kernels.arrays import Flags, Ints
 from sfumato.kernels.assignment import market as trade
-from sfumato.kernels.assignment.costs import NEVER, Bools, Frame, Ints, costs_of_pairs
+from sfumato.kernels.assignment.costs import NEVER, Frame, costs_of_pairs
 from sfumato.kernels.assignment.leaves import Filter, leaf_order, plant, turned
 from sfumato.kernels.assignment.paths import PAUSED, WAITING, augment, open_paths
 from sfumato.kernels.assignment.search import reach_of, search, sieve
@@ -182,7 +183,7 @@ class Solver:
             rows, known, k = rows[~is_done], known[~is_done], 2 * k
         return True
 
-    def _is_more_known(self, rows: Ints, k: int) -> Bools:
+    def _is_more_known(self, rows: Ints, k: int) -> Flags:
         """Search for k columns of these rows, and tell which of them know more now.
 
         A row may not: of columns with equal keys those found may all be listed, and none be known to be the
@@ -190,7 +191,7 @@ class Solver:
         """
         counts, floors = self.lists.counts[rows], self.lists.floors[rows]
         self.query(rows, k)
-        is_more: Bools = (self.lists.counts[rows] > counts) | (self.lists.floors[rows] > floors)
+        is_more: Flags = (self.lists.counts[rows] > counts) | (self.lists.floors[rows] > floors)
         return is_more
 
     def keys(self, rows: Ints | None = None, k: int = 1) -> Ints:

@@ -15,20 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.kernels.assignment.assign import Assignment, Tick
-from sfumato.kernels.assignment.costs import (
-    Bools,
-    Floats,
-    Frame,
-    Ints,
-    Metric,
-    costs_of_pairs,
-    distinct,
-    frame,
-    limits_of,
-)
+from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.kernels.assignment.assign import Assignment
+from sfumato.kernels.assignment.costs import Frame, Metric, costs_of_pairs, distinct, frame, limits_of
 from sfumato.kernels.assignment.tight import Tight, exchangeable, is_settled
 from sfumato.kernels.assignment.verification import scan
+from sfumato.kernels.pace import Tick
 
 #: Tight pairs beyond which no matching among them is looked for.
 MOST_PAIRS = 20_000_000
@@ -162,7 +154,7 @@ def _within_parts(rows: Ints, columns: Ints, partners: Ints, truth: Ints) -> tup
     return certain + fewest, certain + most, certain
 
 
-def _extremes(rows: Ints, columns: Ints, is_true: Bools) -> tuple[int, int]:
+def _extremes(rows: Ints, columns: Ints, is_true: Flags) -> tuple[int, int]:
     """The fewest and the most true pairs of a complete matching of these."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.kernels.assignment.costs import Bools, Ints
+from sfumato.kernels.arrays import Flags, Ints
 
 
 @dataclass(frozen=True)
@@ -20,19 +20,19 @@ class Tight:
     column_groups: Ints  # [column]
     rows: Ints  # [pair] group
     columns: Ints  # [pair] group
-    free_rows: Bools  # [row] may be left over
-    free_columns: Bools  # [column]
+    free_rows: Flags  # [row] may be left over
+    free_columns: Flags  # [column]
 
     @property
     def nobody(self) -> tuple[int, int]:
         """The groups with which those are paired that are left over: a row, and a column."""
         return int(self.row_groups.max(initial=-1)) + 1, int(self.column_groups.max(initial=-1)) + 1
 
-    def has(self, rows: Ints, columns: Ints) -> Bools:
+    def has(self, rows: Ints, columns: Ints) -> Flags:
         """Whether pairs of records are tight."""
         n_columns = int(self.column_groups.max(initial=0)) + 1
         asked = self.row_groups[rows] * n_columns + self.column_groups[columns]
-        found: Bools = np.isin(asked, self.rows * n_columns + self.columns)
+        found: Flags = np.isin(asked, self.rows * n_columns + self.columns)
         return found
 
     def pairs(self, most: int) -> tuple[Ints, Ints] | None:
@@ -52,7 +52,7 @@ class Tight:
         return rows, column_order[np.repeat(column_starts, sizes) + within % wide]
 
 
-def exchangeable(rows: Ints, columns: Ints, partners: Ints) -> tuple[Ints, Bools]:
+def exchangeable(rows: Ints, columns: Ints, partners: Ints) -> tuple[Ints, Flags]:
     """Return each row's strongly connected part, and of each pair whether a complete matching can have it.
 
     ``partners`` must be one, of pairs among these; the pairs of a matching are contracted.

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 
+from sfumato.kernels.arrays import Floats, Ints, Singles
 from sfumato.kernels.assignment.costs import (
-    Floats,
     Frame,
-    Ints,
     Metric,
     Space,
     cost_of,
@@ -21,10 +19,9 @@ from sfumato.kernels.assignment.costs import (
     frame,
     limits_of,
 )
-from sfumato.kernels.assignment.leaves import LEAF, Blocks, Singles, plant
-from sfumato.kernels.assignment.search import measure, n_below, reference_of, share_out
-
-Tick = Callable[[int, int], None]
+from sfumato.kernels.assignment.leaves import LEAF, Blocks, plant
+from sfumato.kernels.assignment.search import measure, n_below, reference_of
+from sfumato.kernels.pace import Tick, share_out
 
 
 @dataclass(frozen=True)
@@ -171,7 +168,7 @@ def scan(
     at_most = np.zeros(len(parts) - 1, np.int64)
     listed: dict[int, tuple[Ints, Ints]] = {}
 
-    def work(part: range) -> None:
+    def work(part: Ints) -> None:
         for leaf in part:
             begin, end = parts[leaf], parts[leaf + 1]
             room = min(n_listed, int(end - begin) * m) if n_listed else 0
@@ -187,15 +184,7 @@ def scan(
             if at_most[leaf] <= pairs.shape[1]:
                 listed[leaf] = (pairs[0, : at_most[leaf]].copy(), pairs[1, : at_most[leaf]].copy())
 
-    n_done = 0
-
-    def beat() -> None:
-        nonlocal n_done
-        n_done += 1
-        if tick is not None:
-            tick(min(n_done, 99), 100)
-
-    share_out(len(parts) - 1, work, beat)
+    share_out(np.arange(len(parts) - 1), work, tick, size=2)
     if not n_listed or int(at_most.sum()) > n_listed:
         return slack, int(violated.sum()), None
     in_order = [listed[leaf] for leaf in range(len(parts) - 1)]

@@ -6,12 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
-Flags = NDArray[np.bool_]
+from sfumato.kernels.arrays import Codes, Flags, Floats, Ints
 
 #: How a part may be cut by a column: missing from present, at the middle, where a target is best told.
 HOLES, MIDDLE, GAIN = 0, 1, 2

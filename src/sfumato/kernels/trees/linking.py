@@ -1,4 +1,4 @@
-"""The tree under `linking`: points with weights in leaves, counted by distance and window.
+"""The tree under `kernels.linking`: points with weights in leaves, counted by distance and window.
 
 The answer is that of the exhaustive search, to the last bit: a key (a squared Euclidean distance, or a plain
 one) is summed in column order, and the bound of a box is the same sum with smaller or greater terms, whose
@@ -13,15 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from sfumato.kernels.halving import lowest_first
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.trees import planting
+from sfumato.kernels.trees.planting import MAX_DEPTH
 
 LEAF = 32
-MAX_DEPTH = 64  # of the tree, and so the size of a traversal's stack
 
 
 class Tree(NamedTuple):
@@ -52,80 +49,33 @@ def plant(
     points: Floats, weights: Ints, *, n_measured: int, n_counted: int, euclidean: bool, by_window: bool
 ) -> Tree:
     """Build the tree of points, each of which stands for ``weights`` records."""
-    n_leaves = 1 << (max(len(points) - 1, 0) // LEAF).bit_length()
-    n_nodes, n_columns = 2 * n_leaves - 1, points.shape[1]
-    tree = Tree(
-        places=np.zeros((n_leaves, n_columns, LEAF)),
-        sizes=np.zeros(n_leaves, dtype=np.int64),
-        weights=np.zeros((n_leaves, LEAF), dtype=np.int64),
-        totals=np.zeros(n_nodes, dtype=np.int64),
-        lows=np.full((n_nodes, n_columns), np.inf),
-        highs=np.full((n_nodes, n_columns), -np.inf),
+    # Boxes are halved where they are widest: in units of distance, or of the ranges of what is watched.
+    units, most = np.zeros(points.shape[1]), np.full(points.shape[1], np.inf)
+    if len(points) and (by_window or n_counted == 0):
+        spans = np.ptp(points[:, n_counted:], axis=0)
+        units[n_counted:] = 1.0 / np.where(spans > 0, spans, 1.0)
+    else:
+        units[:n_counted] = 1.0
+    most[n_measured:n_counted] = 1.0  # two codes, which are whole numbers, are one unit apart
+    planted = planting.plant(points, LEAF, units=units, most=most)
+    order, starts = planted
+    if len(points):
+        totals = planted.by_node(weights, np.add)
+        lows, highs = planted.by_node(points, np.minimum), planted.by_node(points, np.maximum)
+    else:
+        totals = np.zeros(1, dtype=np.int64)
+        lows = highs = np.zeros((1, points.shape[1]))
+    return Tree(
+        places=planting.in_leaves(points[order], starts, LEAF),
+        sizes=np.diff(starts),
+        weights=planting.in_leaves(weights[order], starts, LEAF),
+        totals=totals,
+        lows=lows,
+        highs=highs,
         n_measured=n_measured,
         n_counted=n_counted,
         euclidean=euclidean,
     )
-    if len(points):
-        # Boxes are halved where they are widest: in units of distance, or of the ranges of what is watched.
-        units = np.zeros(n_columns)
-        if by_window or n_counted == 0:
-            spans = np.ptp(points[:, n_counted:], axis=0)
-            units[n_counted:] = 1.0 / np.where(spans > 0, spans, 1.0)
-        else:
-            units[:n_counted] = 1.0
-        _grow(tree, points, weights, units)
-    return tree
-
-
-@njit(cache=True, nogil=True)
-def _grow(tree: Tree, points: Floats, weights: Ints, units: Floats) -> None:
-    """Halve each node at the median of its widest column, fill the leaves, then sum up their nodes."""
-    n_leaves, n_columns = len(tree.sizes), points.shape[1]
-    order = np.arange(len(points))
-    starts, counts = np.zeros(len(tree.totals), dtype=np.int64), np.zeros(len(tree.totals), dtype=np.int64)
-    counts[0] = len(points)
-    for node in range(n_leaves - 1):
-        start, count = starts[node], counts[node]
-        left = count // 2
-        if left > 0:
-            _halve(tree, points, order[start : start + count], left, units)
-        starts[2 * node + 1], counts[2 * node + 1] = start, left
-        starts[2 * node + 2], counts[2 * node + 2] = start + left, count - left
-    for leaf in range(n_leaves):
-        node = n_leaves - 1 + leaf
-        tree.sizes[leaf] = counts[node]
-        for slot in range(counts[node]):
-            point = order[starts[node] + slot]
-            tree.weights[leaf, slot] = weights[point]
-            tree.totals[node] += weights[point]
-            for column in range(n_columns):
-                value = points[point, column]
-                tree.places[leaf, column, slot] = value
-                tree.lows[node, column] = min(tree.lows[node, column], value)
-                tree.highs[node, column] = max(tree.highs[node, column], value)
-    for node in range(n_leaves - 2, -1, -1):
-        left, right = 2 * node + 1, 2 * node + 2
-        tree.totals[node] = tree.totals[left] + tree.totals[right]
-        for column in range(n_columns):
-            tree.lows[node, column] = min(tree.lows[left, column], tree.lows[right, column])
-            tree.highs[node, column] = max(tree.highs[left, column], tree.highs[right, column])
-
-
-@njit(cache=True, nogil=True)
-def _halve(tree: Tree, points: Floats, order: Ints, middle: int, units: Floats) -> None:
-    """Put the ``middle`` points lowest in the widest column first, in place."""
-    widest, width = 0, -1.0
-    for column in range(points.shape[1]):
-        low = high = points[order[0], column]
-        for point in order:
-            low = min(low, points[point, column])
-            high = max(high, points[point, column])
-        apart = (high - low) * units[column]
-        if tree.n_measured <= column < tree.n_counted:  # two codes are one unit apart, whatever they are
-            apart = units[column] if high > low else 0.0
-        if apart > width:
-            widest, width = column, apart
-    lowest_first(points[:, widest], order, middle)
 
 
 @njit(cache=True, nogil=True)

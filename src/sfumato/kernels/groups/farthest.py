@@ -1,6 +1,6 @@
-"""Groups of near records: MDAV, CBFS and V-MDAV microaggregation, and the means of groups.
+"""Groups around the farthest record: MDAV, CBFS and V-MDAV.
 
-They ask two questions over and over: which record is farthest from here, and which few are nearest. `boxes`
+They ask two questions over and over: which record is farthest from here, and which few are nearest. A tree
 answers both exactly, and the records are taken out of it once grouped.
 """
 
@@ -12,11 +12,10 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from sfumato.kernels.boxes import LEAF, Boxes, Floats, Ints, centred, mean, plant, search, take_out
-
-Tick = Callable[[int, int], None]
-
-SLICE = 0.2  # seconds of work between two calls of `tick`: about this to three times this
+from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.groups.centres import group_means
+from sfumato.kernels.pace import Tick, next_size
+from sfumato.kernels.trees.boxes import LEAF, Boxes, centred, mean, plant, search, take_out
 
 
 def mdav(points: Floats, k: int, *, tick: Tick | None = None) -> Ints:
@@ -191,11 +190,7 @@ def _use_up(
         while tree.counts[0] >= floor:
             began = time.perf_counter()
             form(tree, n_rounds, floor)
-            seconds = time.perf_counter() - began
-            if seconds < SLICE:
-                n_rounds *= 2
-            elif seconds > 3 * SLICE:
-                n_rounds = max(1, n_rounds // 2)
+            n_rounds = next_size(n_rounds, began)
             if tick is not None:
                 tick(n - int(tree.counts[0]), n)
         remaining = np.flatnonzero(groups < 0)
@@ -323,48 +318,3 @@ def _extend(tree: Boxes, k: int, gain: float, points: Floats, members: Ints, roo
         size += 1
         room -= 1
     return size - k
-
-
-def group_means(values: Floats, groups: Ints) -> Floats:
-    r"""Mean of each group, over what is present.
-
-    .. math:: \bar x_g = x_f + \frac{1}{n_g} \sum_{i \in g} (x_i - x_f)
-
-    with :math:`x_f` the first value of the group: equal values have exactly that mean, and values far from
-    zero lose no digits.
-
-    Parameters
-    ----------
-    values : float64[n, d]
-        NaN is missing.
-    groups : int64[n]
-        From 0 up.
-
-    Returns
-    -------
-    float64[n_groups, d]
-        NaN where a group has no value.
-    """
-    # One layout, so that one compilation serves all: arrays from a frame are read-only and by column.
-    values, groups = np.require(values, np.float64, ["C", "W"]), np.require(groups, np.int64, ["W"])
-    return _group_means(values, groups, int(groups.max(initial=-1)) + 1)
-
-
-@njit(cache=True, nogil=True)
-def _group_means(values: Floats, groups: Ints, n_groups: int) -> Floats:
-    """Sum the differences to each group's first value, then add their mean to it."""
-    n, n_columns = values.shape
-    firsts = np.full((n_groups, n_columns), np.nan)
-    sums = np.zeros((n_groups, n_columns))
-    counts = np.zeros((n_groups, n_columns), dtype=np.int64)
-    for i in range(n):
-        for column in range(n_columns):
-            value = values[i, column]
-            if np.isnan(value):
-                continue
-            group = groups[i]
-            if counts[group, column] == 0:
-                firsts[group, column] = value
-            counts[group, column] += 1
-            sums[group, column] += value - firsts[group, column]
-    return firsts + sums / np.maximum(counts, 1)

@@ -10,18 +10,17 @@ Numba's cache of a kernel does not see changes in another file: compiled code th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Places = NDArray[np.int32]
+from sfumato.kernels.arrays import Codes, Ints
+from sfumato.kernels.pace import Tick
+from sfumato.kernels.trees.planting import MAX_DEPTH, plant
 
 LEAF = 8
-MAX_DEPTH = 64  # of the tree, and so the size of a traversal's stack
 MAX_PARTS = 4096  # parts of one box that wait to be looked at
 MAX_TOUCHING = 128  # boxes looked through for the one that covers most
 CHUNK = 4096  # boxes asked for between two ticks
@@ -34,22 +33,22 @@ SEVERAL = -1  # the owner of a box that covers anybody's
 class Tree(NamedTuple):
     """Boxes in the order of the leaves; node ``i`` has children ``2i + 1`` and ``2i + 2``."""
 
-    lows: Places  # [box, column]
-    highs: Places
+    lows: Codes  # [box, column]
+    highs: Codes
     owners: Ints  # [box]
-    node_lows: Places  # [node, column]
-    node_highs: Places
-    ends: Ints  # [node, 2] its boxes: from, to
+    node_lows: Codes  # [node, column]
+    node_highs: Codes
+    starts: Ints  # [leaf] its first box, and the end
 
 
 def fits(
-    lows: Places,
-    highs: Places,
+    lows: Codes,
+    highs: Codes,
     owners: Ints,
     asked: Ints,
     *,
     effort: int,
-    tick: Callable[[int, int], None] | None = None,
+    tick: Tick | None = None,
 ) -> NDArray[np.int8]:
     """Say of each box asked for whether boxes of other owners cover it together.
 
@@ -83,76 +82,20 @@ def fits(
     return states
 
 
-def _plant(lows: Places, highs: Places, owners: Ints) -> Tree:
+def _plant(lows: Codes, highs: Codes, owners: Ints) -> Tree:
     """Build the tree of all boxes."""
-    n, n_columns = lows.shape
-    n_leaves = 1 << (max(n - 1, 0) // LEAF).bit_length()
-    node_lows = np.full((2 * n_leaves - 1, n_columns), np.iinfo(np.int32).max, dtype=np.int32)
-    node_highs = np.full((2 * n_leaves - 1, n_columns), np.iinfo(np.int32).min, dtype=np.int32)
-    ends = np.zeros((2 * n_leaves - 1, 2), dtype=np.int64)
-    order = np.arange(n, dtype=np.int64)
-    _grow(lows, highs, order, node_lows, node_highs, ends)
-    return Tree(lows[order], highs[order], owners[order], node_lows, node_highs, ends)
-
-
-@njit(cache=True, nogil=True)
-def _grow(  # noqa: PLR0917
-    lows: Places, highs: Places, order: Ints, node_lows: Places, node_highs: Places, ends: Ints
-) -> None:
-    """Halve each node at the median of its first column that varies, else of the one that spans most."""
-    n_nodes, n_columns = node_lows.shape
-    first_leaf = n_nodes // 2
-    ends[0, 1] = len(order)
-    for node in range(n_nodes):
-        start, stop = ends[node]
-        for i in order[start:stop]:
-            for c in range(n_columns):
-                node_lows[node, c] = min(node_lows[node, c], lows[i, c])
-                node_highs[node, c] = max(node_highs[node, c], highs[i, c])
-        if node >= first_leaf:
-            continue
-        middle = (start + stop) // 2
-        if stop - start > 1:
-            column, widest = 0, np.int64(-1)
-            for c in range(n_columns):
-                span = np.int64(node_highs[node, c]) - node_lows[node, c]
-                if span > widest:
-                    column, widest = c, span
-                if c == 0 and span > 0:
-                    break  # groups that share nothing are told apart before anything else
-            _halve(lows[:, column], highs[:, column], order, start, stop, middle)
-        ends[2 * node + 1, 0], ends[2 * node + 1, 1] = start, middle
-        ends[2 * node + 2, 0], ends[2 * node + 2, 1] = middle, stop
-
-
-@njit(cache=True, nogil=True)
-def _halve(low: Places, high: Places, order: Ints, start: int, stop: int, middle: int) -> None:  # noqa: PLR0917
-    """Put the boxes with the lower middles before ``middle``, the others behind (Hoare's selection)."""
-    left, right = start, stop - 1
-    while left < right:
-        at = order[(left + right) // 2]
-        pivot = np.int64(low[at]) + high[at]
-        i, j = left, right
-        while i <= j:
-            while np.int64(low[order[i]]) + high[order[i]] < pivot:
-                i += 1
-            while np.int64(low[order[j]]) + high[order[j]] > pivot:
-                j -= 1
-            if i <= j:
-                order[i], order[j] = order[j], order[i]
-                i += 1
-                j -= 1
-        if middle <= j:
-            right = j
-        elif middle >= i:
-            left = i
-        else:
-            return
+    sides = lows.astype(np.float64), highs.astype(np.float64)
+    units = np.ones(lows.shape[1])
+    units[:1] = 2.0**40  # groups that share nothing are told apart before anything else
+    planted = plant(sides[0] + sides[1], LEAF, sides=sides, units=units)
+    order, starts = planted
+    boxes = planted.by_node(lows, np.minimum), planted.by_node(highs, np.maximum)
+    return Tree(lows[order], highs[order], owners[order], *boxes, starts)
 
 
 @njit(cache=True, nogil=True)
 def _ask(  # noqa: PLR0917
-    tree: Tree, lows: Places, highs: Places, owners: Ints, effort: int, states: NDArray[np.int8]
+    tree: Tree, lows: Codes, highs: Codes, owners: Ints, effort: int, states: NDArray[np.int8]
 ) -> None:
     """Look at each box: cut it up until every part lies in another box, or one touches none."""
     n_columns = lows.shape[1]
@@ -192,13 +135,13 @@ def _ask(  # noqa: PLR0917
 
 
 @njit(cache=True, nogil=True)
-def _find(tree: Tree, low: Places, high: Places, owner: int, whole: bool) -> tuple[int, int]:  # noqa: FBT001
+def _find(tree: Tree, low: Codes, high: Codes, owner: int, whole: bool) -> tuple[int, int]:  # noqa: FBT001
     """Find a box of another owner that holds a part ``whole``, or the one touching it that covers most.
 
     Also says how many nodes and boxes were looked at.
     """
     n_columns = len(low)
-    first_leaf = len(tree.ends) // 2
+    first_leaf = len(tree.starts) - 2
     stack = np.empty(MAX_DEPTH, dtype=np.int64)
     stack[0] = 0
     depth, spent, touching = 1, 0, 0
@@ -221,7 +164,7 @@ def _find(tree: Tree, low: Places, high: Places, owner: int, whole: bool) -> tup
             stack[depth], stack[depth + 1] = 2 * node + 1, 2 * node + 2
             depth += 2
             continue
-        for i in range(tree.ends[node, 0], tree.ends[node, 1]):
+        for i in range(tree.starts[node - first_leaf], tree.starts[node - first_leaf + 1]):
             spent += 1
             if tree.owners[i] == owner and owner != SEVERAL:
                 continue

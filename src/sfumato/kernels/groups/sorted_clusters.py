@@ -6,14 +6,11 @@ Domingo-Ferrer, Sánchez and Martínez (2015).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.pace import Tick
 
 
 def neighbours(sizes: Ints, k: int) -> Ints:
@@ -102,9 +99,7 @@ def one_of_each(order: Ints, ranks: Ints, k: int) -> Ints:
     return clusters
 
 
-def nearest_of_each(
-    points: Floats, order: Ints, k: int, *, tick: Callable[[int, int], None] | None = None
-) -> Ints:
+def nearest_of_each(points: Floats, order: Ints, k: int, *, tick: Tick | None = None) -> Ints:
     r"""Cluster records so that each cluster has one of every part of an order, near ones together.
 
     As `one_of_each`, but a cluster is formed around a record by taking the nearest of every part: first

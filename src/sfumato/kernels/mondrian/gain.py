@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from sfumato.kernels.mondrian_cuts import (
+from sfumato.kernels.mondrian.cuts import (
     GAIN,
     Keys,
     Round,

@@ -9,19 +9,16 @@ value together with a list of its members, which is looked at last.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bits = NDArray[np.uint8]
+from sfumato.kernels.arrays import Bytes, Floats, Ints
+from sfumato.kernels.pace import Tick
+from sfumato.kernels.trees.planting import MAX_DEPTH, plant
 
 LEAF = 8
-MAX_DEPTH = 128  # entries of a traversal's stack: two for each level of the tree
 CHUNK = 65_536  # points looked at between two ticks
 
 
@@ -35,7 +32,7 @@ class Tree(NamedTuple):
     node_lows: Floats  # [node, column]
     node_highs: Floats
     firsts: Ints  # [node] the most preferred box below it
-    ends: Ints  # [node, 2] its boxes: from, to
+    starts: Ints  # [leaf] its first box, and the end
 
 
 def first_covering(
@@ -44,8 +41,8 @@ def first_covering(
     highs: Floats,
     *,
     lists: Ints,
-    members: Bits,
-    tick: Callable[[int, int], None] | None = None,
+    members: Bytes,
+    tick: Tick | None = None,
 ) -> Ints:
     """Find for each point the first box that covers it, −1 where none does.
 
@@ -80,78 +77,29 @@ def first_covering(
 
 def _plant(lows: Floats, highs: Floats, lists: Ints) -> Tree:
     """Build the tree of all boxes."""
-    n, n_columns = lows.shape
-    n_leaves = 1 << (max(n - 1, 0) // LEAF).bit_length()
-    n_nodes = 2 * n_leaves - 1
-    node_lows = np.full((n_nodes, n_columns), np.inf)
-    node_highs = np.full((n_nodes, n_columns), -np.inf)
-    firsts, ends = np.full(n_nodes, n, dtype=np.int64), np.zeros((n_nodes, 2), dtype=np.int64)
-    order = np.arange(n, dtype=np.int64)
-    # Where the middles lie decides how the boxes are divided, nothing else: any finite number will do.
+    # Where the middles lie decides how the boxes are divided, nothing else: any finite number will do. They
+    # are divided where they spread most for their range, so that a column of large numbers does not rule.
     middles = np.nan_to_num(np.clip(lows, -1e300, 1e300) / 2 + np.clip(highs, -1e300, 1e300) / 2)
-    _grow(lows, highs, np.ascontiguousarray(middles), order, node_lows, node_highs, firsts, ends)
+    spread = np.ptp(middles, axis=0)
+    planted = plant(middles, LEAF, units=1.0 / np.where(spread > 0.0, spread, 1.0))
+    order, starts = planted
     return Tree(
         np.ascontiguousarray(lows[order]),
         np.ascontiguousarray(highs[order]),
         np.ascontiguousarray(lists[order]),
         order,
-        node_lows,
-        node_highs,
-        firsts,
-        ends,
+        planted.by_node(lows, np.minimum),
+        planted.by_node(highs, np.maximum),
+        planted.by_node(np.arange(len(lows)), np.minimum),
+        starts,
     )
 
 
 @njit(cache=True, nogil=True)
-def _grow(  # noqa: PLR0917
-    lows: Floats,
-    highs: Floats,
-    middles: Floats,
-    order: Ints,
-    node_lows: Floats,
-    node_highs: Floats,
-    firsts: Ints,
-    ends: Ints,
-) -> None:
-    """Halve each node at the median of the middles, in the column where they are spread most for their range.
-
-    The spread is relative to that of all boxes, so that a column of large numbers does not rule.
-    """
-    n_nodes, n_columns = node_lows.shape
-    first_leaf = n_nodes // 2
-    spread = np.zeros(n_columns)
-    ends[0, 1] = len(order)
-    for node in range(n_nodes):
-        start, stop = ends[node]
-        for i in order[start:stop]:
-            firsts[node] = min(firsts[node], i)
-            for c in range(n_columns):
-                node_lows[node, c] = min(node_lows[node, c], lows[i, c])
-                node_highs[node, c] = max(node_highs[node, c], highs[i, c])
-        if node >= first_leaf:
-            continue
-        half, column, widest = (start + stop) // 2, 0, -1.0
-        for c in range(n_columns):
-            least, most = np.inf, -np.inf
-            for i in order[start:stop]:
-                least, most = min(least, middles[i, c]), max(most, middles[i, c])
-            if node == 0:
-                spread[c] = most - least
-            share = (most - least) / spread[c] if spread[c] > 0.0 else 0.0
-            if share > widest:
-                column, widest = c, share
-        if widest > 0.0:
-            part = order[start:stop]
-            order[start:stop] = part[np.argsort(middles[part, column], kind="mergesort")]
-        ends[2 * node + 1, 0], ends[2 * node + 1, 1] = start, half
-        ends[2 * node + 2, 0], ends[2 * node + 2, 1] = half, stop
-
-
-@njit(cache=True, nogil=True)
-def _look(tree: Tree, members: Bits, points: Floats, found: Ints) -> None:
+def _look(tree: Tree, members: Bytes, points: Floats, found: Ints) -> None:
     """Go down the tree for each point, the side with the more preferred box first."""
     n_columns = points.shape[1]
-    first_leaf = len(tree.ends) // 2
+    first_leaf = len(tree.starts) - 2
     stack = np.empty(MAX_DEPTH, dtype=np.int64)
     for p in range(len(points)):
         best = len(tree.boxes)
@@ -173,7 +121,7 @@ def _look(tree: Tree, members: Bits, points: Floats, found: Ints) -> None:
                 stack[depth], stack[depth + 1] = far, near
                 depth += 2
                 continue
-            for i in range(tree.ends[node, 0], tree.ends[node, 1]):
+            for i in range(tree.starts[node - first_leaf], tree.starts[node - first_leaf + 1]):
                 covers = tree.boxes[i] < best
                 for c in range(n_columns):
                     if not covers:

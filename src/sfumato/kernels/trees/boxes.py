@@ -16,15 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from sfumato.kernels.halving import lowest_first
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.trees import planting
+from sfumato.kernels.trees.planting import MAX_DEPTH
 
 LEAF = 64
-MAX_DEPTH = 64  # of the tree, and so the size of a traversal's stack
 MARGIN = 1e-15  # relative, for each term of a sum: a few times what rounding can do
 
 
@@ -61,13 +58,16 @@ def centred(points: Floats) -> Floats:
 def plant(points: Floats, remaining: Ints) -> Boxes:
     """Build the tree of the ``remaining`` records, of which there must be one at least."""
     n, n_columns = points.shape
-    n_leaves = 1 << ((len(remaining) - 1) // LEAF).bit_length()
+    order, starts = planting.plant(points, LEAF, among=remaining)
+    n_leaves = len(starts) - 1
     n_nodes = 2 * n_leaves - 1
+    homes = np.zeros(n, dtype=np.int64)
+    homes[order] = planting.homes_of(starts, LEAF)
     tree = Boxes(
         coordinates=np.zeros((n_leaves, n_columns, LEAF)),
-        records=np.zeros((n_leaves, LEAF), dtype=np.int64),
-        homes=np.zeros(n, dtype=np.int64),
-        counts=np.zeros(n_nodes, dtype=np.int64),
+        records=planting.in_leaves(order, starts, LEAF),
+        homes=homes,
+        counts=np.append(np.zeros(n_leaves - 1, dtype=np.int64), np.diff(starts)),
         firsts=np.zeros(n_nodes, dtype=np.int64),
         lows=np.zeros((n_nodes, n_columns)),
         highs=np.zeros((n_nodes, n_columns)),
@@ -76,49 +76,23 @@ def plant(points: Floats, remaining: Ints) -> Boxes:
         norms=np.zeros((n_leaves, LEAF)),
         radii=np.zeros(n_nodes),
     )
-    _grow(tree, points, remaining.copy())
+    _fill(tree, points, remaining)
     return tree
 
 
 @njit(cache=True, nogil=True)
-def _grow(tree: Boxes, points: Floats, order: Ints) -> None:
-    """Halve each node at the median of its widest column, fill the leaves, then sum up their nodes."""
+def _fill(tree: Boxes, points: Floats, remaining: Ints) -> None:
+    """Write down where the records lie, then sum up their leaves and nodes."""
     n_leaves = len(tree.records)
-    starts = np.zeros(len(tree.counts), dtype=np.int64)
-    tree.counts[0] = len(order)
-    for record in order:
+    for record in remaining:
         for column in range(points.shape[1]):
-            tree.origin[column] += points[record, column] / len(order)
-    for node in range(n_leaves - 1):
-        start, count = starts[node], tree.counts[node]
-        left = count // 2
-        _halve(points, order[start : start + count], left)
-        starts[2 * node + 1], tree.counts[2 * node + 1] = start, left
-        starts[2 * node + 2], tree.counts[2 * node + 2] = start + left, count - left
+            tree.origin[column] += points[record, column] / len(remaining)
     for leaf in range(n_leaves):
-        node = n_leaves - 1 + leaf
-        for slot in range(tree.counts[node]):
-            record = order[starts[node] + slot]
-            tree.records[leaf, slot] = record
-            tree.homes[record] = leaf * LEAF + slot
-            _put(tree, leaf, slot, points[record], 1)
+        for slot in range(tree.counts[n_leaves - 1 + leaf]):
+            _put(tree, leaf, slot, points[tree.records[leaf, slot]], 1)
         _sum_up_leaf(tree, leaf)
     for node in range(n_leaves - 2, -1, -1):
         _sum_up_node(tree, node)
-
-
-@njit(cache=True, nogil=True)
-def _halve(points: Floats, order: Ints, middle: int) -> None:
-    """Put the ``middle`` records lowest in the widest column first, in place."""
-    widest, width = 0, -1.0
-    for column in range(points.shape[1]):
-        low = high = points[order[0], column]
-        for record in order:
-            low = min(low, points[record, column])
-            high = max(high, points[record, column])
-        if high - low > width:
-            widest, width = column, high - low
-    lowest_first(points[:, widest], order, middle)
 
 
 @njit(cache=True, nogil=True)

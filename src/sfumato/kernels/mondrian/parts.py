@@ -1,4 +1,4 @@
-"""Mondrian: records cut in two again and again, always by one column, as long as both sides may be shown.
+"""Parts: the rounds of cuts, and which of them are taken.
 
 The records of a part lie side by side, so that a part is a pair of ends and a cut a place between them. In
 each round every open part is cut by one column; whether its two sides may stand is asked for all together.
@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sfumato.kernels import mondrian_cuts
-from sfumato.kernels.mondrian_cuts import Codes, Flags, Ints, Keys, Round, Rules, Work
-
-__all__ = ["Keys", "partition"]
+from sfumato.kernels.arrays import Codes, Flags, Ints
+from sfumato.kernels.mondrian import cuts, gain
+from sfumato.kernels.mondrian.cuts import Keys, Round, Rules, Work
+from sfumato.kernels.pace import Tick
 
 
 def partition(
@@ -23,7 +23,7 @@ def partition(
     relaxed: bool = False,
     target: Codes | None = None,
     failing: Callable[[Ints, Ints], Flags] | None = None,
-    tick: Callable[[int, int], None] | None = None,
+    tick: Tick | None = None,
 ) -> tuple[Ints, Ints]:
     r"""Cut records into parts of at least k, by the widest column first.
 
@@ -73,10 +73,8 @@ def partition(
     while len(parts):
         now = Round(parts, tried, np.full((len(parts), 3), -1, dtype=np.int64))
         if target is not None:
-            from sfumato.kernels import mondrian_gain  # compiled only where cuts go by a target
-
-            mondrian_gain.cut_all(keys, work, now, rules)
-        mondrian_cuts.cut_all(keys, work, now, rules)
+            gain.cut_all(keys, work, now, rules)
+        cuts.cut_all(keys, work, now, rules)
         cut = now.cuts[:, 0] >= 0
         now = Round(parts[cut], tried[cut], now.cuts[cut])
         done += int(np.diff(parts[~cut], axis=1).sum())

@@ -8,10 +8,11 @@ from threading import Event
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from sfumato.kernels.boxes import Floats, Ints, centred
-from sfumato.kernels.groups import SLICE, Tick, mdav, refuse_unfit
+from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.kernels.groups.farthest import mdav, refuse_unfit
+from sfumato.kernels.pace import SLICE, Tick
+from sfumato.kernels.trees.boxes import centred
 
 PART = 50_000  # records; see the notes of `mdav_in_parts` for what this loses
 
@@ -25,13 +26,13 @@ def mdav_in_parts(points: Floats, k: int, part: int = PART, *, tick: Tick | None
     .. math:: v = \arg\max_{|v| = 1} \sum_i ((x_i - \bar x) \cdot v)^2,
 
     half of them, rounded down to a multiple of k so that only the last part can have a group of more than k.
-    Then each part is grouped by `groups.mdav`. Records that are equal along the axis go by their number, so
+    Then each part is grouped by `mdav`. Records that are equal along the axis go by their number, so
     the groups depend on the order of records only where there are ties.
 
     Parameters
     ----------
     points, k, tick
-        As for `groups.mdav`.
+        As for `mdav`.
     part : int
         Most records in a part (or 4k − 1 if that is more); cut ones have about half of it or more.
 
@@ -43,7 +44,7 @@ def mdav_in_parts(points: Floats, k: int, part: int = PART, *, tick: Tick | None
     Notes
     -----
     Parts run side by side in threads, whose number does not change the answer. Records near a cut find fewer
-    neighbours, so the squared error within groups is greater than that of `groups.mdav`: with parts of
+    neighbours, so the squared error within groups is greater than that of `mdav`: with parts of
     50,000, 8 columns and k = 5, by 2.4 % for 100,000 independent normals and 9 % for 1,000,000; for 100,000
     correlated log-normals, which have a direction to cut across, by 0.2 %. **Cost:** for parts of p records
     :math:`O(n d^2 \log (n / p) + n p d / k)` at worst.
@@ -79,14 +80,14 @@ def _cut(points: Floats, k: int, part: int, tick: Tick | None) -> list[Ints]:
     return parts
 
 
-def _lower_half(points: Floats, records: Ints, count: int) -> NDArray[np.bool_]:
+def _lower_half(points: Floats, records: Ints, count: int) -> Flags:
     """Mark the ``count`` records that are lowest along the first principal axis."""
     mean, covariance = _spread(points, records)
     axis = np.linalg.eigh(covariance)[1][:, -1]
     axis *= np.sign(axis[np.argmax(np.abs(axis))])  # either sign is an axis: let it be the same everywhere
     along = _project(points, records, mean, axis)
     border = np.partition(along, count)[count]
-    lower: NDArray[np.bool_] = along < border
+    lower: Flags = along < border
     on_border = np.flatnonzero(along == border)
     lower[on_border[: count - np.count_nonzero(lower)]] = True
     return lower

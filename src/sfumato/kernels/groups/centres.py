@@ -1,7 +1,7 @@
 """Centres of groups: mean, median or most frequent value of each, and what is lost by showing them.
 
-All take one column without holes. Whole numbers stay whole, and exact: instants in nanoseconds are more than
-a float can hold.
+All but `group_means` take one column without holes. Whole numbers stay whole, and exact: instants in
+nanoseconds are more than a float can hold.
 """
 
 from __future__ import annotations
@@ -10,11 +10,8 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Values = NDArray[Any]
+from sfumato.kernels.arrays import Floats, Ints, Values
 
 #: Two sums of weights that differ by less than this share are alike: adding up may round either.
 ALIKE = 1e-12
@@ -51,6 +48,30 @@ def means(values: Values, groups: Ints, n_groups: int, weights: Floats | None = 
     if values.dtype.kind in "iu":
         moves = np.floor(moves + 0.5).astype(values.dtype)
     return firsts + moves
+
+
+def group_means(values: Floats, groups: Ints) -> Floats:
+    """Mean of each group in each column, over what is present; NaN where a group has no value.
+
+    Parameters
+    ----------
+    values : float64[n, d]
+        NaN is missing.
+    groups : int64[n]
+        From 0 up.
+
+    Returns
+    -------
+    float64[n_groups, d]
+    """
+    n_groups = int(groups.max(initial=-1)) + 1
+    found = np.full((n_groups, values.shape[1]), np.nan)
+    for column in range(values.shape[1]):
+        present = ~np.isnan(values[:, column])
+        of_present = groups[present]
+        centres = means(values[present, column], of_present, n_groups)
+        found[of_present, column] = centres[of_present]
+    return found
 
 
 def medians(

@@ -17,10 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from sfumato.kernels.arrays import Floats, Ints
 
 MAX_DEPTH = 64  # of halving a block, and so the size of the stack
 SAFE = 1e100  # the square of a number up to here does not overflow, that of its inverse does not underflow

@@ -1,0 +1,14 @@
+"""Microaggregation: groups of near records, of at least k, and their centres."""
+
+from __future__ import annotations
+
+from sfumato.kernels.groups import centres, partitions, sorted_clusters
+from sfumato.kernels.groups.centres import group_means
+from sfumato.kernels.groups.farthest import cbfs, mdav, vmdav
+from sfumato.kernels.groups.parts import PART, mdav_in_parts
+from sfumato.kernels.groups.relocation import sequential
+
+__all__ = [
+    "PART", "cbfs", "centres", "group_means", "mdav", "mdav_in_parts", "partitions", "sequential",
+    "sorted_clusters", "vmdav",
+]  # fmt: skip

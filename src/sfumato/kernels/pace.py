@@ -1,0 +1,50 @@
+"""Pace: long work in slices of time, shared out to threads, with a word between two slices."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
+
+import numpy as np
+
+from sfumato.kernels.arrays import Ints
+
+#: Told how much is done, and of how much; what it raises ends the run.
+Tick: TypeAlias = Callable[[int, int], None]
+
+SLICE = 0.2  # seconds of work between two ticks: about this to three times this
+
+
+def next_size(size: int, began: float) -> int:
+    """How much to do next, if ``size`` has taken the time since ``began``."""
+    seconds = time.perf_counter() - began
+    if seconds < SLICE:
+        return size * 2
+    return max(1, size // 2) if seconds > 3 * SLICE else size
+
+
+def slices(indices: Ints, size: int = 64) -> Iterator[Ints]:
+    """Cut into parts that take their user about as long as `SLICE` asks, the first of a given size."""
+    start = 0
+    while start < len(indices):
+        began = time.perf_counter()
+        yield indices[start : start + size]
+        start, size = start + size, next_size(size, began)
+
+
+def share_out(indices: Ints, work: Callable[[Ints], None], tick: Tick | None, *, size: int = 64) -> None:
+    """Let threads do slices of the work, and tick between.
+
+    Threads of our own and not numba's: its default pool on some systems dies when two callers meet.
+    """
+    n_threads = os.cpu_count() or 1
+    done = 0
+    with ThreadPoolExecutor(n_threads) as pool:
+        for part in slices(indices, size):
+            list(pool.map(work, np.array_split(part, n_threads)))
+            done += len(part)
+            if tick is not None:
+                tick(done, len(indices))

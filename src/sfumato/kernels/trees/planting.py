@@ -1,0 +1,146 @@
+"""Planting: records halved again and again at the median of their widest column, until few are in a leaf.
+
+All trees here have this shape: node ``i`` has children ``2i + 1`` and ``2i + 2``, the last level are the
+leaves. What they hold and how they are searched differs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from sfumato.kernels.arrays import Floats, Ints, Values
+
+MAX_DEPTH = 64  # of a tree, and so the size of a traversal's stack
+
+
+class Planted(NamedTuple):
+    """Which records lie in which leaf."""
+
+    order: Ints  # the records, leaf by leaf
+    starts: Ints  # [leaves + 1] where each leaf begins in that order, and the end
+
+    def by_node(self, values: Values, ufunc: np.ufunc) -> Values:
+        """Reduce the values of the records (or rows) below each node: to their sum, the least, the greatest.
+
+        There must be a record.
+        """
+        levels = [ufunc.reduceat(values[self.order], self.starts[:-1])]
+        while len(levels[-1]) > 1:
+            levels.append(ufunc(levels[-1][::2], levels[-1][1::2]))
+        return np.concatenate(levels[::-1])
+
+
+def plant(
+    points: Floats,
+    leaf: int,
+    *,
+    among: Ints | None = None,
+    sides: tuple[Floats, Floats] | None = None,
+    units: Floats | None = None,
+    most: Floats | None = None,
+) -> Planted:
+    """Halve records until no leaf has more than ``leaf``; none has less than half of it, if there are two.
+
+    Parameters
+    ----------
+    points : float64[n, d]
+        Where the records lie, or the middles of boxes.
+    leaf : int
+    among : int64[m], optional
+        The records to be planted, all if not given.
+    sides : (float64[n, d], float64[n, d]), optional
+        Lows and highs of boxes: then a column is as wide as the boxes in it, not as their middles.
+    units : float64[d], optional
+        What the width of a column is multiplied by.
+    most : float64[d], optional
+        The most that a column's width counts.
+    """
+    points = np.require(points, np.float64, ["C", "W"])  # one layout, so that one compilation serves all
+    n_columns = points.shape[1]
+    order = np.arange(len(points)) if among is None else among.copy()
+    starts = np.zeros((1 << (max(len(order) - 1, 0) // leaf).bit_length()) + 1, dtype=np.int64)
+    lows, highs = (points, points) if sides is None else sides
+    scales = np.array(
+        [
+            np.ones(n_columns) if units is None else units,
+            np.full(n_columns, np.inf) if most is None else most,
+        ]
+    )
+    _halve_all(points, lows, highs, scales, order, starts)
+    return Planted(order, starts)
+
+
+def homes_of(starts: Ints, leaf: int) -> Ints:
+    """Return the place of each record if every leaf has room for ``leaf``, in the order of the leaves."""
+    sizes = np.diff(starts)
+    first = np.arange(len(sizes)) * leaf - starts[:-1]
+    return np.arange(starts[-1]) + np.repeat(first, sizes)
+
+
+def in_leaves(values: Values, starts: Ints, leaf: int) -> Values:
+    """Lay out values in the order of the leaves as [leaf, slot], rows of them as [leaf, column, slot].
+
+    So slots lie side by side, and a scan of a leaf is vectorised. What is not filled is 0.
+    """
+    n_leaves = len(starts) - 1
+    laid_out = np.zeros((n_leaves * leaf, *values.shape[1:]), dtype=values.dtype)
+    laid_out[homes_of(starts, leaf)] = values
+    by_leaf = laid_out.reshape(n_leaves, leaf, *values.shape[1:])
+    return np.ascontiguousarray(np.moveaxis(by_leaf, 1, -1))
+
+
+@njit(cache=True, nogil=True)
+def _halve_all(  # noqa: PLR0917
+    points: Floats, lows: Floats, highs: Floats, scales: Floats, order: Ints, starts: Ints
+) -> None:
+    """Halve each node at the median of its widest column, from the root to the leaves."""
+    n_leaves, n_columns = len(starts) - 1, points.shape[1]
+    ends = np.zeros((2 * n_leaves - 1, 2), dtype=np.int64)
+    ends[0, 1] = len(order)
+    low, high = np.empty(n_columns), np.empty(n_columns)
+    for node in range(n_leaves - 1):
+        start, stop = ends[node]
+        part, middle = order[start:stop], (start + stop) // 2
+        low[:] = np.inf
+        high[:] = -np.inf
+        for record in part:
+            for column in range(n_columns):
+                low[column] = min(low[column], lows[record, column])
+                high[column] = max(high[column], highs[record, column])
+        widest, width = -1, -1.0
+        for column in range(n_columns):
+            apart = min((high[column] - low[column]) * scales[0, column], scales[1, column])
+            if apart > width:
+                widest, width = column, apart
+        if widest >= 0:
+            lowest_first(points[:, widest], part, middle - start)
+        ends[2 * node + 1, 0], ends[2 * node + 1, 1] = start, middle
+        ends[2 * node + 2, 0], ends[2 * node + 2, 1] = middle, stop
+    starts[1:] = ends[n_leaves - 1 :, 1]
+
+
+@njit(cache=True, nogil=True)
+def lowest_first(values: Floats, order: Ints, middle: int) -> None:
+    """Rearrange ``order`` so that its ``middle`` records of lowest value stand first (Hoare's selection)."""
+    left, right = 0, len(order) - 1
+    while left < right:
+        pivot = values[order[(left + right) // 2]]
+        i, j = left, right
+        while i <= j:
+            while values[order[i]] < pivot:
+                i += 1
+            while values[order[j]] > pivot:
+                j -= 1
+            if i <= j:
+                order[i], order[j] = order[j], order[i]
+                i += 1
+                j -= 1
+        if middle <= j:
+            right = j
+        elif middle >= i:
+            left = i
+        else:
+            return
