@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import entry_points
+from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sfumato.core.measure import Measure
 from sfumato.core.method import Described, Method
@@ -31,18 +33,85 @@ def measures() -> Mapping[str, type[Measure]]:
 
 
 def method(name: str) -> type[Method]:
-    """One method by name."""
-    return _named("method", name, methods())
+    """One method by name; nothing but its own module is imported."""
+    return _named("method", name, rooms=("methods",), everything=methods)
 
 
 def measure(name: str) -> type[Measure]:
-    """One measure by name."""
-    return _named("measure", name, measures())
+    """One measure by name; nothing but its own module is imported."""
+    return _named("measure", name, rooms=("risk", "utility"), everything=measures)
 
 
-def _named(what: str, name: str, known: Mapping[str, type[D]]) -> type[D]:
-    words = {word: cls for cls in known.values() for word in _words(cls)}
-    former = {word: cls for cls in known.values() for word in vars(cls).get("former", ())}
+class Entry(NamedTuple):
+    """What the source of a room says of a class that has a name."""
+
+    module: str
+    cls: str
+    name: str
+    aliases: tuple[str, ...] = ()
+    former: tuple[str, ...] = ()
+
+    def load(self) -> Any:
+        """Import the class."""
+        return getattr(importlib.import_module(self.module), self.cls)
+
+
+def index(room: str) -> Mapping[str, Entry]:
+    """The classes of a room that have a name, by the class: read from its source, not imported."""
+    package = importlib.import_module(f"sfumato.{room}")
+    return _read(package.__name__, tuple(package.__path__))
+
+
+def offer(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a room: its classes are there, each loaded on first use."""
+
+    def load(name: str) -> Any:
+        if name == "__all__":
+            return list(index(room))
+        if name.startswith("_") or name not in index(room):
+            raise AttributeError(f"module `sfumato.{room}` has no attribute `{name}`", name=name)
+        return index(room)[name].load()
+
+    return load, lambda: sorted(index(room))
+
+
+#: A class, another beginning of a line (which ends the class before), or what a class is called.
+_SAID = re.compile(
+    r'^class (\w+)|^([A-Za-z_@])|^    (name|aliases|former) = (?:"([^"\n]+)"|\(([^)]*)\))$', re.MULTILINE
+)
+
+
+@cache
+def _read(package: str, folders: tuple[str, ...]) -> Mapping[str, Entry]:
+    """Look through the files of a room, and of the packages in it, for what its classes are called."""
+    found: dict[str, Entry] = {}
+    files = [(Path(folder), file) for folder in folders for file in sorted(Path(folder).rglob("[!_]*.py"))]
+    for folder, file in files:
+        module = ".".join((package, *file.relative_to(folder).with_suffix("").parts))
+        said: dict[str, dict[str, Any]] = {}
+        for cls, other, fact, text, texts in _SAID.findall(file.read_text(encoding="utf-8")):
+            if cls or other:
+                facts = said.setdefault(cls, {})
+            else:
+                facts[fact] = text or tuple(re.findall(r'"([^"]+)"', texts))
+        found |= {cls: Entry(module, cls, **facts) for cls, facts in said.items() if cls and "name" in facts}
+    return MappingProxyType(found)
+
+
+def _named(
+    what: str, name: str, *, rooms: tuple[str, ...], everything: Callable[[], Mapping[str, type[D]]]
+) -> type[D]:
+    entries = [entry for room in rooms for entry in index(room).values()]
+    for entry in entries:
+        if name == entry.name or name in entry.aliases:
+            return entry.load()  # type: ignore[no-any-return]
+    for entry in entries:
+        if name in entry.former:
+            note_renamed(f"the {what}", name, entry.name)
+            return entry.load()  # type: ignore[no-any-return]
+    known = everything().values()  # what plugins bring is known only once it is imported
+    words = {word: cls for cls in known for word in _words(cls)}
+    former = {word: cls for cls in known for word in vars(cls).get("former", ())}
     if name in words:
         return words[name]
     if name in former:
@@ -72,8 +141,8 @@ def _registered(base: type[D], *, rooms: tuple[str, ...], group: str) -> Mapping
 
 def _modules_of(room: str) -> Iterator[ModuleType]:
     package = importlib.import_module(f"sfumato.{room}")
-    for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
-        yield importlib.import_module(f"{package.__name__}.{info.name}")
+    for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        yield importlib.import_module(info.name)
 
 
 def _plugins(group: str) -> Iterator[ModuleType]:

@@ -1,1 +1,10 @@
-"""How useful: one file per family. A class with a ``name`` here is a measure; nothing else to do."""
+"""How useful: one file or package per family. A class with a ``name`` here is a measure; nothing else to do.
+
+All of them can be had from here (``from sfumato.utility import SseRatio``); each is loaded on first use.
+"""
+
+from __future__ import annotations
+
+from sfumato.core import registry
+
+__getattr__, __dir__ = registry.offer("utility")

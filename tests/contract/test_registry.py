@@ -1,0 +1,120 @@
+"""What the source says of names is what importing finds, and one can be had without the others."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import sfumato.methods
+from sfumato.core import registry
+from sfumato.errors import RenamedWarning, UnknownNameError
+
+ROOMS = {"methods": registry.methods, "risk": registry.measures, "utility": registry.measures}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_index_read_from_source_is_what_importing_finds(room):
+    imported = {
+        cls.__name__: registry.Entry(
+            cls.__module__, cls.__name__, name, vars(cls).get("aliases", ()), vars(cls).get("former", ())
+        )
+        for name, cls in ROOMS[room]().items()
+        if cls.__module__.startswith(f"sfumato.{room}.")
+    }
+    assert dict(registry.index(room)) == imported
+    assert imported
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_class_can_be_had_from_its_room(room):
+    module = importlib.import_module(f"sfumato.{room}")
+    assert set(dir(module)) == set(module.__all__) == set(registry.index(room))
+    for name, entry in registry.index(room).items():
+        assert getattr(module, name) is entry.load()
+    with pytest.raises(AttributeError, match="Nobody"):
+        module.Nobody  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "code", ["from sfumato.core import registry; registry.method('mdav')", "from sfumato.methods import Mdav"]
+)
+def test_one_method_is_imported_without_the_others(code):
+    probe = (
+        f"{code}\nimport sys\n"
+        "print(sorted(m for m in sys.modules if m.startswith(('sfumato.methods.', 'sfumato.risk.'))"
+        " and not m.rpartition('.')[2].startswith('_')))"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['sfumato.methods.microaggregation']"
+
+
+FAMILY = '''
+"""A family."""
+
+from sfumato.methods.rounding import Rounding
+
+
+class Base(Rounding):
+    """Has no name of its own."""
+
+
+class Coarse(Base):
+    """It has."""
+
+    name = "coarse"
+    aliases = (
+        "rough",
+        "crude",
+    )
+
+    def protect_column(self, column, rng):
+        name = "not a name"
+        return name
+
+
+def after():
+    name = "nor is this"
+    return name
+
+
+class Fine(Base):
+    """As has this."""
+
+    former = ("exact",)
+    name = "fine"
+'''
+
+
+@pytest.fixture
+def family(tmp_path, monkeypatch):
+    """A family that is a package with a helper, put into the methods' room."""
+    folder = tmp_path / "family"
+    folder.mkdir()
+    (folder / "__init__.py").write_text('"""A family."""\n', encoding="utf-8")
+    (folder / "grain.py").write_text(FAMILY, encoding="utf-8")
+    (folder / "_helper.py").write_text('"""Registers nothing."""\n', encoding="utf-8")
+    monkeypatch.setattr(sfumato.methods, "__path__", [*sfumato.methods.__path__, str(tmp_path)])
+    importlib.invalidate_caches()
+    registry.methods.cache_clear()
+    yield "sfumato.methods.family.grain"
+    for name in [name for name in sys.modules if name.startswith("sfumato.methods.family")]:
+        del sys.modules[name]
+    vars(sfumato.methods).pop("family", None)
+    registry.methods.cache_clear()
+
+
+def test_a_family_may_be_a_package(family):
+    found = {entry for entry in registry.index("methods").values() if entry.module == family}
+    assert found == {
+        registry.Entry(family, "Coarse", "coarse", ("rough", "crude")),
+        registry.Entry(family, "Fine", "fine", (), ("exact",)),
+    }
+    assert registry.method("crude") is registry.methods()["coarse"] is sfumato.methods.Coarse
+    with pytest.warns(RenamedWarning, match="`exact` is called `fine` now"):
+        assert registry.method("exact") is sfumato.methods.Fine
+
+
+def test_unknown_names_are_told_with_near_ones():
+    with pytest.raises(UnknownNameError, match="mdav"):
+        registry.method("mdaw")
