@@ -88,6 +88,7 @@ def _read(package: str, folders: tuple[str, ...]) -> Mapping[str, Entry]:
     files = [(Path(folder), file) for folder in folders for file in sorted(Path(folder).rglob("[!_]*.py"))]
     for folder, file in files:
         module = ".".join((package, *file.relative_to(folder).with_suffix("").parts))
+        facts: dict[str, Any] = {}  # of what stands before any class
         said: dict[str, dict[str, Any]] = {}
         for cls, other, fact, text, texts in _SAID.findall(file.read_text(encoding="utf-8")):
             if cls or other:
