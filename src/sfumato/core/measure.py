@@ -8,14 +8,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Literal, Protocol, final
 
-import numpy as np
-import numpy.typing as npt
-
 from sfumato.core.method import Described
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.evidence import Evidence
-from sfumato.data.table import Floats
+from sfumato.kernels.arrays import Floats
 
 Aspect = Literal["risk", "utility"]
 Better = Literal["low", "high"]
@@ -56,7 +53,7 @@ class Score:
     interval: tuple[float, float] | None = None
     interval_holds: bool = False
     by_column: Mapping[str, float] = field(default_factory=dict)
-    by_record: npt.NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
+    by_record: Floats | None = field(default=None, repr=False, compare=False)
     baseline: float | None = None
     reason: str = ""
     details: Mapping[str, float | int | str] = field(default_factory=dict)

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, ClassVar, final
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from sfumato.core.params import Parameters
@@ -16,11 +15,10 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.promises import as_promised
 from sfumato.data.schema import Column, Kind
-from sfumato.data.table import TEXTUAL, Codes, Flags, Floats, Table
+from sfumato.data.table import TEXTUAL, Codes, Table
 from sfumato.engines.memory import BLOCK_RECORDS
 from sfumato.errors import DataError, ParameterError, RefusedError
-
-Values = npt.NDArray[Any]
+from sfumato.kernels.arrays import Flags, Floats, Values
 
 #: The square of a number up to here, and a sum of them, is finite, and that of its inverse is not 0.
 _LARGEST = 1e150

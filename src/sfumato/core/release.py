@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.shown import only_shown
 from sfumato.data.table import Table
 from sfumato.errors import DataError
+from sfumato.kernels.arrays import Ints
 
 if TYPE_CHECKING:
     from sfumato.core.method import Method
@@ -62,8 +62,8 @@ class Release:
     """
 
     tables: Mapping[str, Table]
-    source_rows: npt.NDArray[np.int64] | None = field(default=None, repr=False)
-    classes: npt.NDArray[np.int64] | None = field(default=None, repr=False)
+    source_rows: Ints | None = field(default=None, repr=False)
+    classes: Ints | None = field(default=None, repr=False)
     provenance: tuple[Provenance, ...] = ()
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -76,8 +76,8 @@ class Release:
         cls,
         table: Table,
         *,
-        source_rows: npt.NDArray[np.int64] | None = None,
-        classes: npt.NDArray[np.int64] | None = None,
+        source_rows: Ints | None = None,
+        classes: Ints | None = None,
         notes: tuple[str, ...] = (),
     ) -> Release:
         """Make a release of one table."""

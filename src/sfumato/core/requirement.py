@@ -14,8 +14,8 @@ import numpy as np
 from sfumato.core import registry
 from sfumato.core.measure import ClassMeasure, Measure, Score, Status
 from sfumato.core.parameter_types import REQUIREMENT, Columns, Requirements
-from sfumato.data.table import Flags, Floats
 from sfumato.errors import PlanError
+from sfumato.kernels.arrays import Flags, Floats
 
 _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     "<=": operator.le,

@@ -9,7 +9,8 @@ import polars as pl
 
 from sfumato.data.rules import Rule
 from sfumato.data.schema import Column, Kind
-from sfumato.data.table import Flags, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Flags
 
 
 @dataclass(frozen=True)

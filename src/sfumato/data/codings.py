@@ -7,7 +7,8 @@ import polars as pl
 
 from sfumato.data.generalised.nodes import canonical_text, match_leaves
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Floats, Ints
 
 
 def numbers_of_both(known: Table, released: Table, name: str) -> tuple[Floats, Floats]:

@@ -6,12 +6,10 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
 from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Role
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, UnknownNameError
+from sfumato.kernels.arrays import Ints
 
 T = TypeVar("T")
 
@@ -87,8 +85,8 @@ class Evidence:
 
     original: Table
     protected: Table | None = None
-    source_rows: npt.NDArray[np.int64] | None = None
-    classes: npt.NDArray[np.int64] | None = None
+    source_rows: Ints | None = None
+    classes: Ints | None = None
     scenario: Scenario = field(default_factory=Scenario)
     resources: Mapping[str, Table] = field(default_factory=dict)
     _memory: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)

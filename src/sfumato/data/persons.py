@@ -7,7 +7,8 @@ import numpy as np
 from sfumato.data.codings import codes_of_both
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Role
-from sfumato.data.table import Floats, Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Floats, Ints
 
 
 def persons_of(table: Table) -> Ints:

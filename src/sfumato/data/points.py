@@ -7,7 +7,8 @@ from typing import Literal
 import numpy as np
 
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Floats, Ints
 
 Scale = Literal["deviation", "range", "none"]
 Nominal = Literal["frequency", "equal"]

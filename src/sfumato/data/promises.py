@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.data.schema import Column
-from sfumato.data.table import Flags, Floats
+from sfumato.kernels.arrays import Flags, Floats
 
 
 def as_promised(column: Column, before: Floats, after: Floats) -> Floats:

@@ -30,8 +30,9 @@ import polars as pl
 from sfumato.data import checks
 from sfumato.data.rules import Rule, Sum
 from sfumato.data.schema import Column, Kind
-from sfumato.data.table import Flags, Floats, Table
+from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError
+from sfumato.kernels.arrays import Flags, Floats
 
 #: Digits of a sum of decimals that mean something: 0.1 + 0.2 is written 0.3.
 _DIGITS = 15

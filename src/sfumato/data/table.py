@@ -15,10 +15,7 @@ from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.errors import DataError, PlanError, UnknownNameError
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from sfumato.kernels.arrays import Flags, Floats, Ints
 
 #: The types of text. A tuple: a set would miss an Enum, whose hash is that of its own list of values.
 TEXTUAL = (pl.String, pl.Categorical, pl.Enum)

@@ -12,18 +12,14 @@ from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
+from sfumato.kernels.arrays import Flags, Floats, Ints
 
 __all__ = ["COUNTIES", "ETHNICITIES", "RACES", "SEXES", "patients"]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 class _County(NamedTuple):

@@ -14,8 +14,8 @@ from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import seen_table
 from sfumato.data.evidence import Evidence
-from sfumato.data.table import Floats, Ints
 from sfumato.errors import ParameterError, RefusedError
+from sfumato.kernels.arrays import Floats, Ints
 
 #: Costs of measures that are asked without being named.
 _LIGHT = frozenset({"n", "n log n"})

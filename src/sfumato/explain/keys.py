@@ -24,7 +24,8 @@ from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Kind, Role
-from sfumato.data.table import Flags, Floats, Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Flags, Floats, Ints
 
 #: So many sets of keys are gone through at most.
 MOST_SETS = 20_000

@@ -12,8 +12,9 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.codings import numbers_of_both
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Table
+from sfumato.data.table import Table
 from sfumato.explain.keys import Cell, cell
+from sfumato.kernels.arrays import Floats
 from sfumato.recipes.recipe import Recipe
 from sfumato.risk.linkage import deviation
 

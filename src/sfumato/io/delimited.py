@@ -19,6 +19,7 @@ from sfumato.errors import ParameterError, ReadError, WriteError
 from sfumato.io import lines, sniff, textual
 from sfumato.io.formats import Contents, Options
 from sfumato.io.sniff import Dialect
+from sfumato.kernels.arrays import Bytes
 
 _UTF8 = frozenset({"utf-8", "utf-8-sig", "ascii"})
 _TABBED = frozenset({".tsv", ".tab"})
@@ -31,7 +32,7 @@ class Text:
 
     name: str
     source: Path | bytes
-    content: lines.Bytes
+    content: Bytes
     dialect: Dialect
 
     @property
@@ -118,7 +119,7 @@ def _rewritten(path: Path, encoding: str, options: Options) -> Text:
     return _text(path, content, np.frombuffer(content, dtype=np.uint8), options)
 
 
-def _text(path: Path, source: Path | bytes, content: lines.Bytes, options: Options) -> Text:
+def _text(path: Path, source: Path | bytes, content: Bytes, options: Options) -> Text:
     head = content[: sniff.HEAD].tobytes().decode("utf-8-sig", errors="replace")
     if len(content) > sniff.HEAD and "\n" in head:
         head = head[: head.rindex("\n") + 1]  # the last line may have been cut

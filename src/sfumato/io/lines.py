@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Bytes: TypeAlias = npt.NDArray[np.uint8]
-Places: TypeAlias = npt.NDArray[np.int64]
+from sfumato.kernels.arrays import Bytes, Flags, Ints
 
 _CHUNK = 1 << 18  # fits the cache of a core
 _NEWLINE, _RETURN = ord("\n"), ord("\r")
@@ -41,9 +38,9 @@ class Layout:
 class Records:
     """The records that end in one chunk: where each starts and ends, and how many delimiters it has."""
 
-    starts: Places
-    ends: Places
-    delimiters: Places
+    starts: Ints
+    ends: Ints
+    delimiters: Ints
     closed: bool = True
 
 
@@ -75,7 +72,7 @@ def uneven(layout: Layout, *, fields: int) -> Uneven | None:
     return None
 
 
-def blank(layout: Layout) -> Places:
+def blank(layout: Layout) -> Ints:
     """Which records are blank lines; the header, with number 0, is the first line that is not."""
     flags = np.concatenate([_blank(layout, part) for part in records_of(layout)])
     header = int(np.flatnonzero(~flags)[0])
@@ -133,7 +130,7 @@ def records_of(layout: Layout) -> Iterator[Records]:
         )
 
 
-def _blank(layout: Layout, part: Records) -> npt.NDArray[np.bool_]:
+def _blank(layout: Layout, part: Records) -> Flags:
     lengths = part.ends - part.starts
     first = layout.content[np.minimum(part.starts, len(layout.content) - 1)]
     return np.asarray((lengths == 0) | ((lengths == 1) & (first == _RETURN)), dtype=bool)

@@ -8,11 +8,12 @@ import numpy as np
 import polars as pl
 
 from sfumato import kernels
-from sfumato.core.method import Values, put_back
+from sfumato.core.method import put_back
 from sfumato.core.params import PerColumn
 from sfumato.data.promises import as_promised
 from sfumato.data.schema import Column, Kind
-from sfumato.data.table import Floats, Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Floats, Ints, Values
 
 Centre = Literal["auto", "mean", "median", "mode"]
 
@@ -54,12 +55,12 @@ def centred(column: Column, values: Values, groups: Ints, *, wish: str, weights:
     n_groups = int(groups.max(initial=-1)) + 1
     centre = centre_for(column, wish)
     if centre == "mode":
-        return kernels.centres.modes(values, groups, n_groups, weights)[groups]  # type: ignore[no-any-return]
+        return kernels.groups.centres.modes(values, groups, n_groups, weights)[groups]  # type: ignore[no-any-return]
     between = column.kind is Kind.CONTINUOUS  # other kinds show a value that occurs
     if centre == "median":
-        centres = kernels.centres.medians(values, groups, n_groups, weights, between=between)
+        centres = kernels.groups.centres.medians(values, groups, n_groups, weights, between=between)
     else:
-        centres = kernels.centres.means(values, groups, n_groups, weights)
+        centres = kernels.groups.centres.means(values, groups, n_groups, weights)
     if between and (column.missing_codes or column.missing_range is not None):
         centres = _off_missing_codes(column, values, groups, centres)
     return centres[groups]  # type: ignore[no-any-return]
@@ -76,7 +77,7 @@ def _off_missing_codes(column: Column, values: Values, groups: Ints, centres: Va
     firsts[groups[::-1]] = kept[::-1]
     moved = np.zeros(len(centres), dtype=np.bool_)
     moved[groups[kept != firsts[groups]]] = True
-    return np.where(moved, kernels.centres.medians(values, groups, len(centres)), centres)
+    return np.where(moved, kernels.groups.centres.medians(values, groups, len(centres)), centres)
 
 
 def show_centres(table: Table, name: str, groups: Ints, wish: str) -> pl.Series:

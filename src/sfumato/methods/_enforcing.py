@@ -23,8 +23,9 @@ from sfumato.data.classes.classes import Classes, Missing, classes_of
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.generalised.suppressing import to_missing
 from sfumato.data.schema import Kind
-from sfumato.data.table import Flags, Floats, Table
+from sfumato.data.table import Table
 from sfumato.errors import RefusedError, SfumatoError, UnreachableError
+from sfumato.kernels.arrays import Flags, Floats
 
 #: Kinds of keys that are alike or not.
 COMPARABLE = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})

@@ -20,8 +20,9 @@ from sfumato.core.run import Run
 from sfumato.data.classes.classes import column_codes
 from sfumato.data.classes.packing import number
 from sfumato.data.persons import persons_of
-from sfumato.data.table import Flags, Floats, Ints, Table
+from sfumato.data.table import Table
 from sfumato.errors import RefusedError, UnreachableError
+from sfumato.kernels.arrays import Flags, Floats, Ints
 
 if TYPE_CHECKING:
     from sfumato.kernels.suppression import Records, Settled

@@ -9,7 +9,8 @@ import numpy as np
 from sfumato.data.classes.classes import Classes
 from sfumato.data.classes.packing import Coding, closed_up, number
 from sfumato.data.generalised.suppressing import to_missing
-from sfumato.data.table import Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Ints
 from sfumato.methods._key_cells import KeyCells
 
 #: From so many records times patterns on, only patterns that lose the telling keys first are tried.

@@ -16,8 +16,9 @@ from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.ranges import Groups, is_categorical, with_ranges
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Role
-from sfumato.data.table import Flags, Ints, Table
+from sfumato.data.table import Table
 from sfumato.errors import PlanError
+from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
 from sfumato.methods.recode_like import learning
 

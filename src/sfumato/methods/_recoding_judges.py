@@ -16,7 +16,8 @@ from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.levels import Lattice
 from sfumato.data.generalised.suppressing import to_wildcard
 from sfumato.data.schema import Role
-from sfumato.data.table import Flags, Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._enforcing import Guarantee
 from sfumato.methods._recoding_search import Judge, Leftover, Node
 

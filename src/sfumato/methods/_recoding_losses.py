@@ -20,7 +20,8 @@ from sfumato.data.classes.classes import column_codes, sums_of
 from sfumato.data.generalised.levels import KeyLevels, Lattice
 from sfumato.data.generalised.suppressing import to_wildcard
 from sfumato.data.schema import Column, Kind, Role, Schema
-from sfumato.data.table import Flags, Floats, Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Flags, Floats, Ints
 
 ObjectiveName = Literal[
     "loss",

@@ -19,8 +19,8 @@ from sfumato import kernels
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Counts
 from sfumato.data.generalised.levels import Lattice
-from sfumato.data.table import Flags, Ints
 from sfumato.errors import RefusedError
+from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._recoding_losses import NodeClasses, Objective, Tally
 
 #: What becomes of the suppressed records: covered by wildcards, or left out; or nothing is suppressed.

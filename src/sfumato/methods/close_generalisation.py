@@ -15,7 +15,8 @@ from sfumato.core.requirement import Requirement
 from sfumato.data.generalised.ranges import Groups
 from sfumato.data.points import points_of
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Floats, Ints
 from sfumato.methods._centres import show_centres
 from sfumato.methods._enforcing import Guarantee
 from sfumato.methods._local_recoding import Canvas, LocalRecoding, joined_until_met
@@ -179,7 +180,7 @@ class CloseGeneralisation(CloseRecoding):
 
     def clusters(self, canvas: Canvas, order: Ints, ranks: Ints, k: int) -> Ints:  # noqa: ARG002
         """The i-th of all parts."""
-        found: Ints = kernels.sorted_clusters.one_of_each(order, ranks, k)
+        found: Ints = kernels.groups.sorted_clusters.one_of_each(order, ranks, k)
         return found
 
 
@@ -254,7 +255,7 @@ class TClosenessFirst(CloseRecoding):
     def clusters(self, canvas: Canvas, order: Ints, ranks: Ints, k: int) -> Ints:  # noqa: ARG002
         """The nearest of all parts."""
         points: Floats = points_of(canvas.table, scale="deviation", nominal="frequency")
-        found: Ints = kernels.sorted_clusters.nearest_of_each(
+        found: Ints = kernels.groups.sorted_clusters.nearest_of_each(
             points, order, k, tick=canvas.run.ticker(self.title)
         )
         return found

@@ -14,10 +14,11 @@ from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import DType
 from sfumato.data.generalised.ranges import Groups, is_categorical, measured, with_ranges
 from sfumato.data.schema import Column, Kind
-from sfumato.data.table import Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.methods.sorted_generalisation import as_numbers
 
-Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+Numbers = Ints | Floats
 
 #: Numbers from here on are cut as those with decimals are: 64 bits may not hold what is beside them.
 _LARGEST_WHOLE = 2**62
@@ -129,9 +130,7 @@ def _struct(dtype: DType) -> pl.Struct:
     return pl.Struct({"lo": dtype, "hi": dtype})
 
 
-def _in_intervals(
-    column: Column, numbers: tuple[Numbers, DType], missing: npt.NDArray[np.bool_], parts: int
-) -> pl.Series:
+def _in_intervals(column: Column, numbers: tuple[Numbers, DType], missing: Flags, parts: int) -> pl.Series:
     """The interval of each value, as a column of intervals."""
     values, dtype = numbers
     whole = values.dtype.kind == "i" or (column.integer and _are_whole(values))

@@ -10,13 +10,14 @@ from typing import Any, Literal
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.method import ColumnMethod, ColumnView, Method, Values, put_back
+from sfumato.core.method import ColumnMethod, ColumnView, Method, put_back
 from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
-from sfumato.data.table import Flags, Floats, Table
+from sfumato.data.table import Table
 from sfumato.errors import DataError, ParameterError
+from sfumato.kernels.arrays import Flags, Floats, Values
 
 #: What a share of records or weights may miss a whole number by: 0.1 · 30 is not quite 3.
 _SLACK = 1e-9

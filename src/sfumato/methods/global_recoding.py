@@ -13,8 +13,9 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.levels import KeyLevels, Lattice
 from sfumato.data.hierarchy.tree import Hierarchy, counted
-from sfumato.data.table import Flags, Ints, Table
+from sfumato.data.table import Table
 from sfumato.errors import UnreachableError
+from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
 from sfumato.methods._recoding_judges import Part, covered, judge_of
 from sfumato.methods._recoding_losses import (

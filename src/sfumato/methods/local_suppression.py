@@ -15,8 +15,9 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.generalised.suppressing import to_missing
-from sfumato.data.table import Flags, Ints, Table
+from sfumato.data.table import Table
 from sfumato.errors import ParameterError, UnknownNameError, UnreachableError
+from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
 from sfumato.methods._key_cells import Asked, KeyCells, cover_originals, form_classes
 from sfumato.methods._leaning import lean_on_few

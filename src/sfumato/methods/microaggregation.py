@@ -11,8 +11,9 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.points import Nominal, Scale, points_of
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Ints, Table
+from sfumato.data.table import Table
 from sfumato.errors import ParameterError
+from sfumato.kernels.arrays import Floats, Ints
 from sfumato.methods._centres import Centre, refusal, show_centres
 
 
@@ -178,7 +179,7 @@ class VMdav(Microaggregation):
     **When to use.** Records that lie in natural clusters of unequal size, which groups of exactly :math:`k`
     would cut. Elsewhere larger groups lose more: on the reference file Census at :math:`k = 5`, 9.0 % of
     the sum of squares with the default gain and 10.5 % with 1.1, where MDAV loses 9.1 %. Compare the two
-    on your table: ``kernels.centres.share_lost`` gives this share.
+    on your table: ``kernels.groups.centres.share_lost`` gives this share.
 
     **Guarantees.** Every group has at least :math:`k` records and at most :math:`2k-1`; means of continuous
     columns are unchanged up to rounding and what the schema declares.
@@ -324,7 +325,7 @@ class SequentialMicroaggregation(Microaggregation):
 
     def partition(self, points: Floats, run: Run) -> Ints:
         """Deal the records out and move them until no move helps."""
-        groups: Ints = kernels.groups_sequential.sequential(
+        groups: Ints = kernels.groups.sequential(
             points, self.k, run.rng("groups"), tick=run.ticker(self.title)
         )
         return groups

@@ -13,10 +13,9 @@ from sfumato.core.params import Columns, listed, param
 from sfumato.data.generalised.ranges import Groups, is_categorical, measured
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Codes, Flags, Floats, Ints
 from sfumato.methods._local_recoding import Canvas, LocalRecoding
-
-Codes = npt.NDArray[np.int32]
 
 #: Classes of about as many records that a target of numbers or dates is told by.
 N_CLASSES = 10
@@ -116,7 +115,7 @@ class Mondrian(LocalRecoding):
         """Cut until nothing can be cut."""
         table = canvas.table
 
-        def failing(order: Ints, starts: Ints) -> npt.NDArray[np.bool_]:
+        def failing(order: Ints, starts: Ints) -> Flags:
             return canvas.failing(Groups(order, starts))
 
         order, starts = kernels.mondrian.partition(

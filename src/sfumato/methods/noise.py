@@ -12,7 +12,8 @@ from sfumato.core.method import Block, BlockMethod
 from sfumato.core.params import PerColumn, listed, param
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Floats
 
 
 def normals(block: Block, run: Run) -> Floats:

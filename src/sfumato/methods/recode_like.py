@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from sfumato import kernels
@@ -21,11 +20,10 @@ from sfumato.data.generalised.nodes import MISSING
 from sfumato.data.generalised.suppressing import to_missing, to_wildcard
 from sfumato.data.hierarchy.tree import counted
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Ints, Table
+from sfumato.data.table import Table
 from sfumato.errors import DataError, RefusedError, UnreachableError
+from sfumato.kernels.arrays import Bytes, Floats, Ints
 from sfumato.methods._enforcing import COMPARABLE
-
-Bits = npt.NDArray[np.uint8]
 
 #: Cells of the lists of members of labels that are no ranges; beyond, the labels are too many to be held.
 _LARGEST_LISTS = 2**30
@@ -127,7 +125,7 @@ class RecodeLike(Method):
         """Find the box of each record, then show it."""
         like = self._learnt_from(table, run)
         boxes = _boxes_of(table, like, anything=self.missing == "any")
-        found = kernels.covering_boxes.first_covering(
+        found = kernels.trees.covering.first_covering(
             boxes.points,
             boxes.lows,
             boxes.highs,
@@ -186,7 +184,7 @@ class _Boxes:
     lows: Floats  # [boxes, columns]
     highs: Floats
     lists: Ints  # [boxes, columns] which list of members a side with gaps has, −1: none
-    members: Bits  # [lists, values]
+    members: Bytes  # [lists, values]
     examples: Ints  # [boxes] a record of `like` that shows the box
 
 
@@ -199,7 +197,7 @@ class _Side:
     highs: Floats
     widths: Floats  # [boxes] share of the domain
     lists: Ints  # [boxes]
-    members: Bits  # [lists, values]
+    members: Bytes  # [lists, values]
 
 
 def _boxes_of(table: Table, like: Table, *, anything: bool) -> _Boxes:
@@ -231,7 +229,7 @@ def _stacked(columns: list[Floats], n: int) -> Floats:
     return np.where(np.isnan(stacked), np.inf, stacked)
 
 
-def _padded(parts: list[Bits]) -> Bits:
+def _padded(parts: list[Bytes]) -> Bytes:
     """The lists of all columns one below the other, filled up to one length."""
     longest = max((part.shape[1] for part in parts), default=0)
     filled = [np.pad(part, ((0, 0), (0, longest - part.shape[1]))) for part in parts if len(part)]
@@ -261,7 +259,7 @@ def _side_of(table: Table, shown: Table, name: str, *, anything: bool) -> _Side:
     )
 
 
-def _lists(cover: Cover, name: str) -> tuple[Bits, Ints]:
+def _lists(cover: Cover, name: str) -> tuple[Bytes, Ints]:
     """The members of the labels that are no ranges, and which list each cell has."""
     if cover.sets is None or cover.codes is None:
         return np.zeros((0, 0), dtype=np.uint8), np.full(len(cover.lows), -1, dtype=np.int64)

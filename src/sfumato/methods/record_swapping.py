@@ -14,8 +14,9 @@ from sfumato.core.params import Columns, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind, Role
-from sfumato.data.table import Flags, Ints, Table
+from sfumato.data.table import Table
 from sfumato.errors import DataError
+from sfumato.kernels.arrays import Flags, Ints
 
 
 class TargetedSwapping(Method):

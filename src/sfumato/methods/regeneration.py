@@ -18,8 +18,9 @@ from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import canonical_text, parse_exact
 from sfumato.data.hierarchy.tree import counted
 from sfumato.data.schema import Column, Kind, Schema
-from sfumato.data.table import TEXTUAL, Flags, Ints, Table
+from sfumato.data.table import TEXTUAL, Table
 from sfumato.errors import DataError, RefusedError
+from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._enforcing import COMPARABLE
 
 Masked = Literal["coarse", "missing", "both"]

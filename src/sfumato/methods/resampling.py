@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.core.method import ColumnMethod, ColumnView, Values
+from sfumato.core.method import ColumnMethod, ColumnView
 from sfumato.core.params import param
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Ints
+from sfumato.kernels.arrays import Floats, Ints, Values
 
 
 class Resampling(ColumnMethod):

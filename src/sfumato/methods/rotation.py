@@ -12,7 +12,8 @@ from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Floats, Ints
 
 #: Fewer records cannot be turned: the only mixtures of two that keep the variance are the two themselves.
 _MIN_RECORDS = 3

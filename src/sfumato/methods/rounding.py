@@ -10,11 +10,12 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.method import Block, BlockMethod, ColumnMethod, ColumnView, Values
+from sfumato.core.method import Block, BlockMethod, ColumnMethod, ColumnView
 from sfumato.core.params import PerColumn, param
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Floats, Values
 
 #: A base nobody has chosen is near this share of the column's standard deviation.
 _USUAL_SHARE = 0.1

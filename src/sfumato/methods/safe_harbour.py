@@ -19,8 +19,9 @@ from sfumato.data.hierarchy.build import from_cuts, from_prefix
 from sfumato.data.hierarchy.grow import present_values, propose
 from sfumato.data.hierarchy.tree import Hierarchy, counted
 from sfumato.data.schema import Column, Kind
-from sfumato.data.table import Flags, Table
+from sfumato.data.table import Table
 from sfumato.errors import DataError
+from sfumato.kernels.arrays import Flags
 from sfumato.methods._enforcing import COMPARABLE
 
 #: The order of masking in the Californian discharge data, Table S3 of [sanchez2016]: age in 20 and then in 5

@@ -10,7 +10,8 @@ from sfumato import kernels
 from sfumato.core.params import listed, param
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Floats, Ints
 from sfumato.methods.microaggregation import Microaggregation
 
 
@@ -76,9 +77,7 @@ class MdavInParts(Microaggregation):
 
     def partition(self, points: Floats, run: Run) -> Ints:
         """Cut into parts and group each by MDAV."""
-        groups: Ints = kernels.groups_parts.mdav_in_parts(
-            points, self.k, self.part, tick=run.ticker(self.title)
-        )
+        groups: Ints = kernels.groups.mdav_in_parts(points, self.k, self.part, tick=run.ticker(self.title))
         return groups
 
 
@@ -157,7 +156,9 @@ class ProjectionMicroaggregation(Microaggregation):
         ):  # not by a matrix product: equal records get equal numbers
             numbers += loading * points[:, column]
         groups = np.empty(len(points), dtype=np.int64)
-        groups[np.argsort(numbers, kind="stable")] = kernels.partitions.consecutive(len(points), self.k)
+        groups[np.argsort(numbers, kind="stable")] = kernels.groups.partitions.consecutive(
+            len(points), self.k
+        )
         return groups
 
 

@@ -11,13 +11,14 @@ import numpy as np
 import polars as pl
 
 from sfumato import kernels
-from sfumato.core.method import ColumnMethod, ColumnView, Method, Values, put_back
+from sfumato.core.method import ColumnMethod, ColumnView, Method, put_back
 from sfumato.core.params import Columns, listed, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Ints, Table
+from sfumato.data.table import Table
 from sfumato.engines.memory import BLOCK_RECORDS
+from sfumato.kernels.arrays import Floats, Ints, Values
 
 if TYPE_CHECKING:
     from sfumato.kernels.moments import Moments

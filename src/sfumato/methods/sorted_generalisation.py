@@ -8,7 +8,8 @@ import polars as pl
 from sfumato import kernels
 from sfumato.data.classes.packing import Coding, number, pack
 from sfumato.data.generalised.ranges import Groups
-from sfumato.data.table import Floats, Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Floats, Ints
 from sfumato.methods._local_recoding import Canvas, LocalRecoding, joined_until_met
 
 
@@ -74,7 +75,7 @@ class SortedGeneralisation(LocalRecoding):
         """Take k at a time from the order, and join what fails."""
         patterns, order = order_from_zero(canvas.table)
         sizes = np.bincount(patterns)
-        starts = kernels.sorted_clusters.neighbours(sizes, min(self.k, len(canvas.table)))
+        starts = kernels.groups.sorted_clusters.neighbours(sizes, min(self.k, len(canvas.table)))
         groups = Groups(order, starts)
         return groups if canvas.needs_only(self.k) else joined_until_met(groups, canvas), ()
 

@@ -13,8 +13,9 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.suppressing import to_missing, to_wildcard
 from sfumato.data.schema import Kind
-from sfumato.data.table import Flags, Ints, Table
+from sfumato.data.table import Table
 from sfumato.errors import UnreachableError
+from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._enforcing import COMPARABLE, EnforcingMethod, Guarantee
 
 #: Up to so many keys the best choice of columns is found for sure.

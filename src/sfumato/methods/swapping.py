@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.method import ColumnMethod, ColumnView, Values
+from sfumato.core.method import ColumnMethod, ColumnView
 from sfumato.core.params import param
 from sfumato.data.schema import Kind
-from sfumato.data.table import Ints
+from sfumato.kernels.arrays import Ints, Values
 
 
 class RankSwapping(ColumnMethod):

@@ -7,11 +7,12 @@ from typing import Literal
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.method import ColumnMethod, ColumnView, Values
+from sfumato.core.method import ColumnMethod, ColumnView
 from sfumato.core.params import PerColumn, param
 from sfumato.data.schema import Kind
-from sfumato.data.table import Ints, Table
+from sfumato.data.table import Table
 from sfumato.errors import ParameterError
+from sfumato.kernels.arrays import Ints, Values
 from sfumato.methods._centres import centred, refusal
 
 
@@ -123,7 +124,7 @@ class IndividualRanking(UnivariateMicroaggregation):
 
     def partition(self, ordered: Values) -> Ints:
         """Group by k in turn."""
-        groups: Ints = kernels.partitions.consecutive(len(ordered), self.k)
+        groups: Ints = kernels.groups.partitions.consecutive(len(ordered), self.k)
         return groups
 
 
@@ -180,5 +181,5 @@ class OptimalMicroaggregation(UnivariateMicroaggregation):
             ordered.dtype.kind in "iu"
         ):  # instants may be more than a float can hold, the time between them is not
             ordered = ordered - ordered[0]
-        groups: Ints = kernels.partitions.optimal(ordered.astype(np.float64, copy=False), self.k)
+        groups: Ints = kernels.groups.partitions.optimal(ordered.astype(np.float64, copy=False), self.k)
         return groups

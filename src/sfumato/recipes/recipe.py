@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from sfumato.core import registry
@@ -20,6 +19,7 @@ from sfumato.core.run import Run, Stopwatch
 from sfumato.data.schema import STRUCTURAL_ROLES, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, PlanError, SfumatoError, UnknownNameError, UnreachableError
+from sfumato.kernels.arrays import Ints
 from sfumato.recipes.strata import stitched, strata
 
 _STEP_WORDS = {"method", "columns", "within", "together", "parameters"}
@@ -238,7 +238,7 @@ def _protect_together(step: Step, table: Table, run: Run) -> Release:
     return replace(whole, fitted=release.fitted, resources=release.resources)
 
 
-def _require_alike(step: Step, table: Table, firsts: npt.NDArray[np.int64]) -> None:
+def _require_alike(step: Step, table: Table, firsts: Ints) -> None:
     """Raise if members of a household differ in what is protected for all of them."""
     for name in (*table.chosen, *step.within):
         column = table.frame[name]
@@ -251,7 +251,7 @@ def _require_alike(step: Step, table: Table, firsts: npt.NDArray[np.int64]) -> N
             )
 
 
-def _places(step: Step, release: Release, n: int) -> npt.NDArray[np.int64]:
+def _places(step: Step, release: Release, n: int) -> Ints:
     """Where each of ``n`` records stands in a release, −1 where it was left out."""
     rows = release.source_rows
     if rows is None or len(np.unique(rows)) < len(rows):

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from sfumato.core.release import Release
@@ -16,9 +15,10 @@ from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.generalised.suppressing import as_labels, as_ranges
 from sfumato.data.table import Table
+from sfumato.kernels.arrays import Ints
 
 
-def strata(table: Table, within: Sequence[str]) -> Iterator[tuple[bytes, npt.NDArray[np.int64]]]:
+def strata(table: Table, within: Sequence[str]) -> Iterator[tuple[bytes, Ints]]:
     """Yield each combination of values as a label for its stream of chance, with its records."""
     names = [f"by_{number}" for number in range(len(within))]  # no name of theirs can meet that of the rows
     keys = pl.DataFrame([table.frame[column].alias(name) for column, name in zip(within, names, strict=True)])
@@ -28,7 +28,7 @@ def strata(table: Table, within: Sequence[str]) -> Iterator[tuple[bytes, npt.NDA
         yield label.digest(), part["row"].to_numpy().astype(np.int64)
 
 
-def stitched(pieces: Sequence[tuple[npt.NDArray[np.int64], Release]], *, keep_order: bool) -> Release:
+def stitched(pieces: Sequence[tuple[Ints, Release]], *, keep_order: bool) -> Release:
     """Put the releases of parts together, each given with the rows that it was made of."""
     merged = _joined([release.table for _, release in pieces])
     rows = classes = None
@@ -66,7 +66,7 @@ def _joined(tables: Sequence[Table]) -> Table:
     return replace(tables[0], frame=frame, schema=tables[-1].schema, nodes=nodes)
 
 
-def reordered(release: Release, order: npt.NDArray[np.int64]) -> Release:
+def reordered(release: Release, order: Ints) -> Release:
     """Put the records of a release in another order."""
     return replace(
         release,

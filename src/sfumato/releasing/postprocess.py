@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from sfumato.core.release import Release
@@ -20,6 +18,7 @@ from sfumato.data.repair import repair
 from sfumato.data.schema import Column, Kind
 from sfumato.data.table import Table
 from sfumato.errors import PlanError
+from sfumato.kernels.arrays import Flags, Ints
 from sfumato.recipes.plan import Output
 
 
@@ -51,9 +50,7 @@ def _originals_of(release: Release, original: Table) -> Table | None:
     return None if release.source_rows is None else original.take(release.source_rows)
 
 
-def mark_suppressed(
-    table: Table, original: Table, source_rows: npt.NDArray[np.int64]
-) -> tuple[Table, dict[str, int]]:
+def mark_suppressed(table: Table, original: Table, source_rows: Ints) -> tuple[Table, dict[str, int]]:
     """Write the declared code where a value is gone that the original has, to tell it from an unknown one."""
     counts: dict[str, int] = {}
     for column in table.schema.columns:
@@ -67,7 +64,7 @@ def mark_suppressed(
     return table, counts
 
 
-def _with_code(series: pl.Series, column: Column, gone: npt.NDArray[np.bool_]) -> pl.Series:
+def _with_code(series: pl.Series, column: Column, gone: Flags) -> pl.Series:
     textual = isinstance(series.dtype, pl.String | pl.Categorical | pl.Enum)
     if not textual and (not series.dtype.is_numeric() or isinstance(column.suppressed, str)):
         raise PlanError(

@@ -11,8 +11,9 @@ import numpy as np
 from sfumato.data.classes.classes import Classes
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.schema import Kind
-from sfumato.data.table import Ints, Table
+from sfumato.data.table import Table
 from sfumato.errors import DataError
+from sfumato.kernels.arrays import Ints
 from sfumato.report.values import Rules, merge_neighbours, merged_shares
 
 #: Groups of sizes begin at these numbers of each decade, and at 3.

@@ -16,7 +16,8 @@ from sfumato.core.method import Described
 from sfumato.core.references import cite, references
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import STRUCTURAL_ROLES, Role
-from sfumato.data.table import Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Ints
 from sfumato.report.class_sizes import class_sizes
 from sfumato.report.correlations import correlations
 from sfumato.report.distributions import distributions

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Table
+from sfumato.data.table import Table
 from sfumato.errors import DataError
+from sfumato.kernels.arrays import Floats
 from sfumato.report.values import Rules, numbers_of
 
 ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})

@@ -10,8 +10,9 @@ from typing import Any, Literal
 import numpy as np
 
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Ints, Table
+from sfumato.data.table import Table
 from sfumato.errors import DataError
+from sfumato.kernels.arrays import Floats, Ints
 from sfumato.report.values import (
     MOST_BARS,
     OTHERS,

@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.schema import Kind
-from sfumato.data.table import Flags, Floats, Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.report.values import MOST_BARS, OTHERS, Rules, counts_of, is_measured, order_of, texts_of
 
 #: More pairs, columns to make pairs of, or categories of one column no reader looks at.

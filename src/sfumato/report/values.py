@@ -15,7 +15,8 @@ from sfumato.data.generalised.intervals import is_interval, value_dtype
 from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Floats, Ints
 
 #: An ordinal column of numbers with more values than this is drawn as numbers, not value by value.
 MOST_BARS = 20

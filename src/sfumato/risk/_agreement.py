@@ -21,8 +21,9 @@ from sfumato import kernels
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Ints, Table
+from sfumato.data.table import Table
 from sfumato.errors import MissingDependencyError
+from sfumato.kernels.arrays import Floats, Ints
 
 if TYPE_CHECKING:
     import duckdb

@@ -15,8 +15,8 @@ import numpy as np
 from sfumato import kernels
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Runs, cover_of
-from sfumato.data.table import Floats, Ints
 from sfumato.errors import DataError
+from sfumato.kernels.arrays import Floats, Ints
 
 #: Boxes that arbitrary sets of values may be cut into, for each released record on average.
 MANY = 64

@@ -16,7 +16,7 @@ import numpy as np
 from sfumato import kernels
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
-from sfumato.data.table import Ints
+from sfumato.kernels.arrays import Ints
 from sfumato.risk._set_coverage import class_covering_of
 
 UNITS = 2.0**30  # of cost, in a loss of 1: what differs by less is equal

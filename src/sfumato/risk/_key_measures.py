@@ -15,7 +15,8 @@ from sfumato.data.classes.classes import Classes, Missing, classes_of, seen_tabl
 from sfumato.data.evidence import Evidence
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Kind, Role
-from sfumato.data.table import Flags, Floats, Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Flags, Floats, Ints
 
 #: Kinds whose values, exact or generalised, are equal or not.
 COMPARABLE = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.classes.classes import column_codes
@@ -21,10 +20,9 @@ from sfumato.data.codings import codes_of_both
 from sfumato.data.generalised.cover import Cover, Runs, covers_of, extent
 from sfumato.data.generalised.intervals import end_dtype, is_interval, value_dtype
 from sfumato.data.schema import Kind
-from sfumato.data.table import Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Codes, Ints
 from sfumato.risk._coverage import MANY
-
-Places = npt.NDArray[np.int32]
 
 #: A missing value as a value of its own, or as one that may be any.
 Holes = Literal["category", "any"]
@@ -42,8 +40,8 @@ class Pieces:
 class Boxes:
     """Records as boxes of pieces: box ``i`` is of record ``records[i]`` (of the rows asked for)."""
 
-    lows: Places  # [boxes, columns] the first column numbers the combinations of all crisp columns
-    highs: Places
+    lows: Codes  # [boxes, columns] the first column numbers the combinations of all crisp columns
+    highs: Codes
     records: Ints
 
 
@@ -55,8 +53,8 @@ def boxes_of(
     None where sets of values that are no ranges make the records fall apart into too many.
     """
     groups, records = np.zeros(len(rows), dtype=np.int64), np.arange(len(rows), dtype=np.int64)
-    lows: list[Places] = []
-    highs: list[Places] = []
+    lows: list[Codes] = []
+    highs: list[Codes] = []
     for name in names:
         column = pieces_of(table, name, rows, original=original, holes=holes)
         if column.crisp:

@@ -12,8 +12,9 @@ from sfumato.data.classes.classes import Classes, seen_table
 from sfumato.data.classes.packing import Coding, number, pack
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Schema
-from sfumato.data.table import Flags, Floats, Ints, Table
+from sfumato.data.table import Table
 from sfumato.errors import DataError, UnknownNameError
+from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._coverage import Covering, TooManyBoxes, covering_of
 from sfumato.risk._set_coverage import class_covering_of
 
@@ -108,7 +109,7 @@ def _covered(shown: Table, people: Table, names: tuple[str, ...], chosen: Ints) 
         sizes = np.bincount(groups.astype(np.int64), minlength=int(box_groups.max(initial=0)) + 1)
         return sizes[box_groups.astype(np.int64)].astype(np.int64)  # one box for each record
     points, lows, highs = _with_holes(found)
-    counts = kernels.classes.count_inside(
+    counts = kernels.trees.inside.count_inside(
         *_collapsed(np.column_stack((groups, points[:, ~exact]))),
         np.column_stack((box_groups, lows[:, ~exact])),
         np.column_stack((box_groups, highs[:, ~exact])),

@@ -16,7 +16,7 @@ import numpy as np
 from sfumato import kernels
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Runs
-from sfumato.data.table import Floats, Ints
+from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._coverage import Coarse, columns_of
 
 Tick = Callable[[int, int], None]

@@ -19,7 +19,8 @@ from sfumato.data.codings import codes_of_both, numbers_of_both
 from sfumato.data.evidence import Evidence
 from sfumato.data.persons import belonging, untrue
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Floats, Ints
 
 Metric = Literal["euclidean", "manhattan", "mahalanobis", "hamming", "gower"]
 Scale = Literal["deviation", "range", "pooled"]

@@ -20,9 +20,8 @@ from sfumato.data.classes.classes import column_codes
 from sfumato.data.classes.packing import number
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Role
-from sfumato.data.table import Flags, Ints, Table
-
-Codes = npt.NDArray[np.int32]
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Codes, Flags, Ints
 
 #: So many subsets of the keys are gone through at most.
 MAX_SUBSETS = 20_000

@@ -11,7 +11,8 @@ from sfumato.core.params import Columns, Resource, param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, seen_table
 from sfumato.data.evidence import Evidence
-from sfumato.data.table import Floats, Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._key_measures import (
     Facts,
     KeyMeasure,

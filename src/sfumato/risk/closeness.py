@@ -13,7 +13,8 @@ from sfumato.data.classes.classes import Classes, Counts, seen_table
 from sfumato.data.evidence import Evidence
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._key_measures import Facts, WorstColumnMeasure, records_where, yes_or_no
 
 # Distances between the distribution of a class and that of the table ------------------------------------

@@ -6,14 +6,13 @@ from itertools import chain, combinations
 from math import comb
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.core.measure import Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, seen_table
 from sfumato.data.evidence import Evidence
-from sfumato.data.table import Flags, Floats, Ints
+from sfumato.kernels.arrays import Bytes, Flags, Floats, Ints
 from sfumato.risk._key_measures import (
     KeyMeasure,
     SensitiveMeasure,
@@ -23,8 +22,6 @@ from sfumato.risk._key_measures import (
     yes_or_no,
 )
 from sfumato.risk._subsets import Cut, KeyCodes, code_column, too_many
-
-Bits = npt.NDArray[np.uint8]
 
 #: What a confidence may be above the one allowed because of rounding.
 _ROUNDING = 1e-12
@@ -154,7 +151,7 @@ class _Tally:
         self.unsafe = np.zeros(n, dtype=np.bool_)
         self.smallest = np.zeros(n, dtype=np.int64)  # how many smallest unsafe combinations a record has
         self.part_of = np.zeros((n_keys, n), dtype=np.bool_)  # whether a key is part of one
-        self._levels: dict[int, dict[tuple[int, ...], Bits]] = {}  # who is unsafe, by size of the subset
+        self._levels: dict[int, dict[tuple[int, ...], Bytes]] = {}  # who is unsafe, by size of the subset
 
     def add(self, subset: tuple[int, ...], rare: Flags) -> None:
         """Note who is unsafe in a subset of the keys."""

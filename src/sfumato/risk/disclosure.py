@@ -14,7 +14,8 @@ from sfumato.data.generalised.cover import Cover
 from sfumato.data.generalised.intervals import is_interval, value_dtype
 from sfumato.data.generalised.nodes import match_leaves
 from sfumato.data.schema import Kind
-from sfumato.data.table import Flags, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Flags
 from sfumato.risk._key_measures import (
     SensitiveMeasure,
     by_original,

@@ -12,7 +12,7 @@ import numpy as np
 from sfumato.core.params import param
 from sfumato.data.classes.classes import Classes, Counts
 from sfumato.data.evidence import Evidence
-from sfumato.data.table import Floats, Ints
+from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._key_measures import Facts, WorstColumnMeasure, records_where, yes_or_no
 
 #: A number of values that is so near to a whole one is that: logarithms round.

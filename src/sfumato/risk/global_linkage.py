@@ -19,7 +19,7 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.persons import best_by_person, untrue
-from sfumato.data.table import Floats, Ints
+from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._global_coverage import UNITS, Linked, boxes_of, link_boxes, proves, ties_of_boxes
 from sfumato.risk._spaces import LinkageMeasure, Space, TrueLinkMeasure, inexact
 from sfumato.risk.linkage import expected_links

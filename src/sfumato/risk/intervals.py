@@ -17,7 +17,8 @@ from sfumato.data.codings import codes_of_both, numbers_of_both
 from sfumato.data.evidence import Evidence
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Floats
 from sfumato.risk._spaces import LinkageMeasure, TrueLinkMeasure, inexact, space_of
 from sfumato.risk.linkage import ROUNDING, around_median, deviation, expected_links, mean_of_best
 

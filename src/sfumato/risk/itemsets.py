@@ -8,7 +8,6 @@ from math import comb
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from sfumato import kernels
@@ -19,8 +18,9 @@ from sfumato.data.classes.classes import seen_table
 from sfumato.data.evidence import Evidence
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Kind, Role
-from sfumato.data.table import TEXTUAL, Flags, Floats, Ints, Table
+from sfumato.data.table import TEXTUAL, Table
 from sfumato.errors import DataError
+from sfumato.kernels.arrays import Codes, Flags, Floats, Ints
 from sfumato.risk._key_measures import EMPTY, by_original, counted_in
 
 #: Occurrences of combinations that are counted at most, in all and of those that share their rarest item.
@@ -152,7 +152,7 @@ class Sets:
     """The items of each record as whole numbers, rare ones first; one person's records next to each other."""
 
     starts: Ints  # [n + 1] where a record's items begin
-    items: npt.NDArray[np.int32]  # ascending within a record, each once
+    items: Codes  # ascending within a record, each once
     sorts: Ints  # [items] the column that each item is of
     extra: Ints  # [columns] persons whose sets in this column are missing and may be any
     unknown: Flags  # [n] records that lack one of their sets

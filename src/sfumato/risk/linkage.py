@@ -19,7 +19,8 @@ from sfumato.data.codings import codes_of_both, numbers_of_both
 from sfumato.data.evidence import Evidence
 from sfumato.data.persons import best_by_person, persons_of, untrue
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._coverage import TooManyBoxes, covering_of
 from sfumato.risk._set_coverage import class_covering_of
 from sfumato.risk._spaces import LinkageMeasure, Space, TrueLinkMeasure, inexact

@@ -12,7 +12,8 @@ from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, classes_of, seen_table
 from sfumato.data.codings import codes_of_both
 from sfumato.data.evidence import Evidence
-from sfumato.data.table import Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Ints
 from sfumato.risk._key_measures import (
     EMPTY,
     KeyMeasure,

@@ -14,7 +14,7 @@ from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.persons import best_by_person, untrue
-from sfumato.data.table import Floats, Ints
+from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._agreement import (
     Comparison,
     Differences,

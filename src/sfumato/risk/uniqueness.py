@@ -11,7 +11,7 @@ from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, Missing, classes_of, seen_table
 from sfumato.data.evidence import Evidence
 from sfumato.data.persons import persons_of
-from sfumato.data.table import Flags, Ints
+from sfumato.kernels.arrays import Flags, Ints
 from sfumato.risk._key_measures import KeyMeasure, by_original, of_records, records_where, worst_by_person
 from sfumato.risk._pieces import boxes_of
 
@@ -103,8 +103,8 @@ class Uniqueness(KeyMeasure):
         unique, undecided = alone.copy(), np.zeros(len(classes), dtype=np.bool_)
         if alone.any() and self._may_fit(classes):
             states = self._states(evidence, run, classes, alone)
-            unique[states == kernels.boxes_fit.COVERED] = False
-            undecided = states == kernels.boxes_fit.UNDECIDED
+            unique[states == kernels.trees.fitting.COVERED] = False
+            undecided = states == kernels.trees.fitting.UNDECIDED
         flags = of_records(classes, unique)
         value = float(worst_by_person(table, flags).mean())
         certain = float(worst_by_person(table, of_records(classes, unique & ~undecided)).mean())
@@ -136,17 +136,17 @@ class Uniqueness(KeyMeasure):
         """Of each class that is alone: whether others cover all that it may stand for."""
         incomplete = (classes.codes == 0).any(axis=1) & (self.missing == "worst")
         looked_at = np.flatnonzero(~incomplete)
-        states = np.full(len(classes), kernels.boxes_fit.OPEN, dtype=np.int64)
-        states[~alone] = kernels.boxes_fit.COVERED
+        states = np.full(len(classes), kernels.trees.fitting.OPEN, dtype=np.int64)
+        states[~alone] = kernels.trees.fitting.COVERED
         boxes = boxes_of(
             classes.table, classes.keys, classes.examples[looked_at],
             original=evidence.original, holes="category" if self.missing == "category" else "any",
         )  # fmt: skip
         if boxes is None:
-            states[alone & ~incomplete] = kernels.boxes_fit.UNDECIDED
+            states[alone & ~incomplete] = kernels.trees.fitting.UNDECIDED
             return states
         persons = persons_of(classes.table)
-        owners = np.where(alone, persons[classes.examples], kernels.boxes_fit.SEVERAL)[looked_at]
+        owners = np.where(alone, persons[classes.examples], kernels.trees.fitting.SEVERAL)[looked_at]
         asked = np.flatnonzero(alone[looked_at][boxes.records])
         # Groups of one box, or with nobody to ask for, need no place in the tree.
         groups = boxes.lows[:, 0]
@@ -155,7 +155,7 @@ class Uniqueness(KeyMeasure):
         wanted &= np.bincount(groups, minlength=1) > 1
         kept = np.flatnonzero(wanted[groups])
         asked = asked[wanted[groups[asked]]]
-        found = kernels.boxes_fit.fits(
+        found = kernels.trees.fitting.fits(
             boxes.lows[kept], boxes.highs[kept], owners[boxes.records[kept]], np.searchsorted(kept, asked),
             effort=self.effort, tick=run.ticker(self.title),
         )  # fmt: skip
@@ -164,6 +164,6 @@ class Uniqueness(KeyMeasure):
         badness = np.zeros(len(classes), dtype=np.int64)
         np.maximum.at(badness, records, np.array([0, 2, 1])[found])
         states[records] = np.array(
-            [kernels.boxes_fit.COVERED, kernels.boxes_fit.UNDECIDED, kernels.boxes_fit.OPEN]
+            [kernels.trees.fitting.COVERED, kernels.trees.fitting.UNDECIDED, kernels.trees.fitting.OPEN]
         )[badness[records]]
         return states

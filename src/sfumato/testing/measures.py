@@ -15,8 +15,9 @@ from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
-from sfumato.data.table import Floats, Table
+from sfumato.data.table import Table
 from sfumato.errors import SfumatoError
+from sfumato.kernels.arrays import Floats
 from sfumato.recipes.strata import reordered
 from sfumato.testing.described import (
     check_describes_itself,

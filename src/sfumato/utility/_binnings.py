@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Ints
+from sfumato.kernels.arrays import Floats, Ints
 from sfumato.utility._marginals import Generalised, Reading, Spread
 
 #: Up to so many cells of two columns are counted at once; above, only those that occur.

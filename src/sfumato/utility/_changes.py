@@ -9,7 +9,7 @@ import numpy as np
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats
+from sfumato.kernels.arrays import Floats
 from sfumato.utility._readings import Reading, Rows, spans_of
 
 #: Beyond these powers of two squares of values are no numbers any more: the column is taken in another unit.

@@ -9,7 +9,7 @@ import numpy as np
 
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats
+from sfumato.kernels.arrays import Floats
 from sfumato.utility._marginals import Reading, read_both
 
 

@@ -11,7 +11,7 @@ from sfumato import kernels
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.points import standardised
-from sfumato.data.table import Floats
+from sfumato.kernels.arrays import Floats
 from sfumato.utility._marginals import Generalised, Reading, read_both
 
 #: Records at a time when sums over pairs of columns are taken.

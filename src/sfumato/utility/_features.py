@@ -19,7 +19,8 @@ from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover
 from sfumato.data.schema import Kind, Role
-from sfumato.data.table import Flags, Floats, Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.utility._readings import (
     COMPARABLE,
     coarse_original,

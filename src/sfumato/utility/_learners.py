@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from sfumato.data.table import Flags, Floats, Ints
 from sfumato.errors import MissingDependencyError
+from sfumato.kernels.arrays import Flags, Floats, Ints
 
 Model: TypeAlias = Literal["linear", "forest", "guess"]
 

@@ -17,7 +17,8 @@ from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import CATEGORIES, Cover, covers_of, reads_as_numbers
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Floats, Ints
 
 Generalised = Literal["midpoint", "expected"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.data.evidence import Evidence
-from sfumato.data.table import Floats
+from sfumato.kernels.arrays import Floats
 from sfumato.utility._readings import middles_of
 
 #: Records whose products are summed up at once.

@@ -17,8 +17,9 @@ from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import CATEGORIES, Cover, cover_of, extent
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Ints, Table
+from sfumato.data.table import Table
 from sfumato.errors import DataError
+from sfumato.kernels.arrays import Floats, Ints
 
 #: How a generalised value is read: in its middle, at the member farthest from the truth, or as any member.
 Reading: TypeAlias = Literal["midpoint", "worst", "expected"]

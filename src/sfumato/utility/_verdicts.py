@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from sfumato.data.table import Floats, Ints
+from sfumato.kernels.arrays import Floats, Ints
 
 Verdict = Callable[[Ints, Floats, Floats], float]
 

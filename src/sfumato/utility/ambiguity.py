@@ -8,7 +8,7 @@ from sfumato.core.measure import Measure, Score
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover
-from sfumato.data.table import Floats
+from sfumato.kernels.arrays import Floats
 from sfumato.utility._readings import (
     COMPARABLE,
     Rows,

@@ -12,7 +12,7 @@ from sfumato.core.measure import Measure, Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
-from sfumato.data.table import Floats
+from sfumato.kernels.arrays import Floats
 from sfumato.utility._binnings import Binned, binned, binning_of, joint_masses, reading_of
 from sfumato.utility._correlations import correlations_of_both
 from sfumato.utility._marginals import Generalised, read_both, readable_columns

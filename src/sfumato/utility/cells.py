@@ -12,7 +12,8 @@ from sfumato.data.generalised.cover import wildcards
 from sfumato.data.generalised.intervals import ends, is_interval
 from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.schema import Kind
-from sfumato.data.table import Flags, Floats, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Flags, Floats
 from sfumato.utility._readings import Rows, by_original, n_left_out, pairs_of, spans_of, unmapped
 
 

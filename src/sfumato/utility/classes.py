@@ -11,7 +11,8 @@ from sfumato.core.measure import Measure, Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
-from sfumato.data.table import Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Ints
 from sfumato.utility._readings import COMPARABLE, n_left_out, pairs_of
 
 

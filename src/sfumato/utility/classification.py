@@ -12,7 +12,8 @@ from sfumato.data.codings import codes_of_both
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import wildcards
 from sfumato.data.schema import Kind
-from sfumato.data.table import Flags, Floats, Ints, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.utility._readings import COMPARABLE, weights_of
 
 

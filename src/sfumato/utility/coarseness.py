@@ -12,7 +12,7 @@ from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import cover_of, extent
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Ints
+from sfumato.kernels.arrays import Floats, Ints
 
 
 class GeneralisationLoss(Measure):

@@ -14,7 +14,7 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats
+from sfumato.kernels.arrays import Floats
 from sfumato.utility._binnings import binning_of
 from sfumato.utility._correlations import correlations_of_both
 from sfumato.utility._marginals import Generalised, Spread, read_both, readable_columns

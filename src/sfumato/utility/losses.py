@@ -11,7 +11,7 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats
+from sfumato.kernels.arrays import Floats
 from sfumato.utility._changes import Changes, changes_of
 from sfumato.utility._readings import (
     COMPARABLE,

@@ -11,7 +11,7 @@ from sfumato.core.measure import Measure, Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
-from sfumato.data.table import Floats
+from sfumato.kernels.arrays import Floats
 from sfumato.utility._matrices import along_eigenvectors, covariance, standardised_both
 from sfumato.utility._readings import ORDERED, coarse_original, middles_of
 

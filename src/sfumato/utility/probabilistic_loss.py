@@ -9,7 +9,7 @@ import numpy as np
 from sfumato.core.measure import Measure, Score
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
-from sfumato.data.table import Floats, Ints
+from sfumato.kernels.arrays import Floats, Ints
 from sfumato.utility._matrices import column_means, covariance, standardised_both
 from sfumato.utility._readings import ORDERED, coarse_original
 

@@ -12,7 +12,7 @@ from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover, Sets
 from sfumato.data.schema import Kind
-from sfumato.data.table import Flags, Floats, Ints
+from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.utility._features import ModelMeasure, labels_of, weights_of_both
 from sfumato.utility._readings import spans_of
 

@@ -10,7 +10,7 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats
+from sfumato.kernels.arrays import Floats
 from sfumato.utility._coordinates import Coordinates, coordinates_of
 from sfumato.utility._marginals import Spread, readable_columns
 

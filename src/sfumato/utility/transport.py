@@ -11,7 +11,7 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
-from sfumato.data.table import Floats, Ints
+from sfumato.kernels.arrays import Floats, Ints
 from sfumato.utility._coordinates import Coordinates, coordinates_of, distances
 from sfumato.utility._marginals import readable_columns
 

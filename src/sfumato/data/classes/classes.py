@@ -21,8 +21,9 @@ from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Role
-from sfumato.data.table import TEXTUAL, Flags, Floats, Ints, Table
+from sfumato.data.table import TEXTUAL, Table
 from sfumato.errors import DataError
+from sfumato.kernels.arrays import Flags, Floats, Ints
 
 #: What a missing key counts for: a value of its own; any value; in each record whatever makes it rarest.
 Missing = Literal["category", "any", "worst"]

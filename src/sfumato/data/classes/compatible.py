@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.data.classes.packing import Coding, number, pack
-from sfumato.data.table import Floats, Ints
+from sfumato.kernels.arrays import Floats, Ints
 
 #: Entries that are held at a time while those of compatible classes are gathered.
 _BATCH = 4_000_000

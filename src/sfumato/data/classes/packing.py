@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.data.table import Ints
+from sfumato.kernels.arrays import Ints
 
 Unsigned = npt.NDArray[np.unsignedinteger]
 

@@ -21,8 +21,9 @@ from sfumato.data.codings import codes_of_both, microseconds
 from sfumato.data.generalised.intervals import ends, is_interval, value_dtype
 from sfumato.data.generalised.nodes import WILDCARD, DType, Nodes, match_leaves, parse_exact
 from sfumato.data.schema import Column, Kind, Schema
-from sfumato.data.table import TEXTUAL, Flags, Floats, Ints, Table
+from sfumato.data.table import TEXTUAL, Table
 from sfumato.errors import DataError
+from sfumato.kernels.arrays import Flags, Floats, Ints
 
 CATEGORIES = frozenset({Kind.NOMINAL, Kind.ORDINAL})
 

@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.classes.packing import Coding, number, pack
 from sfumato.data.generalised.intervals import end_dtype, ends, exact_intervals, intervals, is_interval
-from sfumato.data.generalised.nodes import MISSING, UNSEEN, WILDCARD, Codes, DType, match_leaves, parse_exact
+from sfumato.data.generalised.nodes import MISSING, UNSEEN, WILDCARD, DType, match_leaves, parse_exact
 from sfumato.data.generalised.text_forms import parse_intervals
 from sfumato.data.hierarchy.tree import Hierarchy, Unseen
 from sfumato.data.schema import Column, Kind
-from sfumato.data.table import Floats, Ints, Table
+from sfumato.data.table import Table
 from sfumato.errors import DataError
+from sfumato.kernels.arrays import Codes, Floats, Ints
 
 #: A year, quarter, month, day or decade as `from_dates` names it.
 _CALENDAR = re.compile(
@@ -41,7 +41,7 @@ class KeyLevels:
     hierarchy: Hierarchy | None  # None: nothing is known of the column but missing values
     dtype: pl.DataType
     leaves: Codes  # [codes] the leaf of each code; of code 0 it means nothing; −2: in no hierarchy
-    codes: npt.NDArray[np.int32]  # [records]
+    codes: Codes  # [records]
 
     @classmethod
     def of(cls, table: Table, name: str, hierarchy: Hierarchy | None, unseen: Unseen = "raise") -> KeyLevels:
@@ -276,10 +276,10 @@ class Lattice:
     keys: tuple[KeyLevels, ...]
     of_record: Ints  # [records] the combination of each
     rows: Ints  # [combinations] the first record of each
-    leaves: npt.NDArray[np.int32]  # [combinations, keys] codes
+    leaves: Codes  # [combinations, keys] codes
     counts: Ints  # [combinations] records
     weights: Floats  # [combinations] their weights; their number where there are none
-    labels: npt.NDArray[np.int32]  # labels of all keys and levels, one after the other
+    labels: Codes  # labels of all keys and levels, one after the other
     starts: Ints  # [keys, levels] where those of a key and level begin
     sizes: Ints  # [keys, levels] how many labels there are
 

@@ -18,15 +18,13 @@ import polars as pl
 from polars.datatypes import DataTypeClass
 
 from sfumato.errors import DataError
+from sfumato.kernels.arrays import Codes, Flags, Ints
 
 WILDCARD = "*"
 MISSING, UNSEEN = -1, -2  # the codes of a null and of a value that is no leaf
 
 DType: TypeAlias = pl.DataType | DataTypeClass
 Values: TypeAlias = pl.Series | npt.NDArray[Any] | Sequence[Any]
-Bools: TypeAlias = npt.NDArray[np.bool_]
-Codes: TypeAlias = npt.NDArray[np.int32]
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 _TIMES = "%Y-%m-%dT%H:%M:%S%.f"
 
@@ -41,7 +39,7 @@ class Nodes:
 
     leaves: pl.Series
     labels: pl.Series
-    starts: npt.NDArray[np.int64]
+    starts: Ints
     members: Codes
 
     @classmethod
@@ -104,12 +102,12 @@ class Nodes:
         return pl.Enum(self.labels)
 
     @cached_property
-    def sizes(self) -> npt.NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """The number of leaves that each label covers."""
         return np.diff(self.starts)
 
     @cached_property
-    def lone(self) -> Bools:
+    def lone(self) -> Flags:
         """Which labels stand for a single value without being it: who knows the groups knows the value."""
         one = np.flatnonzero(self.sizes == 1)
         values = self.leaves.gather(self.members[self.starts[one]])

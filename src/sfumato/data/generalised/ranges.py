@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.classes.packing import distinct_of
@@ -21,9 +20,8 @@ from sfumato.data.generalised.nodes import WILDCARD, DType, Nodes, canonical_tex
 from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Kind
-from sfumato.data.table import Flags, Ints, Table
-
-Numbers = npt.NDArray[Any]
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Flags, Ints, Values
 
 #: Whole numbers that 64 bits with a sign may not hold.
 _WIDE = (pl.UInt64, pl.Int128)
@@ -60,11 +58,11 @@ class Groups:
         numbers[self.order] = np.repeat(np.arange(len(self)), self.sizes)
         return numbers
 
-    def lowest(self, values: Numbers, known: Flags) -> Numbers:
+    def lowest(self, values: Values, known: Flags) -> Values:
         """The lowest of the known values of each group; the highest there can be where none is known."""
         return np.minimum.reduceat(np.where(known, values, _limits(values)[1])[self.order], self.starts[:-1])
 
-    def highest(self, values: Numbers, known: Flags) -> Numbers:
+    def highest(self, values: Values, known: Flags) -> Values:
         """The highest of the known values of each group; the lowest there can be where none is known."""
         return np.maximum.reduceat(np.where(known, values, _limits(values)[0])[self.order], self.starts[:-1])
 
@@ -74,7 +72,7 @@ class Groups:
         return counts
 
 
-def _limits(values: Numbers) -> tuple[Any, Any]:
+def _limits(values: Values) -> tuple[Any, Any]:
     facts: Any = np.finfo(values.dtype) if values.dtype.kind == "f" else np.iinfo(values.dtype)
     return values.dtype.type(facts.min), values.dtype.type(facts.max)
 
@@ -136,7 +134,7 @@ def is_categorical(table: Table, name: str) -> bool:
     return table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}
 
 
-def measured(table: Table, name: str) -> tuple[Numbers, DType] | None:
+def measured(table: Table, name: str) -> tuple[Values, DType] | None:
     """A column that spans intervals as numbers, and the type of their ends; None for categories.
 
     Ordinal columns of numbers in their natural order are among them. What stands for a missing value means
@@ -169,7 +167,7 @@ def _as_continuous(table: Table, name: str) -> Table:
 
 
 def _intervals(
-    numbers: tuple[Numbers, DType], known: Flags, groups: Groups, shown: Flags, covered: Flags
+    numbers: tuple[Values, DType], known: Flags, groups: Groups, shown: Flags, covered: Flags
 ) -> pl.Series:
     values, dtype = numbers
     kept, nothing = pl.Series(shown), pl.Series([None], dtype=dtype)

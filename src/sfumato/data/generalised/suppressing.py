@@ -8,7 +8,8 @@ import polars as pl
 from sfumato.data.generalised.intervals import end_dtype, exact_intervals, is_interval
 from sfumato.data.generalised.nodes import WILDCARD, Nodes, canonical_text
 from sfumato.data.schema import Kind
-from sfumato.data.table import Flags, Table
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Flags
 
 
 def to_missing(table: Table, name: str, rows: Flags) -> Table:

@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-Digits = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from sfumato.kernels.arrays import Flags, Ints
 
 _LONGEST_CARD = 19
 _DAYS = np.array([0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
@@ -27,7 +25,7 @@ _DIHEDRAL = np.array(
 _PERMUTATION = np.array([1, 5, 7, 6, 2, 8, 3, 0, 9, 4])
 
 
-def digits_of(texts: pl.Series) -> Digits:
+def digits_of(texts: pl.Series) -> Ints:
     """One row of digits for each text; a letter is 10 for A to 35 for Z, as base 36 writes them."""
     if not len(texts):
         return np.zeros((0, 1), dtype=np.int64)
@@ -36,17 +34,17 @@ def digits_of(texts: pl.Series) -> Digits:
     return np.where(codes >= ord("A"), codes - np.int64(ord("A") - 10), codes - np.int64(ord("0")))
 
 
-def number_of(digits: Digits) -> Digits:
+def number_of(digits: Ints) -> Ints:
     """The number that a row of at most 18 digits writes."""
     return weighted(digits, [10**place for place in range(digits.shape[1] - 1, -1, -1)])
 
 
-def weighted(digits: Digits, weights: Sequence[int]) -> Digits:
+def weighted(digits: Ints, weights: Sequence[int]) -> Ints:
     """The sum of the first digits, each times its weight."""
     return np.asarray(digits[:, : len(weights)] @ np.array(weights, dtype=np.int64))
 
 
-def is_day(day: Digits, month: Digits) -> Flags:
+def is_day(day: Ints, month: Ints) -> Flags:
     """Whether a day and a month go together in some year."""
     known = (month >= 1) & (month <= 12)  # noqa: PLR2004
     return known & (day >= 1) & (day <= _DAYS[np.where(known, month, 0)])
@@ -99,12 +97,12 @@ def mod_97(texts: pl.Series) -> Flags:
     return np.asarray(rest == 1)
 
 
-def sums_to(modulus: int, digits: Digits, weights: Sequence[int]) -> Flags:
+def sums_to(modulus: int, digits: Ints, weights: Sequence[int]) -> Flags:
     """Whether the weighted sum of the digits is a multiple of the modulus."""
     return np.asarray(weighted(digits, weights) % modulus == 0)
 
 
-def letter_of(texts: pl.Series, numbers: Digits, alphabet: str) -> Flags:
+def letter_of(texts: pl.Series, numbers: Ints, alphabet: str) -> Flags:
     """Whether the last character is the one that stands at the remainder of the number in the alphabet."""
     expected = pl.Series(list(alphabet)).gather(numbers % len(alphabet))
     return (texts.str.slice(-1) == expected).to_numpy()

@@ -16,7 +16,6 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.guess.check_digits import (
-    Flags,
     digits_of,
     is_day,
     letter_of,
@@ -28,6 +27,7 @@ from sfumato.data.guess.check_digits import (
     verhoeff,
     weighted,
 )
+from sfumato.kernels.arrays import Flags
 
 #: Chance must bring about as many right numbers as were seen at most this often.
 _ODDS = 1e-6

@@ -21,14 +21,11 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.schema import STRUCTURAL_ROLES, Column, Kind, Role, Schema
 from sfumato.data.table import Table
-
-Codes = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.float64]
+from sfumato.kernels.arrays import Flags, Floats, Ints
 
 _RECORDS = 20_000  # looked at
 _FEWEST_RECORDS = 2_000
@@ -68,9 +65,9 @@ class _Look:
     """A column as it is looked at: its values as codes (−1: missing), the same in bands, and its ranks."""
 
     name: str
-    codes: Codes
-    bands: Codes
-    ranks: Numbers | None
+    codes: Ints
+    bands: Ints
+    ranks: Floats | None
 
     @cached_property
     def few(self) -> bool:
@@ -144,13 +141,13 @@ def _look(table: Table, column: Column) -> _Look:
     return _Look(column.name, codes, _dense(bands), ranks)
 
 
-def _dense(codes: Codes) -> Codes:
+def _dense(codes: Ints) -> Ints:
     """Number the codes from 0 without gaps, −1 staying −1."""
     _, dense = np.unique(codes, return_inverse=True)
     return dense.astype(np.int64) - int((codes == -1).any())
 
 
-def _numbers(series: pl.Series, missing: npt.NDArray[np.bool_]) -> Numbers | None:
+def _numbers(series: pl.Series, missing: Flags) -> Floats | None:
     if series.dtype.is_temporal():
         series = series.to_physical()
     elif not series.dtype.is_numeric():
@@ -161,7 +158,7 @@ def _numbers(series: pl.Series, missing: npt.NDArray[np.bool_]) -> Numbers | Non
     return np.where(missing, np.nan, numbers)
 
 
-def _repeated(codes: Codes) -> float:
+def _repeated(codes: Ints) -> float:
     """The share of the records whose value another one shares."""
     counts = np.bincount(codes[codes >= 0])
     return float(counts[counts > 1].sum() / max(1, counts.sum()))
@@ -220,7 +217,7 @@ def _degree(strength: float) -> str:
     return "nearly determines" if strength >= _NEARLY else "largely determines"
 
 
-def determination(a: Codes, b: Codes) -> tuple[float, float]:
+def determination(a: Ints, b: Ints) -> tuple[float, float]:
     """How far a determines b, and b determines a: at most 1, around 0 for unrelated columns.
 
     It is 0 also where too few records share a value, or too few differ, to tell.
@@ -240,7 +237,7 @@ def determination(a: Codes, b: Codes) -> tuple[float, float]:
     return _tau(cells // width, cells % width, counts), _tau(cells % width, cells // width, counts)
 
 
-def _tau(a: Codes, b: Codes, counts: Codes) -> float:
+def _tau(a: Ints, b: Ints, counts: Ints) -> float:
     """How far a determines b, from the cells of their joint table."""
     of_a, of_b = np.bincount(a, counts), np.bincount(b, counts)
     n, repeated = counts.sum(), of_a > 1
@@ -256,7 +253,7 @@ def _tau(a: Codes, b: Codes, counts: Codes) -> float:
     return float((alike - by_chance) / (1 - by_chance))
 
 
-def _correlation(ranks: Numbers, others: Numbers) -> float:
+def _correlation(ranks: Floats, others: Floats) -> float:
     """The rank correlation, without its sign, where both are there."""
     both = ~(np.isnan(ranks) | np.isnan(others))
     if both.sum() < _ENOUGH or np.ptp(ranks[both]) == 0 or np.ptp(others[both]) == 0:

@@ -14,16 +14,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from sfumato.data.generalised.nodes import (
-    MISSING,
-    UNSEEN,
-    WILDCARD,
-    Codes,
-    Nodes,
-    canonical_text,
-    match_leaves,
-)
+from sfumato.data.generalised.nodes import MISSING, UNSEEN, WILDCARD, Nodes, canonical_text, match_leaves
 from sfumato.errors import DataError, ParameterError, PlanError
+from sfumato.kernels.arrays import Codes
 
 Unseen: TypeAlias = Literal["raise", "root"]
 

@@ -18,14 +18,13 @@ import numpy.typing as npt
 
 from sfumato.errors import ReadError
 from sfumato.io.statistical.soundness import damaged
+from sfumato.kernels.arrays import Bytes
 
 _RECORD = 80
 _BEFORE_DATA = b"HEADER RECORD*******OBS"
 _NEXT_MEMBER = b"HEADER RECORD*******MEM"
 _COUNT_AT = slice(48, 64)  # where newer files state how many records there are
 _LETTERS = np.frombuffer(b"_ABCDEFGHIJKLMNOPQRSTUVWXYZ", dtype=np.uint8)
-
-Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
