@@ -193,14 +193,14 @@ def _show(tuned: Tuned) -> None:
     for sentence in tuned.sentences():
         click.echo(sentence)
     click.echo()
-    measures = [str(measure) for measure in tuned.goal.utilities]
-    headers = [*measures, *(str(demand) for demand in tuned.goal.demands), "met", "recipe"]
+    measures = [str(measure) for measure in tuned.judge.utilities]
+    headers = [*measures, *(str(demand) for demand in tuned.judge.demands), "met", "recipe"]
     emit_table(headers, [_row(each, tuned) for each in tuned.frontier], right=range(len(headers) - 2))
 
 
 def _row(candidate: Candidate, tuned: Tuned) -> list[str]:
     from sfumato.tuning.tuned import describe
 
-    utilities, demands = tuned.goal.spreads(candidate.result)
+    utilities, demands = tuned.judge.spreads(candidate.result)
     values = [f"{spread.mean:.4g}" if spread else "—" for spread in (*utilities, *demands)]
     return [*values, "yes" if candidate.feasible else "no", describe(candidate.recipe)]
