@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 
 _COUNT = click.IntRange(1)
 
+#: Options that are what the front door calls them.
+_GIVEN = (
+    "profile", "methods", "without", "trials", "repeats", "confirmations", "workers", "minutes", "ledger",
+    "seed",
+)  # fmt: skip
+
 
 @click.command("tune", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
 @click.argument("source")
@@ -117,24 +123,15 @@ def _searched(source: str, options: Mapping[str, Any]) -> Tuned:
             return front.tune(
                 table,
                 options["require"] or own,
-                profile=options["profile"],
                 utility=options["rank_by"],
                 columns=columns,
                 groups=_groups(options["groups"]),
-                methods=options["methods"],
-                without=options["without"],
-                trials=options["trials"],
-                repeats=options["repeats"],
-                confirmations=options["confirmations"],
-                workers=options["workers"],
-                minutes=options["minutes"],
-                ledger=ledger,
                 scenario=base.scenarios[0] if described and not columns else None,
                 resources=resources,
                 plan=_base(base, source, options),
-                seed=options["seed"],
                 run=run,
                 before=partial(announce, quiet=options["quiet"]),
+                **{name: options[name] for name in _GIVEN},
             )
     except Cancelled:
         if ledger is None:

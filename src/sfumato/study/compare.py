@@ -156,7 +156,7 @@ def compare(
     it did well on some draws would look better on these than it is. A method that refuses the data is shown
     as refused; only when all do, that is an error.
     """
-    common = _Common(case, target, tuple(demands), ranked_by, repeats)
+    comparison = _Comparison(case, target, tuple(demands), ranked_by, repeats)
     faults = [fault for step in steps for fault in step.faults(case.table.schema)]
     if faults or not steps:
         raise PlanError.gather("the comparison", faults or ["it must name at least one method, got: none"])
@@ -164,7 +164,7 @@ def compare(
     refusals: list[SfumatoError] = []
     for step in run.track("methods compared", steps, total=len(steps)):
         try:
-            outcomes.append(common.brought(step, run))
+            outcomes.append(comparison.brought(step, run))
         except CANNOT as error:
             refusals.append(error)
             level = Level(step, "", math.nan, math.nan, Reached.REFUSED, reason=error.message)
@@ -174,19 +174,19 @@ def compare(
     able = [outcome.step for outcome in outcomes if outcome.level.reached is not Reached.REFUSED]
     return Study(
         original=case.table,
-        target=common.target,
+        target=comparison.target,
         ranked_by=ranked_by,
         outcomes=_in_order(outcomes, ranked_by),
-        points=common.mapped(able, run, points) if points else (),
+        points=comparison.mapped(able, run, points) if points else (),
         repeats=repeats,
         scenario=case.scenario,
-        demands=common.demands,
+        demands=comparison.demands,
         notes=tuple(notes),
     )
 
 
-class _Common:
-    """What the methods of a comparison have in common: what they are brought to and ranked by.
+class _Comparison:
+    """What all methods are brought to and ranked by.
 
     Of several demands the first on what the ranking is weighed against is shown as the target.
     """
@@ -286,12 +286,9 @@ class _Common:
         risk, utility = both if self.target.measure.aspect == "risk" else both[::-1]
         found: list[Point] = []
         for step in steps:
-            drive = step.method.drive()
-            if drive is None or drive.tune is None:
-                continue
             try:
                 found += frontier([step], self.against, risk, utility, run, points=points)
-            except CANNOT:  # at an end of its range: it is ranked, but has no line
+            except CANNOT:  # it has no drive, or fails at an end of its range: it is ranked, but has no line
                 continue
         return mark_front(found, risk, utility)
 

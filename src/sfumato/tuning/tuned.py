@@ -31,19 +31,13 @@ class Confirmed:
 
     def to_dict(self, judge: Judge) -> dict[str, Any]:
         """As a dictionary for JSON."""
+        utilities = zip(judge.utilities, self.utilities, strict=True)
         return {
             "steps": self.recipe.to_list(),
-            "utility": {
-                str(m): each.to_dict() for m, each in zip(judge.utilities, self.utilities, strict=True)
-            },
-            "requirements": [
-                {
-                    "requirement": str(demand.requirement),
-                    "scenario": demand.scenario.name,
-                    "score": each.to_dict() if each else None,
-                }
-                for demand, each in zip(judge.demands, self.demands, strict=True)
-            ],
+            "utility": {str(measure): each.to_dict() for measure, each in utilities},
+            "requirements": _required(
+                judge, "score", [each.to_dict() if each else None for each in self.demands]
+            ),
         }
 
 
@@ -271,16 +265,13 @@ def _point(candidate: Candidate, judge: Judge) -> dict[str, Any]:
         "feasible": candidate.feasible,
         "shortfall": candidate.shortfall,
         "utility": {str(m): each.mean for m, each in zip(judge.utilities, utilities, strict=True)},
-        "requirements": _means(demands, judge),
+        "requirements": _required(judge, "mean", [each.mean if each else None for each in demands]),
     }
 
 
-def _means(demands: Sequence[Spread | None], judge: Judge) -> list[dict[str, Any]]:
+def _required(judge: Judge, word: str, told: Sequence[Any]) -> list[dict[str, Any]]:
+    """Each demand, and under a word what is told of it."""
     return [
-        {
-            "requirement": str(demand.requirement),
-            "scenario": demand.scenario.name,
-            "mean": each.mean if each else None,
-        }
-        for demand, each in zip(judge.demands, demands, strict=True)
+        {"requirement": str(demand.requirement), "scenario": demand.scenario.name, word: each}
+        for demand, each in zip(judge.demands, told, strict=True)
     ]
