@@ -126,7 +126,7 @@ def test_whoever_asks_gets_the_same_number(name, release, judgements):
 
 def compared(measure):
     """A comparison that takes the recipe as it is and ranks by the measure."""
-    required = "il1s >= 0" if measure.aspect == "risk" else "k >= 2"
+    required = "il1s <= 1e9" if measure.aspect == "risk" else "k >= 2"
     return sfumato.compare(
         TABLE, RECIPE.steps, require=required, rank_by=measure, scenario=CASE.scenario, repeats=3, seed=SEED
     )
