@@ -25,7 +25,7 @@ from sfumato.errors import ParameterError
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.study import compare as studies
-from sfumato.study.evaluate import assess as score_all
+from sfumato.study.evaluate import Case, evaluate
 
 if TYPE_CHECKING:
     from sfumato.recipes.plan import Plan
@@ -63,9 +63,9 @@ def as_table(data: Any, *, schema: Schema | None = None) -> tuple[Table, Any]:
     return conform(frame, schema or guess_schema(frame)), lambda out: frames.back(out, native)
 
 
-def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
-    """Column names; a single one may be given as it is."""
-    return (columns,) if isinstance(columns, str) else tuple(columns)
+def _several(said: Any) -> tuple[Any, ...]:
+    """Names, measures or requirements; a single one may be given as it is."""
+    return (said,) if isinstance(said, str | Measure | Requirement | Demand) else tuple(said)
 
 
 def make_run(seed: int | None, run: Run | None = None, resources: Mapping[str, Any] | None = None) -> Run:
@@ -104,7 +104,7 @@ def protect(
     if isinstance(what, str):
         what = registry.method(what)()
     if isinstance(what, Method):
-        what = Step(what, _names(columns), _names(within))
+        what = Step(what, _several(columns), _several(within))
     elif columns or within:
         raise ParameterError("`columns` and `within` must be given with a method, got: a step or recipe")
     recipe = Recipe((what,)) if isinstance(what, Step) else what
@@ -137,7 +137,8 @@ def assess(
     else:
         chosen = [parse_measure(m) if isinstance(m, str) else m for m in measures]
     chosen = chosen or [cls() for cls in known if cls.usual]
-    return score_all(table, release, chosen, make_run(seed, run), scenario=scenario, resources=resources)
+    case = Case(table, scenario or Scenario(), resources or {})
+    return dict(evaluate(release, case, chosen, make_run(seed, run)).scores)
 
 
 def beside(original: Table, protected: Any, *, aligned: bool) -> Release:
@@ -197,39 +198,31 @@ def compare(
     """
     from sfumato.recipes.profile import Profile
     from sfumato.study.cost import SETTINGS, works_of
-    from sfumato.study.target import RANKED_BY, Question, as_measure
+    from sfumato.study.target import HELD, RANKED_BY, as_measure, demands_of, target_of
 
-    table, _ = as_table(data, schema=schema)
-    run, names = make_run(seed, run, resources), _names(columns)
-    intruder = _scenario(scenario, names)
-    named = None if profile is None else Profile.of(profile)
-    wishes = (require,) if isinstance(require, str | Measure | Requirement) else tuple(require)
-    question = Question(
-        table, run, intruder, resources, names, hold=hold, level=level, tolerance=tolerance, require=wishes,
-        profile=named,
-    )  # fmt: skip
-    demands = question.demands()
-    steps = _steps(methods, names, table.schema, driven=not demands)
-    ranked_by = as_measure(rank_by or (named and named.rank_by) or RANKED_BY)
-    turns = repeats if repeats is not None else named.repeats if named else 5
+    case, names = _case(data, columns, schema, scenario, resources)
+    run, used = make_run(seed, run, resources), None if profile is None else Profile.of(profile)
+    wanted, like = _several(require), level if isinstance(level, Release) else None
+    for name, given in (("hold", hold), ("level", None if like else level)):
+        if (wanted or used) and given is not None:
+            raise ParameterError(f"`{name}` must be left out where requirements are given, got: both")
+    demands = demands_of(wanted, case, run, profile=used, columns=names, like=like)
+    steps = _steps(methods, names, case.table.schema, driven=not demands)
+    ranked_by = as_measure(rank_by or (used and used.rank_by) or RANKED_BY)
+    held = as_measure(hold or HELD)
+    turns = repeats if repeats is not None else used.repeats if used else 5
     if before is not None:
-        held = [demand.measure for demand in demands] or [question.held]
+        measures = [*([demand.measure for demand in demands] or [held]), ranked_by]
         runs = SETTINGS * min(turns, 3) + turns + points
-        how = {"scenario": intruder, "resources": resources or {}}
-        before(works_of(steps, [*held, ranked_by], runs, **how), table, run)
+        works = works_of(steps, measures, runs, scenario=case.scenario, resources=case.resources)
+        before(works, case.table, run)
+    target = None
+    if not demands:
+        target = target_of(held, level, steps, case, run, tolerance=tolerance, named=bool(methods))
     return studies.compare(
-        table,
-        steps,
-        run,
-        target=None if demands else question.target(steps, named=bool(methods)),
-        demands=demands,
-        ranked_by=ranked_by,
-        repeats=turns,
-        points=points,
-        scenario=intruder,
-        resources=resources,
-        notes=question.notes(),
-    )
+        case, steps, run, ranked_by=ranked_by, target=target, demands=demands, repeats=turns, points=points,
+        notes=used.notes(case.table.schema, names) if used else (),
+    )  # fmt: skip
 
 
 def tune(
@@ -265,40 +258,44 @@ def tune(
     ``tuned.plan.to_toml()`` is what ``sfumato run`` takes. ``before`` is told what is about to be done.
     """
     from sfumato.recipes.profile import Profile
-    from sfumato.study.target import RANKED_BY, Question, as_measure
+    from sfumato.study.target import RANKED_BY, as_measure, demands_of
     from sfumato.tuning import ledger as ledgers
     from sfumato.tuning import tune as search
-    from sfumato.tuning.derive_space import Wishes
+    from sfumato.tuning.derive_space import Scope
     from sfumato.tuning.tuner import Budget
 
-    table, _ = as_table(data, schema=schema)
     place = None if ledger is None else Path(ledger)
-    given = seed is not None
-    if place is not None and run is None and not given:
-        seed = ledgers.kept_seed(place)
-    run, names = make_run(seed, run, resources), _names(columns)
+    kept = ledgers.kept_seed(place) if place is not None and run is None and seed is None else seed
+    case, names = _case(data, columns, schema, scenario, resources)
+    run, used = make_run(kept, run, resources), None if profile is None else Profile.of(profile)
     if place is not None:
-        ledgers.keep_seed(place, run, given=given)
-    named = None if profile is None else Profile.of(profile)
-    wanted = (require,) if isinstance(require, str | Requirement) else tuple(require)
-    question = Question(
-        table, run, _scenario(scenario, names), resources, names, require=wanted, profile=named
-    )
-    chosen = (utility,) if isinstance(utility, str | Measure) else tuple(utility)
-    measures = chosen or ((named and named.rank_by) or RANKED_BY,)
+        ledgers.keep_seed(place, run, given=seed is not None)
+    utilities = _several(utility) or ((used and used.rank_by) or RANKED_BY,)
     return search(
-        table,
-        question.demands(),
-        [as_measure(each) for each in measures],
+        case,
+        demands_of(_several(require), case, run, profile=used, columns=names),
+        [as_measure(each) for each in utilities],
         run,
-        wishes=Wishes(names, dict(groups or {}), tuple(methods), tuple(without)),
+        scope=Scope(names, dict(groups or {}), tuple(methods), tuple(without)),
         budget=Budget(trials, repeats, confirmations, workers, minutes),
         ledger=place,
-        resources=resources,
         plan=plan,
-        notes=question.notes(),
+        notes=used.notes(case.table.schema, names) if used else (),
         before=before,
     )
+
+
+def _case(
+    data: Any,
+    columns: str | Sequence[str],
+    schema: Schema | None,
+    scenario: Scenario | None,
+    resources: Mapping[str, Any] | None,
+) -> tuple[Case, tuple[str, ...]]:
+    """What is asked about, and the columns to protect: an intruder who is not described knows these."""
+    table, _ = as_table(data, schema=schema)
+    names = _several(columns)
+    return Case(table, scenario or Scenario(columns=names), resources or {}), names
 
 
 def _steps(
@@ -312,10 +309,3 @@ def _steps(
     if not able:
         raise ParameterError("at least one method must be able to take the columns, got: none")
     return able
-
-
-def _scenario(scenario: Scenario | None, columns: Sequence[str]) -> Scenario:
-    """An intruder who is not described knows the columns that are protected."""
-    if scenario is not None:
-        return scenario
-    return Scenario(columns=tuple(columns))

@@ -18,8 +18,8 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.tuning.candidate import Candidate, Goal, Reading, Result, Shortfall, in_order, on_front
-from sfumato.tuning.derive_space import Wishes, derive
+from sfumato.tuning.candidate import Candidate, Judge, Reading, Result, Shortfall, in_order, on_front
+from sfumato.tuning.derive_space import Scope, derive
 from sfumato.tuning.search_space import Axis
 
 
@@ -44,7 +44,7 @@ def mixed():
     return Table(frame, Schema(columns))
 
 
-SPACE = derive(mixed(), Wishes(), requirements=[Requirement.parse("l >= 2")])
+SPACE = derive(mixed(), Scope(), requirements=[Requirement.parse("l >= 2")])
 
 
 class Dice:
@@ -196,7 +196,7 @@ def test_a_shortfall_is_above_nought_exactly_where_a_demand_is_missed(sign, leve
     (short,) = Shortfall([demand], raw)(result)
     assert (short <= 0) == all(demand.requirement.met_by(score) for score in runs)
     assert not math.isnan(short)
-    assert bool(Goal((demand,), ()).missed(result)) == (short > 0)
+    assert bool(Judge((demand,), ()).missed(result)) == (short > 0)
 
 
 def test_unprotected_data_fall_short_by_one():

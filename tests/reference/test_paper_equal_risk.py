@@ -17,7 +17,7 @@ from sfumato.methods.noise import CorrelatedNoise
 from sfumato.methods.swapping import RankSwapping
 from sfumato.recipes.recipe import Recipe
 from sfumato.risk.ranks import RankLinkage
-from sfumato.study.evaluate import attempt
+from sfumato.study.evaluate import Case, evaluate
 from sfumato.utility.transport import EarthMoversDistance
 
 #: method → (R reached, EMD reached, EMD published)
@@ -38,7 +38,9 @@ EIA = {
 def scores(table, method, repeats):
     repeats = repeats if method.stochastic else 1
     measures = [RankLinkage(), EarthMoversDistance()]
-    trials = [attempt(Recipe.of(method), table, measures, Run(seed=7), replicate=r) for r in range(repeats)]
+    trials = [
+        evaluate(Recipe.of(method), Case(table), measures, Run(seed=7), replicate=r) for r in range(repeats)
+    ]
     return [np.mean([trial.scores[str(m)].value for trial in trials]) for m in measures]
 
 
@@ -104,7 +106,7 @@ def test_figure_1_rises(make, grid, reference_data):
     for value in grid:
         method = make(value)
         trials = [
-            attempt(Recipe.of(method), table, [RankLinkage()], Run(seed=2), replicate=r)
+            evaluate(Recipe.of(method), Case(table), [RankLinkage()], Run(seed=2), replicate=r)
             for r in range(5 if method.stochastic else 1)
         ]
         means.append(np.mean([trial.scores["rank-linkage"].value for trial in trials]))

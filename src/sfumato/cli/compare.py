@@ -29,6 +29,9 @@ from sfumato.study.compare import Outcome, Study
 from sfumato.study.level import Reached
 from sfumato.study.spread import Spread
 
+#: Options that are what the front door calls them.
+_GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points")
+
 
 @click.command("compare", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
 @click.argument("source")
@@ -72,7 +75,6 @@ from sfumato.study.spread import Spread
 def command(source: str, **options: Any) -> None:
     """Compare methods at equal risk or equal utility."""
     from sfumato import front
-    from sfumato.recipes.profile import Profile
     from sfumato.report import check_report, write_report
     from sfumato.study.compare import require_reached
 
@@ -88,25 +90,19 @@ def command(source: str, **options: Any) -> None:
     if options["like"] and options["level"] is not None:
         raise ParameterError("only one of --level and --like can be given, got: both")
     like = front.beside(table, options["like"], aligned=options["aligned"]) if options["like"] else None
-    profile = Profile.of(options["profile"]) if options["profile"] else None
     methods = [method_of(text) for text in options["methods"]]
     with running(quiet=options["quiet"], seed=options["seed"]) as run:
         study = front.compare(
             table,
             methods,
-            hold=options["hold"],
             level=like or options["level"],
-            require=options["require"],
-            profile=profile,
-            rank_by=options["rank_by"],
+            profile=options["profile"] or None,
             columns=columns,
-            tolerance=options["tolerance"],
-            repeats=options["repeats"],
-            points=options["points"],
             scenario=scenario,
             resources=resources,
             run=run,
             before=partial(announce, quiet=options["quiet"]),
+            **{name: options[name] for name in _GIVEN},
         )
     _show(study, as_json=options["as_json"], quiet=options["quiet"])
     if report is not None:

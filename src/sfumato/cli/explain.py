@@ -297,12 +297,13 @@ def _explain_riskiest(case: _Case, options: dict[str, Any]) -> None:
 def _explain_scores(case: _Case, options: dict[str, Any]) -> None:
     from sfumato.cli._explain import show_scores
     from sfumato.explain.words import explain_score
-    from sfumato.study.evaluate import assess
+    from sfumato.front import assess
 
     measures = _measures(options)
     _announced(case, measures, options)
+    known = case.run.resources
     scores = assess(
-        case.table, case.released(), measures, case.run, scenario=case.scenario, resources=case.run.resources
+        case.table, case.released(), measures, scenario=case.scenario, resources=known, run=case.run
     )
     said = [(measure, explain_score(measure, scores[str(measure)])) for measure in measures]
     if options["as_json"]:

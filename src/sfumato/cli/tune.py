@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 
 _COUNT = click.IntRange(1)
 
+#: Options that are what the front door calls them.
+_GIVEN = (
+    "profile", "methods", "without", "trials", "repeats", "confirmations", "workers", "minutes", "ledger",
+    "seed",
+)  # fmt: skip
+
 
 @click.command("tune", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
 @click.argument("source")
@@ -117,24 +123,15 @@ def _searched(source: str, options: Mapping[str, Any]) -> Tuned:
             return front.tune(
                 table,
                 options["require"] or own,
-                profile=options["profile"],
                 utility=options["rank_by"],
                 columns=columns,
                 groups=_groups(options["groups"]),
-                methods=options["methods"],
-                without=options["without"],
-                trials=options["trials"],
-                repeats=options["repeats"],
-                confirmations=options["confirmations"],
-                workers=options["workers"],
-                minutes=options["minutes"],
-                ledger=ledger,
                 scenario=base.scenarios[0] if described and not columns else None,
                 resources=resources,
                 plan=_base(base, source, options),
-                seed=options["seed"],
                 run=run,
                 before=partial(announce, quiet=options["quiet"]),
+                **{name: options[name] for name in _GIVEN},
             )
     except Cancelled:
         if ledger is None:
@@ -193,14 +190,14 @@ def _show(tuned: Tuned) -> None:
     for sentence in tuned.sentences():
         click.echo(sentence)
     click.echo()
-    measures = [str(measure) for measure in tuned.goal.utilities]
-    headers = [*measures, *(str(demand) for demand in tuned.goal.demands), "met", "recipe"]
+    measures = [str(measure) for measure in tuned.judge.utilities]
+    headers = [*measures, *(str(demand) for demand in tuned.judge.demands), "met", "recipe"]
     emit_table(headers, [_row(each, tuned) for each in tuned.frontier], right=range(len(headers) - 2))
 
 
 def _row(candidate: Candidate, tuned: Tuned) -> list[str]:
     from sfumato.tuning.tuned import describe
 
-    utilities, demands = tuned.goal.spreads(candidate.result)
+    utilities, demands = tuned.judge.spreads(candidate.result)
     values = [f"{spread.mean:.4g}" if spread else "—" for spread in (*utilities, *demands)]
     return [*values, "yes" if candidate.feasible else "no", describe(candidate.recipe)]

@@ -25,6 +25,7 @@ from sfumato.explain.keys import Cell, KeyStory, cell, key_story
 from sfumato.explain.steps import StepStory, follow_record, rows_of
 from sfumato.recipes.recipe import Recipe
 from sfumato.risk._key_measures import COMPARABLE
+from sfumato.study.evaluate import Case
 
 #: Stands above everything that is said of a record.
 PRIVATE = "private: never share this, it shows the values of one record"
@@ -126,8 +127,8 @@ def explain_record(
     if release is not None and len(release.tables) != 1:
         notes += (f"the release has {len(release.tables)} tables: only the original is looked at",)
         release = None
-    evidence = _evidence(table, release, intruder, resources)
-    attacks, silent = attacks_on(evidence, row, list(measures) or usual_attacks(), run.at(table.digest))
+    evidence = Case(table, intruder, resources).evidence(release)
+    attacks, silent = attacks_on(evidence, row, list(measures) or usual_attacks(), run)
     places = None if release is None else rows_of(release, row)
     settings: dict[str, Any] = {"k": k, "missing": missing}
     keys, left_out = _keys(evidence, table)
@@ -165,10 +166,10 @@ def riskiest_records(
     release, by the number of small combinations of keys that make a record rare.
     """
     intruder, _ = _worst_case(scenario or Scenario())
-    evidence = _evidence(table, release, intruder, resources or {})
+    evidence = Case(table, intruder, resources or {}).evidence(release)
     if measure is None:
         measure = registry.measure("unsafe-combinations" if release is None else "dbrl")()
-    return find_riskiest(evidence, measure, count, (run or Run()).at(table.digest))
+    return find_riskiest(evidence, measure, count, run or Run())
 
 
 def _require_row(table: Table, row: int) -> None:
@@ -187,14 +188,6 @@ def _worst_case(scenario: Scenario) -> tuple[Scenario, tuple[str, ...]]:
         return scenario, ()
     note = f"the intruder of scenario `{scenario.name}` is taken to hold this record, with its true values"
     return replace(scenario, external="", records=1.0), (note,)
-
-
-def _evidence(
-    table: Table, release: Release | None, scenario: Scenario, resources: Mapping[str, Any]
-) -> Evidence:
-    if release is None:
-        return Evidence(original=table, scenario=scenario, resources=resources)
-    return release.against(table, scenario=scenario, resources=resources)
 
 
 def _keys(evidence: Evidence, table: Table) -> tuple[list[str], list[str]]:

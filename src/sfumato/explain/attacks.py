@@ -16,6 +16,7 @@ from sfumato.data.classes.classes import seen_table
 from sfumato.data.evidence import Evidence
 from sfumato.errors import ParameterError, RefusedError
 from sfumato.kernels.arrays import Floats, Ints
+from sfumato.study.evaluate import score_of
 
 #: Costs of measures that are asked without being named.
 _LIGHT = frozenset({"n", "n log n"})
@@ -87,7 +88,7 @@ def attacks_on(
     """What each measure says of a record, the gravest first; and why the others have nothing to say."""
     found, silent = [], {}
     for measure in measures:
-        score = measure.score(evidence, run.at("measure", str(measure)))
+        score = score_of(measure, evidence, run)
         reason = _nothing_said(score, row)
         if reason:
             silent[str(measure)] = reason
@@ -135,7 +136,7 @@ def riskiest(evidence: Evidence, measure: Measure, count: int, run: Run) -> Risk
     """Find the records most at risk by a measure."""
     if count < 1:
         raise ParameterError(f"the number of riskiest records must be at least 1, got: `{count}`")
-    score = measure.score(evidence, run.at("measure", str(measure)))
+    score = score_of(measure, evidence, run)
     if score.by_record is None:
         reason = score.reason or "it says nothing of single records"
         raise RefusedError(

@@ -61,10 +61,7 @@ def say_scenarios(
     ]
 
 
-Labelled = Sequence[tuple[str, Demand]]
-
-
-def labelled(demands: Sequence[Demand]) -> Labelled:
+def labelled(demands: Sequence[Demand]) -> list[tuple[str, Demand]]:
     """Each demand with the label its score stands under: the measure, after its scenario if they are several.
 
     Two requirements on one measure in one scenario share a label, and so a score; two scenarios must not

@@ -7,7 +7,7 @@ industry and public use. Each is a TOML file in ``profiles``; who thinks otherwi
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
@@ -17,13 +17,14 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.measure import Measure
-from sfumato.core.requirement import Requirement
+from sfumato.core.params import listed
+from sfumato.core.references import references
+from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.errors import PlanError, ReadError, UnknownNameError
+from sfumato.errors import PlanError, ReadError, SfumatoError, UnknownNameError
 from sfumato.recipes.demand import Demand
-from sfumato.recipes.read_profile import read_profile
 
 if TYPE_CHECKING:
     from sfumato.recipes.plan import Plan
@@ -150,14 +151,13 @@ class Profile:
             said = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise PlanError(f"the profile `{name}` must be TOML, got: {error}") from None
-        facts = read_profile(said, name=name)
-        return cls(
-            name=name,
-            text=text,
-            intruders=tuple(Intruder(**each) for each in facts.pop("scenarios")),
-            thresholds=tuple(Threshold(**each) for each in facts.pop("requirements")),
-            **facts,
-        )
+        reader = _Reader()
+        facts = reader.profile(said)
+        if reader.faults:  # all of them: a user mends a file once
+            raise PlanError.gather(f"the profile `{name}`", reader.faults)
+        intruders = tuple(Intruder(**each) for each in facts.pop("scenarios"))
+        thresholds = tuple(Threshold(**each) for each in facts.pop("requirements"))
+        return cls(name=name, text=text, intruders=intruders, thresholds=thresholds, **facts)
 
     def requirements(self, schema: Schema, *, keys: Sequence[str] = ()) -> tuple[Demand, ...]:
         """The requirements that apply to tables of a schema, each with the intruder it is judged against.
@@ -170,6 +170,16 @@ class Profile:
     def left_out(self, schema: Schema, *, keys: Sequence[str] = ()) -> tuple[str, ...]:
         """The requirements that do not apply to tables of a schema, each with the reason."""
         return tuple(each for each in self._sorted(schema, keys) if isinstance(each, str))
+
+    def notes(self, schema: Schema, protected: Sequence[str]) -> tuple[str, ...]:
+        """What does not apply to tables of a schema, and what intruders know that is not ``protected``."""
+        out = self.left_out(schema, keys=protected)
+        demands = self.requirements(schema, keys=protected)
+        known = {name for demand in demands for name in schema.resolve(demand.scenario.columns)}
+        bare = [name for name in schema.names if name in known - set(schema.resolve(protected))]
+        if not protected or not bare:
+            return out
+        return (*out, f"an intruder of the profile also knows {listed(bare)}, which no step here protects")
 
     def _sorted(self, schema: Schema, keys: Sequence[str]) -> Iterator[Demand | str]:
         empty = _empty_table(schema)
@@ -199,9 +209,8 @@ class Profile:
         ours = self.scenarios(plan.schema)
         clash = sorted({scenario.name for scenario in kept} & {scenario.name for scenario in ours})
         if clash:
-            listed = ", ".join(f"`{name}`" for name in clash)
             raise PlanError(
-                f"a profile's scenario must have a name of its own in the plan, got twice: {listed}"
+                f"a profile's scenario must have a name of its own in the plan, got twice: {listed(clash)}"
             )
         required = {
             scenario.name: (*plan.requirements, *plan.required_in.get(scenario.name, ())) for scenario in kept
@@ -236,3 +245,112 @@ def _does_not_apply(demand: Demand, intruder: Intruder, empty: Table) -> str | N
         original=empty, protected=empty, source_rows=np.empty(0, dtype=np.int64), scenario=demand.scenario
     )
     return demand.measure.refuses(evidence)
+
+
+# ------------------------------------------------------------------------------------------ the file
+
+#: Sorts of values, and what is of each.
+_SORTS: Mapping[str, Callable[[Any], bool]] = {
+    "a text": lambda value: isinstance(value, str),
+    "a list of texts": lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value),
+    "a number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "a whole number": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "true or false": lambda value: isinstance(value, bool),
+    "a table": lambda value: isinstance(value, dict),
+    "a list of tables": lambda value: isinstance(value, list) and all(isinstance(v, dict) for v in value),
+}
+
+#: The words of each part with the sort of their values.
+_PROFILE = {
+    "title": "a text", "summary": "a text", "report": "a list of texts", "defaults": "a table",
+    "scenarios": "a list of tables", "requirements": "a list of tables",
+}  # fmt: skip
+_DEFAULTS = {"rank_by": "a text", "repeats": "a whole number", "shuffle": "true or false"}
+_SCENARIO = {
+    "name": "a text", "reason": "a text", "roles": "a list of texts", "kinds": "a list of texts",
+    "columns": "a list of texts", "records": "a number", "membership": "true or false", "external": "a text",
+}  # fmt: skip
+_REQUIREMENT = {
+    "require": "a text", "reason": "a text", "scenarios": "a list of texts", "references": "a list of texts",
+}  # fmt: skip
+
+
+class _Reader:
+    """Reads the parts of a profile into facts, noting what is wrong with each and going on."""
+
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+
+    def profile(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        """The facts of a profile; its scenarios and requirements are facts of their own."""
+        facts = self._part("the profile", said, _PROFILE, needs=("title", "summary", "scenarios"))
+        facts |= self._part("`defaults`", facts.pop("defaults", {}), _DEFAULTS)
+        if facts.get("scenarios") == []:
+            self.faults.append("a profile must have at least one scenario, got: none")
+        facts["scenarios"] = [
+            self._scenario(f"scenario {number}", each)
+            for number, each in enumerate(facts.get("scenarios", ()), start=1)
+        ]
+        names = [each["name"] for each in facts["scenarios"] if "name" in each]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            self.faults.append(f"each scenario must have a name of its own, got twice: {listed(twice)}")
+        facts["requirements"] = [
+            self._requirement(f"requirement {number}", each, names)
+            for number, each in enumerate(facts.get("requirements", ()), start=1)
+        ]
+        facts["report"] = tuple(
+            self._made(parse_measure, "`report`", each) for each in facts.get("report", ())
+        )
+        if "rank_by" in facts:
+            facts["rank_by"] = self._made(parse_measure, "`rank_by`", facts["rank_by"])
+        if facts.get("repeats", 1) < 1:
+            self.faults.append(f"`repeats` must be at least 1, got: `{facts['repeats']}`")
+        return facts
+
+    def _scenario(self, what: str, said: Mapping[str, Any]) -> dict[str, Any]:
+        facts = self._part(what, said, _SCENARIO, needs=("name", "reason"))
+        if not 0 < facts.get("records", 1.0) <= 1:
+            self.faults.append(
+                f"{what}: `records` must be a share above 0 and at most 1, got: `{facts['records']}`"
+            )
+        for key, words in (("roles", Role), ("kinds", Kind)):
+            if key in facts:
+                known = self._known(what, key, facts[key], [each.value for each in words])
+                facts[key] = tuple(words(word) for word in known)
+        return {**facts, "columns": tuple(facts.get("columns", ()))}
+
+    def _requirement(self, what: str, said: Mapping[str, Any], scenarios: list[str]) -> dict[str, Any]:
+        facts = self._part(what, said, _REQUIREMENT, needs=("require", "reason"))
+        made = self._made(Requirement.parse, what, facts.pop("require")) if "require" in facts else None
+        for key, known in (("scenarios", scenarios), ("references", references())):
+            facts[key] = tuple(self._known(what, key, facts.get(key, ()), known))
+        return {**facts, "requirement": made}
+
+    def _part(
+        self, what: str, said: Mapping[str, Any], words: Mapping[str, str], *, needs: tuple[str, ...] = ()
+    ) -> dict[str, Any]:
+        """Keep the words that are known and hold the right sort of value."""
+        kept = {}
+        for key in self._known(what, "settings", said, words):
+            if _SORTS[words[key]](said[key]):
+                kept[key] = said[key]
+            else:
+                self.faults.append(f"{what}: `{key}` must be {words[key]}, got: {type(said[key]).__name__}")
+        self.faults += [f"{what} must say its `{key}`, got: nothing" for key in needs if not said.get(key)]
+        return kept
+
+    def _known(self, what: str, sort: str, said: Iterable[str], known: Collection[str]) -> list[str]:
+        """Keep the words of a fixed list, such as roles."""
+        strange = [
+            UnknownNameError.of(sort.removesuffix("s"), each, known) for each in said if each not in known
+        ]
+        self.faults += [f"{what}: {error.message} ({error.hint})" for error in strange]
+        return [each for each in said if each in known]
+
+    def _made(self, make: Callable[[str], Any], what: str, text: str) -> Any:
+        try:
+            return make(text)
+        except SfumatoError as error:
+            self.faults.append(f"{what}: {error.message}" + (f" ({error.hint})" if error.hint else ""))
+            return None

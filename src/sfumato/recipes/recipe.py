@@ -275,6 +275,11 @@ class Recipe:
         """Make a recipe from steps, or from methods on their usual columns."""
         return cls(tuple(step if isinstance(step, Step) else Step(step) for step in steps))
 
+    @property
+    def stochastic(self) -> bool:
+        """Whether anything in it is left to chance."""
+        return any(step.method.stochastic for step in self.steps)
+
     def faults(self, schema: Schema) -> list[str]:
         """What is wrong with the recipe for a table of this schema."""
         faults = [

@@ -7,25 +7,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
-from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.measure import Measure, Score
 from sfumato.core.release import Release
-from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.evidence import Scenario
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, RefusedError, SfumatoError, UnreachableError
-from sfumato.recipes.demand import Demand, Labelled, labelled
+from sfumato.recipes.demand import Demand, labelled
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.study.evaluate import CANNOT, attempt, scores_of, spreads_of, usable
+from sfumato.study.evaluate import CANNOT, Case, evaluate, repeated, spread_of, spreads_of, usable
 from sfumato.study.frontier import Point, frontier, mark_front
 from sfumato.study.level import Level, Reached, Target, reach
 from sfumato.study.requirements import weakest
 from sfumato.study.spread import Spread
 
-#: The label of the measure that ranks, among those of the requirements.
-_RANKED = "ranked by"
 #: How many times as many runs the search for a setting may take, when fresh ones miss the requirements.
 _MOST_SEARCHING = 4
 
@@ -143,7 +138,7 @@ class Study:
 
 
 def compare(
-    table: Table,
+    case: Case,
     steps: Sequence[Step],
     run: Run,
     *,
@@ -152,8 +147,6 @@ def compare(
     demands: Sequence[Demand] = (),
     repeats: int = 5,
     points: int = 0,
-    scenario: Scenario | None = None,
-    resources: Mapping[str, Any] | None = None,
     notes: Sequence[str] = (),
 ) -> Study:
     """Bring every step to the target level, score it there in fresh runs, and rank.
@@ -163,13 +156,15 @@ def compare(
     it did well on some draws would look better on these than it is. A method that refuses the data is shown
     as refused; only when all do, that is an error.
     """
-    aim = _Aim(target, tuple(demands), ranked_by, scenario or Scenario(), resources)
-    _check(table, steps, aim, repeats)
+    comparison = _Comparison(case, target, tuple(demands), ranked_by, repeats)
+    faults = [fault for step in steps for fault in step.faults(case.table.schema)]
+    if faults or not steps:
+        raise PlanError.gather("the comparison", faults or ["it must name at least one method, got: none"])
     outcomes: list[Outcome] = []
     refusals: list[SfumatoError] = []
     for step in run.track("methods compared", steps, total=len(steps)):
         try:
-            outcomes.append(_brought(step, table, aim, run, repeats))
+            outcomes.append(comparison.brought(step, run))
         except CANNOT as error:
             refusals.append(error)
             level = Level(step, "", math.nan, math.nan, Reached.REFUSED, reason=error.message)
@@ -178,149 +173,124 @@ def compare(
         raise refusals[0]
     able = [outcome.step for outcome in outcomes if outcome.level.reached is not Reached.REFUSED]
     return Study(
-        original=table,
-        target=aim.target,
+        original=case.table,
+        target=comparison.target,
         ranked_by=ranked_by,
         outcomes=_in_order(outcomes, ranked_by),
-        points=_mapped(able, table, aim, run, points) if points else (),
+        points=comparison.mapped(able, run, points) if points else (),
         repeats=repeats,
-        scenario=aim.scenario,
-        demands=aim.demands,
+        scenario=case.scenario,
+        demands=comparison.demands,
         notes=tuple(notes),
     )
 
 
-class _Aim:
-    """What the methods are brought to and judged by: one target, or demands with the first as the target."""
+class _Comparison:
+    """What all methods are brought to and ranked by.
+
+    Of several demands the first on what the ranking is weighed against is shown as the target.
+    """
 
     def __init__(
         self,
+        case: Case,
         target: Target | None,
         demands: tuple[Demand, ...],
         ranked_by: Measure,
-        scenario: Scenario,
-        resources: Mapping[str, Any] | None,
+        repeats: int,
     ) -> None:
         if (target is None) == (not demands):
             raise ParameterError("a comparison must have a level or requirements, got: both or neither")
-        first = demands[0].requirement if demands else None
-        # The measure that is shown as held is the one that the ranking's measure is weighed against.
-        against = [d.requirement for d in demands if d.measure.aspect != ranked_by.aspect]
-        first = against[0] if against else first
-        self.target = target or Target(first.measure, first.level)  # type: ignore[union-attr]
-        self.demands, self.ranked_by, self.scenario, self.resources = demands, ranked_by, scenario, resources
-        labelled(demands)  # raises before any work if they cannot be told apart
+        shown = min(demands, key=lambda each: each.measure.aspect == ranked_by.aspect, default=None)
+        self.target = target or Target(shown.measure, shown.requirement.level)  # type: ignore[union-attr]
+        if self.target.measure.aspect == ranked_by.aspect:
+            raise ParameterError(
+                f"a comparison must hold a risk and rank by a utility, or the reverse, got: two measures of "
+                f"{ranked_by.aspect}"
+            )
+        if repeats < 1:
+            raise ParameterError(f"`repeats` must be at least 1, got: `{repeats}`")
+        self.case, self.demands, self.ranked_by, self.repeats = case, demands, ranked_by, repeats
+        self.labelled = labelled(demands)
+        measure = self.target.measure
+        self.measures = {label: each.measure for label, each in self.labelled} or {str(measure): measure}
+        self.held = next(label for label, each in self.measures.items() if each == measure)
+        self.against = replace(case, scenario=shown.scenario) if shown else case  # who the held risk is from
 
-    @property
-    def asked(self) -> Labelled:
-        """Every measure that is held, under the label of its score."""
-        held = Demand(Requirement(self.target.measure, "<=", self.target.value), self.scenario)
-        return labelled(self.demands or [held])
+    def brought(self, step: Step, run: Run) -> Outcome:
+        """Bring a step to the target, or to meet the demands, and look at it in fresh runs.
 
-    @property
-    def held_label(self) -> str:
-        """The label of the measure that is shown as held."""
-        return next(label for label, demand in self.asked if demand.measure == self.target.measure)
+        A setting that met the requirements in the search but not in every fresh run was found by luck: it is
+        looked for again over twice as many runs, which only a stronger one survives.
+        """
+        searching = self.repeats
+        while True:
+            level = self._searched(step, run, searching)
+            outcome = self._fresh(level, run, range(searching, searching + self.repeats))
+            if not outcome.remark or searching >= _MOST_SEARCHING * self.repeats:
+                return outcome
+            searching *= 2
 
-    def searched(self, step: Step, table: Table, run: Run, repeats: int) -> Level:
-        """Bring a step to the level, or to its weakest setting that meets the demands."""
-        options: dict[str, Any] = {"scenario": self.scenario, "resources": self.resources}
+    def _searched(self, step: Step, run: Run, repeats: int) -> Level:
         if not self.demands:
-            return reach(step, table, self.target, run, repeats=min(repeats, 3), **options)
-        found = weakest(step, table, self.demands, run, repeats=repeats, **options)
+            return reach(step, self.case, self.target, run, repeats=min(repeats, 3))
+        found = weakest(step, self.case, self.demands, run, repeats=repeats)
         if not any(each.runs for each in found.tried):
             raise RefusedError(found.reason)
-        shown = self.held_label
         return Level(
             step=found.step,
             parameter=found.parameter or "",
             value=math.nan if found.value is None else found.value,
-            score=found.scores[shown].mean if shown in found.scores else math.nan,
+            score=found.scores[self.held].mean if self.held in found.scores else math.nan,
             reached=Reached.MET if found.met else Reached.UNREACHABLE,
             tried={
-                each.value: each.scores[shown].mean
+                each.value: each.scores[self.held].mean
                 for each in found.tried
-                if each.value is not None and shown in each.scores
+                if each.value is not None and self.held in each.scores
             },
             reason=found.reason,
         )
 
-
-def _check(table: Table, steps: Sequence[Step], aim: _Aim, repeats: int) -> None:
-    if aim.target.measure.aspect == aim.ranked_by.aspect:
-        raise ParameterError(
-            f"a comparison must hold a risk and rank by a utility, or the reverse, got: two measures of "
-            f"{aim.ranked_by.aspect}"
+    def _fresh(self, level: Level, run: Run, turns: range) -> Outcome:
+        """Score a step at its level in runs that the search has not seen."""
+        if level.reached is Reached.UNREACHABLE:
+            return Outcome(level)
+        asked = self.demands or [self.target.measure]
+        held, ranked, example = list[Mapping[str, Score]](), list[Score](), None
+        run.tell("scoring", 0, len(turns), level.step.method.title)
+        for found in repeated(Recipe((level.step,)), self.case, asked, run, turns):
+            # Asked apart: a measure that ranks may be held as well, against another intruder.
+            ranked += evaluate(found.release, self.case, [self.ranked_by], run.silent()).scores.values()
+            held.append(found.scores)
+            example = example or found.release
+            for label, measure in self.measures.items():
+                usable(measure, found.scores[label])
+            usable(self.ranked_by, ranked[-1])
+            run.tell("scoring", len(held), len(turns), level.step.method.title)
+        spreads = spreads_of(held)
+        return Outcome(
+            level,
+            held=spreads[self.held],
+            ranked=spread_of(ranked),
+            scores={label: spreads[label] for label, _ in self.labelled},
+            kept=sum(map(self._kept, held)) if self.demands else None,
+            example=example,
         )
-    if repeats < 1:
-        raise ParameterError(f"`repeats` must be at least 1, got: `{repeats}`")
-    faults = [fault for step in steps for fault in step.faults(table.schema)]
-    if faults or not steps:
-        raise PlanError.gather("the comparison", faults or ["it must name at least one method, got: none"])
 
+    def _kept(self, scores: Mapping[str, Score]) -> bool:
+        return all(demand.requirement.met_by(scores[label]) for label, demand in self.labelled)
 
-def _brought(step: Step, table: Table, aim: _Aim, run: Run, repeats: int) -> Outcome:
-    """Bring a step to the aim, and look at it in fresh runs.
-
-    A setting that met the requirements in the search but not in every fresh run was found by luck: it is
-    looked for again over twice as many runs, which only a stronger one survives.
-    """
-    searching = repeats
-    while True:
-        level = aim.searched(step, table, run, searching)
-        outcome = _fresh(level, table, aim, run, range(searching, searching + repeats))
-        if not outcome.remark or searching >= _MOST_SEARCHING * repeats:
-            return outcome
-        searching *= 2
-
-
-def _fresh(level: Level, table: Table, aim: _Aim, run: Run, turns: range) -> Outcome:
-    """Score a step at its level in runs that the search has not seen."""
-    if level.reached is Reached.UNREACHABLE:
-        return Outcome(level)
-    # A measure that ranks may be held as well, perhaps against another intruder: it has a label of its own.
-    asked = [*aim.asked, (_RANKED, Demand(Requirement(aim.ranked_by, "<=", 0.0), aim.scenario))]
-    quiet, runs, example = run.silent(), list[dict[str, Score]](), None
-    for turn in turns:
-        run.tell("scoring", len(runs), len(turns), level.step.method.title)
-        here = quiet.at("replicate", turn)
-        release = Recipe((level.step,)).apply(table, here)
-        runs.append(scores_of(release, table, asked, here, resources=aim.resources))
-        for label, demand in asked:
-            usable(demand.measure, runs[-1][label])
-        example = example or release
-        estimated = any(score.status is Status.APPROXIMATE for score in runs[-1].values())
-        if not level.step.method.stochastic and not estimated:
-            break  # no chance in the method nor in the measures: every run gives the same
-    spreads = spreads_of(runs)
-    demanded = labelled(aim.demands)
-    kept = sum(all(demand.requirement.met_by(scores[label]) for label, demand in demanded) for scores in runs)
-    return Outcome(
-        level,
-        held=spreads[aim.held_label],
-        ranked=spreads[_RANKED],
-        scores={label: spreads[label] for label, _ in demanded},
-        kept=kept if demanded else None,
-        example=example,
-    )
-
-
-def _mapped(steps: Sequence[Step], table: Table, aim: _Aim, run: Run, points: int) -> tuple[Point, ...]:
-    """The risk–utility map of the methods that have one: a drive, and both measures all over its range."""
-    held, ranked_by = aim.target.measure, aim.ranked_by
-    pair = (held, ranked_by) if held.aspect == "risk" else (ranked_by, held)
-    scenario = dict(aim.asked)[aim.held_label].scenario
-    options: dict[str, Any] = {"points": points, "scenario": scenario, "resources": aim.resources}
-    found: list[Point] = []
-    for step in steps:
-        drive = step.method.drive()
-        if drive is None or drive.tune is None:
-            continue
-        try:
-            found += frontier([step], table, *pair, run, **options)
-        except CANNOT:  # at an end of its range: it is ranked, but has no line
-            continue
-    return mark_front(found, *pair)
+    def mapped(self, steps: Sequence[Step], run: Run, points: int) -> tuple[Point, ...]:
+        """The risk–utility map of the methods that have one: a drive, and both measures over its range."""
+        both = (self.target.measure, self.ranked_by)
+        risk, utility = both if self.target.measure.aspect == "risk" else both[::-1]
+        found: list[Point] = []
+        for step in steps:
+            try:
+                found += frontier([step], self.against, risk, utility, run, points=points)
+            except CANNOT:  # it has no drive, or fails at an end of its range: it is ranked, but has no line
+                continue
+        return mark_front(found, risk, utility)
 
 
 def _in_order(outcomes: Sequence[Outcome], measure: Measure) -> tuple[Outcome, ...]:
@@ -340,26 +310,6 @@ def _tied(first: Outcome, second: Outcome | None) -> bool:
     if second is None or first.ranked is None or second.ranked is None:
         return False
     return not first.ranked.differs_from(second.ranked)
-
-
-def level_of(
-    step: Step,
-    table: Table,
-    measure: Measure,
-    run: Run,
-    *,
-    repeats: int = 3,
-    scenario: Scenario | None = None,
-    resources: Mapping[str, Any] | None = None,
-) -> float:
-    """The level a step reaches with its parameters as they are: "as safe as this"."""
-    turns = range(repeats if step.method.stochastic else 1)
-    quiet = run.silent()
-    trials = [
-        attempt(Recipe((step,)), table, [measure], quiet, replicate=r, scenario=scenario, resources=resources)
-        for r in turns
-    ]
-    return float(np.mean([usable(measure, trial.scores[str(measure)]) for trial in trials]))
 
 
 def require_reached(study: Study) -> None:

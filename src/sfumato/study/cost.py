@@ -31,6 +31,7 @@ from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.table import Table
 from sfumato.errors import Cancelled, ParameterError, SfumatoError
 from sfumato.recipes.recipe import Recipe, Step
+from sfumato.study.evaluate import Case, score_of
 
 #: Tables with fewer records cost nothing worth telling.
 SMALL = 2_000
@@ -312,11 +313,7 @@ class _Trial:
         except (SfumatoError, ValueError, ArithmeticError):
             self.place.check()  # somebody may have stopped it
             return False
-        evidence = (
-            Evidence(sample, scenario=work.scenario or Scenario(), resources=work.resources)
-            if release is None
-            else release.against(sample, scenario=work.scenario, resources=work.resources)
-        )
+        evidence = Case(sample, work.scenario or Scenario(), work.resources).evidence(release)
         for part in measures:
             afford = max(_AT_A_TIME, min(_SHARE * part.total(len(self.table))[0], _MOST_SPENT))
             if n <= part.at_once and not part.too_slow and part.next_seconds(n) <= afford:
@@ -332,7 +329,7 @@ class _Trial:
         assert isinstance(part.described, Measure)
         began = self.clock()
         try:
-            part.described.score(evidence, run.at("measure", str(part.described)))
+            score_of(part.described, evidence, run)
         except Cancelled:
             self.place.check()  # somebody has stopped it
             part.too_slow = True

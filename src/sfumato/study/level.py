@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
-from typing import Any
-
-import numpy as np
 
 from sfumato.core.measure import Measure
-from sfumato.core.params import Param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Scenario
-from sfumato.data.table import Table
 from sfumato.errors import ParameterError
-from sfumato.recipes.recipe import Recipe, Step
-from sfumato.study.evaluate import CANNOT, attempt, usable
+from sfumato.recipes.recipe import Step
+from sfumato.study._probe import Probe
+from sfumato.study.evaluate import CANNOT, Case
 
-#: Points over the range that are looked at before a bracket is narrowed.
-_SCAN_POINTS = 9
 #: Steps after which narrowing stops.
 _MOST_STEPS = 40
 #: How finely the drive is set, as a share of the range worth searching.
@@ -107,39 +100,29 @@ class Level:
         return at
 
 
-class _Probe:
-    """Scores the step at values of its drive; the same replicates at each value, so that chance is common."""
+class _Search(Probe):
+    """Looks for the setting at which the mean of a measure is at the target."""
 
-    def __init__(
-        self, step: Step, table: Table, target: Target, run: Run, *, repeats: int, options: Any
-    ) -> None:
-        self.step, self.table, self.target, self.run = step, table, target, run
-        self.repeats = repeats if step.method.stochastic else 1
-        self.options = options
+    def __init__(self, step: Step, case: Case, target: Target, run: Run, *, repeats: int) -> None:
+        super().__init__(step, case, [target.measure], run, repeats=repeats, task="reaching the level")
+        self.target = target
         self.tried: dict[float, float] = {}
 
-    def __call__(self, value: float) -> float:
-        if value not in self.tried:
-            note = f"{self.step.method.title}: trying {value:.4g}"
-            self.run.tell("reaching the level", len(self.tried), 0, note)
-            recipe = Recipe((replace(self.step, method=self.step.method.with_drive(value)),))
-            measure = self.target.measure
-            quiet = self.run.silent()
-            trials = [
-                attempt(recipe, self.table, [measure], quiet, replicate=replicate, **self.options)
-                for replicate in range(self.repeats)
-            ]
-            self.tried[value] = float(
-                np.mean([usable(measure, trial.scores[str(measure)]) for trial in trials])
-            )
+    def score(self, value: float) -> float:
+        """What the measure gives at a setting."""
+        self.tried[value] = self.mean(self.target.measure, value)
         return self.tried[value]
 
     def miss(self, value: float) -> float:
-        """How far, and on which side, the level is missed at a value."""
-        return self(value) - self.target.value
+        """How far, and on which side, the level is missed at a setting."""
+        return self.score(value) - self.target.value
+
+    def meets(self, value: float) -> bool:
+        """Whether a setting is near enough to the level."""
+        return self.target.met_by(self.score(value))
 
     def best(self, start: float) -> float:
-        """The value to take: the first that meets the level, coming from ``start``; else the nearest.
+        """The setting to take: the first that meets the level, coming from ``start``; else the nearest.
 
         A risk that cannot be met exactly is taken on the safe side, when that side was seen.
         """
@@ -154,16 +137,7 @@ class _Probe:
         return min(values, key=lambda value: abs(self.tried[value] - target.value))
 
 
-def reach(
-    step: Step,
-    table: Table,
-    target: Target,
-    run: Run,
-    *,
-    repeats: int = 3,
-    scenario: Scenario | None = None,
-    resources: Mapping[str, Any] | None = None,
-) -> Level:
+def reach(step: Step, case: Case, target: Target, run: Run, *, repeats: int = 3) -> Level:
     """Find the value of the step's drive parameter at which the measure's mean is at the target.
 
     The measure is taken to be monotone in tendency, not in each draw. From the end of the range that
@@ -172,33 +146,35 @@ def reach(
     parameter cannot be set more finely. Where the measure has levelled off, and many values give the level,
     the first of them is taken: it changes the data least.
     """
-    drive = step.method.drive()
-    if drive is None:
-        raise ParameterError(f"{step.method.name} must have a drive parameter to reach a level, got: none")
-    options = {"scenario": scenario, "resources": resources}
-    probe = _Probe(step, table, target, run, repeats=repeats, options=options)
-    ends = step.method.drive_range(table)
-    values = _with_numbers(probe, drive.grid(_SCAN_POINTS, low=ends[0], high=ends[1]))
-    if abs(probe.miss(values[-1])) > abs(probe.miss(values[0])):
+    search = _Search(step, case, target, run, repeats=repeats)
+    values = _with_numbers(search, search.grid())
+    if abs(search.miss(values[-1])) > abs(search.miss(values[0])):
         values.reverse()
-    bracketed = _approach(probe, drive, values)
-    value = probe.best(start=values[0])
-    score = probe(value)
-    if target.met_by(score):
-        reached = Reached.WITHIN
-    else:
-        reached = Reached.NEAREST if bracketed else Reached.UNREACHABLE
-    found = replace(step, method=step.method.with_drive(value))
-    return Level(found, drive.name, value, score, reached, dict(sorted(probe.tried.items())))
+    bracketed = _approach(search, values)
+    value = search.best(start=values[0])
+    reached = Reached.NEAREST if bracketed else Reached.UNREACHABLE
+    return Level(
+        step=search.at(value).step,
+        parameter=search.drive.name if search.drive else "",
+        value=value,
+        score=search.score(value),
+        reached=Reached.WITHIN if search.meets(value) else reached,
+        tried=dict(sorted(search.tried.items())),
+    )
 
 
-def _with_numbers(probe: _Probe, values: Sequence[float]) -> list[float]:
+def level_of(step: Step, case: Case, measure: Measure, run: Run, *, repeats: int = 3) -> float:
+    """The level a step reaches with its parameters as they are: "as safe as this"."""
+    return Probe(step, case, [measure], run, repeats=repeats).mean(measure, None)
+
+
+def _with_numbers(search: _Search, values: Sequence[float]) -> list[float]:
     """Leave out settings at the ends at which the method refuses or the measure has no number."""
     kept, reasons = list(values), []
     for end in (-1, 0):
         while kept:
             try:
-                probe(kept[end])
+                search.score(kept[end])
                 break
             except CANNOT as error:
                 reasons.append(error)
@@ -208,41 +184,34 @@ def _with_numbers(probe: _Probe, values: Sequence[float]) -> list[float]:
     return kept
 
 
-def _approach(probe: _Probe, drive: Param, values: Sequence[float]) -> bool:
+def _approach(search: _Search, values: Sequence[float]) -> bool:
     """Walk towards the level until it is passed or met, and narrow the gap; False if it never is."""
-    if probe.target.met_by(probe(values[0])):
+    if search.meets(values[0]):
         return True
-    if probe.miss(values[0]) * probe.miss(values[-1]) < 0:  # the ends tell enough: no need to scan
-        _narrow(probe, drive, values[0], values[-1])
+    if search.miss(values[0]) * search.miss(values[-1]) < 0:  # the ends tell enough: no need to scan
+        _narrow(search, values[0], values[-1])
         return True
     for before, after in pairwise(values):
-        passed = probe.miss(before) * probe.miss(after) < 0
-        if passed or probe.target.met_by(probe(after)):
-            _narrow(probe, drive, before, after)
+        if search.miss(before) * search.miss(after) < 0 or search.meets(after):
+            _narrow(search, before, after)
             return True
     return False
 
 
-def _narrow(probe: _Probe, drive: Param, first: float, second: float) -> None:
+def _narrow(search: _Search, first: float, second: float) -> None:
     """Narrow a bracket: by the straight line between its ends, by halving when that is slow.
 
     ``second`` lies beyond the level, or meets it without being beyond; then the first value that meets it
     is looked for by halving.
     """
-    low, high = (drive.position(end) for end in drive.tune or (first, second))
     for turn in range(_MOST_STEPS):
-        left, right = drive.position(first), drive.position(second)
-        below, above = probe.miss(first), probe.miss(second)
+        below, above = search.miss(first), search.miss(second)
         beyond = below * above < 0
         share = min(max(below / (below - above), 0.05), 0.95) if beyond and turn % 2 == 0 else 0.5
-        value = drive.at(left + share * (right - left))
-        if value in {first, second}:  # a whole number between neighbours: try the middle, then give up
-            value = drive.at((left + right) / 2)
-        if value in {first, second} or abs(right - left) < _FINENESS * abs(high - low):
+        value = search.between(first, second, _FINENESS, share)
+        if value is None or (search.meets(value) and beyond):
             return
-        if probe.target.met_by(probe(value)) and beyond:
-            return
-        if probe.target.met_by(probe(value)) or probe.miss(value) * below < 0:
+        if search.meets(value) or search.miss(value) * below < 0:
             second = value
         else:
             first = value

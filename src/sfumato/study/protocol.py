@@ -19,13 +19,16 @@ from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
-from sfumato.data.evidence import Scenario
+from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, RefusedError
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.risk.global_linkage import GlobalLinkage, distortion
 from sfumato.risk.linkage import DistanceLinkage
+from sfumato.study.evaluate import Case, chance_of, evaluate
 from sfumato.study.requirements import milder_first
+
+_ACCEPTED = "accepted"
 
 
 @dataclass(frozen=True)
@@ -119,32 +122,36 @@ def carry_out_protocol(
         raise ParameterError(
             f"the protocol must have a step and an attempt, got: {len(steps)} and {attempts}"
         )
-    limits, local, everywhere = limits or Limits(), local or DistanceLinkage(), everywhere or GlobalLinkage()
+    limits, case = limits or Limits(), Case(table, scenario or Scenario(), resources or {})
+    one_by_one = Requirement(local or DistanceLinkage(), "<=", limits.local)
+    all_at_once = Requirement(everywhere or GlobalLinkage(), "<=", limits.everywhere)
     tried: list[Attempt] = []
     most = sum(attempts if step.method.stochastic else 1 for step in steps)
     for step in steps:
         for replicate in range(attempts if step.method.stochastic else 1):
             run.tell("attempts", len(tried), most, str(step.method))
             here = run.at("protocol", len(tried)).silent()
-            release = Recipe((step,)).apply(table, here)
-            evidence = release.against(table, scenario=scenario, resources=resources)
-            moved = _distortion(everywhere, evidence, here)
-            scores: list[Score] = []
-            verdict = ""
-            for measure, limit in ((local, limits.local), (everywhere, limits.everywhere)):
-                scores.append(measure.score(evidence, here.at("measure", str(measure))))
-                verdict = _too_high(measure, scores[-1], limit)
-                if verdict:
-                    break
-            tried.append(
-                Attempt(step, replicate, moved, scores[0], scores[1] if scores[1:] else None,
-                        verdict or "accepted")
-            )  # fmt: skip
-            if not verdict:
-                return Protocol(release, rounded_up(moved), tuple(tried), "both linkages are low enough")
-    return Protocol(
-        None, None, tuple(tried), f"not released after {len(tried)} attempts: {tried[-1].verdict}"
-    )
+            release, attempt = _attempt(step, case, one_by_one, all_at_once, here)
+            tried.append(replace(attempt, replicate=replicate))
+            if attempt.verdict == _ACCEPTED:
+                bound = rounded_up(attempt.distortion)
+                return Protocol(release, bound, tuple(tried), "both linkages are low enough")
+    reason = f"not released after {len(tried)} attempts: {tried[-1].verdict}"
+    return Protocol(None, None, tuple(tried), reason)
+
+
+def _attempt(
+    step: Step, case: Case, local: Requirement, everywhere: Requirement, run: Run
+) -> tuple[Release | None, Attempt]:
+    """Protect once, and measure what came of it as far as that is needed."""
+    found = evaluate(Recipe((step,)), case, [local.measure], run)
+    moved = _distortion(everywhere.measure, case.evidence(found.release), run)
+    near, far = found.scores[str(local.measure)], None
+    verdict = _too_high(local, near)
+    if not verdict:
+        far = evaluate(found.release, case, [everywhere.measure], run).scores[str(everywhere.measure)]
+        verdict = _too_high(everywhere, far)
+    return found.release, Attempt(step, 0, moved, near, far, verdict or _ACCEPTED)
 
 
 def strengthened(
@@ -162,9 +169,8 @@ def strengthened(
     Which end is strong is seen from the local linkage at both; a step without a drive stands alone.
     """
     local = Requirement(DistanceLinkage(), "<=", (limits or Limits()).local)
-    values = milder_first(
-        step, table, [local], run.at("protocol", "ends"), count=rungs, scenario=scenario, resources=resources
-    )
+    case = Case(table, scenario or Scenario(), resources or {})
+    values = milder_first(step, case, [local], run.at("protocol", "ends"), count=rungs)
     drive = step.method.drive()
     if drive is None or not values:
         return (step,)
@@ -173,22 +179,25 @@ def strengthened(
     return (step, *(replace(step, method=step.method.with_drive(value)) for value in beyond))
 
 
-def _distortion(measure: GlobalLinkage, evidence: Any, run: Run) -> float:
+def _distortion(measure: Measure, evidence: Evidence, run: Run) -> float:
+    assert isinstance(measure, GlobalLinkage)
     reason = measure.refuses(evidence)
     if reason is not None:
         raise RefusedError(reason)
-    return distortion(measure.space(evidence, run, measure.columns(evidence)))
+    return distortion(
+        measure.space(evidence, chance_of(measure, evidence.original, run), measure.columns(evidence))
+    )
 
 
-def _too_high(measure: Measure, score: Score, limit: float) -> str:
+def _too_high(limit: Requirement, score: Score) -> str:
     """Say why a score does not let a release pass; empty if it does. Only a number that is certain passes."""
     if score.status is Status.REFUSED:
         raise RefusedError(score.reason)
-    worst = Requirement(measure, "<=", limit).worst(score)
+    worst, name = limit.worst(score), limit.measure.name
     if math.isnan(worst):
-        return f"{measure.name} is {score.status}: {score.reason}"
+        return f"{name} is {score.status}: {score.reason}"
     said = "is" if score.status is Status.OK else "may be"
-    return "" if worst <= limit else f"{measure.name} {said} {worst:.4g}, above {limit:g}"
+    return "" if limit.met_by(score) else f"{name} {said} {worst:.4g}, above {limit.level:g}"
 
 
 def rounded_up(distance: float) -> float:

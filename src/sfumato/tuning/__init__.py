@@ -18,13 +18,13 @@ from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
-from sfumato.recipes.demand import Demand, labelled
+from sfumato.recipes.demand import Demand
 from sfumato.recipes.plan import Output, Plan
 from sfumato.recipes.recipe import Recipe
 from sfumato.study.cost import SETTINGS, Before, Work, works_of
-from sfumato.study.evaluate import scores_of
-from sfumato.tuning.candidate import Goal
-from sfumato.tuning.derive_space import Wishes, derive, untreated
+from sfumato.study.evaluate import Case, evaluate
+from sfumato.tuning.candidate import Judge
+from sfumato.tuning.derive_space import Scope, derive, untreated
 from sfumato.tuning.ledger import Ledger, fingerprint
 from sfumato.tuning.search_space import SearchSpace
 from sfumato.tuning.tuned import Tuned, conclude
@@ -33,15 +33,14 @@ from sfumato.version import __version__
 
 
 def tune(
-    table: Table,
+    case: Case,
     demands: Sequence[Demand],
     utilities: Sequence[Measure],
     run: Run,
     *,
-    wishes: Wishes | None = None,
+    scope: Scope | None = None,
     budget: Budget | None = None,
     ledger: Path | None = None,
-    resources: Mapping[str, Any] | None = None,
     plan: Plan | None = None,
     notes: Sequence[str] = (),
     before: Before | None = None,
@@ -50,13 +49,13 @@ def tune(
 
     Parameters
     ----------
-    table
-        The original.
+    case
+        The original, with the intruder before whom utilities are measured.
     demands
         What the release must score, and against which intruder.
     utilities
         What is to be lost least; the first is told first, all count alike.
-    wishes
+    scope
         Which columns, groups and methods; derived from the table where nothing is said.
     budget
         How much may be tried; the same whatever the number of workers.
@@ -75,33 +74,33 @@ def tune(
             f"{len(demands)} and {len(utilities)}",
             hint="require something, such as `dbrl <= 0.05`, or name a release profile",
         )
-    goal = Goal(tuple(demands), tuple(utilities))
-    run = replace(run, resources={**run.resources, **(resources or {})})
+    table, judge, budget = case.table, Judge(tuple(demands), tuple(utilities)), budget or Budget()
+    run = replace(run, resources={**run.resources, **case.resources})
     space = derive(
         table,
-        wishes or Wishes(),
+        scope or Scope(),
         requirements=[demand.requirement for demand in demands],
         resources=run.resources,
-        sensitive=looks_at_sensitive(table, demands, run, resources=resources),
+        sensitive=looks_at_sensitive(case, demands, run),
     )
-    budget = budget or Budget()
     if before is not None:
-        before(_works(space, goal, budget, resources or {}), table, run)
-    mark = fingerprint(run, _identity(table, goal, space, run.resources))
+        before(_works(space, judge, budget, case.resources), table, run)
+    mark = fingerprint(run, _identity(case, judge, space, run.resources))
     with Ledger(ledger, mark) as kept:
-        tuner = Tuner(table, goal, space, run, budget, kept, resources=resources)
-        found = tuner.search()
+        found = Tuner(case, judge, space, run, budget, kept).search()
     bare = untreated(space, table.schema)
     said = (*notes, bare) if bare else tuple(notes)
-    return conclude(found, goal, space, lambda recipe: _planned(plan or Plan(), recipe, demands, table), said)
+    return conclude(
+        found, judge, space, lambda recipe: _planned(plan or Plan(), recipe, demands, table), said
+    )
 
 
-def _works(space: SearchSpace, goal: Goal, budget: Budget, resources: Mapping[str, Any]) -> list[Work]:
+def _works(space: SearchSpace, judge: Judge, budget: Budget, resources: Mapping[str, Any]) -> list[Work]:
     """About what a search does: each method alone over its settings, then as many recipes as may be tried."""
     singles = space.singles()
-    measures = [*(demand.measure for demand in goal.demands), *goal.utilities]
+    measures = [*(demand.measure for demand in judge.demands), *judge.utilities]
     runs = SETTINGS * min(len(singles), budget.trials) + max(0, budget.trials - len(singles)) * budget.repeats
-    scenario = goal.demands[0].scenario
+    scenario = judge.demands[0].scenario
     return works_of(singles, measures, runs / max(len(singles), 1), scenario=scenario, resources=resources)
 
 
@@ -131,14 +130,15 @@ def _output(output: Output, table: Table) -> Output:
     return replace(output, path=output.path or "release.csv", drop=drop)
 
 
-def _identity(table: Table, goal: Goal, space: SearchSpace, resources: Mapping[str, Any]) -> dict[str, Any]:
+def _identity(case: Case, judge: Judge, space: SearchSpace, resources: Mapping[str, Any]) -> dict[str, Any]:
     """What makes a search this search: results of another one mean nothing here."""
     return {
         "sfumato": __version__,
-        "data": table.digest.hex(),
-        "schema": table.schema.to_dict(),
-        "demands": [[str(each.requirement), each.scenario.to_dict()] for each in goal.demands],
-        "utilities": [str(measure) for measure in goal.utilities],
+        "data": case.table.digest.hex(),
+        "schema": case.table.schema.to_dict(),
+        "scenario": case.scenario.to_dict(),
+        "demands": [[str(each.requirement), each.scenario.to_dict()] for each in judge.demands],
+        "utilities": [str(measure) for measure in judge.utilities],
         "space": space.to_dict(),
         "resources": {name: _contents(value) for name, value in sorted(resources.items())},
     }
@@ -153,27 +153,24 @@ def _contents(resource: Any) -> str:
     return type(resource).__name__
 
 
-def looks_at_sensitive(
-    table: Table, demands: Sequence[Demand], run: Run, *, resources: Mapping[str, Any] | None = None
-) -> bool:
+def looks_at_sensitive(case: Case, demands: Sequence[Demand], run: Run) -> bool:
     """Whether any demand changes with the sensitive columns, so that protecting them may help to meet it.
 
     Found by trying: with the keys as they are and with all keys alike (where each record is a class of its
     own, diversity does not change), the sensitive columns are once shuffled and once made alike.
     """
-    sensitive = table.schema.with_role(Role.SENSITIVE)
+    table, sensitive = case.table, case.table.schema.with_role(Role.SENSITIVE)
     if not sensitive or len(table) < 2:  # noqa: PLR2004
         return False
     keys = table.schema.with_role(Role.KEY)
     shuffled = run.at(table.digest).rng("sensitive").permutation(len(table))
     alike = np.zeros(len(table), dtype=np.int64)
-    labels, quiet = labelled(demands), run.silent().at("sensitive")
     for start in (table, _rearranged(table, keys, alike)):
         tried = [start, _rearranged(start, sensitive, shuffled), _rearranged(start, sensitive, alike)]
         seen = set()
         for each in tried:
             release = replace(Release.unchanged(table), tables=Release.of(each).tables)
-            scores = scores_of(release, table, labels, quiet, resources=resources)
+            scores = evaluate(release, case, demands, run.silent()).scores
             seen.add(tuple((repr(float(score.value)), score.status) for score in scores.values()))
         if len(seen) > 1:
             return True

@@ -10,13 +10,12 @@ from typing import Any, Final, Self
 import numpy as np
 
 from sfumato.core.measure import Measure, Score, Status
-from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.table import Table
 from sfumato.errors import Cancelled, SfumatoError
 from sfumato.recipes.demand import Demand, labelled
 from sfumato.recipes.recipe import Recipe
-from sfumato.study.evaluate import scores_of
+from sfumato.study.evaluate import NUMBERS, Case, evaluate, repeated, spread_of
+from sfumato.study.frontier import beaten
 from sfumato.study.spread import Spread
 from sfumato.tuning.search_space import Point
 
@@ -26,8 +25,8 @@ UNKNOWN: Final = 2.0
 #: The most room to spare that counts; an infinite one would leave nothing to compare.
 _ROOM: Final = 1000.0
 
-#: Statuses of a score that a utility may be ranked by.
-_NUMBERS: Final = (Status.OK, Status.APPROXIMATE)
+#: What a recipe may fail with without ending the search.
+FAILURES: Final = (SfumatoError, ArithmeticError, np.linalg.LinAlgError)
 
 
 @dataclass(frozen=True)
@@ -77,8 +76,8 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Goal:
-    """What a search is for: demands that must be met, and measures of utility to lose least by."""
+class Judge:
+    """Judges recipes: by demands that must be met, and by measures of utility to lose least by."""
 
     demands: tuple[Demand, ...]
     utilities: tuple[Measure, ...]
@@ -86,48 +85,22 @@ class Goal:
     def __post_init__(self) -> None:
         labelled(self.demands)  # raises before any work if they cannot be told apart
 
-    def evaluate(
-        self, recipe: Recipe, table: Table, run: Run, *, replicates: int, resources: Mapping[str, Any] | None
-    ) -> Result:
-        """Follow a recipe with the chance of each replicate, and score what comes of it.
-
-        Where nothing in the recipe is left to chance, it is followed once; measures may still differ by
-        chance, so the release is scored again until a score is like the one before.
-        """
-        stochastic = any(step.method.stochastic for step in recipe.steps)
-        runs: list[Reading] = []
-        release: Release | None = None
-        for replicate in range(replicates):
-            here = run.at("replicate", replicate)
-            try:
-                if release is None or stochastic:
-                    release = recipe.apply(table, here)
-                runs.append(self._read(release, table, here.at(table.digest), resources))
-            except Cancelled:
-                raise
-            except SfumatoError as error:
-                return Result(refused=error.message)
-            except (ArithmeticError, np.linalg.LinAlgError) as error:  # its text may quote cells
-                return Result(refused=f"it failed with {type(error).__name__}")
-            if not stochastic and len(runs) > 1 and runs[-1] == runs[-2]:
-                break
+    def evaluate(self, recipe: Recipe, case: Case, run: Run, *, replicates: int) -> Result:
+        """Follow a recipe with the chance of each replicate, and score what comes of it."""
+        runs = []
+        try:
+            for found in repeated(recipe, case, self.demands, run, range(replicates)):
+                lost = evaluate(found.release, case, self.utilities, run.silent()).scores
+                demands = tuple(_bare(found.scores[label]) for label, _ in labelled(self.demands))
+                runs.append(Reading(demands, tuple(_bare(lost[str(each)]) for each in self.utilities)))
+        except FAILURES as error:
+            return Result(refused=why_failed(error))
         return Result(tuple(runs))
-
-    def _read(self, release: Release, table: Table, run: Run, resources: Mapping[str, Any] | None) -> Reading:
-        labels = labelled(self.demands)
-        scores = scores_of(release, table, labels, run, resources=resources)
-        evidence = release.against(table, resources=resources)
-        return Reading(
-            demands=tuple(_bare(scores[label]) for label, _ in labels),
-            utilities=tuple(
-                _bare(measure.score(evidence, run.at("measure", str(measure)))) for measure in self.utilities
-            ),
-        )
 
     def losses(self, result: Result) -> tuple[float, ...] | None:
         """The mean loss by each measure of utility, smaller being better; None if one has no number."""
         if not result.runs or any(
-            score.status not in _NUMBERS for run in result.runs for score in run.utilities
+            each.status not in NUMBERS for run in result.runs for each in run.utilities
         ):
             return None
         means = tuple(
@@ -138,13 +111,13 @@ class Goal:
 
     def spreads(self, result: Result) -> tuple[tuple[Spread, ...], tuple[Spread | None, ...]]:
         """Each utility, and each demand whose measure gave numbers, over the runs."""
-        utilities = tuple(
-            _spread([run.utilities[place] for run in result.runs]) for place in range(len(self.utilities))
-        )
-        demands = tuple(
-            _spread([run.demands[place] for run in result.runs]) for place in range(len(self.demands))
-        )
-        return tuple(each for each in utilities if each is not None), demands
+        utilities = [
+            spread_of([run.utilities[place] for run in result.runs]) for place in range(len(self.utilities))
+        ]
+        demands = [
+            spread_of([run.demands[place] for run in result.runs]) for place in range(len(self.demands))
+        ]
+        return tuple(each for each in utilities if each is not None), tuple(demands)
 
     def missed(self, result: Result) -> list[str]:
         """What is not met in some run, in words, with the worst run of each demand."""
@@ -167,11 +140,12 @@ def _bare(score: Score) -> Score:
     return _score(*_plain(score))
 
 
-def _spread(scores: Sequence[Score]) -> Spread | None:
-    if not scores or any(score.status not in _NUMBERS for score in scores):
-        return None
-    estimated = any(score.status is Status.APPROXIMATE for score in scores)
-    return Spread.of([score.value for score in scores], approximate=estimated)
+def why_failed(error: Exception) -> str:
+    """Say why a recipe could not be followed or scored; a search that is stopped stops here."""
+    if isinstance(error, Cancelled):
+        raise error
+    # The text of an error that is not raised on purpose may quote cells.
+    return error.message if isinstance(error, SfumatoError) else f"it failed with {type(error).__name__}"
 
 
 def loss_of(measure: Measure, value: float) -> float:
@@ -281,9 +255,5 @@ def on_front(candidates: Sequence[Candidate]) -> list[Candidate]:
     """The judged candidates that no other beats: less loss by some utility, or less risk, without losing."""
     judged = list({each.recipe.digest: each for each in candidates if each.judged}.values())
     costs = np.array([(*(each.losses or ()), each.shortfall) for each in judged], dtype=np.float64)
-    kept = []
-    for place, each in enumerate(judged):
-        no_worse = (costs <= costs[place]).all(axis=1)
-        if not (no_worse & (costs < costs[place]).any(axis=1)).any():
-            kept.append(each)
+    kept = [each for place, each in enumerate(judged) if not beaten(costs, place)]
     return sorted(kept, key=lambda each: (each.losses or (), each.shortfall, each.recipe.digest))

@@ -24,8 +24,8 @@ _AS_IT_IS, _AS_REQUIRED = "as it is", "as required"
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What somebody wants of a search space; what is not said is derived.
+class Scope:
+    """What a search is confined to; what is not said is derived from the table.
 
     ``columns`` are to be protected (empty: the keys, and sensitive columns if a requirement looks at them);
     ``groups`` name sets of columns that are protected by one step each, in this order; ``methods`` are the
@@ -47,7 +47,7 @@ class Wishes:
 
 def derive(
     table: Table,
-    wishes: Wishes,
+    scope: Scope,
     *,
     requirements: Sequence[Requirement] = (),
     resources: Iterable[str] = (),
@@ -57,16 +57,16 @@ def derive(
 
     ``sensitive`` says whether the sensitive columns are worth changing when nobody named columns.
     """
-    classes = wishes.classes()
+    classes = scope.classes()
     left_out: dict[str, str] = {}
     able: dict[str, type[Method]] = {}
     for name, cls in classes.items():
-        reason = _unfit(cls, table, set(resources), named=bool(wishes.methods))
+        reason = _unfit(cls, table, set(resources), named=bool(scope.methods))
         if reason:
             left_out[name] = reason
         else:
             able[name] = cls
-    sets = _sets(table.schema, wishes, able.values(), sensitive=sensitive)
+    sets = _sets(table.schema, scope, able.values(), sensitive=sensitive)
     refusals: dict[str, str] = {}
     groups = [
         Group(name, columns, tuple(_options(table.aimed_at(columns), able, requirements, refusals)))
@@ -98,16 +98,16 @@ def _unfit(cls: type[Method], table: Table, resources: set[str], *, named: bool)
 
 
 def _sets(
-    schema: Schema, wishes: Wishes, classes: Iterable[type[Method]], *, sensitive: bool
+    schema: Schema, scope: Scope, classes: Iterable[type[Method]], *, sensitive: bool
 ) -> dict[str, tuple[str, ...]]:
     """The sets of columns that are protected by one step each, the widest last."""
-    if wishes.groups:
-        if wishes.columns:
+    if scope.groups:
+        if scope.columns:
             raise ParameterError("only one of `columns` and `groups` can be given, got: both")
-        return {name: _resolved(schema, words, name) for name, words in wishes.groups.items()}
+        return {name: _resolved(schema, words, name) for name, words in scope.groups.items()}
     keys = schema.with_role(Role.KEY)
-    if wishes.columns:
-        parts = {"columns": schema.resolve(wishes.columns)}
+    if scope.columns:
+        parts = {"columns": schema.resolve(scope.columns)}
     elif keys:
         parts = {"sensitive columns": schema.with_role(Role.SENSITIVE)} if sensitive else {}
         parts["keys"] = keys

@@ -6,15 +6,16 @@ say nothing on a part of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
 from sfumato.core.run import Run
-from sfumato.data.table import Table
 from sfumato.recipes.recipe import Recipe
-from sfumato.tuning.candidate import Candidate, Goal, Result
+from sfumato.study.evaluate import Case
+from sfumato.tuning.candidate import Candidate, Judge, Result
 
 #: The subsample has so many records at least, and so large a share of them.
 _FEWEST: Final = 500
@@ -34,32 +35,30 @@ class Pruning:
     pruned only if it would still lose too much though the full data helped it as much as they helped any.
     """
 
-    def __init__(
-        self, table: Table, goal: Goal, run: Run, *, resources: Mapping[str, Any] | None = None
-    ) -> None:
-        records = max(_FEWEST, len(table) // _SHARE)
-        self.records = records if 2 * records <= len(table) else 0
-        self.goal = Goal((), goal.utilities)
-        self.run, self.resources = run.at("subsample"), resources
+    def __init__(self, case: Case, judge: Judge, run: Run) -> None:
+        n = len(case.table)
+        records = max(_FEWEST, n // _SHARE)
+        self.records = records if 2 * records <= n else 0
+        self.judge, self.run = Judge((), judge.utilities), run.at("subsample")
         if self.records:
-            rows = self.run.at(table.digest).rng("rows").choice(len(table), self.records, replace=False)
-            self.table = table.take(np.sort(rows))
+            rows = self.run.at(case.table.digest).rng("rows").choice(n, self.records, replace=False)
+            self.case = replace(case, table=case.table.take(np.sort(rows)))
         self.pairs: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {}
         self.best: Sequence[Candidate] = ()
 
     def evaluate(self, recipe: Recipe) -> Result:
         """What a recipe loses on the subsample, in one run."""
-        return self.goal.evaluate(recipe, self.table, self.run, replicates=1, resources=self.resources)
+        return self.judge.evaluate(recipe, self.case, self.run, replicates=1)
 
     def learn(self, small: Result, candidate: Candidate) -> None:
         """Remember what a recipe loses on the subsample and on the full data."""
-        losses = self.goal.losses(small)
+        losses = self.judge.losses(small)
         if candidate.judged and candidate.losses is not None and losses is not None and min(losses) > 0:
             self.pairs[candidate.recipe.digest] = (losses, candidate.losses)
 
     def clearly_worse(self, small: Result) -> bool:
         """Whether a recipe would lose too much by every utility, however much the full data may help it."""
-        losses = self.goal.losses(small)
+        losses = self.judge.losses(small)
         if losses is None or len(self.pairs) < _ENOUGH or len(self.best) < _BETTER:
             return False
         parts, wholes = (np.array(side) for side in zip(*self.pairs.values(), strict=True))

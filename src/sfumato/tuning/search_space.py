@@ -130,8 +130,11 @@ class Group:
     options: tuple[Option, ...]
 
     def option(self, name: str) -> Option | None:
-        """One of the methods by its word."""
+        """One of the methods by its word; None if it is not among them."""
         return next((option for option in self.options if option.name == name), None)
+
+    def __getitem__(self, name: str) -> Option:
+        return next(option for option in self.options if option.name == name)
 
 
 @dataclass(frozen=True)
@@ -153,8 +156,7 @@ class SearchSpace:
                 continue
             words = tuple(option.name for option in group.options)
             word = point[_method(group)] = chooser.suggest_categorical(_method(group), words)
-            option = group.option(str(word))
-            assert option is not None
+            option = group[str(word)]
             for axis in option.axes:
                 name = _axis(group, option, axis)
                 point[name] = axis.suggest(chooser, name)
@@ -170,8 +172,7 @@ class SearchSpace:
         """Yield each group that a point protects, with its method and the choices for it."""
         for group in self.groups:
             if point.get(_protected(group), NO) == YES:
-                option = group.option(str(point[_method(group)]))
-                assert option is not None
+                option = group[str(point[_method(group)])]
                 yield group, option, {axis.name: point[_axis(group, option, axis)] for axis in option.axes}
 
     def point(self, parts: Mapping[str, tuple[str, Mapping[str, Any]]]) -> dict[str, float | int | str]:
@@ -182,8 +183,7 @@ class SearchSpace:
                 point[_protected(group)] = NO
                 continue
             word, said = parts[group.name]
-            option = group.option(word)
-            assert option is not None
+            option = group[word]
             point[_protected(group)], point[_method(group)] = YES, word
             point.update({_axis(group, option, axis): said[axis.name] for axis in option.axes})
         return point
@@ -265,9 +265,7 @@ class SearchSpace:
         moved: Parts = {}
         for name in names:
             word, said = parts[name]
-            option = self._named(name).option(word)
-            assert option is not None
-            moved[name] = (word, _jostled(option, said, rng, stride))
+            moved[name] = (word, _jostled(self._named(name)[word], said, rng, stride))
         return moved
 
     def _parts(self, point: Point) -> Parts:

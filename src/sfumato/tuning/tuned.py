@@ -11,7 +11,7 @@ from sfumato.errors import UnreachableError
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe
 from sfumato.study.spread import Spread
-from sfumato.tuning.candidate import Candidate, Goal, Result, in_order, on_front
+from sfumato.tuning.candidate import Candidate, Judge, Result, in_order, on_front
 from sfumato.tuning.search_space import SearchSpace
 from sfumato.tuning.tuner import AS_IT_IS, NUDGED, SEARCHED, SINGLE, Found
 
@@ -29,21 +29,15 @@ class Confirmed:
     demands: tuple[Spread | None, ...]
     result: Result = field(repr=False)
 
-    def to_dict(self, goal: Goal) -> dict[str, Any]:
+    def to_dict(self, judge: Judge) -> dict[str, Any]:
         """As a dictionary for JSON."""
+        utilities = zip(judge.utilities, self.utilities, strict=True)
         return {
             "steps": self.recipe.to_list(),
-            "utility": {
-                str(m): each.to_dict() for m, each in zip(goal.utilities, self.utilities, strict=True)
-            },
-            "requirements": [
-                {
-                    "requirement": str(demand.requirement),
-                    "scenario": demand.scenario.name,
-                    "score": each.to_dict() if each else None,
-                }
-                for demand, each in zip(goal.demands, self.demands, strict=True)
-            ],
+            "utility": {str(measure): each.to_dict() for measure, each in utilities},
+            "requirements": _required(
+                judge, "score", [each.to_dict() if each else None for each in self.demands]
+            ),
         }
 
 
@@ -54,7 +48,7 @@ class Tuned:
     plan: Plan
     best: Confirmed
     runners_up: tuple[Confirmed, ...]
-    goal: Goal
+    judge: Judge
     space: SearchSpace
     found: Found = field(repr=False)
     notes: tuple[str, ...] = ()
@@ -97,17 +91,17 @@ class Tuned:
     def _why(self) -> Iterator[str]:
         runs = len(self.best.result.runs)
         fresh = "one fresh run" if runs == 1 else f"each of {runs} fresh runs"
-        for place, (demand, spread) in enumerate(zip(self.goal.demands, self.best.demands, strict=True)):
+        for place, (demand, spread) in enumerate(zip(self.judge.demands, self.best.demands, strict=True)):
             values = [run.demands[place].value for run in self.best.result.runs]
             where = f" ({demand.scenario.name})" if demand.scenario.name != "default" else ""
             if spread is not None:
                 said = f"{min(values):.4g}" + (f" to {max(values):.4g}" if max(values) > min(values) else "")
                 yield f"It meets {demand}{where} in {fresh}: {said}."
-        for measure, spread in zip(self.goal.utilities, self.best.utilities, strict=True):
+        for measure, spread in zip(self.judge.utilities, self.best.utilities, strict=True):
             yield f"It costs: {measure.title} {said_spread(spread)} ({measure.better} is better)."
 
     def _against_the_rest(self) -> Iterator[str]:
-        measure = self.goal.utilities[0]
+        measure = self.judge.utilities[0]
         if len(self.recipe.steps) > 1:
             lone = next((each for each in self.runners_up if len(each.recipe.steps) == 1), None)
             if lone is not None:
@@ -119,7 +113,7 @@ class Tuned:
             value = said_spread(each.utilities[0])
             yield f"Nearly won: {describe(each.recipe)}, {measure.title} {value}{_doubt(self.best, each)}."
         for candidate, result in self.found.failed[:_NAMED]:
-            missed = "; ".join(self.goal.missed(result))
+            missed = "; ".join(self.judge.missed(result))
             yield f"Did well in the search but failed in fresh runs: {describe(candidate.recipe)} ({missed})."
 
     def _tried(self) -> Iterator[str]:
@@ -153,15 +147,15 @@ class Tuned:
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON; nothing per record, no seed."""
         return {
-            "recommended": self.best.to_dict(self.goal),
-            "runners_up": [each.to_dict(self.goal) for each in self.runners_up],
-            "frontier": [_point(each, self.goal) for each in self.frontier],
+            "recommended": self.best.to_dict(self.judge),
+            "runners_up": [each.to_dict(self.judge) for each in self.runners_up],
+            "frontier": [_point(each, self.judge) for each in self.frontier],
             "counts": self.counts,
             "unreachable": dict(self.found.unreachable),
             "left_out": dict(self.space.left_out),
             "not_tried_alone": list(self.found.skipped),
             "failed_in_fresh_runs": [
-                {"steps": candidate.recipe.to_list(), "missed": self.goal.missed(result)}
+                {"steps": candidate.recipe.to_list(), "missed": self.judge.missed(result)}
                 for candidate, result in self.found.failed
             ],
             "stopped_early": self.found.stopped_early,
@@ -174,7 +168,7 @@ class Tuned:
 
 def conclude(
     found: Found,
-    goal: Goal,
+    judge: Judge,
     space: SearchSpace,
     plan_of: Callable[[Recipe], Plan],
     notes: tuple[str, ...] = (),
@@ -182,31 +176,31 @@ def conclude(
     """Choose the best of what was confirmed; raise with the nearest miss if nothing was."""
     passed = {candidate.recipe.digest: result for candidate, result in found.confirmed}
     if not passed:
-        raise _unreachable(found, goal)
+        raise _unreachable(found, judge)
     # The order is that of the fresh runs: the runs of the search flatter what was chosen by them.
     fresh = [
-        Candidate(c.recipe, c.origin, result, goal.losses(result), (0.0,)) for c, result in found.confirmed
+        Candidate(c.recipe, c.origin, result, judge.losses(result), (0.0,)) for c, result in found.confirmed
     ]
     confirmed = tuple(
-        Confirmed(each.recipe, *goal.spreads(each.result), each.result) for each in in_order(fresh)
+        Confirmed(each.recipe, *judge.spreads(each.result), each.result) for each in in_order(fresh)
     )
     best, *rest = confirmed
-    return Tuned(plan_of(best.recipe), best, tuple(rest), goal, space, found, notes)
+    return Tuned(plan_of(best.recipe), best, tuple(rest), judge, space, found, notes)
 
 
-def _unreachable(found: Found, goal: Goal) -> UnreachableError:
-    asked = ", ".join(str(demand) for demand in goal.demands)
+def _unreachable(found: Found, judge: Judge) -> UnreachableError:
+    asked = ", ".join(str(demand) for demand in judge.demands)
     judged = [each for each in found.candidates if each.result.runs and not each.pruned]
     parts = []
     if found.failed:
         candidate, result = found.failed[0]
         nearest = f"{describe(candidate.recipe)} met all in the search but not in fresh runs"
-        parts.append(f"{nearest}: {'; '.join(goal.missed(result))}")
+        parts.append(f"{nearest}: {'; '.join(judge.missed(result))}")
     elif judged:
         closest = min(
             judged, key=lambda each: (each.shortfall, sum(each.shortfalls), each.origin == AS_IT_IS)
         )
-        missed = "; ".join(goal.missed(closest.result)) or _without_a_number(closest, goal)
+        missed = "; ".join(judge.missed(closest.result)) or _without_a_number(closest, judge)
         parts.append(f"the closest is {describe(closest.recipe)}: {missed}")
     parts += [f"{name}: {reason}" for name, reason in found.unreachable.items()]
     parts += [found.stopped_early] if found.stopped_early else []
@@ -216,12 +210,12 @@ def _unreachable(found: Found, goal: Goal) -> UnreachableError:
     )
 
 
-def _without_a_number(candidate: Candidate, goal: Goal) -> str:
+def _without_a_number(candidate: Candidate, judge: Judge) -> str:
     """Why a candidate that meets the demands is none all the same."""
     reasons = [
         f"{measure} is {score.status}" + (f" ({score.reason})" if score.reason else "")
         for run in candidate.result.runs[:1]
-        for measure, score in zip(goal.utilities, run.utilities, strict=True)
+        for measure, score in zip(judge.utilities, run.utilities, strict=True)
     ]
     return "; ".join(reasons)
 
@@ -263,24 +257,21 @@ def _doubt(best: Confirmed, other: Confirmed) -> str:
     return "" if differs else ", no worse within chance"
 
 
-def _point(candidate: Candidate, goal: Goal) -> dict[str, Any]:
-    utilities, demands = goal.spreads(candidate.result)
+def _point(candidate: Candidate, judge: Judge) -> dict[str, Any]:
+    utilities, demands = judge.spreads(candidate.result)
     return {
         "steps": candidate.recipe.to_list(),
         "origin": candidate.origin,
         "feasible": candidate.feasible,
         "shortfall": candidate.shortfall,
-        "utility": {str(m): each.mean for m, each in zip(goal.utilities, utilities, strict=True)},
-        "requirements": _means(demands, goal),
+        "utility": {str(m): each.mean for m, each in zip(judge.utilities, utilities, strict=True)},
+        "requirements": _required(judge, "mean", [each.mean if each else None for each in demands]),
     }
 
 
-def _means(demands: Sequence[Spread | None], goal: Goal) -> list[dict[str, Any]]:
+def _required(judge: Judge, word: str, told: Sequence[Any]) -> list[dict[str, Any]]:
+    """Each demand, and under a word what is told of it."""
     return [
-        {
-            "requirement": str(demand.requirement),
-            "scenario": demand.scenario.name,
-            "mean": each.mean if each else None,
-        }
-        for demand, each in zip(goal.demands, demands, strict=True)
+        {"requirement": str(demand.requirement), "scenario": demand.scenario.name, word: each}
+        for demand, each in zip(judge.demands, told, strict=True)
     ]

@@ -18,14 +18,20 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-import numpy as np
-
 from sfumato.core.run import Run
-from sfumato.data.table import Table
-from sfumato.errors import Cancelled, ParameterError, SfumatoError
+from sfumato.errors import ParameterError
 from sfumato.recipes.recipe import Recipe, Step
+from sfumato.study.evaluate import Case
 from sfumato.study.requirements import weakest
-from sfumato.tuning.candidate import Candidate, Goal, Result, Shortfall, in_order
+from sfumato.tuning.candidate import (
+    FAILURES,
+    Candidate,
+    Judge,
+    Result,
+    Shortfall,
+    in_order,
+    why_failed,
+)
 from sfumato.tuning.ledger import Ledger
 from sfumato.tuning.proposals import Proposals
 from sfumato.tuning.pruning import Pruning
@@ -81,19 +87,18 @@ class Found:
 class Tuner:
     """One search; ``search`` carries it out."""
 
-    table: Table
-    goal: Goal
+    case: Case
+    judge: Judge
     space: SearchSpace
     run: Run
     budget: Budget
     ledger: Ledger
-    resources: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         self.run = self.run.at("tuner")
         self.quiet = self.run.silent()
         self.started = time.monotonic()
-        self.pruning = Pruning(self.table, self.goal, self.quiet, resources=self.resources)
+        self.pruning = Pruning(self.case, self.judge, self.quiet)
         self.candidates: list[Candidate] = []
         self.unreachable: dict[str, str] = {}
         self.skipped: list[str] = []
@@ -103,12 +108,12 @@ class Tuner:
     def search(self) -> Found:
         """Search, then confirm."""
         unprotected = self._work("unprotected", [Recipe()], self._evaluator("search", 1))[0]
-        self.shortfall = Shortfall(self.goal.demands, unprotected)
+        self.shortfall = Shortfall(self.judge.demands, unprotected)
         as_it_is = self._candidate(Recipe(), AS_IT_IS, unprotected)
         self.candidates.append(as_it_is)
         if not as_it_is.feasible:
-            here = self.run.at(self.table.digest)
-            proposals = Proposals(self.space, here, utilities=len(self.goal.utilities))
+            here = self.run.at(self.case.table.digest)
+            proposals = Proposals(self.space, here, utilities=len(self.judge.utilities))
             self._try_proposals(self._try_singles(proposals), proposals)
         confirmed, failed = self._confirm()
         return Found(
@@ -190,7 +195,7 @@ class Tuner:
             work = self._evaluator("confirmation", self.budget.confirmations)
             results = self._work(stage, [each.recipe for each in batch], work)
             for candidate, result in zip(batch, results, strict=True):
-                met = max(self.shortfall(result)) <= 0 and self.goal.losses(result) is not None
+                met = max(self.shortfall(result)) <= 0 and self.judge.losses(result) is not None
                 (passed if met else failed).append((candidate, result))
                 if not met:
                     self._nudge(candidate)
@@ -236,31 +241,21 @@ class Tuner:
         self, recipe: Recipe, origin: str, result: Result, point: Point | None = None
     ) -> Candidate:
         return Candidate(
-            recipe, origin, result, self.goal.losses(result), self.shortfall(result), point=point
+            recipe, origin, result, self.judge.losses(result), self.shortfall(result), point=point
         )
 
     def _evaluator(self, place: str, replicates: int | None = None) -> Callable[[Recipe], Result]:
         run, count = self.quiet.at(place), replicates or self.budget.repeats
-
-        def evaluate(recipe: Recipe) -> Result:
-            return self.goal.evaluate(recipe, self.table, run, replicates=count, resources=self.resources)
-
-        return evaluate
+        return lambda recipe: self.judge.evaluate(recipe, self.case, run, replicates=count)
 
     def _weakest(self, recipe: Recipe) -> dict[str, Any]:
         """Find where a method alone begins to do, or why it never does."""
         (step,) = recipe.steps
+        run = self.quiet.at("weakest")
         try:
-            found = weakest(
-                step, self.table, self.goal.demands, self.quiet.at("weakest"),
-                repeats=self.budget.repeats, resources=self.resources,
-            )  # fmt: skip
-        except Cancelled:
-            raise
-        except SfumatoError as error:
-            return {"met": False, "reason": error.message}
-        except (ArithmeticError, np.linalg.LinAlgError) as error:  # its text may quote cells
-            return {"met": False, "reason": f"it failed with {type(error).__name__}"}
+            found = weakest(step, self.case, self.judge.demands, run, repeats=self.budget.repeats)
+        except FAILURES as error:
+            return {"met": False, "reason": why_failed(error)}
         return {"met": found.met, "reason": found.reason, "parameters": found.step.method.to_dict()}
 
     def _work(self, stage: str, recipes: Sequence[Recipe], work: Callable[[Recipe], Any]) -> list[Any]:

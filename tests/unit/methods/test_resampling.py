@@ -15,6 +15,7 @@ from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.methods.resampling import Resampling
 from sfumato.recipes.recipe import Step
+from sfumato.study.evaluate import Case
 from sfumato.study.level import Reached, Target, reach
 from sfumato.utility.transport import EarthMoversDistance
 
@@ -137,6 +138,6 @@ def test_a_level_is_reached_though_more_samples_protect_less():
         table_there = Resampling(samples=samples).apply(table, Run(seed=1))
         levels[samples] = measure.score(table_there.against(table), Run(seed=1)).value
     assert levels[1] > levels[4] > levels[16]
-    found = reach(Step(Resampling()), table, Target(measure, levels[4], 0.1), Run(seed=2), repeats=5)
+    found = reach(Step(Resampling()), Case(table), Target(measure, levels[4], 0.1), Run(seed=2), repeats=5)
     assert found.reached is not Reached.UNREACHABLE
     assert 2 <= found.value <= 8

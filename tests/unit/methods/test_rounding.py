@@ -23,6 +23,7 @@ from sfumato.kernels.rounding import Between, turns
 from sfumato.methods.rounding import MultivariateRounding, Rounding
 from sfumato.recipes.recipe import Step
 from sfumato.risk.ranks import RankLinkage
+from sfumato.study.evaluate import Case
 from sfumato.study.level import Target, reach
 
 MODES = ("controlled", "random", "nearest")
@@ -268,7 +269,7 @@ def test_a_search_moves_all_bases_in_proportion():
     rng = np.random.default_rng(7)
     table = table_of({"a": rng.lognormal(3, 1, 150), "b": rng.lognormal(10, 1, 150)})
     step = Step(Rounding(base={"a": 1.0, "b": 2000.0}), ("a", "b"))
-    level = reach(step, table, Target(RankLinkage(), 0.9), Run(seed=1), repeats=2)
+    level = reach(step, Case(table), Target(RankLinkage(), 0.9), Run(seed=1), repeats=2)
     assert level.parameter == "coarseness"
     assert level.step.method.base == step.method.base
     assert abs(level.score - 0.9) < 0.1

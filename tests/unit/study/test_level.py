@@ -21,9 +21,10 @@ from sfumato.methods.microaggregation import Mdav
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.recipe import Step
 from sfumato.risk.linkage import DistanceLinkage
-from sfumato.study.compare import compare, level_of, require_reached
+from sfumato.study.compare import compare, require_reached
+from sfumato.study.evaluate import Case
 from sfumato.study.frontier import Point, frontier, mark_front
-from sfumato.study.level import Reached, Target, reach
+from sfumato.study.level import Reached, Target, level_of, reach
 from sfumato.study.spread import Spread
 from shifts import Lost, Moved, Shift
 
@@ -65,11 +66,11 @@ class _Staircase(Shift):
         return 0 if self.by < 30 else 80
 
 
-TABLE = Table(pl.DataFrame({"x": np.arange(20.0)}), Schema((Column("x", Kind.CONTINUOUS),)))
+CASE = Case(Table(pl.DataFrame({"x": np.arange(20.0)}), Schema((Column("x", Kind.CONTINUOUS),))))
 
 
 def search(method, level, tolerance=0.01, **more):
-    return reach(Step(method), TABLE, Target(Moved(), level, tolerance), Run(seed=1), **more)
+    return reach(Step(method), CASE, Target(Moved(), level, tolerance), Run(seed=1), **more)
 
 
 @pytest.mark.parametrize("level", [0.4, 33.3, 99.0])
@@ -103,7 +104,7 @@ def test_a_risk_is_never_rounded_to_the_unsafe_side():
 
 
 def test_a_utility_takes_the_nearest_side():
-    found = reach(Step(_WholeShift()), TABLE, Target(Lost(), 40.9, 0.001), Run(seed=1))
+    found = reach(Step(_WholeShift()), CASE, Target(Lost(), 40.9, 0.001), Run(seed=1))
     assert found.value == 20
 
 
@@ -125,12 +126,12 @@ def test_where_the_measure_has_levelled_off_the_first_value_is_taken(level):
 
 def test_a_level_that_cannot_be_reached_says_what_is_best():
     target = Target(Moved(), 150.0)
-    found = reach(Step(Shift()), TABLE, target, Run(seed=1))
+    found = reach(Step(Shift()), CASE, target, Run(seed=1))
     assert found.reached is Reached.UNREACHABLE
     assert found.value == 100
     assert found.sentence(target) == "150 is unreachable: the nearest is by = 100 gives toy-moved 100"
     low = Target(Moved(), -5.0)
-    never = reach(Step(Shift()), TABLE, low, Run(seed=1))
+    never = reach(Step(Shift()), CASE, low, Run(seed=1))
     assert never.sentence(low).startswith(
         "-5 is unreachable (it is always better than that): the nearest is by = 0"
     )
@@ -187,7 +188,7 @@ def test_a_refused_measure_is_an_error_not_a_number():
             return "toy-never must be given nothing, got: something"
 
     with pytest.raises(RefusedError, match="toy-never"):
-        reach(Step(Shift()), TABLE, Target(Never(), 1), Run(seed=1))
+        reach(Step(Shift()), CASE, Target(Never(), 1), Run(seed=1))
 
 
 def test_a_search_can_be_stopped():
@@ -198,14 +199,14 @@ def test_a_search_can_be_stopped():
         return len(calls) > 4
 
     with pytest.raises(Cancelled):
-        reach(Step(Shift()), TABLE, Target(Moved(), 33.3), Run(seed=1, stopped=stopped))
+        reach(Step(Shift()), CASE, Target(Moved(), 33.3), Run(seed=1, stopped=stopped))
 
 
 # ------------------------------------------------------------------------------------------------- study
 
 
 def study(steps, level=30.0, **more):
-    return compare(TABLE, steps, Run(seed=1), target=Target(Moved(), level), ranked_by=Lost(), **more)
+    return compare(CASE, steps, Run(seed=1), target=Target(Moved(), level), ranked_by=Lost(), **more)
 
 
 def test_methods_are_ranked_at_the_level_and_the_unreachable_stand_last():
@@ -239,18 +240,18 @@ def test_nothing_reached_is_an_error_that_says_the_best():
 
 def test_a_comparison_needs_a_risk_and_a_utility():
     with pytest.raises(ParameterError, match="two measures of risk"):
-        compare(TABLE, [Step(Shift())], Run(seed=1), target=Target(Moved(), 1), ranked_by=Moved())
+        compare(CASE, [Step(Shift())], Run(seed=1), target=Target(Moved(), 1), ranked_by=Moved())
     with pytest.raises(PlanError, match="at least one method"):
         study([])
 
 
 def test_equal_utility_works_as_well():
-    found = compare(TABLE, [Step(Shift())], Run(seed=1), target=Target(Lost(), 12.0), ranked_by=Moved())
+    found = compare(CASE, [Step(Shift())], Run(seed=1), target=Target(Lost(), 12.0), ranked_by=Moved())
     assert found.winner.level.value == pytest.approx(12, rel=0.01)
 
 
 def test_level_of_a_step_as_it_is():
-    assert level_of(Step(Shift(by=7)), TABLE, Moved(), Run(seed=1)) == 7
+    assert level_of(Step(Shift(by=7)), CASE, Moved(), Run(seed=1)) == 7
 
 
 def test_spread_is_students_interval_and_welchs_test():
@@ -273,7 +274,7 @@ def test_spread_is_students_interval_and_welchs_test():
 
 
 def test_the_map_covers_the_range():
-    points = frontier([Step(Shift())], TABLE, Moved(), Lost(), Run(seed=1), points=5)
+    points = frontier([Step(Shift())], CASE, Moved(), Lost(), Run(seed=1), points=5)
     assert [point.value for point in points] == [0, 25, 50, 75, 100]
     assert [point.risk for point in points] == [0, 25, 50, 75, 100]
     assert all(point.on_front for point in points)  # more safety for more loss, everywhere
@@ -310,7 +311,7 @@ class _Shrunk(Moved):
 
 def demanded(steps, *requirements, **more):
     demands = [Demand(requirement) for requirement in requirements]
-    return compare(TABLE, steps, Run(seed=1), demands=demands, ranked_by=Lost(), **more)
+    return compare(CASE, steps, Run(seed=1), demands=demands, ranked_by=Lost(), **more)
 
 
 def test_methods_at_their_weakest_setting_that_meets_all_requirements():
@@ -367,7 +368,7 @@ def test_a_method_that_refuses_does_not_kill_the_study():
 
     for more in ({"target": Target(Moved(), 30.0)}, {"demands": [Demand(Requirement(Moved(), ">=", 30))]}):
         found = compare(
-            TABLE, [Step(Refusing()), Step(Shift())], Run(seed=1), ranked_by=Lost(), points=3, **more
+            CASE, [Step(Refusing()), Step(Shift())], Run(seed=1), ranked_by=Lost(), points=3, **more
         )
         assert [o.rank for o in found.outcomes] == [1, None]
         refused = found.unreached[0]
@@ -378,7 +379,7 @@ def test_a_method_that_refuses_does_not_kill_the_study():
         assert {point.method for point in found.points} == {"toy-shift"}
         json.dumps(found.to_dict(), allow_nan=False)
         with pytest.raises(RefusedError, match="more records"):
-            compare(TABLE, [Step(Refusing())], Run(seed=1), ranked_by=Lost(), **more)
+            compare(CASE, [Step(Refusing())], Run(seed=1), ranked_by=Lost(), **more)
 
 
 def test_a_measure_that_is_not_estimable_for_one_method_leaves_the_others():
@@ -396,7 +397,7 @@ def test_a_measure_that_is_not_estimable_for_one_method_leaves_the_others():
             return 60 + self.by
 
     steps = [Step(Far()), Step(Shift()), Step(_Staircase())]
-    found = compare(TABLE, steps, Run(seed=1), ranked_by=Lost(), target=Target(Sometimes(), 30.0))
+    found = compare(CASE, steps, Run(seed=1), ranked_by=Lost(), target=Target(Sometimes(), 30.0))
     assert found.winner.level.value == pytest.approx(30, rel=0.01)  # though its strong end has no number
     far, stairs = found.unreached
     assert far.level.reached is Reached.REFUSED
@@ -407,18 +408,18 @@ def test_a_measure_that_is_not_estimable_for_one_method_leaves_the_others():
 def test_a_comparison_has_a_level_or_requirements_and_never_two_aspects_alike():
     asked = [Demand(Requirement(Moved(), ">=", 30))]
     with pytest.raises(ParameterError, match="both or neither"):
-        compare(TABLE, [Step(Shift())], Run(seed=1), ranked_by=Lost())
+        compare(CASE, [Step(Shift())], Run(seed=1), ranked_by=Lost())
     with pytest.raises(ParameterError, match="both or neither"):
         compare(
-            TABLE, [Step(Shift())], Run(seed=1), ranked_by=Lost(), demands=asked, target=Target(Moved(), 1)
+            CASE, [Step(Shift())], Run(seed=1), ranked_by=Lost(), demands=asked, target=Target(Moved(), 1)
         )
     with pytest.raises(ParameterError, match="two measures of risk"):
-        compare(TABLE, [Step(Shift())], Run(seed=1), ranked_by=Moved(), demands=asked)
+        compare(CASE, [Step(Shift())], Run(seed=1), ranked_by=Moved(), demands=asked)
 
 
 def test_equal_utility_with_a_requirement_takes_the_method_as_far_as_it_may_go():
     demands = [Demand(Requirement(Lost(), "<=", 25))]
-    found = compare(TABLE, [Step(_WholeShift())], Run(seed=1), demands=demands, ranked_by=Moved())
+    found = compare(CASE, [Step(_WholeShift())], Run(seed=1), demands=demands, ranked_by=Moved())
     assert found.winner.level.value == 12  # moves by 24; 26 would be too much
 
 

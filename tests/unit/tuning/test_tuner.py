@@ -19,8 +19,9 @@ from sfumato.errors import DataError, MissingDependencyError, ParameterError, Un
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
+from sfumato.study.evaluate import Case
 from sfumato.tuning import looks_at_sensitive, tune
-from sfumato.tuning.derive_space import Wishes
+from sfumato.tuning.derive_space import Scope
 from sfumato.tuning.tuned import describe
 from sfumato.tuning.tuner import Budget
 from shifts import NUMBERS, Shift
@@ -116,13 +117,13 @@ def needs(measure=None, level=10.0, sign=">="):
 
 
 def search(demands, *, methods=(Shift,), trials=60, seed=1, groups=None, utilities=None, **budget):
-    wishes = Wishes(groups=GROUPS if groups is None else groups, methods=tuple(methods))
+    scope = Scope(groups=GROUPS if groups is None else groups, methods=tuple(methods))
     return tune(
-        table(),
+        Case(table()),
         demands,
         utilities or [Lost()],
         Run(seed=seed),
-        wishes=wishes,
+        scope=scope,
         budget=Budget(trials=trials, **budget),
     )
 
@@ -278,9 +279,9 @@ def test_a_budget_is_checked(said, match):
 
 def test_a_search_needs_something_to_meet_and_to_lose():
     with pytest.raises(ParameterError, match="got: 0 and 1"):
-        tune(table(), [], [Lost()], Run(seed=1))
+        tune(Case(table()), [], [Lost()], Run(seed=1))
     with pytest.raises(ParameterError, match="got: 1 and 0"):
-        tune(table(), [needs()], [], Run(seed=1))
+        tune(Case(table()), [needs()], [], Run(seed=1))
 
 
 # ------------------------------------------------------------------------------------------------- plans
@@ -316,14 +317,14 @@ def test_requirements_of_several_intruders_stay_with_them():
     few, many = Scenario("neighbour", ("sex",)), Scenario("hospital", ("sex", "race"))
     demands = [Demand(k, few), Demand(k, many), Demand(Requirement.parse("k >= 3"), many)]
     tuned = tune(
-        patients(), demands, [Requirement.parse("cells-changed <= 1").measure], Run(seed=1),
-        wishes=Wishes(columns=("sex", "race"), methods=("mdav",)), budget=Budget(trials=2),
+        Case(patients()), demands, [Requirement.parse("cells-changed <= 1").measure], Run(seed=1),
+        scope=Scope(columns=("sex", "race"), methods=("mdav",)), budget=Budget(trials=2),
     )  # fmt: skip
     assert tuned.plan.scenarios == (few, many)
     assert tuned.plan.demands == tuple(demands)
     same = tune(
-        patients(), demands[:2], [Requirement.parse("cells-changed <= 1").measure], Run(seed=1),
-        wishes=Wishes(columns=("sex", "race"), methods=("mdav",)), budget=Budget(trials=2),
+        Case(patients()), demands[:2], [Requirement.parse("cells-changed <= 1").measure], Run(seed=1),
+        scope=Scope(columns=("sex", "race"), methods=("mdav",)), budget=Budget(trials=2),
     )  # fmt: skip
     assert same.plan.requirements == (k,)
     assert not same.plan.required_in
@@ -334,7 +335,7 @@ def test_requirements_of_several_intruders_stay_with_them():
 )
 def test_whether_a_requirement_looks_at_sensitive_columns(text, looks):
     demands = [Demand(Requirement.parse(text), Scenario())]
-    assert looks_at_sensitive(patients(60), demands, Run(seed=1)) is looks
+    assert looks_at_sensitive(Case(patients(60)), demands, Run(seed=1)) is looks
 
 
 def test_a_recipe_in_a_line():

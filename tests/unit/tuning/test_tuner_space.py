@@ -14,9 +14,10 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError
 from sfumato.recipes.recipe import Recipe, Step
+from sfumato.study.evaluate import Case
 from sfumato.tuning import derive_space
-from sfumato.tuning.candidate import Candidate, Goal, Reading, Result
-from sfumato.tuning.derive_space import Wishes, derive, untreated
+from sfumato.tuning.candidate import Candidate, Judge, Reading, Result
+from sfumato.tuning.derive_space import Scope, derive, untreated
 from sfumato.tuning.pruning import Pruning
 from sfumato.tuning.search_space import Axis
 
@@ -102,9 +103,9 @@ class Enforcing(Toy):
     also: Requirements = param(Requirements(), "What must hold besides.")
 
 
-def space(*methods, requirements=(), resources=(), sensitive=True, **wishes):
+def space(*methods, requirements=(), resources=(), sensitive=True, **scope):
     return derive(
-        table(), Wishes(methods=methods, **wishes), requirements=requirements, resources=resources, sensitive=sensitive
+        table(), Scope(methods=methods, **scope), requirements=requirements, resources=resources, sensitive=sensitive
     )  # fmt: skip
 
 
@@ -187,23 +188,23 @@ def test_what_cannot_be_searched_is_left_out_with_the_reason(monkeypatch):
     assert [option.name for option in found.groups[0].options] == ["pairwise", "toy"]
     assert not space(Needy, resources=["population"], columns=("income",)).left_out
     monkeypatch.setattr(derive_space, "MOST_RECORDS_FOR_PAIRS", 29)
-    every = derive(table(), Wishes())
+    every = derive(table(), Scope())
     slow = [name for name, cls in registry.methods().items() if cls.cost.startswith("n²")]
     assert slow
     assert all("all pairs of 30 records" in every.left_out[name] for name in slow)
-    assert not derive(table(), Wishes(methods=("mdav",))).left_out
+    assert not derive(table(), Scope(methods=("mdav",))).left_out
     with pytest.raises(ParameterError, match="at least one method must be able") as caught:
         space(Refusing)
     assert "refusing: refusing must be given nothing" in caught.value.hint
 
 
 def test_every_registered_method_is_in_or_out_with_a_reason():
-    found = derive(table(), Wishes())
+    found = derive(table(), Scope())
     inside = {option.name for group in found.groups for option in group.options}
     assert inside | set(found.left_out) == set(registry.methods())
     assert not inside & set(found.left_out)
     assert all(found.left_out.values())
-    assert "mdav" not in derive(table(), Wishes(without=("mdav",))).to_dict()["groups"]["keys"]["methods"]
+    assert "mdav" not in derive(table(), Scope(without=("mdav",))).to_dict()["groups"]["keys"]["methods"]
 
 
 def test_singles_stand_on_the_widest_groups_each_method_takes():
@@ -269,14 +270,14 @@ def judged(number, loss, *, feasible=True):
 
 
 def pruning(records=2000):
-    return Pruning(table(records), Goal((), (parse_measure("column-emd"),)), Run(seed=1))
+    return Pruning(Case(table(records)), Judge((), (parse_measure("column-emd"),)), Run(seed=1))
 
 
 def test_small_tables_have_no_subsample():
     assert pruning(999).records == 0
     assert pruning(1000).records == 500
     assert pruning(8000).records == 1000
-    assert len(pruning(8000).table) == 1000
+    assert len(pruning(8000).case.table) == 1000
 
 
 def test_only_what_would_lose_too_much_at_best_is_pruned():

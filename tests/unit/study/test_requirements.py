@@ -20,6 +20,7 @@ from sfumato.data.table import Table
 from sfumato.errors import Cancelled, DataError, ParameterError
 from sfumato.recipes.demand import Demand, labelled
 from sfumato.recipes.recipe import Recipe, Step
+from sfumato.study.evaluate import Case
 from sfumato.study.requirements import milder_first, weakest
 from shifts import Lost, Moved, Shift
 
@@ -89,7 +90,7 @@ def at_least(level, **settings_):
 
 
 def search(method, *requirements, seed=1, **more):
-    return weakest(Step(method), TABLE, requirements, Run(seed=seed), **more)
+    return weakest(Step(method), Case(TABLE), requirements, Run(seed=seed), **more)
 
 
 # ---------------------------------------------------------------------------------------- what is found
@@ -121,8 +122,8 @@ def test_the_mildest_end_is_taken_where_it_does():
 def test_a_drive_may_run_the_other_way():
     found = search(Downwards(), at_least(37))
     assert 62.8 <= found.value <= 63
-    assert milder_first(Step(Downwards()), TABLE, [at_least(37)], Run(seed=1), count=3) == [100, 50, 0]
-    assert milder_first(Step(Fixed()), TABLE, [at_least(37)], Run(seed=1)) == []
+    assert milder_first(Step(Downwards()), Case(TABLE), [at_least(37)], Run(seed=1), count=3) == [100, 50, 0]
+    assert milder_first(Step(Fixed()), Case(TABLE), [at_least(37)], Run(seed=1)) == []
 
 
 def test_all_requirements_must_be_met():
@@ -285,7 +286,7 @@ def test_a_search_can_be_stopped():
         return len(calls) > 6
 
     with pytest.raises(Cancelled):
-        weakest(Step(Shift()), TABLE, [at_least(37)], Run(seed=1, stopped=stopped))
+        weakest(Step(Shift()), Case(TABLE), [at_least(37)], Run(seed=1, stopped=stopped))
 
 
 # ------------------------------------------------------------------------------------------------ demands
@@ -316,7 +317,7 @@ def test_two_intruders_of_one_name_are_not_judged_by_the_score_of_one():
     table = Table(frame, Schema(tuple(Column(name, Kind.CONTINUOUS, Role.KEY) for name in frame.columns)))
     asked = [Demand(Requirement.parse("k >= 2"), Scenario(columns=(name,))) for name in ("x", "y")]
     for search_them in (
-        lambda: weakest(Step(Shift()), table, asked, Run(seed=1)),
+        lambda: weakest(Step(Shift()), Case(table), asked, Run(seed=1)),
         lambda: sfumato.compare(table, [Shift()], require=asked, seed=1),
         lambda: sfumato.tune(table, asked, methods=["mdav"], seed=1),
     ):
