@@ -89,7 +89,7 @@ def show_centres(table: Table, name: str, groups: Ints, wish: str) -> pl.Series:
     codes = table.codes(name) if column.kind in {Kind.ORDINAL, Kind.NOMINAL} else None
     values = _exact(table, name) if codes is None else codes.codes
     shown = centred(column, values[present], groups[present], wish=wish, weights=weights)
-    return put_back(table, name, shown, codes=codes)
+    return put_back(table, name, shown, categories=None if codes is None else codes.categories)
 
 
 def _exact(table: Table, name: str) -> Values:

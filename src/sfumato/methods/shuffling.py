@@ -15,9 +15,9 @@ from sfumato.core.method import ColumnMethod, ColumnView, Method, Values, put_ba
 from sfumato.core.params import Columns, listed, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.data.digest import BLOCK_RECORDS
 from sfumato.data.schema import Kind
 from sfumato.data.table import Floats, Ints, Table
-from sfumato.engines.memory import BLOCK_RECORDS
 
 if TYPE_CHECKING:
     from sfumato.kernels.moments import Moments

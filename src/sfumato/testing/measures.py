@@ -10,14 +10,13 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.measure import ClassMeasure, Measure, Score, Status
-from sfumato.core.release import Release
+from sfumato.core.release import Release, reordered
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Floats, Table
 from sfumato.errors import SfumatoError
-from sfumato.recipes.strata import reordered
 from sfumato.testing.described import (
     check_describes_itself,
     check_examples_run,
