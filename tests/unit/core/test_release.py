@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_series_equal
 
-from sfumato.core import method as shapes
 from sfumato.core.measure import Score, Status
-from sfumato.core.method import ColumnMethod, shape_of
+from sfumato.core.method import ColumnMethod, cut, shape_of
 from sfumato.core.release import MAIN, Provenance, Release
 from sfumato.core.run import Run
 from sfumato.data.evidence import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
+from sfumato.engines.memory import Memory
 from sfumato.errors import Cancelled, DataError, RefusedError, UnknownNameError
 from sfumato.methods.microaggregation import Mdav
 from toys import (
@@ -45,8 +45,8 @@ def one(values, kind=Kind.CONTINUOUS, *, dtype=None, **facts):
     return Table(pl.DataFrame({"x": series}), Schema((Column("x", kind, **facts),)))
 
 
-def protected(method, table, seed=1):
-    return method.apply(table, Run(seed=seed)).table.frame["x"]
+def protected(method, table, seed=1, **engine):
+    return method.apply(table, Run(seed=seed, engine=Memory(**engine))).table.frame["x"]
 
 
 # ----------------------------------------------------------------------------------------- column methods
@@ -210,50 +210,51 @@ def test_shapes_are_told_apart():
 
 
 @pytest.fixture(params=[1, 2, 3, 4, 65536])
-def block_records(request, monkeypatch):
-    monkeypatch.setattr(shapes, "BLOCK_RECORDS", request.param)
+def block_records(request):
     return request.param
 
 
 def test_rounds_over_blocks_by_hand(block_records):
     """Mean of 1, 2, 6, 7 is 4; absolute deviations 3, 2, 2, 3 have mean 2.5; the hole stays."""
     table = one([1.0, 2.0, None, 6.0, 7.0])
-    assert protected(Standardised(), table).to_list() == [-1.2, -0.8, None, 0.8, 1.2]
+    assert protected(Standardised(), table, block_records=block_records).to_list() == [
+        -1.2,
+        -0.8,
+        None,
+        0.8,
+        1.2,
+    ]
 
 
 def test_a_later_pass_draws_what_an_earlier_one_drew(block_records):
     """Noise is centred by the sum the first pass took: only the same draws in the same block give nought."""
     values = np.arange(10.0)
-    noisy = protected(CentredNoise(), one(values)).to_numpy()
+    noisy = protected(CentredNoise(), one(values), block_records=block_records).to_numpy()
     assert not np.allclose(noisy, values)
     np.testing.assert_allclose((noisy - values).sum(), 0, atol=1e-12)
 
 
-def test_blocks_have_streams_of_their_own(monkeypatch):
-    monkeypatch.setattr(shapes, "BLOCK_RECORDS", 3)
-    noise = protected(CentredNoise(), one([0.0] * 9)).to_numpy().reshape(3, 3)
+def test_blocks_have_streams_of_their_own():
+    noise = protected(CentredNoise(), one([0.0] * 9), block_records=3).to_numpy().reshape(3, 3)
     assert not np.allclose(noise[0], noise[1])
     assert not np.allclose(noise[1], noise[2])
 
 
 @given(st.integers(0, 30), st.integers(1, 12))
 def test_blocks_are_cut_without_loss(records, size):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shapes, "BLOCK_RECORDS", size)
-        blocks = shapes.cut(one(np.arange(float(records))))
+    blocks = cut(one(np.arange(float(records))), size)
     assert [block.index for block in blocks] == list(range(math.ceil(records / size)))
     assert [v for block in blocks for v in block.values[:, 0]] == list(range(records))
     assert all(len(block) == size for block in blocks[:-1])
 
 
-def test_blocks_carry_their_weights(monkeypatch):
-    monkeypatch.setattr(shapes, "BLOCK_RECORDS", 2)
+def test_blocks_carry_their_weights():
     table = Table(
         pl.DataFrame({"x": [1.0, 2.0, 3.0], "w": [1, 2, 3]}),
         Schema((Column("x", Kind.CONTINUOUS), Column("w", Kind.CONTINUOUS, Role.WEIGHT))),
     ).aimed_at(["x"])
-    assert [block.weights.tolist() for block in shapes.cut(table)] == [[1.0, 2.0], [3.0]]
-    assert [block.values.tolist() for block in shapes.cut(table)] == [[[1.0], [2.0]], [[3.0]]]
+    assert [block.weights.tolist() for block in cut(table, 2)] == [[1.0, 2.0], [3.0]]
+    assert [block.values.tolist() for block in cut(table, 2)] == [[[1.0], [2.0]], [[3.0]]]
 
 
 @pytest.mark.parametrize(
@@ -277,7 +278,7 @@ def test_blocks_carry_their_weights(monkeypatch):
     ],
 )
 def test_a_block_method_gives_back_words_and_not_their_codes(series, kind, facts, expected, block_records):
-    flipped = protected(Flipped(), one(series, kind, **facts))
+    flipped = protected(Flipped(), one(series, kind, **facts), block_records=block_records)
     assert flipped.dtype == series.dtype
     assert flipped.to_list() == expected
 
@@ -286,10 +287,9 @@ def test_a_block_method_on_nothing():
     assert len(protected(Standardised(), one([], dtype=pl.Float64))) == 0
 
 
-def test_progress_of_blocks_ends_at_its_total(monkeypatch):
-    monkeypatch.setattr(shapes, "BLOCK_RECORDS", 2)
+def test_progress_of_blocks_ends_at_its_total():
     heard = []
-    Standardised().apply(one([1.0, 2.0, 3.0]), Run(seed=1, report=heard.append))
+    Standardised().apply(one([1.0, 2.0, 3.0]), Run(seed=1, report=heard.append, engine=Memory(2)))
     assert [(event.done, event.total) for event in heard] == [(i, 6) for i in range(1, 7)]
 
 
