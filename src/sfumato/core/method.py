@@ -74,6 +74,7 @@ class Method(Described):
     suppresses: ClassVar[bool] = False  # True: cells that had a value may be missing or a wildcard afterwards
     fills: ClassVar[bool] = False  # True: changes nothing but cells that were suppressed or coarsened before
     changes_records: ClassVar[bool] = False  # True: the release may have other records than the original
+    adds_columns: ClassVar[bool] = False  # True: the release may have columns that the original has not
 
     def refuses(self, table: Table) -> str | None:
         """Why this method cannot protect the chosen columns of this table; None when it can."""

@@ -52,7 +52,7 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Release:
-    """A protected table, or several named ones with the ``keys`` that join them.
+    """A protected table, or several named ones with the ``keys`` that join them: of each table its columns.
 
     ``source_rows[i]`` is the original record that record ``i`` comes from; None when records do not map
     (synthetic data). ``classes`` are the equivalence classes the last step vouches for. ``notes`` are what
