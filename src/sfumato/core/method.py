@@ -22,6 +22,9 @@ from sfumato.errors import DataError, ParameterError, RefusedError
 
 Values = npt.NDArray[Any]
 
+#: Kinds whose values are seen as codes.
+_CODED = frozenset({Kind.ORDINAL, Kind.NOMINAL})
+
 #: The square of a number up to here, and a sum of them, is finite, and that of its inverse is not 0.
 _LARGEST = 1e150
 
@@ -132,8 +135,7 @@ def shape_of(method: type[Method]) -> str:
 
 def _categories(table: Table) -> dict[str, pl.Series]:
     """The categories of the chosen columns that have some, over all records."""
-    coded = [name for name in table.chosen if table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}]
-    return {name: table.categories(name) for name in coded}
+    return {name: table.categories(name) for name in table.chosen if table.schema[name].kind in _CODED}
 
 
 @dataclass(frozen=True)
@@ -154,13 +156,22 @@ class ColumnView:
     hierarchy: Any = None
 
     @classmethod
-    def of(cls, table: Table, name: str, categories: pl.Series | None, hierarchy: Any) -> Self:
+    def of(
+        cls, table: Table, name: str, *, categories: pl.Series | None = None, hierarchy: Any = None
+    ) -> Self:
         """Look at one column of a table."""
-        missing = table.missing(name)
-        present = np.flatnonzero(~missing)
-        values = _physical(table, name) if categories is None else table.codes(name, categories).codes
-        weights = None if table.weights is None else table.weights[present]
-        return cls(table.schema[name], values[present], weights, categories, missing, hierarchy)
+        column, missing = table.schema[name], table.missing(name)
+        values: Values
+        if column.kind in _CODED:
+            codes = table.codes(name, categories)
+            values, categories = codes.codes, codes.categories
+        elif column.kind is Kind.DATE and table.frame[name].dtype.is_temporal():
+            # Whole numbers: nanoseconds since 1970 are more than a float can hold.
+            values = table.frame[name].to_physical().cast(pl.Int64).fill_null(0).to_numpy()
+        else:
+            values = table.numbers(name)
+        weights = None if table.weights is None else table.weights[~missing]
+        return cls(column, values[~missing], weights, categories, missing, hierarchy)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -181,16 +192,21 @@ class ColumnMethod(Method):
         """Protect the chosen columns one by one, each with a stream of chance of its own."""
         names = [name for name in table.chosen if not table.missing(name).all()]
         categories = _categories(table)
-        columns = (
-            (ColumnView.of(table, name, categories.get(name), _hierarchy(table, name, run)), run.chance(name))
-            for name in names
-        )
-        results = run.engine.map(partial(_protect_column, self), columns)
+        results = run.engine.map(partial(_protect_column, self), _views(table, names, categories, run))
         protected = table
         for name, result in zip(names, run.track(self.title, results, total=len(names)), strict=True):
             series = put_back(table, name, result, categories=categories.get(name))
             protected = protected.with_values(name, series)
         return Release.of(protected, source_rows=np.arange(len(table), dtype=np.int64))
+
+
+def _views(
+    table: Table, names: Sequence[str], categories: Mapping[str, pl.Series], run: Run
+) -> Iterator[tuple[ColumnView, Chance]]:
+    for name in names:
+        hierarchy = run.resources.get(table.schema[name].hierarchy)
+        view = ColumnView.of(table, name, categories=categories.get(name), hierarchy=hierarchy)
+        yield view, run.chance(name)
 
 
 def _protect_column(method: ColumnMethod, work: tuple[ColumnView, Chance]) -> Values | pl.Series:
@@ -199,16 +215,6 @@ def _protect_column(method: ColumnMethod, work: tuple[ColumnView, Chance]) -> Va
     if len(result) != len(column):
         raise DataError(f"{method.name} must return {len(column)} values, got: {len(result)}")
     return result
-
-
-def _hierarchy(table: Table, name: str, run: Run) -> Any:
-    return run.resources.get(table.schema[name].hierarchy)
-
-
-def _physical(table: Table, name: str) -> Values:
-    if table.schema[name].kind is Kind.DATE and table.frame[name].dtype.is_temporal():
-        return table.frame[name].to_physical().fill_null(0).to_numpy()
-    return table.numbers(name)
 
 
 def put_back(
@@ -222,7 +228,7 @@ def put_back(
     original, missing = table.frame[name], table.missing(name)
     if isinstance(result, pl.Series):
         fresh = result
-    elif table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
+    elif table.schema[name].kind in _CODED:
         fresh = _decoded(original, result, table.categories(name) if categories is None else categories)
     elif table.schema[name].kind is Kind.DATE and original.dtype in TEXTUAL:
         fresh = _in_kind_of(original.clear().cast(pl.Date), result).cast(pl.String)
@@ -399,15 +405,12 @@ def _put_together(method: BlockMethod, table: Table, blocks: Sequence[Block], an
             for start, block, answer in zip(starts, blocks, answers, strict=False)
         ]
         return _beside_the_rest(table, blocks[0].table.names, stitched(pieces, keep_order=False))
-    wrong = [
-        np.shape(answer)
-        for answer, block in zip(answers, blocks, strict=True)
-        if np.shape(answer) != (len(block), len(block.names))
-    ]
+    shapes = [(len(block), len(block.names)) for block in blocks]
+    wrong = sum(np.shape(answer) != shape for answer, shape in zip(answers, shapes, strict=True))
     if wrong:
         raise DataError(
             f"{method.name} must return a row for each record of a block, or a release, got: "
-            f"{len(wrong)} blocks of another shape"
+            f"{wrong} blocks of another shape"
         )
     values = np.concatenate(answers)
     protected = table
@@ -428,5 +431,5 @@ def _beside_the_rest(table: Table, seen: Sequence[str], made: Release) -> Releas
     whole = table.select(kept).take(made.source_rows)
     for name in given.names:
         whole = whole.with_values(name, given.frame[name], column=given.schema[name])
-    whole = replace(whole, nodes={**whole.nodes, **given.nodes}, targets=table.targets)
-    return replace(made, tables=Release.of(whole).tables)
+    unseen = {name: nodes for name, nodes in table.nodes.items() if name not in seen}
+    return replace(made, tables=Release.of(replace(whole, nodes={**unseen, **given.nodes})).tables)

@@ -165,7 +165,7 @@ def check_engines_agree(cls: type[Method]) -> None:
             release = _protected(cls(), table, _SEED, engine=engine)
             assert _alike(release, alone) == cls.replay, f"{type(engine).__name__} changes {cls.name}"
             if cls.replay:
-                np.testing.assert_array_equal(release.source_rows, alone.source_rows)  # type: ignore[arg-type]
+                np.testing.assert_array_equal(release.source_rows, alone.source_rows)
 
 
 def check_strata_stay_apart(cls: type[Method]) -> None:
