@@ -47,11 +47,11 @@ def _protected(
 
 def _alike(first: Release, second: Release) -> bool:
     """Whether two releases have the same tables, to the last bit and type."""
-    return first.tables.keys() == second.tables.keys() and all(
-        table.frame.equals(second.tables[name].frame)
-        and table.frame.schema == second.tables[name].frame.schema
-        for name, table in first.tables.items()
-    )
+    tables = [
+        {name: (table.digest, table.frame.schema) for name, table in release.tables.items()}
+        for release in (first, second)
+    ]
+    return tables[0] == tables[1]
 
 
 def _try(method: Method, table: Table) -> Release | None:
