@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
+from sfumato.core.measure import Measure, Score
 from sfumato.core.method import BlockMethod, ColumnMethod, Method
 from sfumato.core.params import PerColumn, Resource, param
 from sfumato.core.release import Release
@@ -90,6 +91,18 @@ class Constant(ColumnMethod):
         return np.full(len(column), self.number)
 
 
+class Unrepeatable(ColumnMethod):
+    """Replace every value by a draw that no seed repeats, as differential privacy must."""
+
+    name = "unrepeatable"
+    title = "Unrepeatable"
+    kinds = CONTINUOUS
+    replay = False
+
+    def protect_column(self, column, rng):
+        return np.random.default_rng().random(len(column))
+
+
 class Short(ColumnMethod):
     """Lose a record: a fault that must be noticed."""
 
@@ -166,6 +179,64 @@ class Flipped(BlockMethod):
         return low + high - block.values
 
 
+class Thinned(BlockMethod):
+    """Leave out the records of a block that are drawn, and those above the mean of the whole table."""
+
+    name = "thinned"
+    title = "Thinned"
+    kinds = CONTINUOUS
+    changes_records = True
+
+    def summarise(self, block, summaries, run):
+        return np.nansum(block.values[:, 0]), np.count_nonzero(~np.isnan(block.values[:, 0]))
+
+    def merge(self, first, second):
+        return first[0] + second[0], first[1] + second[1]
+
+    def protect_block(self, block, summaries, run):
+        total, count = summaries[0]
+        drawn = run.rng("record").random(len(block)) < 0.5
+        rows = np.flatnonzero(~drawn & ~(block.values[:, 0] > total / max(count, 1)))
+        return Release.of(block.table.take(rows), source_rows=rows)
+
+
+class Worded(BlockMethod):
+    """Say numbers as words: another kind than they came in."""
+
+    name = "worded"
+    title = "Worded"
+    kinds = ORDERED
+    produces = frozenset({Kind.NOMINAL})
+    stochastic = False
+    rounds = 0
+
+    def protect_block(self, block, summaries, run):
+        worded = block.table
+        for position, name in enumerate(block.names):
+            words = pl.Series(
+                [f"n{value:g}" if not np.isnan(value) else None for value in block.values[:, position]]
+            )
+            column = replace(block.table.schema[name], kind=Kind.NOMINAL, order=())
+            worded = worded.with_values(name, words.cast(pl.String), column=column)
+        return Release.of(worded, source_rows=np.arange(len(block)))
+
+
+class Marked(BlockMethod):
+    """Mark the blocks in a column of their own, and leave the values alone."""
+
+    name = "marked"
+    title = "Marked"
+    kinds = frozenset(Kind)
+    stochastic = False
+    adds_columns = True
+    rounds = 0
+
+    def protect_block(self, block, summaries, run):
+        marks = pl.Series([block.index] * len(block), dtype=pl.Int64)
+        marked = block.table.with_values("mark", marks, column=Column("mark", Kind.NOMINAL, Role.OTHER))
+        return Release.of(marked, source_rows=np.arange(len(block)))
+
+
 # ----------------------------------------------------------------------------------------- whole tables
 
 
@@ -230,6 +301,7 @@ class Synthetic(Method):
     name = "synthetic"
     title = "Synthetic"
     kinds = frozenset(Kind)
+    stochastic = False
     changes_records = True
 
     def protect(self, table, run):
@@ -249,6 +321,45 @@ class Halves(Method):
         return replace(
             Release.unchanged(table), tables={"first": table.select([first]), "rest": table.select(rest)}
         )
+
+
+class Buckets(Method):
+    """Give the keys and the rest as two tables that join by a new column, as anatomy does."""
+
+    name = "buckets"
+    title = "Buckets"
+    kinds = frozenset(Kind)
+    adds_columns = True
+
+    def protect(self, table, run):
+        drawn = pl.Series(run.rng("bucket").integers(0, 1_000_000, len(table)))
+        wide = table.with_values("bucket", drawn, column=Column("bucket", Kind.NOMINAL, Role.OTHER))
+        rest = [name for name in table.names if name not in table.chosen]
+        tables = {"keys": wide.select([*table.chosen, "bucket"]), "rest": wide.select([*rest, "bucket"])}
+        return replace(Release.unchanged(table), tables=tables, keys=dict.fromkeys(tables, ("bucket",)))
+
+
+#: What a method may do, each once: the contract must hold of them, too.
+CONTRACT = (Draw, Turned, Unrepeatable, CentredNoise, Thinned, Worded, Marked, Sampling, Synthetic, Buckets)
+
+
+# ----------------------------------------------------------------------------------------------- measures
+
+
+class Shifted(Measure):
+    """How far the mean of the columns has moved, which may be by nothing."""
+
+    name = "shifted"
+    title = "Shifted"
+    kinds = CONTINUOUS
+    aspect = "utility"
+    better = "low"
+    bounds = (0.0, np.inf)
+
+    def measure(self, evidence, run):
+        tables = [table.matrix(self.columns(evidence)) for table in (evidence.original, evidence.protected)]
+        first, second = (np.nansum(values) / max(np.count_nonzero(~np.isnan(values)), 1) for values in tables)
+        return Score(abs(first - second))
 
 
 # ------------------------------------------------------------------------------------------------ tables

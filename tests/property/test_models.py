@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from effort import examples
 from sfumato.core.measure import Status
-from sfumato.core.release import Release
+from sfumato.core.release import Release, reordered
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.recipes.strata import reordered
 from sfumato.utility.classification import ClassificationMetric
 from sfumato.utility.clustering import ClusterAgreement, ClusterStructure
 from sfumato.utility.prediction import Prediction, PredictionError

@@ -1,6 +1,7 @@
 """Laws of tables: what holds for every column somebody may bring."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -72,6 +73,16 @@ def test_changing_one_cell_changes_the_fingerprint(series, data):
     cells[place] = None
     changed = pl.Series(cells, dtype=series.dtype)
     assert table_of(series).digest != table_of(changed).digest
+
+
+@given(series=COLUMNS, cuts=st.lists(st.integers(0, 12), max_size=4))
+def test_chunks_never_count(series, cuts):
+    """A column that was read in pieces, or cut out of a longer one, is the same column."""
+    ends = sorted({min(cut, len(series)) for cut in cuts} | {0, len(series)})
+    pieces = [series[start:end] for start, end in pairwise(ends)] or [series]
+    longer = pl.concat([series, series])
+    assert table_of(pl.concat(pieces, rechunk=False)).digest == table_of(series).digest
+    assert table_of(longer[len(series) :]).digest == table_of(series).digest
 
 
 @given(columns=st.lists(COLUMNS, min_size=2, max_size=4), seed=st.integers(0, 99))

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, ClassVar, final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 import polars as pl
 
 from sfumato.core.params import Parameters
-from sfumato.core.release import Release
-from sfumato.core.run import Run
+from sfumato.core.release import Release, stitched
+from sfumato.core.run import Chance, Run
+from sfumato.data.digest import BLOCK_RECORDS
 from sfumato.data.promises import as_promised
-from sfumato.data.schema import Column, Kind
+from sfumato.data.schema import Column, Kind, Role
 from sfumato.data.table import TEXTUAL, Codes, Table
-from sfumato.engines.memory import BLOCK_RECORDS
 from sfumato.errors import DataError, ParameterError, RefusedError
 from sfumato.kernels.arrays import Flags, Floats, Values
+
+#: Kinds whose values are seen as codes.
+_CODED = frozenset({Kind.ORDINAL, Kind.NOMINAL})
 
 #: The square of a number up to here, and a sum of them, is finite, and that of its inverse is not 0.
 _LARGEST = 1e150
@@ -72,6 +75,7 @@ class Method(Described):
     suppresses: ClassVar[bool] = False  # True: cells that had a value may be missing or a wildcard afterwards
     fills: ClassVar[bool] = False  # True: changes nothing but cells that were suppressed or coarsened before
     changes_records: ClassVar[bool] = False  # True: the release may have other records than the original
+    adds_columns: ClassVar[bool] = False  # True: the release may have columns that the original has not
 
     def refuses(self, table: Table) -> str | None:
         """Why this method cannot protect the chosen columns of this table; None when it can."""
@@ -127,19 +131,45 @@ def shape_of(method: type[Method]) -> str:
     return "block" if issubclass(method, BlockMethod) else "table"
 
 
+def _categories(table: Table) -> dict[str, pl.Series]:
+    """The categories of the chosen columns that have some, over all records."""
+    return {name: table.categories(name) for name in table.chosen if table.schema[name].kind in _CODED}
+
+
 @dataclass(frozen=True)
 class ColumnView:
     """One column as a column method sees it: the values that are there, and what they mean.
 
-    Missing values are set aside before and put back after, so no author can forget them. ``values`` are
-    floats for a continuous column, days or microseconds for a date, and codes in the column's order for
-    an ordinal or nominal one (``categories`` has their values).
+    Missing values are set aside before and put back after, so no author can forget them; ``missing`` says
+    which records lack one. ``values`` are floats for a continuous column, days or microseconds for a date,
+    and codes in the column's order for an ordinal or nominal one (``categories`` has their values).
+    ``hierarchy`` is the resource that the column names, if there is one.
     """
 
     column: Column
     values: Values
     weights: Floats | None = None
     categories: pl.Series | None = None
+    missing: Flags | None = None
+    hierarchy: Any = None
+
+    @classmethod
+    def of(
+        cls, table: Table, name: str, *, categories: pl.Series | None = None, hierarchy: Any = None
+    ) -> Self:
+        """Look at one column of a table."""
+        column, missing = table.schema[name], table.missing(name)
+        values: Values
+        if column.kind in _CODED:
+            codes = table.codes(name, categories)
+            values, categories = codes.codes, codes.categories
+        elif column.kind is Kind.DATE and table.frame[name].dtype.is_temporal():
+            # Whole numbers: nanoseconds since 1970 are more than a float can hold.
+            values = table.frame[name].to_physical().cast(pl.Int64).fill_null(0).to_numpy()
+        else:
+            values = table.numbers(name)
+        weights = None if table.weights is None else table.weights[~missing]
+        return cls(column, values[~missing], weights, categories, missing, hierarchy)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -158,51 +188,46 @@ class ColumnMethod(Method):
     @final
     def protect(self, table: Table, run: Run) -> Release:
         """Protect the chosen columns one by one, each with a stream of chance of its own."""
-        work = partial(_protect_one, self, table, run)
+        names = [name for name in table.chosen if not table.missing(name).all()]
+        categories = _categories(table)
+        results = run.engine.map(partial(_protect_column, self), _views(table, names, categories, run))
         protected = table
-        for name, series in run.track(
-            self.title, run.engine.map(work, table.chosen), total=len(table.chosen)
-        ):
+        for name, result in zip(names, run.track(self.title, results, total=len(names)), strict=True):
+            series = put_back(table, name, result, categories=categories.get(name))
             protected = protected.with_values(name, series)
         return Release.of(protected, source_rows=np.arange(len(table), dtype=np.int64))
 
 
-def _protect_one(method: ColumnMethod, table: Table, run: Run, name: str) -> tuple[str, pl.Series]:
-    column, missing = table.schema[name], table.missing(name)
-    present = np.flatnonzero(~missing)
-    if not len(present):
-        return name, table.frame[name]
-    codes = table.codes(name) if column.kind in {Kind.ORDINAL, Kind.NOMINAL} else None
-    values = _physical(table, name) if codes is None else codes.codes
-    weights = None if table.weights is None else table.weights[present]
-    view = ColumnView(
-        column=column,
-        values=values[present],
-        weights=weights,
-        categories=None if codes is None else codes.categories,
-    )
-    result = method.protect_column(view, run.rng(name))
-    if len(result) != len(present):
-        raise DataError(f"{method.name} must return {len(present)} values, got: {len(result)}")
-    return name, put_back(table, name, result, codes=codes)
+def _views(
+    table: Table, names: Sequence[str], categories: Mapping[str, pl.Series], run: Run
+) -> Iterator[tuple[ColumnView, Chance]]:
+    for name in names:
+        hierarchy = run.resources.get(table.schema[name].hierarchy)
+        view = ColumnView.of(table, name, categories=categories.get(name), hierarchy=hierarchy)
+        yield view, run.chance(name)
 
 
-def _physical(table: Table, name: str) -> Values:
-    if table.schema[name].kind is Kind.DATE and table.frame[name].dtype.is_temporal():
-        return table.frame[name].to_physical().fill_null(0).to_numpy()
-    return table.numbers(name)
+def _protect_column(method: ColumnMethod, work: tuple[ColumnView, Chance]) -> Values | pl.Series:
+    column, chance = work
+    result = method.protect_column(column, chance.rng())
+    if len(result) != len(column):
+        raise DataError(f"{method.name} must return {len(column)} values, got: {len(result)}")
+    return result
 
 
-def put_back(table: Table, name: str, result: Values | pl.Series, *, codes: Codes | None = None) -> pl.Series:
+def put_back(
+    table: Table, name: str, result: Values | pl.Series, *, categories: pl.Series | None = None
+) -> pl.Series:
     """Set the protected values of the records that have one into the column; missing cells stay.
 
-    Numbers are kept to what the schema promises of the column, see `data.promises`.
+    Codes are of the ``categories``, those of the column itself unless given. Numbers are kept to what the
+    schema promises of the column, see `data.promises`.
     """
     original, missing = table.frame[name], table.missing(name)
     if isinstance(result, pl.Series):
         fresh = result
-    elif table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
-        fresh = _decoded(original, result, table.codes(name) if codes is None else codes)
+    elif table.schema[name].kind in _CODED:
+        fresh = _decoded(original, result, table.categories(name) if categories is None else categories)
     elif table.schema[name].kind is Kind.DATE and original.dtype in TEXTUAL:
         fresh = _in_kind_of(original.clear().cast(pl.Date), result).cast(pl.String)
     else:
@@ -226,15 +251,16 @@ def _as_promised(table: Table, name: str, result: Values, missing: Flags) -> Val
     return as_promised(column, table.numbers(name)[~missing], result.astype(np.float64))
 
 
-def _decoded(original: pl.Series, values: Values, codes: Codes) -> pl.Series:
+def _decoded(original: pl.Series, values: Values, categories: pl.Series) -> pl.Series:
     """Turn codes back into values, in the original's list of categories where it has one."""
-    wrong = int((~((values == np.rint(values)) & (values >= -1) & (values < len(codes.categories)))).sum())
+    wrong = int((~((values == np.rint(values)) & (values >= -1) & (values < len(categories)))).sum())
     if wrong:
         raise DataError(
-            f"`{original.name}` must be given codes of its {len(codes.categories)} categories, "
+            f"`{original.name}` must be given codes of its {len(categories)} categories, "
             f"got: {wrong} values that are none"
         )
-    fresh = codes.decode(values.astype(np.int64))
+    codes = values.astype(np.int64)
+    fresh = Codes(codes, categories).decode(codes)
     listed = fresh.cast(original.dtype, strict=False)
     return listed if listed.null_count() == fresh.null_count() else fresh
 
@@ -256,15 +282,32 @@ def _in_kind_of(original: pl.Series, values: Values) -> pl.Series:
 
 @dataclass(frozen=True)
 class Block:
-    """A run of consecutive records, the chosen columns as numbers (NaN where missing)."""
+    """A run of consecutive records: a small table of the chosen columns, and the weight where there is one.
+
+    ``categories`` are those of the whole table, so that a code means the same in every block.
+    """
 
     index: int
-    names: tuple[str, ...]
-    values: Floats
-    weights: Floats | None = None
+    table: Table
+    categories: Mapping[str, pl.Series] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self.table)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The chosen columns."""
+        return self.table.chosen
+
+    @cached_property
+    def values(self) -> Floats:
+        """The chosen columns as numbers (codes for ordinal and nominal ones), NaN where missing."""
+        return self.table.matrix(self.names, self.categories)
+
+    @property
+    def weights(self) -> Floats | None:
+        """The sampling weights, or None when no column is a weight."""
+        return self.table.weights
 
 
 class BlockMethod(Method):
@@ -277,7 +320,7 @@ class BlockMethod(Method):
 
     rounds: ClassVar[int] = 1
 
-    def summarise(self, block: Block, summaries: Sequence[Any], run: Run) -> Any:
+    def summarise(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Any:
         """Summarise one block in round ``len(summaries)``."""
         raise NotImplementedError  # abstract: every method in the registry has its own
 
@@ -285,39 +328,53 @@ class BlockMethod(Method):
         """Merge the summaries of two neighbouring groups of blocks."""
         return first.merge(second)
 
-    def protect_block(self, block: Block, summaries: Sequence[Any], run: Run) -> Floats:
-        """Return the protected values of one block; cells that were missing are ignored."""
+    def protect_block(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Floats | Release:
+        """Protect one block.
+
+        An array means the values of all its records, as ``block.values`` has them; cells that were missing
+        are ignored. A release of ``block.table`` may have fewer records (its ``source_rows`` count from the
+        start of the block), other kinds or more columns, and is taken as it is.
+        """
         raise NotImplementedError  # abstract: every method in the registry has its own
 
     @final
     def protect(self, table: Table, run: Run) -> Release:
         """Run the rounds, then protect every block."""
-        release = Release.unchanged(table)
         if not len(table):
-            return release
-        blocks = cut(table)
-        if self.rounds:
-            _require_squares(blocks)
-        summaries: list[Any] = []
-        total = len(blocks) * (self.rounds + 1)
-        for turn in range(self.rounds):
-            work = partial(_summarise_one, self, tuple(summaries), run)
-            results = _told(run, self.title, run.engine.map(work, blocks), turn * len(blocks), total)
-            summaries.append(run.engine.fold(self.merge, results))
-        work = partial(_protect_block, self, tuple(summaries), run)
-        results = _told(run, self.title, run.engine.map(work, blocks), self.rounds * len(blocks), total)
-        values = np.concatenate(list(results))
-        protected = table
-        for position, name in enumerate(table.chosen):
-            present = values[~table.missing(name), position]
-            protected = protected.with_values(name, put_back(table, name, present))
-        return replace(release, tables=Release.of(protected).tables)
+            return Release.unchanged(table)
+        blocks = cut(table, run.engine.block_records)
+        if self.rounds and any(table.schema[name].kind is Kind.CONTINUOUS for name in table.chosen):
+            _require_squares(table.chosen, list(run.engine.map(_largest, blocks)))
+        work = [(block, run.chance("block", block.index)) for block in blocks]
+        summaries: tuple[Any, ...] = ()
+        for turn in range(self.rounds + 1):
+            results = run.engine.map(partial(_take_turn, self, summaries), work)
+            told = _told(run, self.title, results, turn * len(blocks), len(blocks) * (self.rounds + 1))
+            if turn < self.rounds:
+                summaries = (*summaries, run.engine.fold(self.merge, told))
+        return _put_together(self, table, blocks, list(told))
 
 
-def _require_squares(blocks: Sequence[Block]) -> None:
+def _take_turn(method: BlockMethod, summaries: tuple[Any, ...], work: tuple[Block, Chance]) -> Any:
+    if len(summaries) < method.rounds:
+        return method.summarise(work[0], summaries, work[1])
+    return method.protect_block(work[0], summaries, work[1])
+
+
+def _told(run: Run, task: str, results: Any, before: int, total: int) -> Iterator[Any]:
+    for done, result in enumerate(results, start=before + 1):
+        run.tell(task, done, total)
+        yield result
+
+
+def _largest(block: Block) -> Floats:
+    largest: Floats = np.nanmax(np.abs(block.values), axis=0, initial=0.0)
+    return largest
+
+
+def _require_squares(names: Sequence[str], sizes: Sequence[Floats]) -> None:
     """Raise if variances would be infinite, or 0 in a column that varies: it would go out as it came."""
-    largest = np.max([np.nanmax(np.abs(block.values), axis=0, initial=0.0) for block in blocks], axis=0)
-    for name, size in zip(blocks[0].names, largest, strict=True):
+    for name, size in zip(names, np.max(sizes, axis=0), strict=True):
         if size > _LARGEST or 0 < size < 1 / _LARGEST:
             raise DataError(
                 f"column `{name}` must hold numbers from {1 / _LARGEST:g} to {_LARGEST:g} in size to have a "
@@ -326,31 +383,51 @@ def _require_squares(blocks: Sequence[Block]) -> None:
             )
 
 
-def cut(table: Table) -> list[Block]:
+def cut(table: Table, records: int = BLOCK_RECORDS) -> list[Block]:
     """Cut a table into its logical blocks."""
-    names = table.chosen
-    matrix, weights = table.matrix(names), table.weights
-    starts = range(0, len(table), BLOCK_RECORDS)
+    categories, weight = _categories(table), table.schema.only_role(Role.WEIGHT)
+    _ = table.weights  # what is wrong with them is counted in the whole table
+    names = dict.fromkeys([*table.chosen, *([weight] if weight else [])])
+    small = table.select(names).aimed_at(table.chosen)
     return [
-        Block(
-            index=index,
-            names=names,
-            values=matrix[start : start + BLOCK_RECORDS],
-            weights=None if weights is None else weights[start : start + BLOCK_RECORDS],
-        )
-        for index, start in enumerate(starts)
+        Block(index, replace(small, frame=frame), categories)
+        for index, frame in enumerate(small.frame.iter_slices(records))
     ]
 
 
-def _told(run: Run, task: str, results: Any, before: int, total: int) -> Any:
-    for done, result in enumerate(results, start=before + 1):
-        run.tell(task, done, total)
-        yield result
+def _put_together(method: BlockMethod, table: Table, blocks: Sequence[Block], answers: list[Any]) -> Release:
+    if all(isinstance(answer, Release) for answer in answers):
+        starts = np.cumsum([0, *map(len, blocks)])
+        pieces = [
+            (start + np.arange(len(block)), answer)
+            for start, block, answer in zip(starts, blocks, answers, strict=False)
+        ]
+        return _beside_the_rest(table, blocks[0].table.names, stitched(pieces, keep_order=False))
+    shapes = [(len(block), len(block.names)) for block in blocks]
+    wrong = sum(np.shape(answer) != shape for answer, shape in zip(answers, shapes, strict=True))
+    if wrong:
+        raise DataError(
+            f"{method.name} must return a row for each record of a block, or a release, got: "
+            f"{wrong} blocks of another shape"
+        )
+    values = np.concatenate(answers)
+    protected = table
+    for position, name in enumerate(table.chosen):
+        series = put_back(
+            table, name, values[~table.missing(name), position], categories=blocks[0].categories.get(name)
+        )
+        protected = protected.with_values(name, series)
+    return Release.of(protected, source_rows=np.arange(len(table), dtype=np.int64))
 
 
-def _summarise_one(method: BlockMethod, summaries: Sequence[Any], run: Run, block: Block) -> Any:
-    return method.summarise(block, summaries, run.at("block", block.index))
-
-
-def _protect_block(method: BlockMethod, summaries: Sequence[Any], run: Run, block: Block) -> Floats:
-    return method.protect_block(block, summaries, run.at("block", block.index))
+def _beside_the_rest(table: Table, seen: Sequence[str], made: Release) -> Release:
+    """Put what blocks made of their columns beside those they have not seen; what they left out is gone."""
+    if made.source_rows is None:
+        raise DataError("the records of a block must be said to come from its records, got: no source rows")
+    given = made.table
+    kept = [name for name in table.names if name in given.schema or name not in seen]
+    whole = table.select(kept).take(made.source_rows)
+    for name in given.names:
+        whole = whole.with_values(name, given.frame[name], column=given.schema[name])
+    unseen = {name: nodes for name, nodes in table.nodes.items() if name not in seen}
+    return replace(made, tables=Release.of(replace(whole, nodes={**unseen, **given.nodes})).tables)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,9 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.generalised.intervals import is_interval
+from sfumato.data.generalised.nodes import Nodes
+from sfumato.data.generalised.suppressing import as_labels, as_ranges
 from sfumato.data.shown import only_shown
 from sfumato.data.table import Table
 from sfumato.errors import DataError
@@ -49,7 +52,7 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Release:
-    """A protected table, or several named ones with the ``keys`` that join them.
+    """A protected table, or several named ones with the ``keys`` that join them: of each table its columns.
 
     ``source_rows[i]`` is the original record that record ``i`` comes from; None when records do not map
     (synthetic data). ``classes`` are the equivalence classes the last step vouches for. ``notes`` are what
@@ -136,3 +139,51 @@ class Release:
             scenario=scenario or Scenario(),
             resources=resources or {},
         )
+
+
+def stitched(pieces: Sequence[tuple[Ints, Release]], *, keep_order: bool) -> Release:
+    """Put the releases of parts together, each given with the rows that it was made of."""
+    merged = _joined([release.table for _, release in pieces])
+    rows = classes = None
+    if all(release.source_rows is not None for _, release in pieces):
+        rows = np.concatenate([own[release.source_rows] for own, release in pieces])
+    if all(release.classes is not None for _, release in pieces):
+        offsets = np.cumsum(
+            [0, *(int(r.classes.max(initial=-1)) + 1 for _, r in pieces if r.classes is not None)]
+        )
+        classes = np.concatenate(
+            [
+                r.classes + offset
+                for (_, r), offset in zip(pieces, offsets, strict=False)
+                if r.classes is not None
+            ]
+        )
+    notes = tuple(dict.fromkeys(note for _, release in pieces for note in release.notes))
+    whole = Release.of(merged, source_rows=rows, classes=classes, notes=notes)
+    return reordered(whole, np.argsort(rows, kind="stable")) if keep_order and rows is not None else whole
+
+
+def _joined(tables: Sequence[Table]) -> Table:
+    """One below the other; labels of groups of values get one table of what they cover."""
+    named = {name for table in tables for name in table.nodes}
+    ranged = {name for table in tables for name, dtype in table.frame.schema.items() if is_interval(dtype)}
+    for shown, names in ((as_labels, named), (as_ranges, ranged)):
+        for name in sorted(names):  # what is coarse in one stratum is so in all, even if only in form
+            tables = [shown(table, name) for table in tables]
+    nodes = {
+        name: Nodes.union([table.nodes[name] for table in tables if name in table.nodes])
+        for name in sorted(named)
+    }
+    casts = [pl.col(name).cast(pl.String).cast(each.dtype) for name, each in nodes.items()]
+    frame = pl.concat([table.frame.with_columns(casts) for table in tables], how="vertical_relaxed")
+    return replace(tables[0], frame=frame, schema=tables[-1].schema, nodes=nodes)
+
+
+def reordered(release: Release, order: Ints) -> Release:
+    """Put the records of a release in another order."""
+    return replace(
+        release,
+        tables=Release.of(release.table.take(order)).tables,
+        source_rows=None if release.source_rows is None else release.source_rows[order],
+        classes=None if release.classes is None else release.classes[order],
+    )

@@ -19,6 +19,8 @@ A = TypeVar("A")
 
 SEED_BITS = 128
 
+Label = str | int | np.integer | bytes
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -40,10 +42,43 @@ def never() -> bool:
 
 
 @dataclass(frozen=True)
+class Chance:
+    """The chance of one named place: what work that travels to another process or machine is given.
+
+    ``key`` is derived from the seed by keyed BLAKE2, name by name. Who has it can draw what this place and
+    those below it draw, but finds neither the seed nor the key of any other place. A `SeedSequence` alone
+    would not do: its mixing can be run backwards.
+    """
+
+    key: bytes = field(repr=False)
+
+    def at(self, *labels: Label) -> Chance:
+        """Enter a named place; streams drawn there differ from those of every other place."""
+        key = self.key
+        for label in labels:
+            key = hashlib.blake2b(_named(label), digest_size=32, key=key, person=b"place").digest()
+        return Chance(key)
+
+    def rng(self, *labels: Label) -> np.random.Generator:
+        """Give the stream of chance of a named place: the same names give the same numbers."""
+        drawn = hashlib.blake2b(digest_size=32, key=self.at(*labels).key, person=b"numbers").digest()
+        sequence = np.random.SeedSequence(int.from_bytes(drawn, "little"))
+        return np.random.Generator(np.random.PCG64DXSM(sequence))
+
+
+def _named(label: Label) -> bytes:
+    """Say what sort a label is, so that the column "1" and the block 1 are different places."""
+    if isinstance(label, bytes):
+        return b"b:" + label
+    return (f"i:{int(label)}" if isinstance(label, int | np.integer) else f"s:{label}").encode()
+
+
+@dataclass(frozen=True)
 class Run:
     """Everything a method or measure may use besides the data.
 
-    ``seed`` is secret: who knows it can undo the noise. It is never shown by ``repr``.
+    ``seed`` is secret: who knows it can undo the noise. It is never shown by ``repr``, and a run stays in its
+    process: work that travels takes `chance` along.
     """
 
     seed: int = field(default_factory=lambda: secrets.randbits(SEED_BITS), repr=False)
@@ -51,7 +86,7 @@ class Run:
     report: Callable[[Progress], None] = quiet
     stopped: Callable[[], bool] = never
     resources: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    place: tuple[str, ...] = ()
+    place: tuple[Label, ...] = ()
 
     def __post_init__(self) -> None:
         whole: bool = isinstance(self.seed, int | np.integer) and not isinstance(self.seed, bool)
@@ -59,28 +94,30 @@ class Run:
             raise ParameterError(f"`seed` must be a whole number from 0 to 2^{SEED_BITS} − 1, got another")
         object.__setattr__(self, "seed", int(self.seed))
 
-    def at(self, *labels: str | int | bytes) -> Run:
+    def __reduce__(self) -> Any:
+        """Refuse to be pickled, as every engine that sends work elsewhere would do."""
+        raise TypeError("a run must stay in its process, for it knows the seed: send `run.chance(...)` along")
+
+    def at(self, *labels: Label) -> Run:
         """Enter a named place; streams drawn there differ from those of every other place."""
-        return replace(self, place=(*self.place, *(_label(label) for label in labels)))
+        return replace(self, place=(*self.place, *labels))
 
     def silent(self) -> Run:
         """The same run telling nobody, for parts of a work whose whole is told; it can still be stopped."""
         return replace(self, report=quiet)
 
-    def rng(self, *labels: str | int | bytes) -> np.random.Generator:
+    def chance(self, *labels: Label) -> Chance:
+        """Give the chance of a named place, for work that is done elsewhere."""
+        root = hashlib.blake2b(digest_size=32, key=self.secret, person=b"chance").digest()
+        return Chance(root).at(*self.place, *labels)
+
+    def rng(self, *labels: Label) -> np.random.Generator:
         """Give the stream of chance of a named place: the same names give the same numbers.
 
         Chance is keyed by identity, not by order, so column order, chunks, threads and engines do not
         change an answer.
         """
-        names = (*self.place, *(_label(label) for label in labels))
-        state = hashlib.blake2b(digest_size=32)
-        for name in names:  # the length keeps ("ab", "c") apart from ("a", "bc")
-            encoded = name.encode()
-            state.update(len(encoded).to_bytes(8, "little") + encoded)
-        key = np.frombuffer(state.digest(), dtype="<u4")
-        sequence = np.random.SeedSequence(self.seed, spawn_key=tuple(int(word) for word in key))
-        return np.random.Generator(np.random.PCG64DXSM(sequence))
+        return self.chance(*labels).rng()
 
     @property
     def secret(self) -> bytes:
@@ -116,13 +153,6 @@ class Run:
             return self.resources[str(name)]
         except KeyError:
             raise UnknownNameError.of("resource", str(name), self.resources) from None
-
-
-def _label(label: str | int | np.integer | bytes) -> str:
-    """Say what sort a label is, so that the column "1" and the block 1 are different places."""
-    if isinstance(label, bytes):
-        return f"b:{label.hex()}"
-    return f"i:{int(label)}" if isinstance(label, int | np.integer) else f"s:{label}"
 
 
 class Stopwatch:

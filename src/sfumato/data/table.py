@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.data.digest import BLOCK_RECORDS, digest_of
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -91,13 +91,13 @@ class Table:
             flags |= series.is_between(*column.missing_range).fill_null(value=True)
         return flags.to_numpy()
 
-    def numbers(self, name: str) -> Floats:
+    def numbers(self, name: str, categories: pl.Series | None = None) -> Floats:
         """A continuous, ordinal or date column as numbers, NaN where missing (ordinal: its position)."""
         column = self.schema[name]
         if column.kind is Kind.CONTINUOUS:
             return self._continuous(name)
         if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
-            codes = self.codes(name).codes
+            codes = self.codes(name, categories).codes
             return np.where(codes < 0, np.nan, codes.astype(np.float64))
         if column.kind is Kind.DATE:
             missing = self.missing(name)
@@ -126,26 +126,32 @@ class Table:
         _require_usable(series, numbers, name)
         return numbers
 
-    def codes(self, name: str) -> Codes:
-        """A column as codes into its distinct values (in the declared or natural order), −1 where missing."""
-        column, series = self.schema[name], self.frame[name]
+    def categories(self, name: str) -> pl.Series:
+        """The distinct values of a column, in the declared or natural order."""
         present = pl.Series(~self.missing(name))
-        categories = _ordered(column, series.filter(present).unique(), name)
-        series = _as_plain(series)
+        return _ordered(self.schema[name], self.frame[name].filter(present).unique(), name)
+
+    def codes(self, name: str, categories: pl.Series | None = None) -> Codes:
+        """A column as codes into its distinct values (in the declared or natural order), −1 where missing.
+
+        A part of a table is given the ``categories`` of the whole, among which its values are.
+        """
+        categories = self.categories(name) if categories is None else categories
+        series = _as_plain(self.frame[name])
         codes = np.full(len(series), -1, dtype=np.int64)
         if len(categories):
             places = pl.DataFrame({"value": categories}).with_row_index("code")
             found = pl.DataFrame({"value": series}).join(
                 places, on="value", how="left", maintain_order="left", nulls_equal=False
             )["code"]
-            codes = np.where(present.to_numpy(), found.fill_null(0).to_numpy().astype(np.int64), -1)
+            codes = np.where(self.missing(name), -1, found.fill_null(0).to_numpy().astype(np.int64))
         return Codes(codes=codes, categories=categories)
 
-    def matrix(self, names: Sequence[str]) -> Floats:
+    def matrix(self, names: Sequence[str], categories: Mapping[str, pl.Series] | None = None) -> Floats:
         """Several columns as numbers side by side, NaN where missing."""
         matrix = np.empty((len(self), len(names)), dtype=np.float64)
         for position, name in enumerate(names):
-            matrix[:, position] = self.numbers(name)
+            matrix[:, position] = self.numbers(name, (categories or {}).get(name))
         return matrix
 
     @cached_property
@@ -199,10 +205,7 @@ class Table:
 
         It keys chance: two releases of different data never share noise.
         """
-        total = hashlib.blake2b(digest_size=32)
-        for name in sorted(self.frame.columns):
-            total.update(_column_digest(name, self.frame[name]))
-        return total.digest()
+        return digest_of(self.names, self.frame.iter_slices(BLOCK_RECORDS))
 
 
 def _require_usable(series: pl.Series, numbers: Floats, name: str) -> None:
@@ -294,31 +297,3 @@ def _alike(order: Sequence[object]) -> list[object]:
         if any(isinstance(value, kind) for value in order):
             return [kind(value) for value in order]  # type: ignore[arg-type]
     return list(order)
-
-
-def _column_digest(name: str, series: pl.Series) -> bytes:
-    """Fingerprint one column; the same numbers in another width of number give the same fingerprint."""
-    state = hashlib.blake2b(name.encode(), digest_size=16)
-    state.update(np.packbits(series.is_null().to_numpy()).tobytes())
-    if isinstance(series.dtype, pl.Struct):
-        for part in series.struct.fields:
-            state.update(_column_digest(part, series.struct.field(part)))
-    elif isinstance(series.dtype, pl.Array):
-        state.update(_column_digest("", series.arr.to_list()))
-    elif isinstance(series.dtype, pl.List):
-        state.update(series.list.len().fill_null(0).to_numpy().astype(np.int64).tobytes())
-        state.update(_column_digest("", series.explode()))
-    elif series.dtype.is_numeric() or series.dtype.is_temporal() or series.dtype == pl.Boolean:
-        physical = series if series.dtype.is_decimal() else series.to_physical()
-        number: type[pl.DataType] = pl.Float64 if physical.dtype.is_float() else pl.Int64
-        narrow = physical.cast(number, strict=False)
-        if series.dtype.is_decimal() or narrow.null_count() > series.null_count():
-            state.update(_column_digest("", physical.cast(pl.String)))  # more than 64 bits can hold
-        else:
-            state.update(np.ascontiguousarray(narrow.fill_null(0).to_numpy()).tobytes())
-    else:
-        text = series.bin.encode("hex") if series.dtype == pl.Binary else series.cast(pl.String)
-        text = text.fill_null("")
-        state.update(text.str.len_bytes().to_numpy().astype(np.int64).tobytes())
-        state.update(str(text.str.join("").item() if len(text) else "").encode())
-    return state.digest()

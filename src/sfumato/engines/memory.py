@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import reduce
 from typing import Protocol, TypeVar
+
+from sfumato.data.digest import BLOCK_RECORDS
 
 A = TypeVar("A")
 B = TypeVar("B")
 
-#: Records in one logical block. It is part of what a release means: streams are keyed by block, so every
-#: engine must cut the same blocks, however many it works on at a time.
-BLOCK_RECORDS = 65_536
-
 
 class Engine(Protocol):
-    """Where work runs; both verbs keep the order of the items, so that engines agree bit for bit."""
+    """Where work runs; both verbs keep the order of the items, so that engines agree bit for bit.
+
+    What is mapped may travel: it is made of functions that have a name and of plain data, without the seed.
+    """
+
+    @property
+    def block_records(self) -> int:
+        """Records in one logical block: those of a release, unless a test wants many blocks of few."""
+        ...
 
     def map(self, work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
         """Apply ``work`` to every item; results come in the order of the items."""
@@ -26,8 +33,11 @@ class Engine(Protocol):
         ...
 
 
+@dataclass(frozen=True)
 class Memory:
     """Here, now, one after the other."""
+
+    block_records: int = BLOCK_RECORDS
 
     def map(self, work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
         """Apply ``work`` to every item in turn."""

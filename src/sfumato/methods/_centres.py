@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from sfumato import kernels
-from sfumato.core.method import put_back
+from sfumato.core.method import ColumnView, put_back
 from sfumato.core.params import PerColumn
 from sfumato.data.promises import as_promised
 from sfumato.data.schema import Column, Kind
@@ -82,19 +82,9 @@ def _off_missing_codes(column: Column, values: Values, groups: Ints, centres: Va
 
 def show_centres(table: Table, name: str, groups: Ints, wish: str) -> pl.Series:
     """Make a column whose values are the centres of their groups, over what is present; holes stay."""
-    column, missing = table.schema[name], table.missing(name)
-    present = ~missing
+    present = ~table.missing(name)
     if not present.any():
         return table.frame[name]
-    weights = None if table.weights is None else table.weights[present]
-    codes = table.codes(name) if column.kind in {Kind.ORDINAL, Kind.NOMINAL} else None
-    values = _exact(table, name) if codes is None else codes.codes
-    shown = centred(column, values[present], groups[present], wish=wish, weights=weights)
-    return put_back(table, name, shown, codes=codes)
-
-
-def _exact(table: Table, name: str) -> Values:
-    """Take a column as numbers, instants as whole ones: nanoseconds are more than a float can hold."""
-    if table.schema[name].kind is Kind.DATE and table.frame[name].dtype.is_temporal():
-        return table.frame[name].to_physical().cast(pl.Int64).fill_null(0).to_numpy()
-    return table.numbers(name)
+    view = ColumnView.of(table, name)
+    shown = centred(view.column, view.values, groups[present], wish=wish, weights=view.weights)
+    return put_back(table, name, shown, categories=view.categories)

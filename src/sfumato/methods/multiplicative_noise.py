@@ -10,7 +10,7 @@ import numpy as np
 from sfumato import kernels
 from sfumato.core.method import Block, BlockMethod
 from sfumato.core.params import param
-from sfumato.core.run import Run
+from sfumato.core.run import Chance
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats
@@ -30,13 +30,13 @@ class FactorNoise(BlockMethod):
         """Draw factors."""
         raise NotImplementedError  # abstract: every method in the registry has its own
 
-    def protect_block(self, block: Block, summaries: Sequence[Any], run: Run) -> Floats:  # noqa: ARG002
+    def protect_block(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Floats:  # noqa: ARG002
         """Multiply the values of one block."""
         if self.per == "record":
-            return block.values * self.draw(run.rng("record", "factor"), len(block))[:, None]
+            return block.values * self.draw(chance.rng("record", "factor"), len(block))[:, None]
         protected = np.empty_like(block.values)
         for position, name in enumerate(block.names):
-            protected[:, position] = block.values[:, position] * self.draw(run.rng(name), len(block))
+            protected[:, position] = block.values[:, position] * self.draw(chance.rng(name), len(block))
         return protected
 
 
@@ -83,6 +83,7 @@ class UniformNoise(FactorNoise):
     Examples
     --------
     >>> import polars as pl
+    >>> from sfumato.core.run import Run
     >>> from sfumato.data.schema import Column, Schema
     >>> frame = pl.DataFrame({"income": [10.0, 0.0, -30.0, 40.0]})
     >>> table = Table(frame, Schema((Column("income", Kind.CONTINUOUS),)))
@@ -154,6 +155,7 @@ class LognormalNoise(FactorNoise):
     Examples
     --------
     >>> import polars as pl
+    >>> from sfumato.core.run import Run
     >>> from sfumato.data.schema import Column, Schema
     >>> frame = pl.DataFrame({"pay": [10.0, 20.0], "rent": [5.0, 12.0]})
     >>> table = Table(frame, Schema((Column("pay", Kind.CONTINUOUS), Column("rent", Kind.CONTINUOUS))))
@@ -230,6 +232,7 @@ class HohneNoise(BlockMethod):
     Examples
     --------
     >>> import polars as pl
+    >>> from sfumato.core.run import Run
     >>> from sfumato.data.schema import Column, Schema
     >>> from sfumato.data.table import Table
     >>> frame = pl.DataFrame({"income": [10.0, 20.0, 30.0, 40.0]})
@@ -264,22 +267,22 @@ class HohneNoise(BlockMethod):
         """Refuse to mix columns across records that lack values."""
         return super().refuses(table) or (holes(table, self.name) if self.restore == "covariances" else None)
 
-    def _noisy(self, block: Block, run: Run) -> Floats:
-        signs = 2.0 * run.rng("record", "sign").integers(0, 2, len(block)) - 1.0
-        return block.values * (1.0 + signs[:, None] * np.abs(self.deviation * normals(block, run)))
+    def _noisy(self, block: Block, chance: Chance) -> Floats:
+        signs = 2.0 * chance.rng("record", "sign").integers(0, 2, len(block)) - 1.0
+        return block.values * (1.0 + signs[:, None] * np.abs(self.deviation * normals(block, chance)))
 
-    def summarise(self, block: Block, summaries: Sequence[Any], run: Run) -> Any:
+    def summarise(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Any:
         """Find the moments of the data in rounds 0 and 1, those of the noisy data in rounds 2 and 3."""
         turn = len(summaries)
-        values = block.values if turn <= 1 else self._noisy(block, run)
+        values = block.values if turn <= 1 else self._noisy(block, chance)
         if turn % 2 == 0:
             return kernels.moments.means_of(values)
         return kernels.moments.Moments.of(values, summaries[-1].mean)
 
-    def protect_block(self, block: Block, summaries: Sequence[Any], run: Run) -> Floats:
+    def protect_block(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Floats:
         """Multiply, then restore the moments."""
         _, wanted, _, got = summaries
-        centred = self._noisy(block, run) - got.means()
+        centred = self._noisy(block, chance) - got.means()
         restored: Floats = self._restored(centred, wanted, got) + wanted.means()
         return restored
 

@@ -10,15 +10,15 @@ import numpy as np
 from sfumato import kernels
 from sfumato.core.method import Block, BlockMethod
 from sfumato.core.params import PerColumn, listed, param
-from sfumato.core.run import Run
+from sfumato.core.run import Chance
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats
 
 
-def normals(block: Block, run: Run) -> Floats:
+def normals(block: Block, chance: Chance) -> Floats:
     """Standard normal draws for a block, one stream per column: a column's draws are its own."""
-    draws = [run.rng(name).standard_normal(len(block)) for name in block.names]
+    draws = [chance.rng(name).standard_normal(len(block)) for name in block.names]
     return np.stack(draws, axis=1) if draws else np.empty((len(block), 0))
 
 
@@ -98,6 +98,7 @@ class UncorrelatedNoise(BlockMethod):
     Examples
     --------
     >>> import polars as pl
+    >>> from sfumato.core.run import Run
     >>> from sfumato.data.schema import Column, Schema
     >>> frame = pl.DataFrame({"income": [10.0, 20.0, 30.0, 40.0]})
     >>> table = Table(frame, Schema((Column("income", Kind.CONTINUOUS),)))
@@ -133,17 +134,17 @@ class UncorrelatedNoise(BlockMethod):
         hint="2 gives a column twice the noise of the others",
     )
 
-    def summarise(self, block: Block, summaries: Sequence[Any], run: Run) -> Any:  # noqa: ARG002
+    def summarise(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Any:  # noqa: ARG002
         """Find the means, then the variances around them."""
         if not summaries:
             return kernels.moments.means_of(block.values)
         return kernels.moments.Moments.of(block.values, summaries[0].mean)
 
-    def protect_block(self, block: Block, summaries: Sequence[Any], run: Run) -> Floats:
+    def protect_block(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Floats:
         """Add the noise of one block."""
         spread = np.sqrt(summaries[1].variances())
         multiples = np.array([self.multiple[name] for name in block.names])
-        noisy: Floats = block.values + normals(block, run) * (self.deviation / 100 * multiples * spread)
+        noisy: Floats = block.values + normals(block, chance) * (self.deviation / 100 * multiples * spread)
         return noisy
 
 
@@ -185,6 +186,7 @@ class CorrelatedNoise(BlockMethod):
     Examples
     --------
     >>> import polars as pl
+    >>> from sfumato.core.run import Run
     >>> from sfumato.data.schema import Column, Schema
     >>> from sfumato.data.table import Table
     >>> frame = pl.DataFrame({"income": [10.0, 20.0, 30.0, 40.0]})
@@ -212,15 +214,15 @@ class CorrelatedNoise(BlockMethod):
         hint="0.01 is light, 1 doubles every variance",
     )
 
-    def summarise(self, block: Block, summaries: Sequence[Any], run: Run) -> Any:  # noqa: ARG002
+    def summarise(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Any:  # noqa: ARG002
         """Find the means, then the covariances around them."""
         if not summaries:
             return kernels.moments.means_of(block.values)
         return kernels.moments.Moments.of(block.values, summaries[0].mean)
 
-    def protect_block(self, block: Block, summaries: Sequence[Any], run: Run) -> Floats:
+    def protect_block(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Floats:
         """Add the noise of one block."""
-        noisy: Floats = block.values + normals(block, run) @ mixing(self.ratio * summaries[1].covariance())
+        noisy: Floats = block.values + normals(block, chance) @ mixing(self.ratio * summaries[1].covariance())
         return noisy
 
 
@@ -271,6 +273,7 @@ class KimNoise(BlockMethod):
     Examples
     --------
     >>> import polars as pl
+    >>> from sfumato.core.run import Run
     >>> from sfumato.data.schema import Column, Schema
     >>> frame = pl.DataFrame({"income": [10.0, 20.0, 30.0, 40.0]})
     >>> table = Table(frame, Schema((Column("income", Kind.CONTINUOUS),)))
@@ -304,7 +307,7 @@ class KimNoise(BlockMethod):
         """Refuse to mix columns across records that lack values."""
         return super().refuses(table) or (holes(table, self.name) if self.restore == "exactly" else None)
 
-    def summarise(self, block: Block, summaries: Sequence[Any], run: Run) -> Any:
+    def summarise(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Any:
         """Find the means, then the moments around them: of the draws as well where they are to be undone."""
         if not summaries:
             return kernels.moments.means_of(block.values)
@@ -312,10 +315,10 @@ class KimNoise(BlockMethod):
         if self.restore == "expectation":
             return kernels.moments.Moments.of(block.values, mean)
         # Noise is linear in the draws, so the moments of the two side by side give those of their sum.
-        both = np.concatenate([block.values, normals(block, run)], axis=1)
+        both = np.concatenate([block.values, normals(block, chance)], axis=1)
         return kernels.moments.Moments.of(both, np.concatenate([mean, np.zeros_like(mean)]))
 
-    def protect_block(self, block: Block, summaries: Sequence[Any], run: Run) -> Floats:
+    def protect_block(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Floats:
         """Add the noise of one block and bring the moments back."""
         moments, d = summaries[1], len(block.names)
         means, covariance = moments.means(), moments.covariance()
@@ -323,9 +326,9 @@ class KimNoise(BlockMethod):
         mix = mixing(self.ratio * wanted)
         if self.restore == "expectation":
             shrink = 1.0 / np.sqrt(1.0 + self.ratio)
-            kept: Floats = centre + shrink * (block.values - centre + normals(block, run) @ mix)
+            kept: Floats = centre + shrink * (block.values - centre + normals(block, chance) @ mix)
             return kept
-        noisy = block.values - centre + (normals(block, run) - means[d:]) @ mix
+        noisy = block.values - centre + (normals(block, chance) - means[d:]) @ mix
         cross = covariance[:d, d:] @ mix
         got = wanted + cross + cross.T + mix.T @ covariance[d:, d:] @ mix
         # The original's units for both, so that where it is collinear the noisy records are in the same way.

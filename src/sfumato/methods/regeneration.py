@@ -81,7 +81,7 @@ class Regeneration(Method):
     ...     masked, Regeneration(marginals="counts", masked="missing"), resources={"counts": counts}, seed=1
     ... )
     >>> filled.data["race"].to_list()
-    ['a', 'b', 'c', 'a', 'c', 'a']
+    ['a', 'b', 'a', 'c', 'c', 'a']
     """
 
     name = "regeneration"

@@ -12,7 +12,7 @@ import numpy as np
 from sfumato import kernels
 from sfumato.core.method import Block, BlockMethod, ColumnMethod, ColumnView
 from sfumato.core.params import PerColumn, param
-from sfumato.core.run import Run
+from sfumato.core.run import Chance
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Values
@@ -224,6 +224,7 @@ class MultivariateRounding(BlockMethod):
     Examples
     --------
     >>> import polars as pl
+    >>> from sfumato.core.run import Run
     >>> from sfumato.data.schema import Column, Schema
     >>> frame = pl.DataFrame({"height": [154.0, 190, 161, 175, 166, 174], "shoe": [36.0, 45, 38, 42, 39, 40]})
     >>> table = Table(frame, Schema(tuple(Column(name, Kind.CONTINUOUS) for name in frame.columns)))
@@ -253,15 +254,15 @@ class MultivariateRounding(BlockMethod):
         "random", "Where the lattice lies: anywhere, at random, or with a point on the mean."
     )
 
-    def summarise(self, block: Block, summaries: Sequence[Any], run: Run) -> Any:
+    def summarise(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Any:
         """Find the means, then the covariances around them and where the lattice lies."""
         if not summaries:
             return kernels.moments.means_of(block.values)
-        draws = [run.rng(name, "offset").random() for name in block.names]
+        draws = [chance.rng(name, "offset").random() for name in block.names]
         offsets = np.array(draws) if self.offset == "random" else np.zeros(len(draws))
         return _Lattice(kernels.moments.Moments.of(block.values, summaries[0].mean), offsets)
 
-    def protect_block(self, block: Block, summaries: Sequence[Any], run: Run) -> Floats:  # noqa: ARG002
+    def protect_block(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Floats:  # noqa: ARG002
         """Carry the records of one block to the lattice and back."""
         lattice: _Lattice = summaries[1]
         means, deviations = lattice.moments.means(), np.sqrt(lattice.moments.variances())

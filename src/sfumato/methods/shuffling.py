@@ -15,9 +15,9 @@ from sfumato.core.method import ColumnMethod, ColumnView, Method, put_back
 from sfumato.core.params import Columns, listed, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.data.digest import BLOCK_RECORDS
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
-from sfumato.engines.memory import BLOCK_RECORDS
 from sfumato.kernels.arrays import Floats, Ints, Values
 
 if TYPE_CHECKING:

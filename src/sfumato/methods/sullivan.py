@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -12,10 +11,10 @@ from sfumato import kernels
 from sfumato.core.method import Method, put_back
 from sfumato.core.params import param
 from sfumato.core.release import Release
-from sfumato.core.run import Run
+from sfumato.core.run import Chance, Run
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
-from sfumato.kernels.arrays import Floats
+from sfumato.kernels.arrays import Floats, Values
 from sfumato.methods.noise import mixing
 
 
@@ -105,45 +104,59 @@ class SullivanNoise(Method):
         release = Release.unchanged(table)
         if not len(table) or not table.chosen:
             return release
-        scores = np.stack(list(run.engine.map(partial(_scores, table), table.chosen)), axis=1)
+        numbers = [table.numbers(name) for name in table.chosen]
+        scores = np.stack(list(run.engine.map(_scores, numbers)), axis=1)
         moments = kernels.moments.Moments.of(scores, np.zeros(scores.shape[1]))
         draws = [run.rng(name, "noise").standard_normal(len(table)) for name in table.chosen]
         noisy = scores + np.stack(draws, axis=1) @ mixing(self.ratio * moments.covariance())
-        work = partial(_back, table, noisy, run, self.values)
+        work = [
+            (
+                numbers[place],
+                noisy[:, place],
+                None if self._keeps(table, name) else run.chance(name, "places"),
+            )
+            for place, name in enumerate(table.chosen)
+        ]
+        results = run.track(self.title, run.engine.map(_back, work), total=len(work))
         protected = table
-        for name, series in run.track(
-            self.title, run.engine.map(work, list(enumerate(table.chosen))), total=len(table.chosen)
-        ):
+        for name, found in zip(table.chosen, results, strict=True):
+            if self._keeps(table, name):
+                series = table.frame[name].gather(pl.Series(found, dtype=pl.UInt32))
+            else:
+                series = put_back(table, name, found[~table.missing(name)])
             protected = protected.with_values(name, series)
         return Release.of(protected, source_rows=release.source_rows)
 
+    def _keeps(self, table: Table, name: str) -> bool:
+        """Whether the records of a column change places, and no new value is made."""
+        ordinal = table.schema[name].kind is Kind.ORDINAL
+        return self.values == "same" or ordinal or bool(table.missing(name).all())
 
-def _scores(table: Table, name: str) -> Floats:
+
+def _scores(numbers: Floats) -> Floats:
     """Normal scores of one column, NaN where missing."""
     from scipy.special import ndtri
 
-    ranks = kernels.ranks.midranks(table.numbers(name))
+    ranks = kernels.ranks.midranks(numbers)
     scores: Floats = ndtri((ranks - 0.5) / max(np.count_nonzero(~np.isnan(ranks)), 1))
     return scores
 
 
-def _back(
-    table: Table, noisy: Floats, run: Run, values: str, place: tuple[int, str]
-) -> tuple[str, pl.Series]:
-    """Give the records the values of a column in the order of their noisy scores."""
-    position, name = place
-    present = np.flatnonzero(~table.missing(name))
-    if not len(present):
-        return name, table.frame[name]
-    order = present[np.argsort(noisy[present, position], kind="stable")]
-    numbers = table.numbers(name)
+def _back(work: tuple[Floats, Floats, Chance | None]) -> Values:
+    """Give the records the values of a column in the order of their noisy scores.
+
+    Without chance, which record's value each of them gets; else new values, NaN where missing.
+    """
+    numbers, noisy, chance = work
+    present = np.flatnonzero(~np.isnan(numbers))
+    order = present[np.argsort(noisy[present], kind="stable")]
     by_value = present[np.argsort(numbers[present], kind="stable")]
-    if values == "same" or table.schema[name].kind is Kind.ORDINAL:
-        source = np.arange(len(table))
+    if chance is None:
+        source = np.arange(len(numbers))
         source[order] = by_value
-        return name, table.frame[name].gather(pl.Series(source, dtype=pl.UInt32))
+        return source
     # Half a place to either side of the value whose turn it is, on the straight lines between values.
-    places = np.arange(len(order)) + run.rng(name, "places").uniform(-0.5, 0.5, len(order))
-    fresh = np.full(len(table), np.nan)
+    places = np.arange(len(order)) + chance.rng().uniform(-0.5, 0.5, len(order))
+    fresh = np.full(len(numbers), np.nan)
     fresh[order] = np.interp(places, np.arange(len(order)), numbers[by_value])
-    return name, put_back(table, name, fresh[present])
+    return fresh

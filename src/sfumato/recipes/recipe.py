@@ -14,13 +14,13 @@ import polars as pl
 from sfumato.core import registry
 from sfumato.core.method import Method
 from sfumato.core.params import Columns, PerColumn, listed
-from sfumato.core.release import Provenance, Release
+from sfumato.core.release import Provenance, Release, stitched
 from sfumato.core.run import Run, Stopwatch
 from sfumato.data.schema import STRUCTURAL_ROLES, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, PlanError, SfumatoError, UnknownNameError, UnreachableError
 from sfumato.kernels.arrays import Ints
-from sfumato.recipes.strata import stitched, strata
+from sfumato.recipes.strata import strata
 
 _STEP_WORDS = {"method", "columns", "within", "together", "parameters"}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.core.measure import Score
-from sfumato.core.release import Release
+from sfumato.core.release import Release, reordered
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.checks import Violation, violations
@@ -21,7 +21,6 @@ from sfumato.io import check_writable, read_table, write, write_text
 from sfumato.io.formats import format_of
 from sfumato.io.hierarchies import read_hierarchy
 from sfumato.recipes.plan import Plan, Source, fingerprint, located
-from sfumato.recipes.strata import reordered
 from sfumato.releasing.postprocess import dangling, finish
 from sfumato.study.evaluate import assess
 from sfumato.version import __version__

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from sfumato.core.release import reordered
 from sfumato.core.run import Run
 from sfumato.data.schema import Role, Schema
 from sfumato.data.table import Table
@@ -13,7 +14,6 @@ from sfumato.errors import ParameterError, PlanError, RequirementError, WriteErr
 from sfumato.io import addresses, check_writable, write, write_text
 from sfumato.io.formats import format_of
 from sfumato.recipes.plan import Output, fingerprint
-from sfumato.recipes.strata import reordered
 from sfumato.releasing.carry_out import environment
 from sfumato.releasing.postprocess import finish
 from sfumato.study.protocol import Protocol

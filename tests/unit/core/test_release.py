@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from datetime import date, datetime
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -12,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_series_equal
 
-from sfumato.core import method as shapes
 from sfumato.core.measure import Score, Status
-from sfumato.core.method import ColumnMethod, shape_of
+from sfumato.core.method import BlockMethod, ColumnMethod, cut, shape_of
 from sfumato.core.release import MAIN, Provenance, Release
 from sfumato.core.run import Run
 from sfumato.data.evidence import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
+from sfumato.engines.memory import Memory
 from sfumato.errors import Cancelled, DataError, RefusedError, UnknownNameError
 from sfumato.methods.microaggregation import Mdav
 from toys import (
@@ -39,14 +40,17 @@ from toys import (
     table_of,
 )
 
+NAN = math.nan
+NO_ROWS = np.arange(0)
+
 
 def one(values, kind=Kind.CONTINUOUS, *, dtype=None, **facts):
     series = values if isinstance(values, pl.Series) else pl.Series(values, dtype=dtype)
     return Table(pl.DataFrame({"x": series}), Schema((Column("x", kind, **facts),)))
 
 
-def protected(method, table, seed=1):
-    return method.apply(table, Run(seed=seed)).table.frame["x"]
+def protected(method, table, seed=1, **engine):
+    return method.apply(table, Run(seed=seed, engine=Memory(**engine))).table.frame["x"]
 
 
 # ----------------------------------------------------------------------------------------- column methods
@@ -210,50 +214,51 @@ def test_shapes_are_told_apart():
 
 
 @pytest.fixture(params=[1, 2, 3, 4, 65536])
-def block_records(request, monkeypatch):
-    monkeypatch.setattr(shapes, "BLOCK_RECORDS", request.param)
+def block_records(request):
     return request.param
 
 
 def test_rounds_over_blocks_by_hand(block_records):
     """Mean of 1, 2, 6, 7 is 4; absolute deviations 3, 2, 2, 3 have mean 2.5; the hole stays."""
     table = one([1.0, 2.0, None, 6.0, 7.0])
-    assert protected(Standardised(), table).to_list() == [-1.2, -0.8, None, 0.8, 1.2]
+    assert protected(Standardised(), table, block_records=block_records).to_list() == [
+        -1.2,
+        -0.8,
+        None,
+        0.8,
+        1.2,
+    ]
 
 
 def test_a_later_pass_draws_what_an_earlier_one_drew(block_records):
     """Noise is centred by the sum the first pass took: only the same draws in the same block give nought."""
     values = np.arange(10.0)
-    noisy = protected(CentredNoise(), one(values)).to_numpy()
+    noisy = protected(CentredNoise(), one(values), block_records=block_records).to_numpy()
     assert not np.allclose(noisy, values)
     np.testing.assert_allclose((noisy - values).sum(), 0, atol=1e-12)
 
 
-def test_blocks_have_streams_of_their_own(monkeypatch):
-    monkeypatch.setattr(shapes, "BLOCK_RECORDS", 3)
-    noise = protected(CentredNoise(), one([0.0] * 9)).to_numpy().reshape(3, 3)
+def test_blocks_have_streams_of_their_own():
+    noise = protected(CentredNoise(), one([0.0] * 9), block_records=3).to_numpy().reshape(3, 3)
     assert not np.allclose(noise[0], noise[1])
     assert not np.allclose(noise[1], noise[2])
 
 
 @given(st.integers(0, 30), st.integers(1, 12))
 def test_blocks_are_cut_without_loss(records, size):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shapes, "BLOCK_RECORDS", size)
-        blocks = shapes.cut(one(np.arange(float(records))))
+    blocks = cut(one(np.arange(float(records))), size)
     assert [block.index for block in blocks] == list(range(math.ceil(records / size)))
     assert [v for block in blocks for v in block.values[:, 0]] == list(range(records))
     assert all(len(block) == size for block in blocks[:-1])
 
 
-def test_blocks_carry_their_weights(monkeypatch):
-    monkeypatch.setattr(shapes, "BLOCK_RECORDS", 2)
+def test_blocks_carry_their_weights():
     table = Table(
         pl.DataFrame({"x": [1.0, 2.0, 3.0], "w": [1, 2, 3]}),
         Schema((Column("x", Kind.CONTINUOUS), Column("w", Kind.CONTINUOUS, Role.WEIGHT))),
     ).aimed_at(["x"])
-    assert [block.weights.tolist() for block in shapes.cut(table)] == [[1.0, 2.0], [3.0]]
-    assert [block.values.tolist() for block in shapes.cut(table)] == [[[1.0], [2.0]], [[3.0]]]
+    assert [block.weights.tolist() for block in cut(table, 2)] == [[1.0, 2.0], [3.0]]
+    assert [block.values.tolist() for block in cut(table, 2)] == [[[1.0], [2.0]], [[3.0]]]
 
 
 @pytest.mark.parametrize(
@@ -277,19 +282,147 @@ def test_blocks_carry_their_weights(monkeypatch):
     ],
 )
 def test_a_block_method_gives_back_words_and_not_their_codes(series, kind, facts, expected, block_records):
-    flipped = protected(Flipped(), one(series, kind, **facts))
+    flipped = protected(Flipped(), one(series, kind, **facts), block_records=block_records)
     assert flipped.dtype == series.dtype
     assert flipped.to_list() == expected
+
+
+WEIGHTED = Table(
+    pl.DataFrame(
+        {
+            "x": ["c", "a", None, "b", "a"],
+            "w": [1.0, 2.0, 3.0, 4.0, 5.0],
+            "note": [10, 11, 12, 13, 14],
+        }
+    ),
+    Schema(
+        (
+            Column("x", Kind.ORDINAL, order=("c", "b", "a"), hierarchy="tree"),
+            Column("w", Kind.CONTINUOUS, Role.WEIGHT),
+            Column("note", Kind.NOMINAL),
+        )
+    ),
+    targets=("x",),
+)
+
+
+def test_a_block_is_a_small_table():
+    """Chosen columns and the weight, with their schema; a code means the same in every block."""
+    first, second, third = cut(WEIGHTED, 2)
+    assert first.table.names == ("x", "w")
+    assert first.names == ("x",)
+    assert first.table.schema["x"] == WEIGHTED.schema["x"]
+    assert first.categories["x"].to_list() == ["c", "b", "a"]
+    np.testing.assert_array_equal(
+        np.vstack([first.values, second.values, third.values])[:, 0], [0, 2, NAN, 1, 2]
+    )
+    assert [block.weights.tolist() for block in (first, second, third)] == [[1, 2], [3, 4], [5]]
+    assert [len(block) for block in (first, second, third)] == [2, 2, 1]
+
+
+def test_bad_weights_are_counted_over_all_blocks():
+    bad = replace(WEIGHTED, frame=WEIGHTED.frame.with_columns(w=pl.Series([1.0, 0.0, 1.0, 1.0, -1.0])))
+    with pytest.raises(DataError, match="got: 2 records of `w`"):
+        cut(bad, 2)
+
+
+class ByBlock(BlockMethod):
+    """Give what a function makes of a block."""
+
+    name = "by-block"
+    title = "By block"
+    kinds = frozenset(Kind)
+    rounds = 0
+    changes_records = True
+    work: ClassVar = None
+
+    def protect_block(self, block, summaries, run):
+        return type(self).work(block)
+
+
+def by_block(work, table=WEIGHTED, size=2):
+    method = type("Made", (ByBlock,), {"work": staticmethod(work)})()
+    return method.apply(table, Run(seed=1, engine=Memory(size)))
+
+
+def test_a_block_may_leave_records_out():
+    """The last of each block of two is dropped: 0, 2 and 4 stay, with all that belongs to them."""
+    release = by_block(lambda block: Release.of(block.table.take(np.array([0])), source_rows=np.array([0])))
+    assert release.source_rows.tolist() == [0, 2, 4]
+    assert release.table.frame.rows() == [("c", 1.0, 10), (None, 3.0, 12), ("a", 5.0, 14)]
+    assert release.table.names == WEIGHTED.names
+    nobody = by_block(lambda block: Release.of(block.table.take(NO_ROWS), source_rows=NO_ROWS))
+    assert len(nobody.table) == 0
+    assert nobody.table.frame.schema == WEIGHTED.frame.schema
+
+
+def test_a_block_may_give_other_kinds_weights_and_columns():
+    def work(block):
+        table = block.table.with_values(
+            "x", pl.Series([7.5] * len(block)), column=Column("x", Kind.CONTINUOUS)
+        ).with_values("w", pl.Series(2 * block.weights))
+        mark = Column("mark", Kind.NOMINAL)
+        table = table.with_values("mark", pl.Series([block.index] * len(block)), column=mark)
+        return Release.of(
+            table, source_rows=np.arange(len(block)), classes=np.zeros(len(block), dtype=np.int64)
+        )
+
+    release = by_block(work)
+    assert release.table.names == ("x", "w", "note", "mark")
+    assert release.table.schema["x"].kind is Kind.CONTINUOUS
+    assert release.table.frame["w"].to_list() == [2, 4, 6, 8, 10]
+    assert release.table.frame["mark"].to_list() == [0, 0, 1, 1, 2]
+    assert release.classes.tolist() == [0, 0, 1, 1, 2]  # the classes of two blocks are not one
+
+
+def test_a_column_that_a_block_leaves_out_is_gone():
+    """It would leave as it came if the rest of the table brought it back."""
+    release = by_block(lambda block: Release.of(block.table.select(["w"]), source_rows=np.arange(len(block))))
+    assert release.table.names == ("w", "note")
+
+
+@pytest.mark.parametrize(
+    ("work", "message"),
+    [
+        (lambda block: block.values[1:], "got: 3 blocks of another shape"),
+        (lambda block: block.values[:, :0], "got: 3 blocks of another shape"),
+        (lambda block: Release.unchanged(block.table) if block.index else block.values, "got: 2 blocks"),
+        (lambda block: Release.of(block.table), "got: no source rows"),
+    ],
+)
+def test_what_a_block_must_not_give(work, message):
+    with pytest.raises(DataError, match=message):
+        by_block(work)
+
+
+def test_columns_travel_alone():
+    """The view has all that a column method may look at, and nothing of the other columns."""
+    sent = []
+
+    class Ear(Memory):
+        def map(self, work, items):
+            for item in items:
+                sent.append(item)
+                yield work(item)
+
+    tree = object()
+    Turned().apply(WEIGHTED, Run(seed=1, engine=Ear(), resources={"tree": tree}))
+    ((view, chance),) = sent
+    assert chance == Run(seed=1).chance("x")
+    assert view.column == WEIGHTED.schema["x"]
+    assert view.missing.tolist() == [False, False, True, False, False]
+    assert view.values.tolist() == [0, 2, 1, 2]
+    assert view.weights.tolist() == [1, 2, 4, 5]
+    assert view.hierarchy is tree
 
 
 def test_a_block_method_on_nothing():
     assert len(protected(Standardised(), one([], dtype=pl.Float64))) == 0
 
 
-def test_progress_of_blocks_ends_at_its_total(monkeypatch):
-    monkeypatch.setattr(shapes, "BLOCK_RECORDS", 2)
+def test_progress_of_blocks_ends_at_its_total():
     heard = []
-    Standardised().apply(one([1.0, 2.0, 3.0]), Run(seed=1, report=heard.append))
+    Standardised().apply(one([1.0, 2.0, 3.0]), Run(seed=1, report=heard.append, engine=Memory(2)))
     assert [(event.done, event.total) for event in heard] == [(i, 6) for i in range(1, 7)]
 
 

@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -194,6 +195,41 @@ def test_cancelling():
     Run(seed=1).check()
 
 
-def test_a_run_goes_to_another_process():
-    run = Run(seed=11).at("step", 1)
-    assert numbers(pickle.loads(pickle.dumps(run)), "a") == numbers(run, "a")
+# ------------------------------------------------------------------------------------------ what travels
+
+
+SEED = 0xDEADBEEFCAFEBABE1234567887654321
+
+
+def test_chance_goes_to_another_process_and_draws_the_same_there():
+    run = Run(seed=SEED).at("step", 1)
+    there = pickle.loads(pickle.dumps(run.chance("block", 2)))
+    assert there == run.chance("block", 2)
+    assert numbers(there, "a") == numbers(run, "block", 2, "a")
+    assert numbers(there.at("a")) == numbers(run.at("block"), 2, "a")
+
+
+def test_a_run_stays_in_its_process():
+    """It knows the seed, so neither it nor work that was bound to it can be sent away."""
+    run = Run(seed=SEED)
+    for work in (run, run.at("a"), partial(max, run)):
+        with pytest.raises(TypeError, match="a run must stay in its process"):
+            pickle.dumps(work)
+
+
+@given(labels=LABELS)
+def test_chance_knows_neither_the_seed_nor_where_it_is(labels):
+    chance = Run(seed=SEED).chance(*labels)
+    told = pickle.dumps(chance) + repr(chance).encode()
+    for form in (SEED.to_bytes(16, "little"), SEED.to_bytes(16, "big"), b"deadbeef", str(SEED).encode()):
+        assert form not in told
+    assert repr(chance) == "Chance()"
+
+
+def test_the_key_of_a_place_is_not_what_it_draws_nor_the_key_of_another():
+    """Who sees the draws of a place, or its key, has nothing of the places above and beside it."""
+    run = Run(seed=SEED)
+    keys = {run.chance(*labels).key for labels in ((), ("a",), ("b",), ("a", "a"), ("a", 1), (1,), (b"a",))}
+    assert len(keys) == 7
+    assert all(len(key) == 32 for key in keys)
+    assert numbers(run.chance("a")) not in (numbers(run.chance()), numbers(run.chance("a", "")))

@@ -6,8 +6,10 @@ from datetime import date, datetime
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 
+from sfumato.data.digest import BLOCK_RECORDS, block_digest, digest_of
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -354,6 +356,19 @@ def test_bad_weights_are_counted(values, bad):
 # ------------------------------------------------------------------------------------------------- digest
 
 
+def hidden(series):
+    """Hide the last value: the memory under the null still holds it."""
+    arrow = series.to_arrow()
+    mask = pa.array([False] * (len(series) - 1) + [True])
+    if pa.types.is_struct(arrow.type):
+        parts = [arrow.field(i) for i in range(arrow.type.num_fields)]
+        return pl.Series(pa.StructArray.from_arrays(parts, fields=list(arrow.type), mask=mask))
+    validity = pa.py_buffer(np.packbits(~np.asarray(mask), bitorder="little").tobytes())
+    children = [arrow.values] if pa.types.is_large_list(arrow.type) else None
+    buffers = [validity, *arrow.buffers()[1 : 2 if children else None]]
+    return pl.Series(pa.Array.from_buffers(arrow.type, len(arrow), buffers, children=children))
+
+
 def digest(values, name="x", **more):
     series = values if isinstance(values, pl.Series) else pl.Series(values, **more)
     return Table(pl.DataFrame({name: series}), Schema((Column(name, Kind.NOMINAL),))).digest
@@ -405,6 +420,48 @@ def test_the_width_of_a_number_does_not_count():
 )  # fmt: skip
 def test_other_data_have_another_fingerprint(first, second):
     assert digest(first) != digest(second)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (pl.Series([1, 2, 3, 4]), pl.concat([pl.Series([1]), pl.Series([2, 3]), pl.Series([4])], rechunk=False)),
+        (pl.Series([2, 3]), pl.Series([1, 2, 3, 4])[1:3]),
+        (pl.Series([[2], [3, 4]]), pl.Series([[1], [2], [3, 4], [5]])[1:3]),
+        (pl.Series(["a", "b"]), pl.Series(["b", "a", "b"], dtype=pl.Enum(["b", "a"]))[1:]),
+        (pl.Series(["a", "b"]), pl.Series(["a", "b"], dtype=pl.Enum(["b", "unused", "a"]))),
+        (pl.Series(["b", "a"]), pl.Series(["a", "b", "a"], dtype=pl.Categorical)[1:]),
+        (pl.Series([NAN]), -pl.Series([NAN])),
+        (pl.Series([1, None]), hidden(pl.Series([1, 2]))),
+        (pl.Series([1.5, None]), hidden(pl.Series([1.5, NAN]))),
+        (pl.Series(["a", None]), hidden(pl.Series(["a", "secret"]))),
+        (pl.Series([[1], None]), hidden(pl.Series([[1], [2, 3]]))),
+        (pl.Series([{"lo": 1}, None]), hidden(pl.Series([{"lo": 1}, {"lo": 2}]))),
+        (pl.Series([None, None], dtype=pl.Int64), pl.Series([None, None], dtype=pl.String)),
+    ],
+)  # fmt: skip
+def test_how_the_memory_lies_does_not_count(first, second):
+    assert digest(first) == digest(second)
+
+
+@pytest.mark.parametrize("records", [0, 1, 65_535, 65_536, 65_537, 3 * 65_536, 200_000])
+def test_a_stream_of_blocks_has_the_fingerprint_of_the_table(records):
+    """Whoever reads a file block by block, and forgets each, has the digest of the whole."""
+    frame = pl.DataFrame({"b": np.arange(records), "a": np.arange(records) % 7 / 3}).with_columns(
+        c=pl.when(pl.col("b") % 5 > 0).then(pl.col("b").cast(pl.String))
+    )
+    table = Table(frame, Schema(tuple(Column(name, Kind.NOMINAL) for name in frame.columns)))
+    stream = (frame.slice(start, BLOCK_RECORDS).clone() for start in range(0, records + 1, BLOCK_RECORDS))
+    assert digest_of(["a", "b", "c"], stream) == table.digest
+
+
+def test_blocks_count_in_order():
+    names, first, second = ["x"], pl.DataFrame({"x": [1] * 8}), pl.DataFrame({"x": [2] * 8})
+    found = {
+        digest_of(names, blocks) for blocks in ([first, second], [second, first], [first], [first, first], [])
+    }
+    assert len(found) == 5
+    assert block_digest(first) != block_digest(second)
 
 
 def test_the_order_of_columns_does_not_count_but_their_names_do():

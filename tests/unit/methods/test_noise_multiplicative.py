@@ -4,20 +4,20 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.core import method as methods_module
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
+from sfumato.engines.memory import Memory
 from sfumato.methods.multiplicative_noise import HohneNoise, LognormalNoise, UniformNoise
 
 NAMES = ["c0", "c1", "c2"]
 
 
-def protected(method, values, seed=1):
+def protected(method, values, seed=1, engine=Memory()):  # noqa: B008  — it is never changed
     names = [f"c{i}" for i in range(values.shape[1])]
     frame = pl.DataFrame({name: values[:, i] for i, name in enumerate(names)})
     table = Table(frame, Schema(tuple(Column(name, Kind.CONTINUOUS) for name in names)))
-    return method.apply(table, Run(seed=seed)).table.frame.to_numpy()
+    return method.apply(table, Run(seed=seed, engine=engine)).table.frame.to_numpy()
 
 
 @pytest.fixture
@@ -89,9 +89,8 @@ def test_variances_grow_as_the_docstring_says(incomes):
 
 
 @pytest.mark.parametrize("per", ["cell", "record"])
-def test_blocks_draw_factors_of_their_own(incomes, per, monkeypatch):
-    monkeypatch.setattr(methods_module, "BLOCK_RECORDS", 64)
-    factors = protected(UniformNoise(spread=0.5, per=per), incomes) / incomes
+def test_blocks_draw_factors_of_their_own(incomes, per):
+    factors = protected(UniformNoise(spread=0.5, per=per), incomes, engine=Memory(64)) / incomes
     assert len(np.unique(factors[:, 0].round(12))) == len(incomes)
 
 

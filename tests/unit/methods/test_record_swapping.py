@@ -148,7 +148,9 @@ def test_area_is_the_combination_of_all_columns():
         {"region": [1, 1, 1, 1, 2, 2, 2, 2], "county": [*"aabbccdd"], "x": [*"pqpqpqpq"], "n": range(8)}
     )
     schema = Schema(tuple(Column(name, Kind.NOMINAL) for name in frame.columns))
-    after = swapped(Table(frame, schema), TargetedSwapping(share=100, k=1), columns=("county", "region"))
+    method = TargetedSwapping(share=100, k=1)
+    # In one seed of six the last two records are of one county, and stay as they were.
+    after = swapped(Table(frame, schema), method, columns=("county", "region"), seed=2)
     assert Counter(after.select("region", "county").rows()) == Counter(
         frame.select("region", "county").rows()
     )

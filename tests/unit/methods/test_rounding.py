@@ -12,12 +12,12 @@ from scipy.linalg import sqrtm
 from scipy.stats import norm
 
 from sfumato.cli import cli
-from sfumato.core import method as methods_module
 from sfumato.core.method import ColumnView
 from sfumato.core.params import PerColumn
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
+from sfumato.engines.memory import Memory
 from sfumato.errors import ParameterError, RefusedError
 from sfumato.kernels.rounding import Between, turns
 from sfumato.methods.rounding import MultivariateRounding, Rounding
@@ -297,10 +297,10 @@ def incomes():
     return np.hstack([base * rng.lognormal(0, 0.4, (400, 1)) for _ in range(3)])
 
 
-def together(values, seed=1, **settings):
+def together(values, seed=1, engine=Memory(), **settings):  # noqa: B008  — it is never changed
     names = [f"c{i}" for i in range(values.shape[1])]
     table = table_of({name: values[:, i] for i, name in enumerate(names)})
-    release = MultivariateRounding(**settings).apply(table, Run(seed=seed))
+    release = MultivariateRounding(**settings).apply(table, Run(seed=seed, engine=engine))
     return release.table.frame.to_numpy()
 
 
@@ -347,10 +347,9 @@ def test_without_correlation_it_rounds_each_column_to_its_deviation():
     np.testing.assert_allclose(together(values, width=1, offset="mean"), expected, atol=1e-12)
 
 
-def test_all_blocks_share_one_lattice(incomes, monkeypatch):
+def test_all_blocks_share_one_lattice(incomes):
     whole = together(incomes, width=1.5)
-    monkeypatch.setattr(methods_module, "BLOCK_RECORDS", 37)
-    np.testing.assert_allclose(together(incomes, width=1.5), whole, rtol=1e-9)
+    np.testing.assert_allclose(together(incomes, width=1.5, engine=Memory(37)), whole, rtol=1e-9)
 
 
 def test_no_record_moves_farther_than_half_a_diagonal(incomes):

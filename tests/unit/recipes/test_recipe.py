@@ -11,7 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from sfumato.core.params import PerColumn
-from sfumato.core.release import Release
+from sfumato.core.release import Release, reordered
 from sfumato.core.run import Run
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -21,7 +21,6 @@ from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.noise import CorrelatedNoise
 from sfumato.methods.swapping import RankSwapping
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.recipes.strata import reordered
 from toys import (
     SECRET_NUMBER,
     SECRET_WORD,

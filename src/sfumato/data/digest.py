@@ -1,0 +1,86 @@
+"""The fingerprint of a table's contents, folded over blocks, so that a stream of blocks has it too."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+#: Records in one logical block. It is part of what a release means: streams of chance are keyed by block and
+#: the fingerprint of a table is folded over blocks, so everybody must cut the same ones.
+BLOCK_RECORDS = 65_536
+
+
+def digest_of(names: Iterable[str], blocks: Iterable[pl.DataFrame]) -> bytes:
+    """Fold the fingerprint of a table from its logical blocks, each looked at once and in order.
+
+    Every block but the last holds `BLOCK_RECORDS` records. The order of the columns, their types where they
+    hold the same values, and how the memory lies do not count.
+    """
+    ordered, records = sorted(names), 0
+    state = hashlib.blake2b(digest_size=32)
+    for name in ordered:
+        state.update(_sized(name.encode()))
+    for block in blocks:
+        if block.height:  # a stream of nothing may come as one empty block
+            state.update(block_digest(block))
+        records += block.height
+    state.update(records.to_bytes(8, "little"))
+    return state.digest()
+
+
+def block_digest(block: pl.DataFrame) -> bytes:
+    """Fingerprint one block; the names of its columns only order them."""
+    state = hashlib.blake2b(digest_size=32)
+    for name in sorted(block.columns):
+        _add(state, block[name])
+    return state.digest()
+
+
+def _add(state: Any, series: pl.Series) -> None:
+    """Add where values are missing, then those that are there: what lies under a null never counts."""
+    state.update(_sized(np.packbits(series.is_null().to_numpy()).tobytes()))
+    present, dtype = series.drop_nulls(), series.dtype
+    if not len(present):
+        return  # nothing, of whatever type
+    if isinstance(dtype, pl.Struct):
+        for part in dtype.fields:
+            state.update(b"part" + _sized(part.name.encode()))
+            _add(state, present.struct.field(part.name))
+    elif isinstance(dtype, pl.List | pl.Array):
+        lists = present.arr.to_list() if isinstance(dtype, pl.Array) else present
+        state.update(b"list" + lists.list.len().to_numpy().astype(np.int64).tobytes())
+        _add(state, lists.explode())
+    elif dtype.is_numeric() or dtype.is_temporal() or dtype == pl.Boolean:
+        _add_numbers(state, present)
+    else:
+        _add_texts(state, present.bin.encode("hex") if dtype == pl.Binary else present.cast(pl.String))
+
+
+def _add_numbers(state: Any, present: pl.Series) -> None:
+    """Add numbers in the widest type, so that the same ones in a narrower type add the same."""
+    if present.dtype.is_decimal():
+        _add_texts(state, present.cast(pl.String))
+        return
+    physical = present.to_physical()
+    if physical.dtype.is_float():
+        numbers = physical.cast(pl.Float64).fill_nan(float("nan"))  # there are many NaN, all of one meaning
+    else:
+        numbers = physical.cast(pl.Int64, strict=False)
+    if numbers.null_count():
+        _add_texts(state, physical.cast(pl.String))  # more than 64 bits can hold
+    else:
+        state.update(b"number" + np.ascontiguousarray(numbers.to_numpy()).tobytes())
+
+
+def _add_texts(state: Any, texts: pl.Series) -> None:
+    """Add the lengths, then the texts in one: the lengths keep "ab", "c" apart from "a", "bc"."""
+    state.update(b"text" + texts.str.len_bytes().to_numpy().astype(np.int64).tobytes())
+    state.update(str(texts.str.join("").item()).encode())
+
+
+def _sized(part: bytes) -> bytes:
+    return len(part).to_bytes(8, "little") + part

@@ -1,0 +1,55 @@
+"""Engines to test on: each must give bit for bit what work done here, in turn, gives."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sfumato.engines.memory import Memory
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+#: Records in a block when a small table is to have many.
+FEW_RECORDS = 16
+
+
+@dataclass(frozen=True)
+class ThreadEngine(Memory):
+    """Works on several items at once and hands the results over in order."""
+
+    def map(self, work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
+        """Apply ``work`` to items in four threads."""
+        with ThreadPoolExecutor(4) as pool:
+            yield from pool.map(work, items)
+
+
+@dataclass(frozen=True)
+class PicklingEngine(Memory):
+    """Pickles all that goes to the work and comes back, as another process or machine would have it.
+
+    None of the ``secrets`` may be in it: the seed, and what the work has no need of.
+    """
+
+    secrets: tuple[bytes, ...] = ()
+
+    def map(self, work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
+        """Send work and item away, work on what arrives there, and fetch the result."""
+        for item in items:
+            there, sent = self._carried((work, item))
+            yield self._carried(there(sent))
+
+    def _carried(self, what: A) -> A:
+        carried = pickle.dumps(what)
+        assert not any(secret in carried for secret in self.secrets), "work that travels holds a secret"
+        back: A = pickle.loads(carried)  # noqa: S301  — our own bytes
+        return back
+
+
+def forms_of(seed: int) -> tuple[bytes, ...]:
+    """The ways in which a seed would stand in bytes."""
+    raw = seed.to_bytes(16, "little")
+    return raw, raw[::-1], str(seed).encode(), f"{seed:x}".encode()
