@@ -35,6 +35,7 @@ __all__ = [
     "Native",
     "Staging",
     "back",
+    "check_format",
     "check_writable",
     "conform",
     "read",
@@ -159,24 +160,32 @@ def stage(data: Table | pl.DataFrame, path: str | Path, staging: Staging, *, gua
 
     A table of a database is stored, in a transaction of its own, before the files take their names.
     """
+    check_format(path, guard=guard)
     if addresses.is_address(path):
-        if guard:
-            raise ParameterError("`guard` is for delimited text and Excel, got: a database")
         plain, _ = _plain(data, keep_intervals=False)
         how: dict[str, Any] = {"originals": staging.originals, "overwrite": staging.overwrite}
         staging.finally_store(partial(databases.write, plain, path, **how))
         return
     place = Path(path)
     suffix = place.suffix.lower()
-    writer = format_of(place, error=WriteError)
-    if guard and FORMATS[suffix] not in guards.GUARDED:
-        raise ParameterError(f"`guard` is for delimited text and Excel, got: `{place.name}`")
     table, lines = _plain(data, keep_intervals=FORMATS[suffix] in KEEP_INTERVALS, short=True)
     if guard:
         table, lines = guards.guarded(table), guards.guarded_texts(lines)
     with staging.open(place) as file:
-        writer.write(table, Path(file.name), suffix)
+        format_of(place, error=WriteError).write(table, Path(file.name), suffix)
     codebook.stage(lines, place, staging)
+
+
+def check_format(path: str | Path, *, guard: bool = False) -> None:
+    """Raise if nothing can write such a file, or ``guard`` is not for it."""
+    if addresses.is_address(path):
+        if guard:
+            raise ParameterError("`guard` is for delimited text and Excel, got: a database")
+        return
+    place = Path(path)
+    format_of(place, error=WriteError)
+    if guard and FORMATS[place.suffix.lower()] not in guards.GUARDED:
+        raise ParameterError(f"`guard` is for delimited text and Excel, got: `{place.name}`")
 
 
 def check_writable(
