@@ -514,9 +514,7 @@ def test_a_release_made_elsewhere_goes_the_same_way_out(plan):
     """It is postprocessed, judged and shuffled as one that the recipe makes, and keeps its provenance."""
     plan = replace(plan, requirements=(Requirement.parse("rank-linkage >= 0"),))
     usual = carry_out(plan, Run(seed=3))
-    elsewhere = carry_out(
-        replace(plan, recipe=Recipe()), Run(seed=3), protect=plan.recipe.apply
-    )
+    elsewhere = carry_out(replace(plan, recipe=Recipe()), Run(seed=3), protect=plan.recipe.apply)
     assert elsewhere.release.table.frame.equals(usual.release.table.frame)
     assert elsewhere.judgements == usual.judgements
     assert [step.method for step in elsewhere.release.provenance] == ["rank-swapping"]

@@ -95,7 +95,7 @@ def seed_there(folder):
     return int(trail["seed"], 16)
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.prove)])
+@pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.slow)])
 def test_killed_at_any_instant_all_or_nothing(hospital, kills):
     """Most kills fall into writing: the process does nothing else. The first ones find no older release."""
     chance = random.Random(kills)
