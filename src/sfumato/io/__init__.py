@@ -151,7 +151,7 @@ def write(
     guard
         Whether texts that a spreadsheet would take for formulas are disarmed (see `sfumato.io.guard`).
     """
-    with Staging(originals=originals, overwrite=overwrite) as staging:
+    with Staging(originals=codebook.with_codebooks(originals), overwrite=overwrite) as staging:
         stage(data, path, staging, guard=guard)
 
 

@@ -13,10 +13,9 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, NamedTuple, Self
 
 from sfumato.errors import WriteError
 
@@ -30,14 +29,12 @@ _PREFIX, _JOURNAL = ".sfumato-", ".journal"
 _OWN: set[Path] = set()
 
 
-@dataclass(frozen=True)
-class _Staged:
+class _Staged(NamedTuple):
     """A file that waits for its name."""
 
     asked: Path
     temporary: Path
     private: bool
-    spare: tuple[str | Path, ...]
 
 
 class Staging:
@@ -73,24 +70,15 @@ class Staging:
             self.discard()
 
     @contextmanager
-    def open(
-        self, path: str | Path, *, private: bool = False, spare: Sequence[str | Path] = ()
-    ) -> Iterator[BinaryIO]:
-        """Open a file that is to stand at ``path``; a symbolic link is followed.
+    def open(self, path: str | Path, *, private: bool = False) -> Iterator[BinaryIO]:
+        """Open a file that is to stand at ``path``, where a symbolic link is followed.
 
-        Parameters
-        ----------
-        path
-            Where it shall stand.
-        private
-            Whether only its owner may read it, from the first byte on.
-        spare
-            Further files that must not be written.
+        One that is ``private`` only its owner can read, from the first byte on.
         """
         asked, place = Path(path), Path(os.path.realpath(path))
         try:
             settle(place.parent)
-            self._require_free(asked, place, spare)
+            self._require_free(asked, place)
             if place in self._staged:
                 raise WriteError(f"`{asked}` must be the place of one file, got: several that would go there")
             journal = self._journal_in(place.parent, asked)
@@ -101,7 +89,7 @@ class Staging:
                 os.fsync(file.fileno())
         except OSError as error:
             raise _cannot_write(asked, error) from None
-        self._staged[place] = _Staged(asked, temporary, private, tuple(spare))
+        self._staged[place] = _Staged(asked, temporary, private)
 
     def write_text(self, path: str | Path, text: str, *, private: bool = False) -> None:
         """Stage a whole text file, in UTF-8."""
@@ -129,14 +117,14 @@ class Staging:
         for path, file in self._journals.items():
             with suppress(OSError), file:
                 file.truncate(0)  # nothing is decided any more
-            with suppress(OSError):
+            with suppress(WriteError):
                 _end(path, {})
         self._release()
 
     def _commit(self) -> None:
         for place, staged in self._staged.items():
             try:
-                self._require_free(staged.asked, place, staged.spare)  # it may have come to be meanwhile
+                self._require_free(staged.asked, place)  # it may have come to be meanwhile
                 if not staged.private and place.exists():
                     staged.temporary.chmod(place.stat().st_mode & 0o777)
             except OSError as error:
@@ -160,7 +148,7 @@ class Staging:
         except OSError as error:
             raise _cannot_write(next(iter(self._staged.values())).asked, error) from None
         self._release()  # from here on nothing is taken back
-        _carry_out(home, decided)
+        _end(home, decided)
 
     def _release(self) -> None:
         for file in self._journals.values():
@@ -189,17 +177,21 @@ class Staging:
             _write_through(file, {"home": str(home)})
         return path
 
-    def _require_free(self, asked: Path, place: Path, spare: Sequence[str | Path]) -> None:
+    def original_at(self, place: Path) -> str | Path | None:
+        """The original that a file is, under whatever name."""
+        return next((each for each in self.originals if Path(each).exists() and place.samefile(each)), None)
+
+    def _require_free(self, asked: Path, place: Path) -> None:
         if not place.exists():
             return
         if place.is_dir():
             raise WriteError(f"`{asked}` must be the name of a file, got: a folder", hint="add a file name")
-        for original in (*self.originals, *spare):
-            if Path(original).exists() and place.samefile(original):
-                raise WriteError(
-                    f"`{asked}` must not be an original, got: the same file as `{original}`",
-                    hint="an original is never overwritten: choose another name",
-                )
+        original = self.original_at(place)
+        if original is not None:
+            raise WriteError(
+                f"`{asked}` must not be an original, got: the same file as `{original}`",
+                hint="an original is never overwritten: choose another name",
+            )
         if not self.overwrite:
             raise WriteError(
                 f"`{asked}` must not exist yet, got: a file that does",
@@ -239,38 +231,33 @@ def settle(folder: Path) -> None:
             home = folder / _said(path).get("home", path.name)
             decided = _said(home)
             if "moves" in decided:  # by whomever it is carried out, and how often, it comes to the same
-                _carry_out(home, decided)
+                _end(home, decided)
             elif ended:
-                _carry_out(path, {})
-
-
-def _carry_out(journal: Path, decided: Mapping[str, Any]) -> None:
-    try:
-        _end(journal, decided)
-    except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        raise WriteError(
-            f"the staged files in `{journal.parent}` must take their names together, got: {reason}",
-            hint="some have; the next run that writes there completes it, once it can",
-        ) from None
+                _end(path, {})
 
 
 def _end(journal: Path, decided: Mapping[str, Any]) -> None:
     """Carry out what a journal has decided, and remove what else was staged and the journal itself."""
     folder = journal.parent
-    for temporary, place in decided.get("moves", ()):
-        with suppress(FileNotFoundError):  # it has its name already
-            (folder / temporary).replace(folder / place)
-    for place in decided.get("removals", ()):
-        (folder / place).unlink(missing_ok=True)
-    journals = [*(folder / other for other in decided.get("journals", ())), journal]
-    if decided:
-        for each in journals:
+    try:
+        for temporary, place in decided.get("moves", ()):
+            with suppress(FileNotFoundError):  # it has its name already
+                (folder / temporary).replace(folder / place)
+        for place in decided.get("removals", ()):
+            (folder / place).unlink(missing_ok=True)
+        journals = [*(folder / other for other in decided.get("journals", ())), journal]
+        for each in journals if decided else ():
             _sync(each.parent)
-    for each in journals:
-        for leftover in each.parent.glob(f"{each.stem}-*.tmp"):
-            leftover.unlink(missing_ok=True)
-        each.unlink(missing_ok=True)
+        for each in journals:
+            for leftover in each.parent.glob(f"{each.stem}-*.tmp"):
+                leftover.unlink(missing_ok=True)
+            each.unlink(missing_ok=True)
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise WriteError(
+            f"the staged files in `{folder}` must take their names together, got: {reason}",
+            hint="some may have; the next run that writes there completes it, once it can",
+        ) from None
 
 
 def _said(journal: Path) -> dict[str, Any]:

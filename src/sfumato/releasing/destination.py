@@ -44,9 +44,9 @@ class Destination:
         return self.plan.folder / ("tables.private.json" if alone is None else "release.private.json")
 
     @property
-    def originals(self) -> tuple[str | Path, ...]:
+    def originals(self) -> list[str | Path]:
         """What must never be overwritten."""
-        return (*self.plan.files.values(), *self.also_read)
+        return codebook.with_codebooks([*self.plan.files.values(), *self.also_read])
 
     def check(self) -> None:
         """Raise now what writing would raise later, as if every table needed a codebook."""

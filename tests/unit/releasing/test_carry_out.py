@@ -435,7 +435,9 @@ def test_a_resource_is_an_original_too(plan, people, tmp_path):
     people.select("age").write_csv(tmp_path / "census.csv")
     plan = replace(plan, resources={"census": Source("census.csv")})
     before = (tmp_path / "census.csv").read_bytes()
-    assert [path.name for path in Destination(plan).originals] == ["people.csv", "census.csv"]
+    assert [path.name for path in Destination(plan).originals] == [
+        "people.csv", "census.csv", "people.labels.csv", "census.labels.csv",
+    ]  # fmt: skip
     assert len(load_resources(plan)["census"]) == RECORDS
     outcome = carry_out(replace(plan, output=Output("census.csv", drop=("name",))), Run(seed=3))
     with pytest.raises(WriteError, match="must not be an original"):
