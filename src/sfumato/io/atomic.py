@@ -50,9 +50,8 @@ class Staging:
 
     def __init__(self, *, originals: Sequence[str | Path] = (), overwrite: bool = False) -> None:
         self.originals, self.overwrite = tuple(originals), overwrite
-        self._journals: dict[
-            Path, BinaryIO
-        ] = {}  # open and locked while this process lives; the first decides
+        # One in each folder, open and locked while this process lives; the first decides.
+        self._journals: dict[Path, BinaryIO] = {}
         self._staged: dict[Path, _Staged] = {}
         self._removed: list[Path] = []
         self._tables: list[Callable[[], None]] = []
@@ -263,10 +262,15 @@ def _end(journal: Path, decided: Mapping[str, Any]) -> None:
 def _said(journal: Path) -> dict[str, Any]:
     """What a journal says; nothing if it is gone or was not finished."""
     try:
-        said: dict[str, Any] = json.loads(journal.read_bytes())
+        said: dict[str, Any] = json.loads(journal.read_bytes()) if _is_mine(journal) else {}
     except (OSError, ValueError):
         return {}
     return said
+
+
+def _is_mine(path: Path) -> bool:
+    """Whether this person wrote a file: a journal that another puts into a shared folder may say anything."""
+    return not hasattr(os, "geteuid") or path.lstat().st_uid == os.geteuid()
 
 
 def _seen(path: Path, journal: Path) -> str:
@@ -283,8 +287,8 @@ def _ended(journal: Path) -> Iterator[bool]:
         yield False
         return
     with file:
-        alone = fcntl is not None
         try:
+            alone = fcntl is not None and _is_mine(journal)
             if alone:
                 fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:  # it is alive, or the drive has no locks

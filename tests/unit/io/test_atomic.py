@@ -316,6 +316,20 @@ def test_what_another_process_has_staged_is_left_alone(tmp_path, monkeypatch):
     assert contents(tmp_path) == {"a.csv": "living"}
 
 
+@pytest.mark.skipif(os.name != "posix", reason="owners of files")
+def test_a_journal_of_another_person_is_not_followed(tmp_path, monkeypatch):
+    """Or who may write into a shared folder could have anything replaced that the next one may replace."""
+    put(tmp_path, {"mine": "precious", "theirs": "bait"})
+    said = {"moves": [["theirs", str(tmp_path / "mine")]], "removals": ["mine"], "journals": []}
+    (tmp_path / ".sfumato-0123.journal").write_text(json.dumps(said))
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    check_writable(tmp_path / "new.csv")
+    assert {"mine", "theirs", ".sfumato-0123.journal"} == set(contents(tmp_path))
+    monkeypatch.undo()
+    check_writable(tmp_path / "new.csv")
+    assert set(contents(tmp_path)) == set()
+
+
 def test_a_file_in_the_way_of_a_decided_release_is_told_and_the_next_start_completes(tmp_path, monkeypatch):
     put(tmp_path, OLD)
 
