@@ -88,7 +88,7 @@ def test_a_record_of_a_plan(run, people, plan):
     assert "Record 17 of 120 (counted from 0" in out
     assert "Step 1: rank-swapping (window=20.0" in out
     assert "Step 2: rounding" in out
-    assert "Step 3: last touches" in out
+    assert "Step 3: postprocessing" in out
     assert "To be alike to at least 3" in out  # the plan's own k
     assert str(people["income"][17]) in out
 
@@ -113,7 +113,7 @@ def test_the_twin_for_machines(run, people, plan):
     assert said["private"] == PRIVATE
     assert said["values"]["age"] == people["age"][17]
     assert said["keys"]["keys"] == ["age", "region"]  # what the neighbour knows
-    assert [step["step"] for step in said["steps"]] == ["rank-swapping", "rounding", "last touches"]
+    assert [step["step"] for step in said["steps"]] == ["rank-swapping", "rounding", "postprocessing"]
     income = [change for change in said["steps"][1]["changes"] if change["column"] == "income"]
     assert income[0]["after"] % 1000 == 0
     assert run(*arguments)[1] == out

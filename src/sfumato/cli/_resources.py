@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sfumato.data.schema import Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, UnknownNameError
+
+if TYPE_CHECKING:
+    from sfumato.recipes.plan import Plan
 
 hierarchy_option = click.option(
     "--hierarchy",
@@ -31,42 +34,51 @@ resource_option = click.option(
 
 def with_resources(table: Table, options: Mapping[str, Any]) -> tuple[Table, dict[str, Any]]:
     """The table with its columns' hierarchies declared, and every file that is named, read."""
-    resources = _of_plan(options.get("plan_path"))
-    schema = table.schema
-    for name, path in _pairs(options.get("hierarchy_files", ()), "--hierarchy", "COLUMN"):
-        from sfumato.io.hierarchies import read_hierarchy
+    from sfumato.recipes.plan import Plan
+    from sfumato.releasing.carry_out import load_resources
 
-        if name not in schema:
-            raise UnknownNameError.of("column", name, schema.names)
-        resource = f"hierarchy of {name}"
-        resources[resource] = read_hierarchy(path, name=name)
-        schema = _declared(schema, name, resource)
+    plan = Plan.read(options["plan_path"]) if options.get("plan_path") else Plan()
+    schema = declared(table.schema, options)
+    return replace(table, schema=schema), load_resources(resourced(plan, options))
+
+
+def resourced(plan: Plan, options: Mapping[str, Any]) -> Plan:
+    """A plan that also names the files that the options do, all as they are seen from the present folder."""
+    from sfumato.recipes.plan import Source, located
+
+    resources = {
+        name: each if each.is_builtin else replace(each, path=str(located(each.path, plan.folder)))
+        for name, each in plan.resources.items()
+    }
+    for column, path in _hierarchies(options):
+        resources[_resource(column)] = Source(path, holds="hierarchy")
     for name, path in _pairs(options.get("resource_files", ()), "--resource", "NAME"):
-        from sfumato.front import read
+        resources[name] = Source(path)
+    return replace(plan, resources=resources, folder=Path())
 
-        resources[name] = read(path)
-    return replace(table, schema=schema), resources
+
+def declared(schema: Schema, options: Mapping[str, Any]) -> Schema:
+    """A schema whose columns have the hierarchies that the options name."""
+    for column, _ in _hierarchies(options):
+        if column not in schema:
+            raise UnknownNameError.of("column", column, schema.names)
+        schema = schema.replace(replace(schema[column], hierarchy=_resource(column)))
+    return schema
 
 
 def files_named(options: Mapping[str, Any]) -> list[str]:
     """The files that the options name, which must not be overwritten."""
-    named = [*_pairs(options.get("hierarchy_files", ()), "--hierarchy", "COLUMN"),
-             *_pairs(options.get("resource_files", ()), "--resource", "NAME")]  # fmt: skip
+    named = [*_hierarchies(options), *_pairs(options.get("resource_files", ()), "--resource", "NAME")]
     plan = [str(options["plan_path"])] if options.get("plan_path") else []
     return [path for _, path in named if not path.startswith("builtin:")] + plan
 
 
-def _of_plan(plan_path: Path | None) -> dict[str, Any]:
-    if plan_path is None:
-        return {}
-    from sfumato.recipes.plan import Plan
-    from sfumato.releasing.carry_out import load_resources
-
-    return load_resources(Plan.read(plan_path))
+def _hierarchies(options: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return _pairs(options.get("hierarchy_files", ()), "--hierarchy", "COLUMN")
 
 
-def _declared(schema: Schema, name: str, resource: str) -> Schema:
-    return schema.replace(replace(schema[name], hierarchy=resource))
+def _resource(column: str) -> str:
+    return f"hierarchy of {column}"
 
 
 def _pairs(values: tuple[str, ...], option: str, left: str) -> list[tuple[str, str]]:

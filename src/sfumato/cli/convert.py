@@ -45,12 +45,12 @@ def command(
     **options: str | None,
 ) -> None:
     """Write a file in another format."""
-    from sfumato.io import check_writable, write
+    from sfumato.io import check_format, check_writable, write
 
     how = given(source, options)
     originals: list[str | Path] = [] if source.startswith("builtin:") else [source]
     originals += [] if plan_path is None else [plan_path]
-    require_format(out)
+    check_format(out, guard=guard)
     check_writable(out, originals=originals, overwrite=overwrite)
     table = _read(source, plan_path, how)
     write(table, out, originals=originals, overwrite=overwrite, guard=guard)
@@ -58,16 +58,6 @@ def command(
     for note in _lost(table, out):
         say(f"note: {note}", quiet=quiet)
     say("note: nothing was protected, and the records are in their order: this is no release", quiet=quiet)
-
-
-def require_format(out: str) -> None:
-    """Find out before long work that nothing can write such a file."""
-    from sfumato.errors import WriteError
-    from sfumato.io.addresses import is_address
-    from sfumato.io.formats import format_of
-
-    if not is_address(out):
-        format_of(Path(out), error=WriteError)
 
 
 def _read(source: str, plan_path: Path | None, how: Mapping[str, Any]) -> Table:

@@ -33,7 +33,7 @@ _EXTRAS = {
 def command(*, as_json: bool) -> None:
     """Check the installation."""
     from sfumato.core import registry
-    from sfumato.releasing.carry_out import environment
+    from sfumato.releasing.trail import environment
 
     rows = [["sfumato", __version__, "ok"], *([name, found, "ok"] for name, found in environment().items())]
     rows += [[package, *_optional(package, *facts)] for package, facts in _EXTRAS.items()]

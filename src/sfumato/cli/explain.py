@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +99,7 @@ def _seed(options: dict[str, Any]) -> int | None:
     if options["replay"] is None:
         seed: int | None = options["seed"]
         return seed
-    from sfumato.releasing.carry_out import seed_of
+    from sfumato.releasing.trail import seed_of
 
     return seed_of(options["replay"])[0]
 
@@ -166,7 +165,7 @@ class _Case:
     scenario: Scenario | None
     recipe: Recipe | None
     release: Release | None
-    finishing: Callable[[Release], Release] | None
+    postprocess: Callable[[Release], Release] | None
     k: int
 
     @classmethod
@@ -188,15 +187,15 @@ class _Case:
             other: Any = options["released"]
             other = read(other).frame if other.startswith("builtin:") else other
             release = beside(table, other, aligned=options["aligned"])
-        recipe, finishing = _recipe(plan, options, table, run)
-        return cls(table, run, scenario, recipe, release, finishing, options["k"] or _k(plan))
+        recipe, after = _recipe(plan, options, table, run)
+        return cls(table, run, scenario, recipe, release, after, options["k"] or _k(plan))
 
     def released(self) -> Release | None:
         """The release: that which is there, or as the recipe makes it."""
         if self.recipe is None or self.release is not None:
             return self.release
         release = self.recipe.apply(self.table, self.run)
-        return self.finishing(release) if self.finishing and len(release.tables) == 1 else release
+        return self.postprocess(release) if self.postprocess and len(release.tables) == 1 else release
 
 
 def _k(plan: Plan | None) -> int:
@@ -218,10 +217,10 @@ def _scenario(plan: Plan | None, name: str | None) -> Scenario | None:
 def _recipe(
     plan: Plan | None, options: dict[str, Any], table: Table, run: Run
 ) -> tuple[Recipe | None, Callable[[Release], Release] | None]:
-    """The steps named, or those of the plan with its last touches; none beside a release."""
+    """The steps named, or those of the plan with its postprocessing; none beside a release."""
     from sfumato.cli.compare import method_of
     from sfumato.recipes.recipe import Recipe, Step
-    from sfumato.releasing.postprocess import finish
+    from sfumato.releasing.postprocess import postprocess
 
     if options["methods"]:
         known = table.schema.resolve(split(options["columns"]))
@@ -231,13 +230,8 @@ def _recipe(
         return Recipe(tuple(Step(each, some or known) for each, some in zip(made, able, strict=True))), None
     if plan is None or options["released"] or not plan.recipe.steps:
         return None, None
-    touch = partial(_finished, finish, table, plan, run)
-    return plan.recipe, touch
-
-
-def _finished(finish: Any, table: Table, plan: Plan, run: Run, release: Release) -> Release:
-    finished: Release = finish(release, table, plan.output, run).release
-    return finished
+    output = plan.output
+    return plan.recipe, lambda release: postprocess(release, table, output, run)[0]
 
 
 def _measures(options: dict[str, Any]) -> list[Measure]:
@@ -269,7 +263,7 @@ def _explain_record(case: _Case, options: dict[str, Any]) -> None:
     _announced(case, measures, options)
     said = explain_record(
         case.table, options["record"], case.release, recipe=case.recipe, run=case.run, measures=measures,
-        scenario=case.scenario, resources=case.run.resources, k=case.k, finishing=case.finishing,
+        scenario=case.scenario, resources=case.run.resources, k=case.k, postprocess=case.postprocess,
     )  # fmt: skip
     if options["as_json"]:
         emit_json(said.to_dict())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +16,15 @@ from sfumato.cli._options import (
     parameters_from,
     plan_option,
     quiet_option,
-    require_columns,
-    schema_and_scenario,
     seed_option,
     split,
 )
-from sfumato.cli._resources import files_named, hierarchy_option, resource_option, with_resources
-from sfumato.cli._screen import announce, running, say
+from sfumato.cli._release import announce_plan, one_step, tell, write_if_met
+from sfumato.cli._resources import hierarchy_option, resource_option
+from sfumato.cli._screen import running, say
 from sfumato.core import registry
 from sfumato.core.method import Method
-from sfumato.core.params import listed
-from sfumato.core.release import Release
-from sfumato.data.schema import Role
-from sfumato.data.table import Table
-from sfumato.errors import ParameterError, PlanError, UnknownNameError
+from sfumato.errors import UnknownNameError
 
 
 class _MethodVerbs(click.Group):
@@ -86,64 +81,21 @@ def command() -> None:
 
 
 def _protect(method: Method, options: dict[str, Any]) -> None:
-    from sfumato.cli.convert import require_format
-    from sfumato.front import read
-    from sfumato.io import check_writable, write
-    from sfumato.recipes.plan import bare_numbers
-    from sfumato.recipes.recipe import Recipe, Step
-    from sfumato.releasing.postprocess import rename_people
-    from sfumato.study.cost import Work
-
-    quiet, source, out = options["quiet"], options["source"], options["out"]
-    schema, _ = schema_and_scenario(options["plan_path"])
-    require_format(out)
-    originals = ([] if source.startswith("builtin:") else [source]) + files_named(options)
-    check_writable(out, originals=originals, overwrite=options["overwrite"])
-    table, resources = with_resources(read(source, schema=schema), options)
-    step = Step(method, split(options["columns"]), split(options["within"]), options["together"])
-    drop = split(options["drop"])
-    require_columns(table.schema, (*step.columns, *step.within, *drop))
-    _require_anonymous(table, drop)
-    for warning in (*step.warnings(table.schema), *bare_numbers(table.schema, drop)):
-        say(f"warning: {warning}", quiet=quiet)
-    with running(quiet=quiet, seed=options["seed"]) as run:
-        run = replace(run, resources=resources)  # noqa: PLW2901  — the same run, which knows them
-        announce(Work(Recipe((step,)), resources=resources), table, run, quiet=quiet)
-        release = Recipe((step,)).apply(table, run)
-        kept = [name for name in release.table.names if name not in drop]
-        if not kept:
-            raise ParameterError("at least one column must be left, got: all are dropped")
-        protected = rename_people(release.table.select(kept), run)
-        if not options["keep_order"]:
-            protected = protected.take(run.at(table.digest).rng("shuffle").permutation(len(protected)))
-        write(protected, out, originals=originals, overwrite=options["overwrite"])
-    columns = ", ".join(step.resolve(table.schema))
-    say(f"{method.title} on {columns}: {len(protected)} records written to {out}", quiet=quiet)
-    _tell(release, protected, options)
-
-
-def _require_anonymous(table: Table, drop: tuple[str, ...]) -> None:
-    schema = table.schema
-    named = [n for n in schema.with_role(Role.IDENTIFIER) if n not in drop and not schema[n].pseudonym]
-    if named:
-        raise PlanError(
-            f"no identifier may be left in a protected file, got: {listed(named)}",
-            hint=f"leave it out with --drop {','.join(named)}, or correct its role in a plan and use --plan",
-        )
-
-
-def _tell(release: Release, protected: Table, options: dict[str, Any]) -> None:
-    """Say what should be known of the release that was written."""
-    from sfumato.data.checks import violations
-    from sfumato.io.addresses import is_address
     from sfumato.io.codebook import place_beside
+    from sfumato.recipes.recipe import Step
+    from sfumato.releasing.carry_out import carry_out
 
-    quiet, out = options["quiet"], options["out"]
-    if not is_address(out) and (labels := place_beside(Path(out))).exists():
+    quiet, out, seeded = options["quiet"], options["out"], options["seed"] is not None
+    step = Step(method, split(options["columns"]), split(options["within"]), options["together"])
+    plan, destination = one_step(step, options["source"], options)
+    with running(quiet=quiet, seed=options["seed"]) as run:
+        outcome = carry_out(plan, run, before=partial(announce_plan, quiet=quiet))
+        tell(outcome, quiet=quiet)
+        written = write_if_met(outcome, destination, run, seeded=seeded, quiet=quiet)
+    columns = ", ".join(outcome.release.provenance[0].columns)
+    records = len(outcome.release.table)
+    say(f"{method.title} on {columns}: {records} records written to {out}", quiet=quiet)
+    if (labels := place_beside(Path(out))) in written:
         say(f"what the labels of groups stand for is in {labels}", quiet=quiet)
-    for note in (note for taken in release.provenance for note in taken.notes):
-        say(f"note: {note}", quiet=quiet)
-    for violation in violations(protected):
-        say(f"note: {violation.records} records break the promise that {violation.promise}", quiet=quiet)
-    if options["seed"] is not None:
+    if seeded:
         say("note: made with a given seed, so for experiments only", quiet=quiet)

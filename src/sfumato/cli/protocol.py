@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,22 +15,23 @@ from sfumato.cli._options import (
     overwrite_option,
     plan_option,
     quiet_option,
-    require_columns,
-    schema_and_scenario,
     seed_option,
     split,
 )
-from sfumato.cli._resources import files_named, hierarchy_option, resource_option, with_resources
+from sfumato.cli._release import one_step, tell, write_if_met
+from sfumato.cli._resources import hierarchy_option, resource_option
 from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.errors import RequirementError
 
 if TYPE_CHECKING:
     from sfumato.core.measure import Score
+    from sfumato.core.release import Release
     from sfumato.core.run import Run
     from sfumato.data.evidence import Scenario
     from sfumato.data.table import Table
+    from sfumato.recipes.plan import Plan
     from sfumato.recipes.recipe import Step
-    from sfumato.study.protocol import Protocol
+    from sfumato.study.protocol import Limits, Protocol
 
 _ADVICE = "allow more with --local and --everywhere, or name a method that protects more"
 
@@ -76,64 +76,73 @@ _ADVICE = "allow more with --local and --everywhere, or name a method that prote
 def command(source: str, **options: Any) -> None:
     """Carry out the owner's protocol."""
     from sfumato.cli.compare import method_of
-    from sfumato.data.evidence import Scenario
-    from sfumato.front import read
-    from sfumato.recipes.plan import bare_numbers
-    from sfumato.recipes.recipe import Step
-    from sfumato.releasing.destination import Destination, write_accepted
+    from sfumato.recipes.recipe import Recipe, Step
+    from sfumato.releasing.carry_out import carry_out
+    from sfumato.study.protocol import Limits
 
     quiet, columns = options["quiet"], split(options["columns"])
     steps = tuple(Step(method_of(text), columns) for text in options["methods"])
-    place = Destination(
-        options["out"], source, split(options["drop"]), shuffle=not options["keep_order"],
-        overwrite=options["overwrite"], others=tuple(files_named(options)),
-    )  # fmt: skip
-    place.check()
-    schema, scenario = schema_and_scenario(options["plan_path"])
-    table, resources = with_resources(read(source, schema=schema), options)
-    require_columns(table.schema, (*columns, *place.drop))
-    place.check_columns(table.schema)
-    for warning in (*steps[0].warnings(table.schema), *bare_numbers(table.schema, place.drop)):
-        say(f"warning: {warning}", quiet=quiet)
-    with running(quiet=quiet, seed=options["seed"]) as run:
-        run = replace(run, resources=resources)  # noqa: PLW2901  — the same run, which knows them
-        ended = _ended(table, steps, run, scenario or Scenario(columns=columns), options)
+    limits = Limits(options["local"], options["everywhere"])
+    plan, destination = one_step(steps[0], source, options)
+    plan, scenario = _limited(plan, limits, columns)
+    ends: list[Protocol] = []
+
+    def accepted(table: Table, run: Run) -> Release:
+        ended = _ended(table, steps, run, scenario=scenario, limits=limits, options=options)
         _show(ended, as_json=options["as_json"])
-        if not ended.accepted:
+        if ended.release is None:
             raise RequirementError(f"{ended.reason}; nothing was written", hint=_ADVICE)
-        *released, private = write_accepted(ended, table, place, run, seeded=options["seed"] is not None)
-    say(f"released with the bound Δ = {ended.bound:g}, which may be published: no record moved "
+        ends.append(ended)
+        return ended.release
+
+    with running(quiet=quiet, seed=options["seed"]) as run:
+        outcome = carry_out(plan, run, protect=accepted)
+        taken = replace(plan, recipe=Recipe((ends[0].attempts[-1].step,)))
+        outcome = replace(outcome, parts={"": replace(outcome.parts[""], plan=taken)})
+        record = {"protocol": ends[0].to_dict()}
+        tell(outcome, quiet=quiet)
+        seeded = options["seed"] is not None
+        write_if_met(outcome, destination, run, seeded=seeded, quiet=quiet, record=record)
+    say(f"released with the bound Δ = {ends[0].bound:g}, which may be published: no record moved "
         "farther in what the intruder knows",
         quiet=quiet)  # fmt: skip
-    say("written: " + ", ".join(str(path) for path in (*released, private)), quiet=quiet)
-    say(f"keep {Path(private).name} private: with its seed the noise can be undone", quiet=quiet)
+
+
+def _limited(plan: Plan, limits: Limits, columns: tuple[str, ...]) -> tuple[Plan, Scenario]:
+    """The plan with the limits as requirements, and the intruder: its first, or one who knows the columns."""
+    from sfumato.data.evidence import Scenario
+
+    required = {
+        each.name: (*plan.requirements, *plan.required_in.get(each.name, ())) for each in plan.scenarios
+    }
+    if plan.scenarios == (Scenario(),):
+        intruder = Scenario("protocol", columns=columns)
+        plan = replace(plan, scenarios=(*plan.scenarios, intruder))
+    else:
+        intruder = plan.scenarios[0]
+    required[intruder.name] = (*required.get(intruder.name, ()), *limits.requirements)
+    return replace(plan, requirements=(), required_in=required), intruder
 
 
 def _ended(
-    table: Table, steps: tuple[Step, ...], run: Run, scenario: Scenario, options: dict[str, Any]
+    table: Table,
+    steps: tuple[Step, ...],
+    run: Run,
+    *,
+    scenario: Scenario,
+    limits: Limits,
+    options: dict[str, Any],
 ) -> Protocol:
     from sfumato.recipes.recipe import Recipe
-    from sfumato.risk.global_linkage import GlobalLinkage
-    from sfumato.risk.linkage import DistanceLinkage
     from sfumato.study.cost import Work
-    from sfumato.study.protocol import Limits, carry_out_protocol, strengthened
+    from sfumato.study.protocol import carry_out_protocol, strengthened
 
-    limits = Limits(options["local"], options["everywhere"])
-    work = Work(
-        Recipe(steps[:1]), (DistanceLinkage(), GlobalLinkage()), scenario=scenario, resources=run.resources
-    )
-    announce(work, table, run, quiet=options["quiet"])
+    measures = tuple(each.measure for each in limits.requirements)
+    how: dict[str, Any] = {"scenario": scenario, "resources": run.resources}
+    announce(Work(Recipe(steps[:1]), measures, **how), table, run, quiet=options["quiet"])
     if len(steps) == 1:
         steps = strengthened(steps[0], table, run, limits=limits, rungs=options["rungs"], scenario=scenario)
-    return carry_out_protocol(
-        table,
-        steps,
-        run,
-        limits=limits,
-        attempts=options["attempts"],
-        scenario=scenario,
-        resources=run.resources,
-    )
+    return carry_out_protocol(table, steps, run, limits=limits, attempts=options["attempts"], **how)
 
 
 def _show(ended: Protocol, *, as_json: bool) -> None:

@@ -22,7 +22,7 @@ from sfumato.cli._options import (
     seed_option,
     split,
 )
-from sfumato.cli._resources import hierarchy_option, resource_option, with_resources
+from sfumato.cli._resources import hierarchy_option, resource_option, resourced, with_resources
 from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.errors import Cancelled, ParameterError
 
@@ -161,26 +161,16 @@ def _base(plan: Plan, source: str, options: Mapping[str, Any]) -> Plan:
     place: Path | None = options["write_plan"]
     folder = (place or Path("plan.toml")).resolve().parent
 
-    def seen(path: str, start: Path) -> str:
-        whole = start / path
-        return os.path.relpath(whole.resolve(), folder) if whole.is_file() else path
+    def seen(path: str) -> str:
+        return os.path.relpath(Path(path).resolve(), folder) if Path(path).is_file() else path
 
-    resources = {
-        name: replace(each, path=seen(each.path, plan.folder)) for name, each in plan.resources.items()
-    }
-    for option, prefix, holds in (
-        ("hierarchy_files", "hierarchy of ", "hierarchy"),
-        ("resource_files", "", "table"),
-    ):
-        for said in options[option]:
-            name, _, path = said.rpartition("=")
-            resources[prefix + name] = Source(seen(path, Path()), holds=holds)  # type: ignore[arg-type]
+    named = resourced(plan, options).resources
     output = replace(plan.output, path=options["out"]) if options["out"] else plan.output
     return replace(
         plan,
-        data=Source(seen(source, Path())),
+        data=Source(seen(source)),
         schema=None,  # that of the table, with the hierarchies declared on the command line
-        resources=resources,
+        resources={name: replace(each, path=seen(each.path)) for name, each in named.items()},
         output=output,
         folder=folder,
     )

@@ -79,7 +79,7 @@ def explain_record(
     resources: Mapping[str, Any] | None = None,
     k: int = 5,
     missing: Missing = "category",
-    finishing: Callable[[Release], Release] | None = None,
+    postprocess: Callable[[Release], Release] | None = None,
 ) -> Explanation:
     """Explain one record of a table: what makes it stand out, who reaches it, and what each step changed.
 
@@ -101,8 +101,8 @@ def explain_record(
         The class size that the record should have in the keys.
     missing
         What a missing key counts for.
-    finishing
-        The last touches of a plan (see `compare.finish`), told as a last step.
+    postprocess
+        What a plan does after its steps (see `releasing.postprocess`), told as a last one.
 
     Examples
     --------
@@ -121,8 +121,8 @@ def explain_record(
     run, resources = run or Run(), resources or {}
     run = replace(run, resources={**run.resources, **resources})
     steps: tuple[StepStory, ...] = ()
-    if recipe is not None and (recipe.steps or finishing):
-        steps, release = follow_record(recipe, table, row, run, finishing=finishing)
+    if recipe is not None and (recipe.steps or postprocess):
+        steps, release = follow_record(recipe, table, row, run, postprocess=postprocess)
     intruder, notes = _worst_case(scenario or Scenario())
     if release is not None and len(release.tables) != 1:
         notes += (f"the release has {len(release.tables)} tables: only the original is looked at",)

@@ -66,11 +66,11 @@ def follow_record(
     row: int,
     run: Run,
     *,
-    finishing: Callable[[Release], Release] | None = None,
+    postprocess: Callable[[Release], Release] | None = None,
 ) -> tuple[tuple[StepStory, ...], Release]:
     """Follow the recipe with a record in sight; the release is that of ``recipe.apply`` with the same run.
 
-    ``finishing`` are the last touches of a plan, told as a step of their own.
+    ``postprocess`` is what a plan does after its steps, told as a step of its own.
     """
     before, stories = Release.unchanged(table), []
     for after in recipe.follow(table, run):
@@ -78,9 +78,9 @@ def follow_record(
         story = _story(taken.method, table, row, before, after)
         stories.append(_said(story, parameters=taken.parameters, columns=taken.columns))
         before = after
-    if finishing is not None and len(before.tables) == 1:
-        after = finishing(before)
-        stories.append(_story("last touches", table, row, before, after))
+    if postprocess is not None and len(before.tables) == 1:
+        after = postprocess(before)
+        stories.append(_story("postprocessing", table, row, before, after))
         before = after
     return tuple(stories), before
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from sfumato.data.table import Table
 from sfumato.errors import ParameterError, ReadError, WriteError
 from sfumato.io import addresses, atomic, codebook, databases
 from sfumato.io import guard as guards
-from sfumato.io.atomic import replacing, write_bytes, write_text
+from sfumato.io.atomic import Staging, write_text
 from sfumato.io.conform import as_text, conform
 from sfumato.io.formats import FORMATS, KEEP_INTERVALS, Contents, Options, format_of
 from sfumato.io.frames import Native, back, to_polars
@@ -32,16 +33,17 @@ __all__ = [
     "FORMATS",
     "Contents",
     "Native",
+    "Staging",
     "back",
+    "check_format",
     "check_writable",
     "conform",
     "read",
     "read_contents",
     "read_table",
-    "replacing",
+    "stage",
     "to_polars",
     "write",
-    "write_bytes",
     "write_text",
 ]
 
@@ -149,24 +151,41 @@ def write(
     guard
         Whether texts that a spreadsheet would take for formulas are disarmed (see `sfumato.io.guard`).
     """
+    with Staging(originals=codebook.with_codebooks(originals), overwrite=overwrite) as staging:
+        stage(data, path, staging, guard=guard)
+
+
+def stage(data: Table | pl.DataFrame, path: str | Path, staging: Staging, *, guard: bool = False) -> None:
+    """Make a table ready to appear with other files (see `write` and `Staging`).
+
+    A table of a database is stored, in a transaction of its own, before the files take their names.
+    """
+    check_format(path, guard=guard)
     if addresses.is_address(path):
-        if guard:
-            raise ParameterError("`guard` is for delimited text and Excel, got: a database")
         plain, _ = _plain(data, keep_intervals=False)
-        databases.write(plain, path, originals=originals, overwrite=overwrite)
+        how: dict[str, Any] = {"originals": staging.originals, "overwrite": staging.overwrite}
+        staging.finally_store(partial(databases.write, plain, path, **how))
         return
     place = Path(path)
     suffix = place.suffix.lower()
-    writer = format_of(place, error=WriteError)
-    if guard and FORMATS[suffix] not in guards.GUARDED:
-        raise ParameterError(f"`guard` is for delimited text and Excel, got: `{place.name}`")
     table, lines = _plain(data, keep_intervals=FORMATS[suffix] in KEEP_INTERVALS, short=True)
     if guard:
         table, lines = guards.guarded(table), guards.guarded_texts(lines)
-    atomic.check_writable(place, originals=originals, overwrite=overwrite)  # before its codebook is there
-    codebook.write(lines, place, originals=originals, overwrite=overwrite)
-    with replacing(place, originals=originals, overwrite=overwrite) as file:
-        writer.write(table, Path(file.name), suffix)
+    with staging.open(place) as file:
+        format_of(place, error=WriteError).write(table, Path(file.name), suffix)
+    codebook.stage(lines, place, staging)
+
+
+def check_format(path: str | Path, *, guard: bool = False) -> None:
+    """Raise if nothing can write such a file, or ``guard`` is not for it."""
+    if addresses.is_address(path):
+        if guard:
+            raise ParameterError("`guard` is for delimited text and Excel, got: a database")
+        return
+    place = Path(path)
+    format_of(place, error=WriteError)
+    if guard and FORMATS[place.suffix.lower()] not in guards.GUARDED:
+        raise ParameterError(f"`guard` is for delimited text and Excel, got: `{place.name}`")
 
 
 def check_writable(

@@ -1,87 +1,213 @@
-"""Files appear whole or not at all, and an original is never overwritten.
+"""Files appear together and whole or not at all, and an original is never overwritten.
 
-What is written goes to a temporary file in the same folder, which then takes the place of the old one in a
-single step: a run that fails or is stopped leaves either the old file or the new one.
+What is written goes to temporary files beside their places. When all are there, a journal says which of them
+becomes what; then they take their names. A process that is killed before its journal is complete leaves the
+old files; one that is killed later leaves a journal that the next one to write into the folder carries out.
 """
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from types import TracebackType
+from typing import Any, BinaryIO, NamedTuple, Self
 
 from sfumato.errors import WriteError
+
+try:
+    import fcntl
+except ImportError:  # Windows: whether a process is alive is not known, so what it only began is left alone
+    fcntl = None  # type: ignore[assignment]
+
+_PREFIX, _JOURNAL = ".sfumato-", ".journal"
+#: The journals of this process; on some network drives its own locks would not keep it from them.
+_OWN: set[Path] = set()
+
+
+class _Staged(NamedTuple):
+    """A file that waits for its name."""
+
+    asked: Path
+    temporary: Path
+    private: bool
+
+
+class Staging:
+    """Files that take their names together when the block ends well, and vanish when it does not.
+
+    Parameters
+    ----------
+    originals
+        Files that must not be written, under whatever name they are met.
+    overwrite
+        Whether files that are there already may be replaced.
+    """
+
+    def __init__(self, *, originals: Sequence[str | Path] = (), overwrite: bool = False) -> None:
+        self.originals, self.overwrite = tuple(originals), overwrite
+        # One in each folder, open and locked while this process lives; the first decides.
+        self._journals: dict[Path, BinaryIO] = {}
+        self._staged: dict[Path, _Staged] = {}
+        self._removed: list[Path] = []
+        self._tables: list[Callable[[], None]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._commit()
+        finally:
+            self.discard()
+
+    @contextmanager
+    def open(self, path: str | Path, *, private: bool = False) -> Iterator[BinaryIO]:
+        """Open a file that is to stand at ``path``, where a symbolic link is followed.
+
+        One that is ``private`` only its owner can read, from the first byte on.
+        """
+        asked, place = Path(path), Path(os.path.realpath(path))
+        try:
+            settle(place.parent)
+            self._require_free(asked, place)
+            if place in self._staged:
+                raise WriteError(f"`{asked}` must be the place of one file, got: several that would go there")
+            journal = self._journal_in(place.parent, asked)
+            temporary = journal.with_name(f"{journal.stem}-{secrets.token_hex(4)}.tmp")
+            with _open_new(temporary, asked, private=private or place.exists()) as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise _cannot_write(asked, error) from None
+        self._staged[place] = _Staged(asked, temporary, private)
+
+    def write_text(self, path: str | Path, text: str, *, private: bool = False) -> None:
+        """Stage a whole text file, in UTF-8."""
+        with self.open(path, private=private) as file:
+            file.write(text.encode())
+
+    def remove(self, path: Path) -> None:
+        """Let a file go when the others take their names."""
+        self._removed.append(Path(os.path.realpath(path)))
+
+    def finally_store(self, store: Callable[[], None]) -> None:
+        """Store a table in a database, once all files are staged and before they take their names.
+
+        A table has no name that could be taken later: a process killed at that very moment leaves it without
+        its files.
+        """
+        self._tables.append(store)
+
+    def written(self) -> dict[Path, Path]:
+        """Where each staged file goes, as it was asked for, and where it waits."""
+        return {staged.asked: staged.temporary for staged in self._staged.values()}
+
+    def discard(self) -> None:
+        """Remove what is still staged."""
+        for path, file in self._journals.items():
+            with suppress(OSError), file:
+                file.truncate(0)  # nothing is decided any more
+            with suppress(WriteError):
+                _end(path, {})
+        self._release()
+
+    def _commit(self) -> None:
+        for place, staged in self._staged.items():
+            try:
+                self._require_free(staged.asked, place)  # it may have come to be meanwhile
+                if not staged.private and place.exists():
+                    staged.temporary.chmod(place.stat().st_mode & 0o777)
+            except OSError as error:
+                raise _cannot_write(staged.asked, error) from None
+        for store in self._tables:
+            store()
+        if not self._journals:
+            return
+        home, *others = self._journals
+        decided = {
+            "moves": [
+                [_seen(staged.temporary, home), _seen(place, home)] for place, staged in self._staged.items()
+            ],
+            "removals": [_seen(place, home) for place in self._removed],
+            "journals": [_seen(path, home) for path in others],
+        }
+        try:
+            for path in others:
+                _sync(path.parent)
+            _write_through(self._journals[home], decided)
+        except OSError as error:
+            raise _cannot_write(next(iter(self._staged.values())).asked, error) from None
+        self._release()  # from here on nothing is taken back
+        _end(home, decided)
+
+    def _release(self) -> None:
+        for file in self._journals.values():
+            file.close()
+        _OWN.difference_update(self._journals)
+        self._journals = {}
+
+    def _journal_in(self, folder: Path, asked: Path) -> Path:
+        """The journal by which others see that a process is at work in a folder."""
+        for path in self._journals:
+            if path.parent == folder:
+                return path
+        while True:
+            path = folder / f"{_PREFIX}{secrets.token_hex(8)}{_JOURNAL}"
+            file = _open_new(path, asked, private=True, buffering=0)
+            if fcntl is not None:
+                with suppress(OSError):  # on a drive without locks
+                    fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+            if _is_at(file, path):
+                break
+            file.close()  # another process took it for a leftover
+        self._journals[path] = file
+        _OWN.add(path)
+        home = next(iter(self._journals))
+        if path != home:
+            _write_through(file, {"home": str(home)})
+        return path
+
+    def original_at(self, place: Path) -> str | Path | None:
+        """The original that a file is, under whatever name."""
+        return next((each for each in self.originals if Path(each).exists() and place.samefile(each)), None)
+
+    def _require_free(self, asked: Path, place: Path) -> None:
+        if not place.exists():
+            return
+        if place.is_dir():
+            raise WriteError(f"`{asked}` must be the name of a file, got: a folder", hint="add a file name")
+        original = self.original_at(place)
+        if original is not None:
+            raise WriteError(
+                f"`{asked}` must not be an original, got: the same file as `{original}`",
+                hint="an original is never overwritten: choose another name",
+            )
+        if not self.overwrite:
+            raise WriteError(
+                f"`{asked}` must not exist yet, got: a file that does",
+                hint="choose another name, or allow it to be overwritten",
+            )
 
 
 def check_writable(
     path: str | Path, *, originals: Sequence[str | Path] = (), overwrite: bool = False
 ) -> None:
     """Raise now what writing would raise later: a long run should not end in front of a locked door."""
-    asked = Path(path)
-    place = Path(os.path.realpath(asked))
-    temporary = place.with_name(f".sfumato-{secrets.token_hex(8)}.tmp")
+    staging = Staging(originals=originals, overwrite=overwrite)
     try:
-        _require_free(asked, place, originals, overwrite=overwrite)
-        _open_new(temporary, asked).close()
-    except OSError as error:
-        raise _cannot_write(asked, error) from None
+        with staging.open(path):
+            pass
     finally:
-        with suppress(OSError):
-            temporary.unlink()
-
-
-@contextmanager
-def replacing(
-    path: str | Path,
-    *,
-    originals: Sequence[str | Path] = (),
-    overwrite: bool = False,
-    private: bool = False,
-) -> Iterator[BinaryIO]:
-    """Open a file that takes its name when the block ends well, and vanishes when it does not.
-
-    Parameters
-    ----------
-    path
-        Where the file shall stand. A symbolic link is followed.
-    originals
-        Files that must not be written, under whatever name they are met.
-    overwrite
-        Whether a file that is there already may be replaced.
-    private
-        Whether only its owner may read it.
-    """
-    asked = Path(path)
-    place = Path(os.path.realpath(asked))
-    temporary = place.with_name(f".sfumato-{secrets.token_hex(8)}.tmp")
-    try:
-        _require_free(asked, place, originals, overwrite=overwrite)
-        with _open_new(temporary, asked) as file:
-            if private:
-                os.fchmod(file.fileno(), 0o600)
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if not private:
-            _keep_mode(temporary, place)
-        _require_free(asked, place, originals, overwrite=overwrite)  # it may have come to be meanwhile
-        temporary.replace(place)
-    except OSError as error:
-        raise _cannot_write(asked, error) from None
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
-
-
-def write_bytes(
-    path: str | Path, content: bytes, *, originals: Sequence[str | Path] = (), overwrite: bool = False
-) -> None:
-    """Write a whole file at once (see `replacing`)."""
-    with replacing(path, originals=originals, overwrite=overwrite) as file:
-        file.write(content)
+        staging.discard()
 
 
 def write_text(
@@ -92,52 +218,129 @@ def write_text(
     overwrite: bool = False,
     private: bool = False,
 ) -> None:
-    """Write a whole text file at once, in UTF-8 (see `replacing`)."""
-    with replacing(path, originals=originals, overwrite=overwrite, private=private) as file:
-        file.write(text.encode())
+    """Write a whole text file at once, in UTF-8 (see `Staging`)."""
+    with Staging(originals=originals, overwrite=overwrite) as staging:
+        staging.write_text(path, text, private=private)
 
 
-def _require_free(asked: Path, place: Path, originals: Sequence[str | Path], *, overwrite: bool) -> None:
-    if not place.exists():
-        return
-    if place.is_dir():
-        raise WriteError(f"`{asked}` must be the name of a file, got: a folder", hint="add a file name")
-    for original in originals:
-        if Path(original).exists() and place.samefile(original):
-            raise WriteError(
-                f"`{asked}` must not be an original, got: the same file as `{original}`",
-                hint="an original is never overwritten: choose another name",
-            )
-    if not overwrite:
-        raise WriteError(
-            f"`{asked}` must not exist yet, got: a file that does",
-            hint="choose another name, or allow it to be overwritten",
-        )
+def settle(folder: Path) -> None:
+    """Complete what a killed process had decided to write into a folder; remove what it had only begun."""
+    for path in sorted(set(folder.glob(f"{_PREFIX}*{_JOURNAL}")) - _OWN):
+        with _ended(path) as ended:
+            home = folder / _said(path).get("home", path.name)
+            decided = _said(home)
+            if "moves" in decided:  # by whomever it is carried out, and how often, it comes to the same
+                _end(home, decided)
+            elif ended:
+                _end(path, {})
 
 
-def _open_new(temporary: Path, asked: Path) -> BinaryIO:
+def _end(journal: Path, decided: Mapping[str, Any]) -> None:
+    """Carry out what a journal has decided, and remove what else was staged and the journal itself."""
+    folder = journal.parent
     try:
-        return temporary.open("xb")
+        for temporary, place in decided.get("moves", ()):
+            with suppress(FileNotFoundError):  # it has its name already
+                (folder / temporary).replace(folder / place)
+        for place in decided.get("removals", ()):
+            (folder / place).unlink(missing_ok=True)
+        journals = [*(folder / other for other in decided.get("journals", ())), journal]
+        for each in journals if decided else ():
+            _sync(each.parent)
+        for each in journals:
+            for leftover in each.parent.glob(f"{each.stem}-*.tmp"):
+                leftover.unlink(missing_ok=True)
+            each.unlink(missing_ok=True)
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise WriteError(
+            f"the staged files in `{folder}` must take their names together, got: {reason}",
+            hint="some may have; the next run that writes there completes it, once it can",
+        ) from None
+
+
+def _said(journal: Path) -> dict[str, Any]:
+    """What a journal says; nothing if it is gone or was not finished."""
+    try:
+        said: dict[str, Any] = json.loads(journal.read_bytes()) if _is_mine(journal) else {}
+    except (OSError, ValueError):
+        return {}
+    return said
+
+
+def _is_mine(path: Path) -> bool:
+    """Whether this person wrote a file: a journal that another puts into a shared folder may say anything."""
+    return not hasattr(os, "geteuid") or path.lstat().st_uid == os.geteuid()
+
+
+def _seen(path: Path, journal: Path) -> str:
+    """A path as a journal says it: in its own folder by the name alone."""
+    return path.name if path.parent == journal.parent else str(path)
+
+
+@contextmanager
+def _ended(journal: Path) -> Iterator[bool]:
+    """Whether the process that wrote a journal has surely ended, and no other takes it over meanwhile."""
+    try:
+        file = journal.open("r+b")
+    except OSError:  # gone meanwhile, or another person's
+        yield False
+        return
+    with file:
+        try:
+            alone = fcntl is not None and _is_mine(journal)
+            if alone:
+                fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # it is alive, or the drive has no locks
+            alone = False
+        yield alone and _is_at(file, journal)
+
+
+def _is_at(file: BinaryIO, path: Path) -> bool:
+    """Whether an open file still has its name."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except OSError:
+        return False
+
+
+def _write_through(file: BinaryIO, said: Mapping[str, Any]) -> None:
+    """Write what a journal says, so that it is on the disk before anything else happens."""
+    content = json.dumps(said).encode()
+    if file.write(content) < len(content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    os.fsync(file.fileno())
+    _sync(Path(file.name).parent)
+
+
+def _sync(folder: Path) -> None:
+    """Put the names in a folder on the disk, where the system can."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _open_new(path: Path, asked: Path, *, private: bool, buffering: int = -1) -> BinaryIO:
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags, 0o600 if private else 0o666)
+
+    try:
+        return open(path, "x+b", buffering, opener=opener)
     except FileNotFoundError:
-        if temporary.parent.is_dir():  # a folder that takes no files, such as /proc
+        if path.parent.is_dir():  # a folder that takes no files, such as /proc
             raise WriteError(
                 f"`{asked}` must be a file that can be written, got: a folder that takes no files",
                 hint="choose a folder in which you may write",
             ) from None
         raise WriteError(
-            f"the folder of `{asked}` must exist, got: `{temporary.parent}`, which does not",
-            hint=f"create it first: mkdir -p '{temporary.parent}'",
+            f"the folder of `{asked}` must exist, got: `{path.parent}`, which does not",
+            hint=f"create it first: mkdir -p '{path.parent}'",
         ) from None
     except NotADirectoryError:
         raise WriteError(f"the folder of `{asked}` must be a folder, got: a file") from None
-
-
-def _keep_mode(temporary: Path, place: Path) -> None:
-    """Give the new file the permissions of the one it replaces."""
-    try:
-        temporary.chmod(place.stat().st_mode & 0o777)
-    except FileNotFoundError:
-        return
 
 
 def _cannot_write(asked: Path, error: OSError) -> WriteError:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -18,7 +17,8 @@ import polars as pl
 
 from sfumato.data.generalised.nodes import WILDCARD, Nodes
 from sfumato.data.generalised.text_forms import WOULD_MISREAD, to_text
-from sfumato.io.atomic import replacing
+from sfumato.io.addresses import is_address
+from sfumato.io.atomic import Staging
 
 #: A group of more values has its label in the file and its values in the codebook.
 SHOWN = 5
@@ -29,6 +29,12 @@ _COLUMNS = ["column", "label", "value"]
 def place_beside(path: Path) -> Path:
     """Where the codebook of a file stands."""
     return path.with_suffix(".labels.csv")
+
+
+def with_codebooks(originals: Sequence[str | Path]) -> list[str | Path]:
+    """Files and their codebooks, which are as little overwritten as the originals themselves."""
+    files = [Path(each) for each in originals if not is_address(each)]
+    return [*originals, *(place_beside(each) for each in files)]
 
 
 def written(column: pl.Series, nodes: Nodes) -> tuple[pl.Series, pl.DataFrame]:
@@ -60,24 +66,14 @@ def _lines(columns: Sequence[str], labels: Sequence[str], values: Sequence[str])
     return pl.DataFrame(parts, schema=dict.fromkeys(_COLUMNS, pl.String))
 
 
-def write(
-    lines: pl.DataFrame, path: Path, *, originals: Sequence[str | Path] = (), overwrite: bool = False
-) -> None:
-    """Write the codebook of a file; an older one that is not needed any more goes with the file it was of.
-
-    The codebook of an original is as little overwritten as the original itself.
-    """
-    place, theirs = place_beside(path), [place_beside(Path(each)) for each in originals]
+def stage(lines: pl.DataFrame, path: Path, staging: Staging) -> None:
+    """Stage the codebook of a file; an older one that is not needed any more goes with the file it was of."""
+    place = place_beside(path)
     if len(lines):
-        with replacing(place, originals=[*originals, *theirs], overwrite=overwrite) as file:
+        with staging.open(place) as file:
             lines.write_csv(file)
-    elif overwrite and _read(path) is not None and not any(_is_same(place, each) for each in theirs):
-        with suppress(OSError):
-            place.unlink()
-
-
-def _is_same(place: Path, other: Path) -> bool:
-    return other.exists() and place.samefile(other)
+    elif staging.overwrite and _read(path) is not None and staging.original_at(place) is None:
+        staging.remove(place)
 
 
 def explained(path: Path) -> frozenset[str]:

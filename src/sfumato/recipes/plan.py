@@ -48,6 +48,11 @@ class Source:
     holds: Literal["table", "hierarchy"] = "table"
     sha256: str = ""
 
+    @property
+    def is_builtin(self) -> bool:
+        """Whether it is a built-in data set, and no file."""
+        return self.path.startswith("builtin:")
+
     def check(self, folder: Path) -> Path | str:
         """Where it is, once it is there and is the file the plan was written for."""
         place = located(self.path, folder)
@@ -202,6 +207,16 @@ class Plan:
         """The plan of each table; of a plan for one table, itself."""
         return self.tables or {"": self}
 
+    @property
+    def files(self) -> dict[str, Path | str]:
+        """What is read of all tables and resources: each path as the plan says it, and where that leads."""
+        said = [
+            (source, plan.folder)
+            for plan in self.parts.values()
+            for source in (*([plan.data] if plan.data else []), *plan.resources.values())
+        ]
+        return {source.path: located(source.path, folder) for source, folder in said if not source.is_builtin}
+
     def warnings(self) -> list[str]:
         """What is allowed but should be known."""
         if self.tables:
@@ -219,11 +234,7 @@ class Plan:
             return ["the plan must declare the columns, got: none"]
         kept = [name for name in self.schema.names if name not in self.output.drop]
         undecided = [name for name in self.schema.undecided() if name in kept]
-        named = [
-            name
-            for name in self.schema.with_role(Role.IDENTIFIER)
-            if name in kept and not self.schema[name].pseudonym
-        ]
+        named = identifiers_left(self.schema, self.output.drop)
         blockers = []
         if not kept:
             blockers.append("at least one column must be released, got: none")
@@ -231,10 +242,15 @@ class Plan:
             blockers.append(f"every released column must have a role, got none for: {_ticked(undecided)}")
         if named:
             blockers.append(
-                f"no identifier may be released, got: {_ticked(named)} "
-                "(put it in `drop` of [output], or give it a `pseudonym`)"
+                f"no identifier may be released, got: {_ticked(named)} (drop it, or give it a `pseudonym`)"
             )
         return blockers
+
+
+def identifiers_left(schema: Schema, drop: Sequence[str]) -> list[str]:
+    """The identifiers that would be released as they are."""
+    named = schema.with_role(Role.IDENTIFIER)
+    return [name for name in named if name not in drop and not schema[name].pseudonym]
 
 
 def bare_numbers(schema: Schema, drop: Sequence[str]) -> list[str]:

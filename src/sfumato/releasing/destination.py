@@ -1,99 +1,85 @@
-"""Write what the owner's protocol has accepted: the release, and the private half of its audit trail."""
+"""Where a release goes, and writing it there: all its files together, or none."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from sfumato.core.release import reordered
 from sfumato.core.run import Run
-from sfumato.data.schema import Role, Schema
-from sfumato.data.table import Table
-from sfumato.errors import ParameterError, PlanError, RequirementError, WriteError
-from sfumato.io import addresses, check_writable, write, write_text
-from sfumato.io.formats import format_of
-from sfumato.recipes.plan import Output, fingerprint
-from sfumato.releasing.carry_out import environment
-from sfumato.releasing.postprocess import finish
-from sfumato.study.protocol import Protocol
-from sfumato.version import __version__
+from sfumato.errors import PlanError, RequirementError
+from sfumato.io import Staging, check_format, check_writable, codebook, stage
+from sfumato.recipes.plan import Plan, located
+from sfumato.releasing.carry_out import Outcome
+from sfumato.releasing.trail import trail_of
 
 
 @dataclass(frozen=True)
 class Destination:
-    """Where a release goes, beside which original, and what stays behind."""
+    """Where every file of a release goes, what was read and is never overwritten, and whether others may be.
 
-    path: str
-    source: str
-    drop: tuple[str, ...] = ()
-    shuffle: bool = True
+    ``also_read`` are files beside those that the plan names, such as the plan itself.
+    """
+
+    plan: Plan
     overwrite: bool = False
-    others: tuple[str, ...] = ()  # further files that were read, such as a plan or a hierarchy
+    also_read: tuple[str | Path, ...] = ()
+
+    @cached_property
+    def places(self) -> Mapping[str, Path | str]:
+        """Where each table goes: a file, or the address of a table in a database."""
+        if not all(plan.output.path for plan in self.plan.parts.values()):
+            raise PlanError("the plan must say where the release goes", hint='write [output] with path = "…"')
+        return {name: located(plan.output.path, plan.folder) for name, plan in self.plan.parts.items()}
 
     @property
-    def originals(self) -> list[str]:
+    def trail(self) -> Path:
+        """Where the private trail goes: beside the release; if that is no single file, beside the plan."""
+        alone = self.places.get("")
+        if isinstance(alone, Path):
+            return alone.with_suffix(".private.json")
+        return self.plan.folder / ("tables.private.json" if alone is None else "release.private.json")
+
+    @property
+    def originals(self) -> list[str | Path]:
         """What must never be overwritten."""
-        return [*([] if self.source.startswith("builtin:") else [self.source]), *self.others]
-
-    @property
-    def private(self) -> Path:
-        """Where the private half of the audit trail goes."""
-        named = Path("release.csv" if addresses.is_address(self.path) else self.path)
-        return named.with_suffix(".private.json")
+        return codebook.with_codebooks([*self.plan.files.values(), *self.also_read])
 
     def check(self) -> None:
-        """Raise now what writing would raise later."""
-        if not addresses.is_address(self.path):
-            format_of(Path(self.path), error=WriteError)
-        for place in (self.path, self.private):
+        """Raise now what writing would raise later, as if every table needed a codebook."""
+        for name, place in self.places.items():
+            check_format(place, guard=self.plan.parts[name].output.guard)
+        books = [codebook.place_beside(place) for place in self.places.values() if isinstance(place, Path)]
+        for place in (self.trail, *books, *self.places.values()):  # a release without its trail would be lost
             check_writable(place, originals=self.originals, overwrite=self.overwrite)
 
-    def check_columns(self, schema: Schema) -> None:
-        """Raise if a name would be released, or nothing at all."""
-        named = [
-            name
-            for name in schema.with_role(Role.IDENTIFIER)
-            if name not in self.drop and not schema[name].pseudonym
-        ]
-        if named:
-            listed = ", ".join(f"`{name}`" for name in named)
-            raise PlanError(
-                f"no identifier may be left in a protected file, got: {listed}",
-                hint=f"leave it out with --drop {','.join(named)}, or correct its role in a plan",
-            )
-        if set(schema.names) <= set(self.drop):
-            raise ParameterError("at least one column must be left, got: all are dropped")
 
+def write_release(
+    outcome: Outcome,
+    destination: Destination,
+    run: Run,
+    *,
+    seeded: bool = False,
+    record: Mapping[str, Any] | None = None,
+) -> list[Path | str]:
+    """Write every table, the codebooks and one private trail for all of them; return what was written.
 
-def write_accepted(
-    protocol: Protocol, original: Table, place: Destination, run: Run, *, seeded: bool = False
-) -> tuple[str | Path, Path]:
-    """Write an accepted release and its private trail; return where. One refused is never written."""
-    if protocol.release is None:
-        raise RequirementError(f"a release must be accepted to be written, got: {protocol.reason}")
-    place.check_columns(original.schema)
-    place.check()
-    release = finish(protocol.release, original, Output(drop=place.drop), run).release
-    if place.shuffle:
-        order = run.at(original.digest).rng("shuffle").permutation(len(release.table))
-        release = reordered(release, order)
-    write(release.table, place.path, originals=place.originals, overwrite=place.overwrite)
-    file = None if addresses.is_address(place.path) else Path(place.path)
-    known = [path for path in place.originals if not addresses.is_address(path)]
-    trail = {
-        "sfumato": __version__,
-        "protocol": protocol.to_dict(),
-        "records": len(release.table),
-        "columns": list(release.table.names),
-        "steps": [step.to_dict() for step in release.provenance],
-        "inputs": {path: fingerprint(Path(path)) for path in known},
-        "contents": original.digest.hex(),
-        "output": {"name": file.name, "sha256": fingerprint(file)} if file else {"name": place.path},
-        "seed": f"{run.seed:032x}",
-        "seed_given": seeded,
-        "environment": environment(),
-    }
-    text = json.dumps(trail, indent=2, allow_nan=False)
-    write_text(place.private, text, originals=place.originals, overwrite=place.overwrite, private=True)
-    return place.path, place.private
+    Nothing is written unless everything may be: a table alone would not link to the others, and without its
+    trail it could not be made again. ``seeded`` says that someone chose the seed; ``record`` is what else the
+    trail shall keep.
+    """
+    if outcome.unmet:
+        raise RequirementError(
+            f"a release must meet its requirements to be written, got: {outcome.unmet} not met"
+        )
+    places = destination.places
+    with Staging(originals=destination.originals, overwrite=destination.overwrite) as staging:
+        for name, part in outcome.parts.items():
+            stage(part.release.table, places[name], staging, guard=part.plan.output.guard)
+        trail = trail_of(outcome, places, staging.written(), run, seeded=seeded)
+        text = json.dumps({**trail, **(record or {})}, indent=2, allow_nan=False)
+        staging.write_text(destination.trail, text, private=True)
+    return [*(place for place in places.values() if isinstance(place, str)), *staging.written()]

@@ -1,12 +1,12 @@
-"""The last touches on a release before it is judged and written.
+"""Postprocess a release before it is judged and written.
 
-In this order: repair what the schema promises, drop columns, mark what was held back, rename people.
+In this order: repair what the schema promises, drop columns, mark what was suppressed, rename people.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -22,27 +22,21 @@ from sfumato.kernels.arrays import Flags, Ints
 from sfumato.recipes.plan import Output
 
 
-@dataclass(frozen=True)
-class Finished:
-    """The release as it would be written, and how many cells the last touches changed, by what."""
-
-    release: Release
-    counts: Mapping[str, int]
-
-
-def finish(release: Release, original: Table, output: Output, run: Run) -> Finished:
-    """Give a release its last touches."""
-    table, counts = release.table, dict[str, int]()
+def postprocess(
+    release: Release, original: Table, output: Output, run: Run
+) -> tuple[Release, dict[str, int]]:
+    """The release as it would be written, and how many cells that changed, by what."""
+    table, changes = release.table, dict[str, int]()
     if output.repair:
         mended = repair(table, _originals_of(release, original))
         table = mended.table
-        counts.update(mended.counts)
+        changes.update(mended.counts)
     table = table.select([name for name in table.names if name not in output.drop])
     if release.source_rows is not None:
         table, marked = mark_suppressed(table, original, release.source_rows)
-        counts.update({f"`{name}` marked as suppressed": count for name, count in marked.items()})
+        changes.update({f"`{name}` marked as suppressed": count for name, count in marked.items()})
     table = rename_people(table, run)
-    return Finished(replace(release, tables=Release.of(table).tables), counts)
+    return replace(release, tables=Release.of(table).tables), changes
 
 
 def _originals_of(release: Release, original: Table) -> Table | None:
@@ -95,7 +89,8 @@ def dangling(tables: Mapping[str, Table]) -> dict[str, int]:
         for column in table.schema.columns:
             if column.pseudonym:
                 numbers = table.frame[column.name].drop_nulls().unique()
-                holders.setdefault(column.pseudonym, []).append((f"{name}.{column.name}", numbers))
+                here = f"{name}.{column.name}" if name else column.name
+                holders.setdefault(column.pseudonym, []).append((here, numbers))
     found = {}
     for places in holders.values():
         for here, numbers in places:

@@ -44,8 +44,9 @@ def write_report(
     """Write the report to ``path`` and its JSON twin beside it; returns both places."""
     places = check_report(path, originals=originals, overwrite=overwrite)
     told = twin(study, public=public, generated=generated)
-    for place, text in zip(places, (_page(told), _json(told, indent=1) + "\n"), strict=True):
-        atomic.write_text(place, text, originals=originals, overwrite=overwrite)
+    with atomic.Staging(originals=originals, overwrite=overwrite) as staging:
+        for place, text in zip(places, (_page(told), _json(told, indent=1) + "\n"), strict=True):
+            staging.write_text(place, text)
     return places
 
 

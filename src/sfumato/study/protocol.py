@@ -44,6 +44,14 @@ class Limits:
             if not 0 <= value <= 1:
                 raise ParameterError(f"the limit `{name}` must be a share from 0 to 1, got: `{value}`")
 
+    @property
+    def requirements(self) -> tuple[Requirement, Requirement]:
+        """The limits as requirements of a plan, on the measures as they are set by default."""
+        return (
+            Requirement(DistanceLinkage(), "<=", self.local),
+            Requirement(GlobalLinkage(), "<=", self.everywhere),
+        )
+
 
 @dataclass(frozen=True)
 class Attempt:

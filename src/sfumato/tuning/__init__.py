@@ -19,7 +19,7 @@ from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
 from sfumato.recipes.demand import Demand
-from sfumato.recipes.plan import Output, Plan
+from sfumato.recipes.plan import Output, Plan, identifiers_left
 from sfumato.recipes.recipe import Recipe
 from sfumato.study.cost import SETTINGS, Before, Work, works_of
 from sfumato.study.evaluate import Case, evaluate
@@ -125,8 +125,7 @@ def _planned(base: Plan, recipe: Recipe, demands: Sequence[Demand], table: Table
 
 def _output(output: Output, table: Table) -> Output:
     """What the plan writes: never an identifier, unless it is given another name."""
-    named = [name for name in table.schema.with_role(Role.IDENTIFIER) if not table.schema[name].pseudonym]
-    drop = tuple(dict.fromkeys((*output.drop, *named)))
+    drop = (*output.drop, *identifiers_left(table.schema, output.drop))
     return replace(output, path=output.path or "release.csv", drop=drop)
 
 

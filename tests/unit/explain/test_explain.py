@@ -273,13 +273,13 @@ def test_ordinal_values_move_by_ranks_and_nominal_ones_only_change():
 def test_last_touches_are_a_step():
     table = table_of({"x": [1.0, 2.0], "name": ["a", "b"]}, name=NOMINAL)
 
-    def finishing(release):
+    def postprocess(release):
         return replace(release, tables={"release": release.table.select(["x"])})
 
     said = explain_record(
-        table, 0, recipe=Recipe((Step(Mean(), ("x",)),)), run=Run(seed=1), finishing=finishing
+        table, 0, recipe=Recipe((Step(Mean(), ("x",)),)), run=Run(seed=1), postprocess=postprocess
     )
-    assert [step.step for step in said.steps] == ["mean", "last touches"]
+    assert [step.step for step in said.steps] == ["mean", "postprocessing"]
     assert [(c.column, c.after) for c in said.steps[1].changes] == [("name", ABSENT)]
 
 

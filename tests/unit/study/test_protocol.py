@@ -15,11 +15,10 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, RefusedError, RequirementError, WriteError
+from sfumato.errors import ParameterError, RefusedError
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.noise import CorrelatedNoise
 from sfumato.recipes.recipe import Step
-from sfumato.releasing.destination import Destination, write_accepted
 from sfumato.risk.global_linkage import GlobalLinkage
 from sfumato.risk.linkage import DistanceLinkage
 from sfumato.study.protocol import Limits, carry_out_protocol, rounded_up, strengthened
@@ -150,22 +149,14 @@ def test_the_protocol_says_itself_for_machines():
     assert said["attempts"][0]["everywhere"] is None
 
 
-def test_only_what_was_accepted_is_written(tmp_path):
-    place = Destination(str(tmp_path / "out.csv"), "builtin:none", drop=("c",))
-    suppressed = carry_out_protocol(TABLE, [Step(Mdav(k=2))], Run(seed=1), limits=Limits(0.0, 0.0))
-    with pytest.raises(RequirementError, match="must be accepted to be written"):
-        write_accepted(suppressed, TABLE, place, Run(seed=1))
-    assert list(tmp_path.iterdir()) == []
-    taken = carry_out_protocol(TABLE, [Step(Mdav(k=2))], Run(seed=1), limits=Limits(1.0, 1.0))
-    write_accepted(taken, TABLE, place, Run(seed=1))
-    written = pl.read_csv(tmp_path / "out.csv")
-    assert written.columns == ["a", "b"]
-    assert sorted(written["a"]) == pytest.approx(sorted(taken.release.table.frame["a"]))
-    assert written["a"].to_list() != pytest.approx(taken.release.table.frame["a"].to_list())  # shuffled
-    trail = json.loads((tmp_path / "out.private.json").read_text())
-    assert trail["seed"] == f"{1:032x}"
-    assert trail["protocol"]["bound"] == taken.bound
-    with pytest.raises(WriteError):
-        write_accepted(taken, TABLE, place, Run(seed=1))
-    with pytest.raises(ParameterError, match="all are dropped"):
-        Destination("o.csv", "s.csv", drop=NAMES).check_columns(TABLE.schema)
+def test_the_limits_are_requirements_that_judge_as_the_protocol_does():
+    said = [str(each) for each in Limits(0.2, 0.1).requirements]
+    assert [each.split("(")[0] for each in said] == ["dbrl", "gdbrl"]
+    assert [each.rpartition(" ")[2] for each in said] == ["0.2", "0.1"]
+    taken = carry_out_protocol(TABLE, [Step(Mdav(k=20))], Run(seed=1), limits=Limits(0.2, 0.2))
+    assert taken.accepted
+    last = taken.attempts[-1]
+    assert all(
+        each.met_by(score)
+        for each, score in zip(Limits(0.2, 0.2).requirements, (last.local, last.everywhere), strict=True)
+    )

@@ -20,6 +20,7 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.errors import (
     Cancelled,
     DataError,
+    ParameterError,
     PlanError,
     ReadError,
     RequirementError,
@@ -28,19 +29,15 @@ from sfumato.errors import (
 )
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.noise import CorrelatedNoise
+from sfumato.methods.recoding import Recoding
 from sfumato.methods.swapping import RankSwapping
 from sfumato.recipes.plan import Output, Plan, Source, fingerprint
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.releasing import carry_out as execute
-from sfumato.releasing.carry_out import (
-    carry_out,
-    environment,
-    load,
-    load_resources,
-    originals,
-    seed_of,
-    write_release,
-)
+from sfumato.releasing import carry_out as carrying
+from sfumato.releasing import destination as writing
+from sfumato.releasing.carry_out import carry_out, load, load_resources
+from sfumato.releasing.destination import Destination, write_release
+from sfumato.releasing.trail import environment, seed_of
 from toys import SECRET_WORD
 
 RECORDS = 40
@@ -86,9 +83,14 @@ def files(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
+def write(outcome, run, *, overwrite=False, **options):
+    """Write what came of the plan of one table."""
+    return write_release(outcome, Destination(outcome.parts[""].plan, overwrite=overwrite), run, **options)
+
+
 def published(plan, run, **options):
     """Carry out and write; what was written."""
-    return write_release(carry_out(plan, run), run, **options)
+    return write(carry_out(plan, run), run, **options)
 
 
 # ------------------------------------------------------------------------------------------------ end to end
@@ -226,7 +228,7 @@ def test_the_seed_stands_in_no_public_place(plan):
     seed = 0xDEADBEEFCAFEBABE1234
     run = Run(seed=seed)
     outcome = carry_out(plan, run)
-    release, trail = write_release(outcome, run)
+    release, trail = write(outcome, run)
     for text in (
         json.dumps(outcome.to_dict()),
         repr(outcome),
@@ -276,7 +278,7 @@ def test_a_requirement_that_is_not_met_is_not_written(plan, tmp_path):
     assert [judgement.met for judgement in outcome.judgements] == [True, False]
     assert not outcome.met
     with pytest.raises(RequirementError) as caught:
-        write_release(outcome, Run(seed=3), overwrite=True)
+        write(outcome, Run(seed=3), overwrite=True)
     assert caught.value.message == "a release must meet its requirements to be written, got: 1 not met"
     assert caught.value.exit_code == 1
     assert files(tmp_path) == ["people.csv"]
@@ -322,11 +324,11 @@ def test_a_refused_measure_is_not_met(plan):
 )
 def test_a_doubtful_score_opens_no_gate(plan, monkeypatch, score, tmp_path):
     requirement = Requirement.parse("rank-linkage >= 0")
-    monkeypatch.setattr(execute, "assess", lambda *args, **options: {str(requirement.measure): score})
+    monkeypatch.setattr(carrying, "assess", lambda *args, **options: {str(requirement.measure): score})
     outcome = carry_out(replace(plan, requirements=(requirement,)), Run(seed=3))
     assert not outcome.met
     with pytest.raises(RequirementError):
-        write_release(outcome, Run(seed=3))
+        write(outcome, Run(seed=3))
     assert files(tmp_path) == ["people.csv"]
 
 
@@ -351,13 +353,13 @@ def test_broken_promises_are_counted(plan, people):
         output=replace(plan.output, drop=("name",)),
     )
     outcome = carry_out(noisy, Run(seed=3))
-    promises = {violation.promise: violation.records for violation in outcome.broken}
+    promises = {violation.promise: violation.records for violation in outcome.parts[""].broken}
     released, there = outcome.release.table.frame, pl.Series(~outcome.release.table.missing("income"))
     broken = int(((released["income"] < 10 * released["age"]) & there).sum())
     assert broken > 0
     assert promises == {"`income >= 10 * age` holds": broken}
     assert outcome.to_dict()["broken_promises"][0]["records"] == broken
-    assert carry_out(plan, Run(seed=3)).broken == ()
+    assert carry_out(plan, Run(seed=3)).parts[""].broken == ()
 
 
 # ------------------------------------------------------------------------------------------------- blocked
@@ -376,7 +378,7 @@ def test_broken_promises_are_counted(plan, people):
     ],
 )
 def test_nothing_is_read_or_written_when_blocked(plan, change, words, tmp_path, monkeypatch):
-    monkeypatch.setattr(execute, "read_table", lambda *args, **options: pytest.fail("the data were read"))
+    monkeypatch.setattr(carrying, "read_table", lambda *args, **options: pytest.fail("the data were read"))
     with pytest.raises(PlanError) as caught:
         carry_out(replace(plan, **change), Run(seed=3))
     assert words in str(caught.value)
@@ -388,7 +390,7 @@ def test_a_plan_without_data_or_output(plan):
         carry_out(replace(plan, data=None), Run(seed=3))
     outcome = carry_out(replace(plan, output=Output(drop=("name",))), Run(seed=3))
     with pytest.raises(PlanError, match="must say where the release goes"):
-        write_release(outcome, Run(seed=3))
+        write(outcome, Run(seed=3))
 
 
 def test_another_file_of_the_same_name_is_noticed(plan, people, tmp_path):
@@ -424,7 +426,7 @@ def test_an_original_is_never_overwritten(plan, tmp_path):
     for name in ("people.csv", "./sub/../people.csv", str(tmp_path / "people.csv"), "hard.csv", "soft.csv"):
         outcome = carry_out(replace(plan, output=Output(name, drop=("name",))), Run(seed=3))
         with pytest.raises(WriteError):
-            write_release(outcome, Run(seed=3), overwrite=True)
+            write(outcome, Run(seed=3), overwrite=True)
     assert (tmp_path / "people.csv").read_bytes() == before
     assert files(tmp_path) == ["hard.csv", "people.csv", "soft.csv", "sub"]
 
@@ -433,11 +435,13 @@ def test_a_resource_is_an_original_too(plan, people, tmp_path):
     people.select("age").write_csv(tmp_path / "census.csv")
     plan = replace(plan, resources={"census": Source("census.csv")})
     before = (tmp_path / "census.csv").read_bytes()
-    assert [path.name for path in originals(plan)] == ["people.csv", "census.csv"]
+    assert [path.name for path in Destination(plan).originals] == [
+        "people.csv", "census.csv", "people.labels.csv", "census.labels.csv",
+    ]  # fmt: skip
     assert len(load_resources(plan)["census"]) == RECORDS
     outcome = carry_out(replace(plan, output=Output("census.csv", drop=("name",))), Run(seed=3))
     with pytest.raises(WriteError, match="must not be an original"):
-        write_release(outcome, Run(seed=3), overwrite=True)
+        write(outcome, Run(seed=3), overwrite=True)
     assert (tmp_path / "census.csv").read_bytes() == before
 
 
@@ -445,10 +449,10 @@ def test_what_is_there_is_replaced_only_when_asked(plan, tmp_path):
     (tmp_path / "release.csv").write_text("mine", encoding="utf-8")
     outcome = carry_out(plan, Run(seed=3))
     with pytest.raises(WriteError, match="must not exist yet"):
-        write_release(outcome, Run(seed=3))
+        write(outcome, Run(seed=3))
     assert (tmp_path / "release.csv").read_text(encoding="utf-8") == "mine"
     assert files(tmp_path) == ["people.csv", "release.csv"]
-    write_release(outcome, Run(seed=3), overwrite=True)
+    write(outcome, Run(seed=3), overwrite=True)
     assert (tmp_path / "release.csv").read_text(encoding="utf-8") != "mine"
 
 
@@ -457,7 +461,7 @@ def test_a_release_is_not_written_when_its_trail_cannot_be(plan, tmp_path):
     (tmp_path / "release.private.json").write_text("another seed", encoding="utf-8")
     outcome = carry_out(plan, Run(seed=3))
     with pytest.raises(WriteError, match="must not exist yet"):
-        write_release(outcome, Run(seed=3))
+        write(outcome, Run(seed=3))
     assert files(tmp_path) == ["people.csv", "release.private.json"]
     assert (tmp_path / "release.private.json").read_text(encoding="utf-8") == "another seed"
 
@@ -465,7 +469,7 @@ def test_a_release_is_not_written_when_its_trail_cannot_be(plan, tmp_path):
 def test_a_folder_that_is_not_there(plan, tmp_path):
     outcome = carry_out(replace(plan, output=Output("nowhere/release.csv", drop=("name",))), Run(seed=3))
     with pytest.raises(WriteError, match="must exist"):
-        write_release(outcome, Run(seed=3))
+        write(outcome, Run(seed=3))
     assert files(tmp_path) == ["people.csv"]
 
 
@@ -476,10 +480,62 @@ def test_a_failed_write_leaves_the_old_release(plan, tmp_path, monkeypatch):
     def fail(*args, **options):
         raise DataError("the disk is full")
 
-    monkeypatch.setattr(execute, "write", fail)
+    monkeypatch.setattr(writing, "stage", fail)
     with pytest.raises(DataError):
         published(plan, Run(seed=4), overwrite=True)
     assert {name: (tmp_path / name).read_bytes() for name in files(tmp_path)} == before
+
+
+def test_all_that_writing_would_refuse_is_refused_before_the_work(plan, tmp_path):
+    """The codebook of a release that is not there any more would be read as the new one's."""
+    Destination(plan).check()
+    (tmp_path / "release.labels.csv").write_text("column,label,value\n", encoding="utf-8")
+    with pytest.raises(WriteError, match=r"release\.labels\.csv` must not exist yet"):
+        Destination(plan).check()
+    Destination(plan, overwrite=True).check()
+    with pytest.raises(WriteError, match="must not be an original"):
+        Destination(plan, overwrite=True, also_read=(tmp_path / "release.labels.csv",)).check()
+    guarded = replace(plan, output=Output("out.parquet", guard=True))
+    with pytest.raises(ParameterError, match="`guard` is for delimited text"):
+        Destination(guarded).check()
+    assert files(tmp_path) == ["people.csv", "release.labels.csv"]
+
+
+def test_a_codebook_is_written_with_the_release_or_goes_with_the_old_one(plan, people, tmp_path):
+    coarse = replace(plan, recipe=Recipe.of(Step(Recoding(levels=1), ("ill",))))
+    release, labels, trail = published(coarse, Run(seed=3))
+    assert [path.name for path in (release, labels, trail)] == [
+        "release.csv", "release.labels.csv", "release.private.json",
+    ]  # fmt: skip
+    assert labels.read_text(encoding="utf-8").startswith("column,label,value\n")
+    assert len(published(plan, Run(seed=3), overwrite=True)) == 2
+    assert files(tmp_path) == ["people.csv", "release.csv", "release.private.json"]
+
+
+def test_a_release_made_elsewhere_goes_the_same_way_out(plan):
+    """It is postprocessed, judged and shuffled as one that the recipe makes, and keeps its provenance."""
+    plan = replace(plan, requirements=(Requirement.parse("rank-linkage >= 0"),))
+    usual = carry_out(plan, Run(seed=3))
+    elsewhere = carry_out(replace(plan, recipe=Recipe()), Run(seed=3), protect=plan.recipe.apply)
+    assert elsewhere.release.table.frame.equals(usual.release.table.frame)
+    assert elsewhere.judgements == usual.judgements
+    assert [step.method for step in elsewhere.release.provenance] == ["rank-swapping"]
+
+
+def test_an_outcome_of_several_tables_has_no_single_release(plan):
+    both = Plan(
+        tables={"a": plan, "b": replace(plan, output=Output("b.csv", drop=("name",)))}, folder=plan.folder
+    )
+    outcome = carry_out(both, Run(seed=3))
+    assert set(outcome.parts) == {"a", "b"}
+    with pytest.raises(PlanError, match="must be for one table, got: 2"):
+        _ = outcome.release
+    assert set(outcome.to_dict()) == {"tables", "dangling"}
+
+
+def test_the_record_of_a_verb_stands_in_the_trail(plan):
+    _, trail = published(plan, Run(seed=3), record={"protocol": {"bound": 2}})
+    assert json.loads(trail.read_text(encoding="utf-8"))["protocol"] == {"bound": 2}
 
 
 # --------------------------------------------------------------------------------------------- built-in data
@@ -487,7 +543,7 @@ def test_a_failed_write_leaves_the_old_release(plan, tmp_path, monkeypatch):
 
 def test_built_in_data_are_no_file(tmp_path):
     plan = Plan(data=Source("builtin:rand?per=person"), folder=tmp_path)
-    assert originals(plan) == []
+    assert plan.files == {}
     table = load(plan)
     same = load(replace(plan, schema=table.schema))
     assert same.digest == table.digest

@@ -1,4 +1,4 @@
-"""The last touches: codes for what was held back, pseudonyms, and tables that stay linked."""
+"""Postprocessing: codes for what was suppressed, pseudonyms, and tables that stay linked."""
 
 import json
 import tomllib
@@ -12,7 +12,8 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import PlanError, RequirementError, WriteError
 from sfumato.recipes.plan import Plan
-from sfumato.releasing.carry_out import carry_out_linked, write_linked
+from sfumato.releasing.carry_out import carry_out
+from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.postprocess import dangling, mark_suppressed, rename_people
 
 
@@ -147,11 +148,21 @@ def joined(persons, stays, here, there):
     return sorted(stays.join(persons, left_on=there, right_on=here).group_by(there).len()["len"])
 
 
+def released(said, folder, *, raises=None, match=None, overwrite=False):
+    """Carry out what a plan says and write it, which may be refused; what was written."""
+    plan, run = Plan.from_dict(said, folder=folder), Run(seed=3)
+    outcome, destination = carry_out(plan, run), Destination(plan, overwrite=overwrite)
+    if raises is None:
+        return write_release(outcome, destination, run)
+    with pytest.raises(raises, match=match):
+        write_release(outcome, destination, run)
+    return None
+
+
 def test_two_tables_stay_linked(hospital):
     plan = Plan.read(hospital / "plan.toml")
     run = Run(seed=9)
-    linked = carry_out_linked(plan, run)
-    written = write_linked(linked, run)
+    written = write_release(carry_out(plan, run), Destination(plan), run)
     assert [path.name for path in written] == ["persons.out.csv", "stays.out.csv", "tables.private.json"]
     persons, stays = pl.read_csv(written[0]), pl.read_csv(written[1])
     before = joined(
@@ -172,14 +183,10 @@ def test_nothing_is_written_unless_all_may_be(hospital):
     text = (hospital / "plan.toml").read_text()
     said = tomllib.loads(text)
     said["tables"]["stays"]["requirements"] = ["permutation-distance >= 1"]
-    linked = carry_out_linked(Plan.from_dict(said, folder=hospital), Run(seed=1))
-    with pytest.raises(RequirementError):
-        write_linked(linked, Run(seed=1))
+    released(said, hospital, raises=RequirementError)
     (hospital / "stays.out.csv").write_text("old")
     del said["tables"]["stays"]["requirements"]
-    linked = carry_out_linked(Plan.from_dict(said, folder=hospital), Run(seed=1))
-    with pytest.raises(Exception, match="must not exist yet"):
-        write_linked(linked, Run(seed=1))
+    released(said, hospital, raises=WriteError, match="must not exist yet")
     assert not (hospital / "persons.out.csv").exists()
 
 
@@ -217,13 +224,10 @@ def test_a_plan_from_table_to_table_of_a_database(hospital):
     said = Plan.read(hospital / "plan.toml").to_dict()["tables"]["stays"]
     said["data"] = {"path": "sqlite:clinic.db?table=stays"}
     said["output"] = {"path": "sqlite:clinic.db?table=released"}
-    linked = carry_out_linked(Plan.from_dict(said, folder=hospital), Run(seed=3))
-    written = write_linked(linked, Run(seed=3))
+    written = released(said, hospital)
     assert written[-1] == hospital / "release.private.json"
-    released = io.read(target)
-    assert sorted(released["days"]) == sorted(pl.read_csv(hospital / "stays.csv")["days"])
+    after = io.read(target)
+    assert sorted(after["days"]) == sorted(pl.read_csv(hospital / "stays.csv")["days"])
     assert io.read(source).equals(pl.read_csv(hospital / "stays.csv"))
     said["output"] = {"path": "sqlite:clinic.db?table=stays"}
-    linked = carry_out_linked(Plan.from_dict(said, folder=hospital), Run(seed=3))
-    with pytest.raises(WriteError, match="must not be an original"):
-        write_linked(linked, Run(seed=3), overwrite=True)
+    released(said, hospital, raises=WriteError, match="must not be an original", overwrite=True)

@@ -1,0 +1,72 @@
+"""The private half of the audit trail: what was done to which files, in what environment, by what seed."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from sfumato.core.run import Run
+from sfumato.errors import ReadError
+from sfumato.recipes.plan import fingerprint
+from sfumato.releasing.carry_out import Outcome, Part
+
+#: Packages whose version may change a number.
+_NUMBER_MAKERS = ("numpy", "polars", "numba", "scipy", "pot")
+
+
+def trail_of(
+    outcome: Outcome,
+    places: Mapping[str, Path | str],
+    written: Mapping[Path, Path],
+    run: Run,
+    *,
+    seeded: bool = False,
+) -> dict[str, Any]:
+    """As a dictionary for JSON; ``written`` says where the file for each place lies now."""
+    said = {name: _trail_of_part(part, places[name], written) for name, part in outcome.parts.items()}
+    return {
+        **(said[""] if "" in said else {"tables": said, "dangling": dict(outcome.dangling)}),
+        "seed": f"{run.seed:032x}",
+        "seed_given": seeded,
+        "environment": environment(),
+    }
+
+
+def _trail_of_part(part: Part, place: Path | str, written: Mapping[Path, Path]) -> dict[str, Any]:
+    files = {path: there for path, there in part.plan.files.items() if isinstance(there, Path)}
+    return {
+        **part.to_dict(),
+        "plan": part.plan.to_dict(),
+        "inputs": {path: fingerprint(there) for path, there in files.items()},
+        "contents": part.original.digest.hex(),  # of the records, wherever they came from
+        "output": {"name": place.name, "sha256": fingerprint(written[place])}
+        if isinstance(place, Path)
+        else {"name": place},
+    }
+
+
+def environment() -> dict[str, str]:
+    """Say the versions of everything that may change a number."""
+    found = {"python": platform.python_version(), "machine": platform.machine()}
+    for package in _NUMBER_MAKERS:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def seed_of(trail: Path) -> tuple[int, bool]:
+    """Read the seed out of a private audit trail, and whether someone had chosen it."""
+    try:
+        said = json.loads(trail.read_text(encoding="utf-8"))
+        return int(said["seed"], 16), bool(said["seed_given"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ReadError(
+            f"`{trail}` must be the private audit trail of an earlier run, got: another file",
+            hint="it is written beside the release as NAME.private.json",
+        ) from None
