@@ -15,9 +15,10 @@ from sfumato.data.table import Table
 from sfumato.errors import PlanError
 from sfumato.io import read_table
 from sfumato.io.hierarchies import read_hierarchy
+from sfumato.recipes.demand import labelled
 from sfumato.recipes.plan import Plan, Source
 from sfumato.releasing.postprocess import dangling, postprocess
-from sfumato.study.evaluate import assess
+from sfumato.study.evaluate import Case, evaluate
 from sfumato.version import __version__
 
 #: Called with a plan, its table and the run with its resources, before the work on it begins.
@@ -182,13 +183,8 @@ def _carry_out(plan: Plan, run: Run, before: Loaded | None, protect: Protect | N
 
 
 def _judge(plan: Plan, table: Table, release: Release, run: Run) -> tuple[Judgement, ...]:
-    judgements = []
-    for scenario in plan.scenarios:
-        asked = [demand.requirement for demand in plan.demands if demand.scenario == scenario]
-        measures = list({str(requirement.measure): requirement.measure for requirement in asked}.values())
-        # All at once, so that measures share what they find, such as the classes of the keys.
-        scores = assess(table, release, measures, run, scenario=scenario, resources=run.resources)
-        judgements += [
-            Judgement(requirement, scenario.name, scores[str(requirement.measure)]) for requirement in asked
-        ]
-    return tuple(judgements)
+    scores = evaluate(release, Case(table, resources=run.resources), plan.demands, run).scores
+    return tuple(
+        Judgement(demand.requirement, demand.scenario.name, scores[label])
+        for label, demand in labelled(plan.demands)
+    )

@@ -1,6 +1,7 @@
 """Postprocess a release before it is judged and written.
 
-In this order: repair what the schema promises, drop columns, mark what was suppressed, rename people.
+In this order: repair what the schema promises, drop columns, mark what was suppressed, rename people, and
+forget what no record shows.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from sfumato.core.run import Run
 from sfumato.data.pseudonyms import derive_key, pseudonyms
 from sfumato.data.repair import repair
 from sfumato.data.schema import Column, Kind
+from sfumato.data.shown import only_shown
 from sfumato.data.table import Table
 from sfumato.errors import PlanError
 from sfumato.kernels.arrays import Flags, Ints
@@ -35,7 +37,7 @@ def postprocess(
     if release.source_rows is not None:
         table, marked = mark_suppressed(table, original, release.source_rows)
         changes.update({f"`{name}` marked as suppressed": count for name, count in marked.items()})
-    table = rename_people(table, run)
+    table = forget_unshown(rename_people(table, run))
     return replace(release, tables=Release.of(table).tables), changes
 
 
@@ -80,6 +82,22 @@ def rename_people(table: Table, run: Run) -> Table:
             named = replace(column, kind=Kind.NOMINAL, order=(), lower=None, upper=None, integer=False)
             table = table.with_values(column.name, pseudonyms(numbers, key), column=named)
     return table
+
+
+def forget_unshown(table: Table) -> Table:
+    """Leave nothing below a missing cell, and no category or label of a value that no record has.
+
+    Columns of generalised values are made anew as text when they are written.
+    """
+    frame = table.frame.with_columns(only_shown(table.frame.drop(table.nodes)))
+    columns = [replace(each, labels=_labels_shown(each, frame[each.name])) for each in table.schema.columns]
+    return replace(table, frame=frame, schema=table.schema.replace(*columns))
+
+
+def _labels_shown(column: Column, series: pl.Series) -> tuple[tuple[Any, str], ...]:
+    """The labels of values that some record has, and of the codes for what is missing."""
+    shown = {*series.unique().to_list(), *column.missing, column.suppressed} if column.labels else set()
+    return tuple((value, label) for value, label in column.labels if value in shown)
 
 
 def dangling(tables: Mapping[str, Table]) -> dict[str, int]:

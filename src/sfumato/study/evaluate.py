@@ -152,17 +152,3 @@ def spreads_of(runs: Sequence[Mapping[str, Score]]) -> dict[str, Spread]:
     """Summarise the scores of repeated runs; a measure without a number in one of them is left out."""
     found = {label: spread_of([scores[label] for scores in runs]) for label in (runs[0] if runs else ())}
     return {label: spread for label, spread in found.items() if spread is not None}
-
-
-def assess(
-    original: Table,
-    release: Release | None,
-    measures: Sequence[Measure],
-    run: Run,
-    *,
-    scenario: Scenario | None = None,
-    resources: Mapping[str, Any] | None = None,
-) -> dict[str, Score]:
-    """Score a release (or the raw table itself) by several measures, each under the name it is set by."""
-    case = Case(original, scenario or Scenario(), resources or {})
-    return dict(evaluate(release, case, measures, run).scores)
