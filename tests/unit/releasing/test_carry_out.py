@@ -6,6 +6,7 @@ import os
 import stat
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -324,7 +325,8 @@ def test_a_refused_measure_is_not_met(plan):
 )
 def test_a_doubtful_score_opens_no_gate(plan, monkeypatch, score, tmp_path):
     requirement = Requirement.parse("rank-linkage >= 0")
-    monkeypatch.setattr(carrying, "assess", lambda *args, **options: {str(requirement.measure): score})
+    judged = SimpleNamespace(scores={str(requirement.measure): score})
+    monkeypatch.setattr(carrying, "evaluate", lambda *args, **options: judged)
     outcome = carry_out(replace(plan, requirements=(requirement,)), Run(seed=3))
     assert not outcome.met
     with pytest.raises(RequirementError):
