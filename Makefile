@@ -4,8 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-# Tests of one file stay in one process, which compiles a kernel once; compiled tests are kept for the next run.
-TRY := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfile
+# Which tests stay in one process is said in tests/conftest.py; compiled tests are kept for the next run.
+TRY := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadgroup
 
 # Seven numbers an intruder might know of the 5,912 persons of the RAND health insurance experiment; the level is
 # what microaggregation in threes gives. Transport is solved on samples of 1,000, which takes seconds.

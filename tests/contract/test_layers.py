@@ -44,20 +44,25 @@ def imports_of(path: Path):
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_point_one_way(path):
-    room = path.relative_to(ROOT).parts[0].removesuffix(".py")
-    assert room in FLOOR, f"the room {room} has no floor"
-    for name in imports_of(path):
-        if name.startswith("sfumato.") and name.split(".")[1] != room:
-            other = name.split(".")[1]
-            assert FLOOR[other] < FLOOR[room], f"{path.name} in {room} imports {name}"
+def room_of(path):
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_only_kernels_import_numba(path):
-    if path.relative_to(ROOT).parts[0] != "kernels":
-        assert not [name for name in imports_of(path) if name.split(".")[0] == "numba"]
+def test_imports_point_one_way():
+    upwards = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in MODULES
+        for name in imports_of(path)
+        if name.startswith("sfumato.")
+        and (other := name.split(".")[1]) != room_of(path)
+        and not FLOOR[other] < FLOOR[room_of(path)]
+    ]
+    assert not upwards
+
+
+def test_only_kernels_import_numba():
+    elsewhere = [path for path in MODULES if room_of(path) != "kernels"]
+    assert not [path for path in elsewhere if any(name.split(".")[0] == "numba" for name in imports_of(path))]
 
 
 def test_no_room_without_a_name():

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 100
 #: Longer lists are cut for people; machines get all of them.
-_MOST = 8
+_MAX_ENTRIES = 8
 
 
 def show_record(said: Explanation) -> None:
@@ -82,8 +82,8 @@ def _key_lines(story: KeyStory) -> list[str]:
 def _listed(title: str, entries: Sequence[str], *, none: str) -> list[str]:
     if not entries:
         return [none]
-    more = [f"  … and {len(entries) - _MOST} more"] if len(entries) > _MOST else []
-    return [title, *(f"  {entry}" for entry in entries[:_MOST]), *more]
+    more = [f"  … and {len(entries) - _MAX_ENTRIES} more"] if len(entries) > _MAX_ENTRIES else []
+    return [title, *(f"  {entry}" for entry in entries[:_MAX_ENTRIES]), *more]
 
 
 def _show_step(number: int, step: StepStory) -> None:

@@ -29,9 +29,9 @@ def say(text: str, *, quiet: bool = False) -> None:
 
 def announce(works: Work | Sequence[Work], table: Table, run: Run, *, quiet: bool = False) -> None:
     """Say what work on a table will cost, where that is worth knowing; small tables are not even tried."""
-    from sfumato.study.cost import SMALL, estimate
+    from sfumato.study.cost import FREE_UP_TO_RECORDS, estimate
 
-    cost = None if quiet or len(table) < SMALL else estimate(works, table, run)
+    cost = None if quiet or len(table) < FREE_UP_TO_RECORDS else estimate(works, table, run)
     if cost is not None and cost.worth_telling:
         say(f"this takes {cost.sentence()} ({cost.basis}); Ctrl-C stops it cleanly")
 

@@ -24,7 +24,7 @@ from sfumato.kernels.arrays import Flags, Floats, Values
 _CODED = frozenset({Kind.ORDINAL, Kind.NOMINAL})
 
 #: The square of a number up to here, and a sum of them, is finite, and that of its inverse is not 0.
-_LARGEST = 1e150
+_MAX_SQUARABLE = 1e150
 
 
 class Described(Parameters):
@@ -375,10 +375,10 @@ def _largest(block: Block) -> Floats:
 def _require_squares(names: Sequence[str], sizes: Sequence[Floats]) -> None:
     """Raise if variances would be infinite, or 0 in a column that varies: it would go out as it came."""
     for name, size in zip(names, np.max(sizes, axis=0), strict=True):
-        if size > _LARGEST or 0 < size < 1 / _LARGEST:
+        if size > _MAX_SQUARABLE or 0 < size < 1 / _MAX_SQUARABLE:
             raise DataError(
-                f"column `{name}` must hold numbers from {1 / _LARGEST:g} to {_LARGEST:g} in size to have a "
-                f"variance, got: only smaller ones, or larger",
+                f"column `{name}` must hold numbers from {1 / _MAX_SQUARABLE:g} to {_MAX_SQUARABLE:g} in size to "
+                f"have a variance, got: only smaller ones, or larger",
                 hint="declare codes such as 1e300 as missing, or write the column in another unit",
             )
 

@@ -6,7 +6,7 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -102,23 +102,29 @@ def _read(package: str, folders: tuple[str, ...]) -> Mapping[str, Entry]:
 def _named(
     what: str, name: str, *, rooms: tuple[str, ...], everything: Callable[[], Mapping[str, type[D]]]
 ) -> type[D]:
-    entries = [entry for room in rooms for entry in index(room).values()]
+    found = _among(what, name, [entry for room in rooms for entry in index(room).values()])
+    if found is None:  # what plugins bring is known only once it is imported
+        found = _among(what, name, map(_entry_of, everything().values()))
+    if found is None:
+        raise UnknownNameError.of(what, name, (word for cls in everything().values() for word in _words(cls)))
+    return found.load()  # type: ignore[no-any-return]
+
+
+def _among(what: str, name: str, entries: Iterable[Entry]) -> Entry | None:
+    """The entry that a word means now, or meant once, which is noted."""
+    former = None
     for entry in entries:
         if name == entry.name or name in entry.aliases:
-            return entry.load()  # type: ignore[no-any-return]
-    for entry in entries:
-        if name in entry.former:
-            note_renamed(f"the {what}", name, entry.name)
-            return entry.load()  # type: ignore[no-any-return]
-    known = everything().values()  # what plugins bring is known only once it is imported
-    words = {word: cls for cls in known for word in _words(cls)}
-    former = {word: cls for cls in known for word in vars(cls).get("former", ())}
-    if name in words:
-        return words[name]
-    if name in former:
-        note_renamed(f"the {what}", name, former[name].name)
-        return former[name]
-    raise UnknownNameError.of(what, name, words)
+            return entry
+        former = entry if name in entry.former else former
+    if former is not None:
+        note_renamed(f"the {what}", name, former.name)
+    return former
+
+
+def _entry_of(cls: type[Described]) -> Entry:
+    own = vars(cls)
+    return Entry(cls.__module__, cls.__name__, cls.name, own.get("aliases", ()), own.get("former", ()))
 
 
 def _words(cls: type[Described]) -> tuple[str, ...]:

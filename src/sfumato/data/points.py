@@ -14,7 +14,7 @@ Scale = Literal["deviation", "range", "none"]
 Nominal = Literal["frequency", "equal"]
 
 #: Coordinates a nominal column may take; the values beyond, the rarest, count as one.
-MANY = 50
+MAX_COORDINATES = 50
 
 
 def points_of(table: Table, *, scale: Scale, nominal: Nominal) -> Floats:
@@ -99,7 +99,11 @@ def _spread_out(codes: Ints, *, scale: Scale, nominal: Nominal) -> Floats:
     counts = np.bincount(codes[codes >= 0])
     places_in_order = np.empty(len(counts), dtype=np.int64)
     places_in_order[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
-    lumped = np.minimum(places_in_order, MANY - 1) if len(counts) > MANY else np.arange(len(counts))
+    lumped = (
+        np.minimum(places_in_order, MAX_COORDINATES - 1)
+        if len(counts) > MAX_COORDINATES
+        else np.arange(len(counts))
+    )
     totals = np.bincount(lumped, counts)
     places = places_of(totals / max(totals.sum(), 1.0), scale=scale, nominal=nominal)
     if not len(places):

@@ -190,7 +190,7 @@ def _type_faults(said: Mapping[str, Any]) -> Iterator[str]:
         if value is not None and wrong:
             yield f"`{key}` must be {must}, got: `{type(value).__name__}`"
         elif value is not None and not _right_items(key, value):
-            yield f"`{key}` must list {_ITEMS.get(key, 'texts and numbers')}, got: others among them"
+            yield f"`{key}` must list {_ITEMS.get(key, 'texts and numbers')}, got: other types among them"
 
 
 _ITEMS = {"labels": "pairs of a value and its label", "missing_range": "two numbers, the lower first"}

@@ -84,7 +84,7 @@ def read_contents(
         sheet=sheet,
     )
     if sheet is not None and (address or FORMATS.get(place.suffix.lower()) != "excel"):
-        raise ParameterError("`sheet` is for Excel workbooks, got: other data")
+        raise ParameterError("`sheet` is for Excel workbooks, got: a file or table without sheets")
     if address:
         options.refuse_unless(frozenset({"rows", "text"}), what="database")
         return databases.read(path, rows=rows)

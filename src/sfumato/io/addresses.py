@@ -104,7 +104,7 @@ def parse(text: str | Path, *, error: type[DataError] = ReadError) -> Address:
             schema, name = parts[0] or parts[1], parts[2] or parts[3]
             return Address(POSTGRES, system + place[len(system) :], name, schema, settings)
         form = "postgresql://user@host/database?table=schema.NAME, as text and not as a Path"
-    raise error(f"`{place}` must be the address of a table, got: another form", hint=f"write {form}")
+    raise error(f"`{place}` must be the address of a table, got: a text unlike that", hint=f"write {form}")
 
 
 def within(text: str, folder: Path) -> str:

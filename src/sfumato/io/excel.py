@@ -35,7 +35,7 @@ _ZIP, _OLE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 _SPARE = 100  # rows read beyond those asked for, since empty ones are no records
 _FIRST_INEXACT = 2**53
-_LARGEST = 9.99e307
+_MAX_NUMBER = 9.99e307
 # What would not come out as it went in: mark-up of xlsxwriter, no characters, escapes of Excel in a row.
 _SPOILT = r"(?s)^<r>.*</r>$|[\x{FFFE}\x{FFFF}]|_x[0-9A-Fa-f]{4}_x[0-9A-Fa-f]{4}_"
 _NOT_DIGITS = r"[^\d\s.\-]"
@@ -310,7 +310,7 @@ def _cells(series: pl.Series) -> tuple[pl.Series, str]:
 def _number_cells(series: pl.Series) -> pl.Series:
     whole = series.dtype.is_integer()
     numbers = series.cast(pl.Float64).fill_nan(None)
-    wrong = int((numbers.abs() >= (_FIRST_INEXACT if whole else _LARGEST)).sum())
+    wrong = int((numbers.abs() >= (_FIRST_INEXACT if whole else _MAX_NUMBER)).sum())
     if wrong:
         raise WriteError(
             f"the numbers of `{series.name}` must be such as Excel can hold, got: {wrong} too large for it",

@@ -67,6 +67,6 @@ def seed_of(trail: Path) -> tuple[int, bool]:
         return int(said["seed"], 16), bool(said["seed_given"])
     except (OSError, ValueError, KeyError, TypeError):
         raise ReadError(
-            f"`{trail}` must be the private audit trail of an earlier run, got: another file",
+            f"`{trail}` must be the private audit trail of an earlier run, got: a file without its seed",
             hint="it is written beside the release as NAME.private.json",
         ) from None

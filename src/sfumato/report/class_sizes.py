@@ -19,7 +19,7 @@ from sfumato.report.values import Rules, merge_neighbours, merged_shares
 #: Groups of sizes begin at these numbers of each decade, and at 3.
 _STEPS = (1, 2, 5)
 #: So many groups are shown even if nobody is in the larger ones: 1, 2, 3–4, 5–9.
-_FEWEST = 4
+_MIN_GROUPS_SHOWN = 4
 
 
 def class_sizes(
@@ -69,7 +69,7 @@ def _limits(largest: int) -> Ints:
     """Where the groups begin, and where the last one ends: 1, 2, 3, 5, 10, 20, 50, 100 and so on."""
     decades = range(len(str(largest)) + 1)
     starts = sorted({3, *(step * 10**decade for decade in decades for step in _STEPS)})
-    groups = max(_FEWEST, sum(start <= largest for start in starts))
+    groups = max(_MIN_GROUPS_SHOWN, sum(start <= largest for start in starts))
     return np.array(starts[: groups + 1], dtype=np.int64)
 
 

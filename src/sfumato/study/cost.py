@@ -34,7 +34,7 @@ from sfumato.recipes.recipe import Recipe, Step
 from sfumato.study.evaluate import Case, score_of
 
 #: Tables with fewer records cost nothing worth telling.
-SMALL = 2_000
+FREE_UP_TO_RECORDS = 2_000
 #: Work that takes less is not told of, in seconds.
 SHORT = 10.0
 #: Memory below which nothing is told of it, in bytes.

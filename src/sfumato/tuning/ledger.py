@@ -141,7 +141,7 @@ def kept_seed(ledger: Path) -> int | None:
         return int(json.loads(place.read_text(encoding="utf-8"))["seed"], 16)
     except (OSError, ValueError, KeyError, TypeError):
         raise ReadError(
-            f"`{place}` must be the private half of the ledger `{ledger.name}`, got: another file"
+            f"`{place}` must be the private half of the ledger `{ledger.name}`, got: a file without its seed"
         ) from None
 
 
@@ -154,5 +154,5 @@ def _not_writable(path: Path | None, error: Exception) -> WriteError:
 
 def _another_file(path: Path) -> ReadError:
     return ReadError(
-        f"`{path}` must be the ledger of an earlier search, or not be there yet, got: another file"
+        f"`{path}` must be the ledger of an earlier search, or not be there yet, got: a file without one"
     )

@@ -18,11 +18,11 @@ from sfumato.study.evaluate import Case
 from sfumato.tuning.candidate import Candidate, Judge, Result
 
 #: The subsample has so many records at least, and so large a share of them.
-_FEWEST: Final = 500
+_MIN_RECORDS: Final = 500
 _SHARE: Final = 8
 
 #: Recipes that must have been tried on both before anything is pruned.
-_ENOUGH: Final = 6
+_MIN_RECIPES_TRIED: Final = 6
 
 #: It takes so many feasible recipes that are better: the best of them may fail its confirmation.
 _BETTER: Final = 3
@@ -37,7 +37,7 @@ class Pruning:
 
     def __init__(self, case: Case, judge: Judge, run: Run) -> None:
         n = len(case.table)
-        records = max(_FEWEST, n // _SHARE)
+        records = max(_MIN_RECORDS, n // _SHARE)
         self.records = records if 2 * records <= n else 0
         self.judge, self.run = Judge((), judge.utilities), run.at("subsample")
         if self.records:
@@ -59,7 +59,7 @@ class Pruning:
     def clearly_worse(self, small: Result) -> bool:
         """Whether a recipe would lose too much by every utility, however much the full data may help it."""
         losses = self.judge.losses(small)
-        if losses is None or len(self.pairs) < _ENOUGH or len(self.best) < _BETTER:
+        if losses is None or len(self.pairs) < _MIN_RECIPES_TRIED or len(self.best) < _BETTER:
             return False
         parts, wholes = (np.array(side) for side in zip(*self.pairs.values(), strict=True))
         helped = (wholes / parts).min(axis=0)

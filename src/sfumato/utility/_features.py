@@ -29,7 +29,7 @@ from sfumato.utility._readings import (
 )
 
 #: Categories of a nominal column that have a feature of their own; the rarest beyond count as one.
-MANY = 20
+MAX_CATEGORIES = 20
 
 #: Where a value lies that is farther off: so many standard deviations of the original.
 FARTHEST = 1e4
@@ -272,7 +272,7 @@ class Features:
         return {sort: np.flatnonzero(sorts == sort) for sort in ("number", "share", "hole")}
 
 
-def features_of(evidence: Evidence, names: tuple[str, ...], *, many: int = MANY) -> Features:
+def features_of(evidence: Evidence, names: tuple[str, ...], *, many: int = MAX_CATEGORIES) -> Features:
     """Make features of these columns of both tables.
 
     Continuous columns, dates and ordinal columns (by position) give one number each, in standard deviations

@@ -22,7 +22,7 @@ from sfumato.utility._readings import (
 from sfumato.utility.generalisation import cells_of, rows_of
 
 #: Beyond this power of 2 a number of combinations is no number any more.
-_LARGEST = 1000.0
+_MAX_BITS = 1000.0
 
 
 class Ambiguity(Measure):
@@ -103,7 +103,7 @@ class Ambiguity(Measure):
             bits = bits + np.log2(counts)
         if not by_column:
             return Score.not_estimable("no released cell stands for a value of the original")
-        if (most := float(bits.max())) > _LARGEST:
+        if (most := float(bits.max())) > _MAX_BITS:
             return Score.not_estimable("a record may stand for more combinations than there are numbers")
         return Score(
             value=max(float(np.average(2.0 ** (bits - most), weights=weights)) * 2.0**most, 1.0),

@@ -17,7 +17,7 @@ from sfumato.utility._marginals import read_both
 from sfumato.utility.distributions import BinnedDistance, both_masses
 
 #: Categories of a column that stand alone in tables of two columns; the rarest beyond share one.
-_MOST = 100
+_MAX_CATEGORIES = 100
 
 
 class KullbackLeiblerDivergence(BinnedDistance):
@@ -142,7 +142,7 @@ class KullbackLeiblerDivergence(BinnedDistance):
         kind = evidence.original.schema[name].kind
         how = reading_of(kind, self.generalised)
         one, other = read_both(evidence.original, evidence.protected, name)
-        binning = binning_of(one.spread(how), other.spread(how), kind, bins=self.bins, most=_MOST)
+        binning = binning_of(one.spread(how), other.spread(how), kind, bins=self.bins, most=_MAX_CATEGORIES)
         return binned(one, binning, how), binned(other, binning, how)
 
 

@@ -15,7 +15,7 @@ from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.utility._features import (
-    MANY,
+    MAX_CATEGORIES,
     TargetMeasure,
     features_of,
     shares_of,
@@ -223,7 +223,7 @@ def _task(evidence: Evidence, target: str, predictors: tuple[str, ...], *, class
     places[there] = np.arange(len(there))
     sources = None if evidence.source_rows is None else places[evidence.source_rows[taught]]
     if classes:
-        shares = shares_of(numbers, spans, many=MANY)
+        shares = shares_of(numbers, spans, many=MAX_CATEGORIES)
         truth = np.nonzero(shares[0][there])[1].astype(np.float64)  # the one class of each
         answers = shares[0][there], shares[1][taught]
     else:

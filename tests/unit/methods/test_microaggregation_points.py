@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.data.points import MANY, places_of, points_of, standardised
+from sfumato.data.points import MAX_COORDINATES, places_of, points_of, standardised
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 
@@ -97,12 +97,12 @@ def test_a_missing_nominal_value_lies_at_the_mean():
 
 def test_of_very_many_values_the_rarest_count_as_one():
     """No array of records times values: a column of account numbers would be n by n."""
-    common = np.repeat(np.arange(MANY - 1), 3)
+    common = np.repeat(np.arange(MAX_COORDINATES - 1), 3)
     rare = 1000 + np.arange(400)
     points = nominal_points([f"v{value:04d}" for value in np.concatenate([common, rare])])
-    assert points.shape == (len(common) + len(rare), MANY)
+    assert points.shape == (len(common) + len(rare), MAX_COORDINATES)
     assert (points[len(common) :] == points[-1]).all()
-    assert len(np.unique(points, axis=0)) == MANY
+    assert len(np.unique(points, axis=0)) == MAX_COORDINATES
 
 
 def test_each_kind_has_its_coordinates_in_the_order_of_names():

@@ -188,6 +188,7 @@ def _draw(step, run):
     return Moved().score(release.against(TABLE), run).value
 
 
+@pytest.mark.slow
 def test_what_is_found_by_luck_does_not_last():
     """The settings found must hold in fresh runs as well: at least eight clean runs, in 30 searches.
 

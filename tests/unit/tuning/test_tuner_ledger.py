@@ -84,7 +84,16 @@ class StopAfter:
         return self.left < 0
 
 
-@pytest.mark.parametrize(("times", "workers"), [(0, 1), (3, 3), (40, 1), (150, 3), (300, 1)])
+@pytest.mark.parametrize(
+    ("times", "workers"),
+    [
+        (0, 1),
+        pytest.param(3, 3, marks=pytest.mark.slow),
+        (40, 1),
+        (150, 3),
+        pytest.param(300, 1, marks=pytest.mark.slow),
+    ],
+)
 def test_stopped_and_taken_up_again(whole, tmp_path, times, workers):
     ledger = tmp_path / "t.sqlite"
     with pytest.raises(Cancelled):

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.classes import compatible
-from sfumato.data.classes.packing import LARGEST, Coding, closed_up, distinct_of, fits, number, pack
+from sfumato.data.classes.packing import MAX_PACKED_CODE, Coding, closed_up, distinct_of, fits, number, pack
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.persons import persons_of
@@ -328,7 +328,7 @@ def _whole_codes(series: pl.Series) -> Coding:
     if not isinstance(low, int) or not isinstance(high, int):
         return Coding(np.zeros(len(series), dtype=np.uint8), 1)
     numbers = series.fill_null(low).to_numpy()
-    if high - low >= LARGEST:
+    if high - low >= MAX_PACKED_CODE:
         return _ranked(numbers.view(np.uint64))
     return Coding((numbers - low).astype(np.min_scalar_type(high - low)), high - low + 1)
 

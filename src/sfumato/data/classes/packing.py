@@ -15,7 +15,7 @@ Unsigned = npt.NDArray[np.unsignedinteger]
 #: Packed codes below this many times the number of records are looked up in a table, others are sorted.
 _SPARSE = 4
 #: The packed codes of several columns must stay below this.
-LARGEST = 2**62
+MAX_PACKED_CODE = 2**62
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ def pack(codings: Sequence[Coding], n: int) -> Coding:
     """Pack the codes of several columns into one number for each of ``n`` records."""
     packed = Coding(np.zeros(n, dtype=np.uint64), 1)
     for coding in codings:
-        if packed.space > LARGEST // coding.space:
+        if packed.space > MAX_PACKED_CODE // coding.space:
             packed = closed_up(packed)
-        if packed.space > LARGEST // coding.space:
+        if packed.space > MAX_PACKED_CODE // coding.space:
             coding = closed_up(coding)  # noqa: PLW2901  — the same, without gaps
         codes = packed.codes * np.uint64(coding.space) + coding.codes
         packed = Coding(codes, packed.space * coding.space)

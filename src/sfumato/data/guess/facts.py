@@ -20,7 +20,7 @@ from sfumato.data.schema import Kind, Role
 #: The most distinct values that a slow look sees.
 SAMPLE = 1_000
 #: The share that counts as "most".
-MOST = 0.8
+MOST_SHARE = 0.8
 
 _LOOKED_AT = 10 * SAMPLE
 

@@ -31,14 +31,16 @@ _RECORDS = 20_000  # looked at
 _FEWEST_RECORDS = 2_000
 _WORK = 30_000_000  # records times pairs of columns: of a wide table fewer records are looked at
 _MOST_COLUMNS = 300
-_ENOUGH = 50  # records below which nothing is said
+_MIN_RECORDS_TO_SAY = 50  # records below which nothing is said
 _REPEATED = 0.2  # the share of records that must share their value with another
 _OTHERS = 10  # records that must differ from the commonest value, lest a rare one decide
 _BANDS = 50
-_FEW = 10  # of fewer values than this, much is told by chance or by habit
+_FEW_VALUES = 10  # of fewer values than this, much is told by chance or by habit
 _LARGELY, _NEARLY, _FULLY = 0.6, 0.9, 0.9999
 _TOGETHER, _ROUGHLY = 0.98, 0.5
-_SMALL = 4  # joint cells for each record up to which counting them all is quicker than sorting
+_DENSE_CELLS_PER_RECORD = (
+    4  # joint cells for each record up to which counting them all is quicker than sorting
+)
 _SAID = 5
 
 
@@ -72,7 +74,7 @@ class _Look:
     @cached_property
     def few(self) -> bool:
         """Whether it has few values."""
-        return int(self.codes.max(initial=-1)) + 1 < _FEW
+        return int(self.codes.max(initial=-1)) + 1 < _FEW_VALUES
 
     @cached_property
     def tells(self) -> bool:
@@ -107,7 +109,7 @@ def _looks(frame: pl.DataFrame, columns: Sequence[Column]) -> list[_Look]:
         if column.role not in STRUCTURAL_ROLES
         and not isinstance(frame.schema[column.name], pl.List | pl.Object)
     ][:_MOST_COLUMNS]
-    if frame.height < _ENOUGH or len(chosen) < 2:  # noqa: PLR2004
+    if frame.height < _MIN_RECORDS_TO_SAY or len(chosen) < 2:  # noqa: PLR2004
         return []
     pairs = len(chosen) * (len(chosen) - 1) // 2
     some = _some(frame, columns, min(_RECORDS, max(_FEWEST_RECORDS, _WORK // pairs)))
@@ -224,11 +226,11 @@ def determination(a: Ints, b: Ints) -> tuple[float, float]:
     """
     both = (a >= 0) & (b >= 0)
     a, b = a[both], b[both]
-    if len(a) < _ENOUGH:
+    if len(a) < _MIN_RECORDS_TO_SAY:
         return 0.0, 0.0
     width = int(b.max()) + 1
     joint = a * width + b
-    if (int(a.max()) + 1) * width <= _SMALL * len(a):
+    if (int(a.max()) + 1) * width <= _DENSE_CELLS_PER_RECORD * len(a):
         counts = np.bincount(joint)
         cells = np.flatnonzero(counts)
         counts = counts[cells]
@@ -242,7 +244,7 @@ def _tau(a: Ints, b: Ints, counts: Ints) -> float:
     of_a, of_b = np.bincount(a, counts), np.bincount(b, counts)
     n, repeated = counts.sum(), of_a > 1
     supported = of_a[repeated].sum()
-    if supported < max(_ENOUGH, _REPEATED * n):
+    if supported < max(_MIN_RECORDS_TO_SAY, _REPEATED * n):
         return 0.0
     within = repeated[a]
     if supported - np.bincount(b[within], counts[within]).max() < _OTHERS:
@@ -256,7 +258,7 @@ def _tau(a: Ints, b: Ints, counts: Ints) -> float:
 def _correlation(ranks: Floats, others: Floats) -> float:
     """The rank correlation, without its sign, where both are there."""
     both = ~(np.isnan(ranks) | np.isnan(others))
-    if both.sum() < _ENOUGH or np.ptp(ranks[both]) == 0 or np.ptp(others[both]) == 0:
+    if both.sum() < _MIN_RECORDS_TO_SAY or np.ptp(ranks[both]) == 0 or np.ptp(others[both]) == 0:
         return 0.0
     return float(abs(np.corrcoef(ranks[both], others[both])[0, 1]))
 

@@ -13,14 +13,14 @@ from functools import cache
 import polars as pl
 
 from sfumato.data.guess import words
-from sfumato.data.guess.facts import MOST, Facts, RoleSign
+from sfumato.data.guess.facts import MOST_SHARE, Facts, RoleSign
 from sfumato.data.guess.identifiers import has_account_number, recognise
 from sfumato.data.schema import Kind, Role
 
 UNDECIDED = "no sign either way: decide"
 
 _MANY_HOUSEHOLDS = 15  # fewer distinct numbers than this are a type of household, not its number
-_ENOUGH = 20  # records below which "all distinct" says nothing
+_MIN_RECORDS = 20  # records below which "all distinct" says nothing
 _LEAST_NUMBER = 1_000  # whole numbers below this may be counts
 _SEVERAL = 5  # distinct values below which a shape says nothing
 _LONG = 6  # words that make a text a sentence
@@ -130,7 +130,7 @@ def _by_shape(facts: Facts, kind: Kind) -> RoleSign | None:
     if not facts.textual or kind in {Kind.DATE, Kind.CONTINUOUS, Kind.ORDINAL}:
         return None
     for shape in SHAPES:
-        if facts.share(shape.pattern) >= MOST and facts.distinct_share >= shape.spread:
+        if facts.share(shape.pattern) >= MOST_SHARE and facts.distinct_share >= shape.spread:
             return RoleSign(Role.IDENTIFIER, f"its values are {shape.what}", shape.confidence)
     return None
 
@@ -140,7 +140,7 @@ def _by_number(facts: Facts, kind: Kind) -> RoleSign | None:
     if kind is Kind.DATE or not (facts.textual or facts.whole):
         return None
     found = recognise(facts.sample, numbers=facts.series.dtype.is_numeric())
-    if found is None or found.share < MOST:
+    if found is None or found.share < MOST_SHARE:
         return None
     hinted = facts.named(found.numbering.hints) or facts.named(words.PERSON_NUMBERS)
     if not hinted and (not found.enough or facts.distinct_share < _SHARED):
@@ -151,9 +151,9 @@ def _by_number(facts: Facts, kind: Kind) -> RoleSign | None:
 
 def _by_numbering(facts: Facts, kind: Kind) -> RoleSign | None:  # noqa: ARG001
     """Speak of numbers of which nearly every record has its own: tax_number, employee_no."""
-    if not facts.whole or not facts.named(words.NUMBERS) or len(facts.present) < _ENOUGH:
+    if not facts.whole or not facts.named(words.NUMBERS) or len(facts.present) < _MIN_RECORDS:
         return None
-    if facts.distinct_share < MOST or not (facts.values.abs() >= _LEAST_NUMBER).any():
+    if facts.distinct_share < MOST_SHARE or not (facts.values.abs() >= _LEAST_NUMBER).any():
         return None
     return RoleSign(Role.IDENTIFIER, "its name is that of a number, and hardly two records share one", 0.87)
 
@@ -194,15 +194,15 @@ def _by_length(facts: Facts, kind: Kind) -> RoleSign | None:
 
 def _by_people(facts: Facts, kind: Kind) -> RoleSign | None:
     """Speak of names of persons: common ones among them, or mostly distinct words in capitals."""
-    words_only = facts.textual and kind is Kind.NOMINAL and facts.share(_WORDS) >= MOST
+    words_only = facts.textual and kind is Kind.NOMINAL and facts.share(_WORDS) >= MOST_SHARE
     if not words_only or len(facts.sample) < _SEVERAL:
         return None
     if _among(facts, words.GIVEN_NAMES) >= _MOSTLY_DISTINCT:
-        sure = 0.85 if facts.share(r"\S\s\S") >= MOST else 0.75  # a single word may be a place as well
+        sure = 0.85 if facts.share(r"\S\s\S") >= MOST_SHARE else 0.75  # a single word may be a place as well
         return RoleSign(Role.IDENTIFIER, "common names of persons are among its values", sure)
-    if len(facts.present) < _ENOUGH:
+    if len(facts.present) < _MIN_RECORDS:
         return None
-    if facts.share(_NAME) >= MOST and facts.distinct_share >= MOST:
+    if facts.share(_NAME) >= MOST_SHARE and facts.distinct_share >= MOST_SHARE:
         sure = 0.87 if facts.distinct == len(facts.present) else 0.7
         reason = "words in capitals, mostly distinct: perhaps names of persons or firms"
         return RoleSign(Role.IDENTIFIER, reason, sure)
@@ -235,7 +235,7 @@ def _by_distinctness(facts: Facts, kind: Kind) -> RoleSign | None:
     n = len(facts.present)
     if facts.distinct == 1 and n == len(facts.series) > 1 and kind is not Kind.SET:
         return RoleSign(Role.OTHER, "the same value in every record", 0.6)
-    if n < _ENOUGH or facts.distinct < n or facts.series.dtype.is_nested():
+    if n < _MIN_RECORDS or facts.distinct < n or facts.series.dtype.is_nested():
         return None
     if facts.series.dtype.is_integer():
         span = int(facts.values.max()) - int(facts.values.min())  # type: ignore[arg-type]

@@ -27,7 +27,7 @@ LETTERS = "_abcdefghijklmnopqrstuvwxyz"
 
 _FIRST_TAG = 2_147_483_621
 _FIRST_DAY = dt.date(9998, 10, 31)
-_LARGEST = 2**53  # up to here a double is every whole number
+_MAX_WHOLE_NUMBER = 2**53  # up to here a double is every whole number
 _KINDS = {"nominal": Kind.NOMINAL, "ordinal": Kind.ORDINAL, "scale": Kind.CONTINUOUS}
 _LEVELS = {Kind.NOMINAL: "nominal", Kind.ORDINAL: "ordinal", Kind.SET: "nominal"}
 _LOOKS_LIKE_A_DATE = r"^\s*\d{4}-\d{2}-\d{2}"
@@ -99,7 +99,7 @@ def _doubles(values: Iterable[Any]) -> pl.Series:
 
 def _are_whole(numbers: pl.Series) -> bool:
     """Whether doubles are all whole numbers: the packages have nothing else for codes and counts."""
-    return bool(((numbers == numbers.floor()) & (numbers.abs() <= _LARGEST)).all())
+    return bool(((numbers == numbers.floor()) & (numbers.abs() <= _MAX_WHOLE_NUMBER)).all())
 
 
 def _moments(variable: Variable, clock: Clock) -> tuple[pl.Series, dict[str, Any]] | None:
@@ -220,7 +220,12 @@ def _checked_text(texts: pl.Series) -> pl.Series:
 
 def _checked_whole(series: pl.Series) -> pl.Series:
     whole = series.cast(pl.Int64, strict=False)
-    large = int((~whole.is_between(-_LARGEST, _LARGEST).fill_null(value=False) & series.is_not_null()).sum())
+    large = int(
+        (
+            ~whole.is_between(-_MAX_WHOLE_NUMBER, _MAX_WHOLE_NUMBER).fill_null(value=False)
+            & series.is_not_null()
+        ).sum()
+    )
     if large:
         raise WriteError(
             f"`{series.name}` must hold whole numbers up to 2^53, got: {large} larger ones",
@@ -269,7 +274,7 @@ class _Physical:
         except ValueError:
             return None
         if self.dtype.is_integer():
-            return int(number) if number.is_integer() and abs(number) <= _LARGEST else None
+            return int(number) if number.is_integer() and abs(number) <= _MAX_WHOLE_NUMBER else None
         return number if abs(number) < float("inf") else None
 
     def _moment(self, text: str) -> float | None:

@@ -49,7 +49,7 @@ def write(table: Table, path: Path, suffix: str) -> None:
         TypeError,
     ):  # their text may quote cells
         raise WriteError(
-            f"the records must be such as a file of {package.name} can hold, got: others"
+            f"the records must be such as a file of {package.name} can hold, got: some that it cannot"
         ) from None
     if call.letters:
         _put_letters(call, path, pyreadstat.read_xport)

@@ -30,7 +30,7 @@ EASE = 32  # times smaller is the first step then
 SLACK = 12  # steps by which a bid may be worse than one for a column not listed
 MOST_IN_VAIN = 1_000  # searches that place nobody, before the rest is left without a proof
 MAX_BIDS = 60  # for each unit, in a phase
-FEW = 0.02  # of the rows: no reason for another search within a phase
+FEW_ROWS_SHARE = 0.02  # of the rows: no reason for another search within a phase
 SEARCHES = 5_000  # of single rows between two beats
 MAX_SEARCHES = 40  # for each unit, in the first phase
 BIDS = 1_000_000  # between two beats
@@ -224,9 +224,9 @@ class Solver:
             waiting = self.waiting(slack)
             if made[0] < BIDS and len(waiting) == 0:
                 return True
-            is_many = len(waiting) > FEW * self.n
+            is_many = len(waiting) > FEW_ROWS_SHARE * self.n
             self.extend(waiting if is_many else waiting[self.lists.is_rough[waiting]])
-            n_searches = min(SEARCHES, max_searches) if len(waiting) <= 4 * FEW * self.n else 0
+            n_searches = min(SEARCHES, max_searches) if len(waiting) <= 4 * FEW_ROWS_SHARE * self.n else 0
         return False
 
     def _phases(self, *, is_warm: bool) -> None:
