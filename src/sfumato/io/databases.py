@@ -319,9 +319,7 @@ def _storable(frame: pl.DataFrame, place: Address) -> pl.DataFrame:
     names = [name.encode() for name in (place.table, *frame.columns)]
     folded = {name.lower() if place.system == SQLITE else name for name in names[1:]}
     if not frame.width or len(folded) < frame.width or any(b"\0" in name for name in names):
-        raise WriteError(
-            "the columns must have names that the database tells apart, got: two that are the same to it, or none"
-        )
+        raise WriteError("the columns must have names that the database tells apart, got: none, or two alike")
     if place.system == POSTGRES and max(map(len, names)) > _LONGEST_NAME:
         raise WriteError(f"names in PostgreSQL must have at most {_LONGEST_NAME} bytes, got: longer ones")
     return pl.DataFrame([_storable_column(series, place) for series in frame])
