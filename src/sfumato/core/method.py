@@ -377,8 +377,8 @@ def _require_squares(names: Sequence[str], sizes: Sequence[Floats]) -> None:
     for name, size in zip(names, np.max(sizes, axis=0), strict=True):
         if size > _MAX_SQUARABLE or 0 < size < 1 / _MAX_SQUARABLE:
             raise DataError(
-                f"column `{name}` must hold numbers from {1 / _MAX_SQUARABLE:g} to {_MAX_SQUARABLE:g} in size "
-                f"to have a variance, got: only smaller ones, or larger",
+                f"column `{name}` must hold numbers from {1 / _MAX_SQUARABLE:g} to {_MAX_SQUARABLE:g} in "
+                f"size to have a variance, got: only smaller ones, or larger",
                 hint="declare codes such as 1e300 as missing, or write the column in another unit",
             )
 
