@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfumato.kernels.trees.planting import homes_of, in_leaves, plant
+from sfumato.kernels.trees.planting import by_node, homes_of, in_leaves, plant
 
 RNG = np.random.default_rng(5)
 
@@ -34,7 +34,7 @@ def test_the_widest_column_is_cut_in_its_units_up_to_its_most():
     points = np.array([[0.0, 5.0], [1.0, 2.0], [2.0, 9.0], [3.0, 0.0]])
 
     def left(**how):
-        return sorted(plant(points, 2, **how).order[:2].tolist())
+        return sorted(plant(points, 2, **how)[0][:2].tolist())
 
     assert left() == [1, 3]  # the second is 9 wide
     assert left(units=np.array([4.0, 1.0])) == [0, 1]  # 12 against 9
@@ -46,15 +46,15 @@ def test_the_widest_column_is_cut_in_its_units_up_to_its_most():
 
 def test_nodes_reduce_what_lies_below_them():
     points, amounts = RNG.normal(size=(100, 2)), RNG.integers(1, 9, 100)
-    planted = plant(points, 8)
-    lows, totals = planted.by_node(points, np.minimum), planted.by_node(amounts, np.add)
-    n_leaves = len(planted.starts) - 1
+    order, starts = plant(points, 8)
+    lows, totals = by_node(points[order], starts, np.minimum), by_node(amounts[order], starts, np.add)
+    n_leaves = len(starts) - 1
     assert len(lows) == len(totals) == 2 * n_leaves - 1
     assert totals[0] == amounts.sum()
     for node in range(n_leaves - 1):
         assert totals[node] == totals[2 * node + 1] + totals[2 * node + 2]
     for leaf in range(n_leaves):
-        records = planted.order[planted.starts[leaf] : planted.starts[leaf + 1]]
+        records = order[starts[leaf] : starts[leaf + 1]]
         np.testing.assert_array_equal(lows[n_leaves - 1 + leaf], points[records].min(axis=0))
 
 

@@ -16,7 +16,7 @@ from numba import njit
 
 from sfumato.kernels.arrays import Bytes, Floats, Ints
 from sfumato.kernels.pace import Tick
-from sfumato.kernels.trees.planting import MAX_DEPTH, plant
+from sfumato.kernels.trees.planting import MAX_DEPTH, by_node, plant
 
 LEAF = 8
 CHUNK = 65_536  # points looked at between two ticks
@@ -81,18 +81,11 @@ def _plant(lows: Floats, highs: Floats, lists: Ints) -> Tree:
     # are divided where they spread most for their range, so that a column of large numbers does not rule.
     middles = np.nan_to_num(np.clip(lows, -1e300, 1e300) / 2 + np.clip(highs, -1e300, 1e300) / 2)
     spread = np.ptp(middles, axis=0)
-    planted = plant(middles, LEAF, units=1.0 / np.where(spread > 0.0, spread, 1.0))
-    order, starts = planted
-    return Tree(
-        np.ascontiguousarray(lows[order]),
-        np.ascontiguousarray(highs[order]),
-        np.ascontiguousarray(lists[order]),
-        order,
-        planted.by_node(lows, np.minimum),
-        planted.by_node(highs, np.maximum),
-        planted.by_node(np.arange(len(lows)), np.minimum),
-        starts,
-    )
+    order, starts = plant(middles, LEAF, units=1.0 / np.where(spread > 0.0, spread, 1.0))
+    lows, highs = np.ascontiguousarray(lows[order]), np.ascontiguousarray(highs[order])
+    boxes = by_node(lows, starts, np.minimum), by_node(highs, starts, np.maximum)
+    firsts = by_node(order, starts, np.minimum)
+    return Tree(lows, highs, np.ascontiguousarray(lists[order]), order, *boxes, firsts, starts)
 
 
 @njit(cache=True, nogil=True)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sfumato.kernels.arrays import Codes, Ints
 from sfumato.kernels.pace import Tick
-from sfumato.kernels.trees.planting import MAX_DEPTH, plant
+from sfumato.kernels.trees.planting import MAX_DEPTH, by_node, plant
 
 LEAF = 8
 MAX_PARTS = 4096  # parts of one box that wait to be looked at
@@ -87,10 +87,10 @@ def _plant(lows: Codes, highs: Codes, owners: Ints) -> Tree:
     sides = lows.astype(np.float64), highs.astype(np.float64)
     units = np.ones(lows.shape[1])
     units[:1] = 2.0**40  # groups that share nothing are told apart before anything else
-    planted = plant(sides[0] + sides[1], LEAF, sides=sides, units=units)
-    order, starts = planted
-    boxes = planted.by_node(lows, np.minimum), planted.by_node(highs, np.maximum)
-    return Tree(lows[order], highs[order], owners[order], *boxes, starts)
+    order, starts = plant(sides[0] + sides[1], LEAF, sides=sides, units=units)
+    lows, highs = lows[order], highs[order]
+    boxes = by_node(lows, starts, np.minimum), by_node(highs, starts, np.maximum)
+    return Tree(lows, highs, owners[order], *boxes, starts)
 
 
 @njit(cache=True, nogil=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.kernels.trees.planting import MAX_DEPTH, plant
+from sfumato.kernels.trees.planting import MAX_DEPTH, by_node, plant
 
 LEAF = 32
 
@@ -36,15 +36,10 @@ def count_inside(points: Floats, amounts: Ints, lows: Floats, highs: Floats) -> 
     """
     if points.size == 0:
         return np.full(len(lows), int(amounts.sum()), dtype=np.int64)
-    planted = plant(points, LEAF)
-    tree = Tree(
-        points=points[planted.order],
-        amounts=amounts[planted.order],
-        starts=planted.starts,
-        lows=planted.by_node(points, np.minimum),
-        highs=planted.by_node(points, np.maximum),
-        totals=planted.by_node(amounts, np.add),
-    )
+    order, starts = plant(points, LEAF)
+    points, amounts = points[order], amounts[order]
+    boxes = by_node(points, starts, np.minimum), by_node(points, starts, np.maximum)
+    tree = Tree(points, amounts, starts, *boxes, by_node(amounts, starts, np.add))
     counts = np.zeros(len(lows), dtype=np.int64)
     _count(tree, lows, highs, counts)
     return counts

@@ -16,7 +16,7 @@ from numba import njit
 
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.trees import planting
-from sfumato.kernels.trees.planting import MAX_DEPTH
+from sfumato.kernels.trees.planting import MAX_DEPTH, by_node
 
 LEAF = 32
 
@@ -57,18 +57,18 @@ def plant(
     else:
         units[:n_counted] = 1.0
     most[n_measured:n_counted] = 1.0  # two codes, which are whole numbers, are one unit apart
-    planted = planting.plant(points, LEAF, units=units, most=most)
-    order, starts = planted
+    order, starts = planting.plant(points, LEAF, units=units, most=most)
+    points, weights = points[order], weights[order]
     if len(points):
-        totals = planted.by_node(weights, np.add)
-        lows, highs = planted.by_node(points, np.minimum), planted.by_node(points, np.maximum)
+        totals = by_node(weights, starts, np.add)
+        lows, highs = by_node(points, starts, np.minimum), by_node(points, starts, np.maximum)
     else:
         totals = np.zeros(1, dtype=np.int64)
         lows = highs = np.zeros((1, points.shape[1]))
     return Tree(
-        places=planting.in_leaves(points[order], starts, LEAF),
+        places=planting.in_leaves(points, starts, LEAF),
         sizes=np.diff(starts),
-        weights=planting.in_leaves(weights[order], starts, LEAF),
+        weights=planting.in_leaves(weights, starts, LEAF),
         totals=totals,
         lows=lows,
         highs=highs,

@@ -6,31 +6,12 @@ leaves. What they hold and how they are searched differs.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 
 from sfumato.kernels.arrays import Floats, Ints, Values
 
 MAX_DEPTH = 64  # of a tree, and so the size of a traversal's stack
-
-
-class Planted(NamedTuple):
-    """Which records lie in which leaf."""
-
-    order: Ints  # the records, leaf by leaf
-    starts: Ints  # [leaves + 1] where each leaf begins in that order, and the end
-
-    def by_node(self, values: Values, ufunc: np.ufunc) -> Values:
-        """Reduce the values of the records (or rows) below each node: to their sum, the least, the greatest.
-
-        There must be a record.
-        """
-        levels = [ufunc.reduceat(values[self.order], self.starts[:-1])]
-        while len(levels[-1]) > 1:
-            levels.append(ufunc(levels[-1][::2], levels[-1][1::2]))
-        return np.concatenate(levels[::-1])
 
 
 def plant(
@@ -41,7 +22,7 @@ def plant(
     sides: tuple[Floats, Floats] | None = None,
     units: Floats | None = None,
     most: Floats | None = None,
-) -> Planted:
+) -> tuple[Ints, Ints]:
     """Halve records until no leaf has more than ``leaf``; none has less than half of it, if there are two.
 
     Parameters
@@ -57,20 +38,34 @@ def plant(
         What the width of a column is multiplied by.
     most : float64[d], optional
         The most that a column's width counts.
+
+    Returns
+    -------
+    order : int64[m]
+        The records, leaf by leaf.
+    starts : int64[leaves + 1]
+        Where each leaf begins in that order, and the end.
     """
     points = np.require(points, np.float64, ["C", "W"])  # one layout, so that one compilation serves all
     n_columns = points.shape[1]
     order = np.arange(len(points)) if among is None else among.copy()
     starts = np.zeros((1 << (max(len(order) - 1, 0) // leaf).bit_length()) + 1, dtype=np.int64)
     lows, highs = (points, points) if sides is None else sides
-    scales = np.array(
-        [
-            np.ones(n_columns) if units is None else units,
-            np.full(n_columns, np.inf) if most is None else most,
-        ]
-    )
-    _halve_all(points, lows, highs, scales, order, starts)
-    return Planted(order, starts)
+    units = np.ones(n_columns) if units is None else units
+    most = np.full(n_columns, np.inf) if most is None else most
+    _halve_all((points, lows, highs), (units, most), order, starts)
+    return order, starts
+
+
+def by_node(values: Values, starts: Ints, ufunc: np.ufunc) -> Values:
+    """Reduce values (or rows) in the order of the leaves below each node: to their sum, least, greatest.
+
+    There must be a record.
+    """
+    levels = [ufunc.reduceat(values, starts[:-1])]
+    while len(levels[-1]) > 1:
+        levels.append(ufunc(levels[-1][::2], levels[-1][1::2]))
+    return np.concatenate(levels[::-1])
 
 
 def homes_of(starts: Ints, leaf: int) -> Ints:
@@ -93,26 +88,24 @@ def in_leaves(values: Values, starts: Ints, leaf: int) -> Values:
 
 
 @njit(cache=True, nogil=True)
-def _halve_all(  # noqa: PLR0917
-    points: Floats, lows: Floats, highs: Floats, scales: Floats, order: Ints, starts: Ints
+def _halve_all(
+    places: tuple[Floats, Floats, Floats], scales: tuple[Floats, Floats], order: Ints, starts: Ints
 ) -> None:
     """Halve each node at the median of its widest column, from the root to the leaves."""
+    (points, lows, highs), (units, most) = places, scales
     n_leaves, n_columns = len(starts) - 1, points.shape[1]
     ends = np.zeros((2 * n_leaves - 1, 2), dtype=np.int64)
     ends[0, 1] = len(order)
-    low, high = np.empty(n_columns), np.empty(n_columns)
     for node in range(n_leaves - 1):
         start, stop = ends[node]
         part, middle = order[start:stop], (start + stop) // 2
-        low[:] = np.inf
-        high[:] = -np.inf
-        for record in part:
-            for column in range(n_columns):
-                low[column] = min(low[column], lows[record, column])
-                high[column] = max(high[column], highs[record, column])
         widest, width = -1, -1.0
         for column in range(n_columns):
-            apart = min((high[column] - low[column]) * scales[0, column], scales[1, column])
+            low, high = np.inf, -np.inf
+            for record in part:
+                low = min(low, lows[record, column])
+                high = max(high, highs[record, column])
+            apart = min((high - low) * units[column], most[column])
             if apart > width:
                 widest, width = column, apart
         if widest >= 0:
