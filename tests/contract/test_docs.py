@@ -293,7 +293,8 @@ def test_no_machine_is_named():
 def test_one_word_per_idea():
     """The words we do not use, in what users read; a key is called by its other name once, where it is defined."""
     banned = re.compile(
-        r"\b(attackers?|adversar(y|ies)|anonymi[sz]ed|sanitised|sanitized|quasi-identifiers?)\b",
+        r"\b(attackers?|adversar(y|ies)|anonymi[sz]ed|sanitised|sanitized|quasi-identifiers?|withh(old|eld)\w*|starred"
+        r"|hold back|held back|last touches|squares[ -]lost)\b",
         re.IGNORECASE,
     )
     found = {
@@ -303,7 +304,8 @@ def test_one_word_per_idea():
         and path.relative_to(ROOT).parts[0] in {"src", "docs", "README.md"}
         for match in banned.finditer(path.read_text(encoding="utf-8"))
     }
-    assert found <= {("risk-and-utility.md", "quasi-identifiers")}
+    renamed = {("recode_like.py", "withhold"), ("losses.py", "squares-lost")}  # still understood, with a note
+    assert found <= {("risk-and-utility.md", "quasi-identifiers")} | renamed
 
 
 def test_version_is_told_alike():

@@ -163,7 +163,7 @@ class Measure(Described):
 
     @classmethod
     def describe(cls) -> dict[str, Any]:
-        """Describe itself for machines and for the docs."""
+        """As a dictionary for JSON and for the docs."""
         low, high = cls.bounds
         return {
             **super().describe(),

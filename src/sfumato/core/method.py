@@ -50,7 +50,7 @@ class Described(Parameters):
 
     @classmethod
     def describe(cls) -> dict[str, Any]:
-        """Describe itself for machines (``--json``) and for the docs."""
+        """As a dictionary for JSON (``--json``) and for the docs."""
         return {
             "name": cls.name,
             "aliases": list(cls.aliases),
@@ -112,7 +112,7 @@ class Method(Described):
 
     @classmethod
     def describe(cls) -> dict[str, Any]:
-        """Describe itself for machines and for the docs."""
+        """As a dictionary for JSON and for the docs."""
         drive = cls.drive()
         return {
             **super().describe(),

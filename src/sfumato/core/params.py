@@ -169,7 +169,7 @@ class Param:
         return self.tune
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the parameter for machines (``sfumato methods --json``)."""
+        """As a dictionary for JSON (``sfumato methods --json``)."""
         facts = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
         facts["type"] = self.type.__name__
         facts["choices"] = list(self.choices)

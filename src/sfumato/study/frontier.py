@@ -28,7 +28,7 @@ class Point:
     on_front: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Say the point for charts and for machines."""
+        """As a dictionary for JSON and for charts."""
         return dict(vars(self))
 
 

@@ -309,7 +309,7 @@ class SearchSpace:
             yield from self.along(point, turn, (-_NUDGE, _NUDGE))
 
     def to_dict(self) -> dict[str, Any]:
-        """Say the space for machines, and for the fingerprint of a search."""
+        """As a dictionary for JSON, and for the fingerprint of a search."""
         return {
             "groups": {
                 group.name: {

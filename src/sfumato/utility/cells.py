@@ -25,8 +25,8 @@ class SuppressedCells(Measure):
         \frac{|\{(i, j) : x_{ij} \text{ has a value},\ y_{ij} \text{ has none}\}|}
              {|\{(i, j) : x_{ij} \text{ has a value}\}|}
 
-    where a value is held back if it is missing, the column's code for suppressed values, or a wildcard,
-    which says nothing. All values of a record that was left out are held back.
+    where a value is suppressed if it is missing, the column's code for suppressed values, or a wildcard,
+    which says nothing. All values of a record that was left out are suppressed.
 
     See Also
     --------
@@ -42,7 +42,7 @@ class SuppressedCells(Measure):
     counts with what is missing beyond the original's own share of missing values, and if there is less,
     with 0.
 
-    **Missing.** A value missing in the original cannot be held back, and does not count.
+    **Missing.** A value missing in the original cannot be suppressed, and does not count.
 
     **Cost.** One pass.
 

@@ -18,7 +18,7 @@ from sfumato.utility._readings import COMPARABLE, weights_of
 
 
 class ClassificationMetric(Measure):
-    r"""Share of records whose class is not that of most records like them, or that were held back.
+    r"""Share of records whose class is not that of most records like them, or that were suppressed.
 
     .. math::
 
@@ -158,7 +158,7 @@ def alike(table: Table, keys: tuple[str, ...]) -> tuple[Ints, Flags]:
 
 
 def penalties(groups: Ints, held_back: Flags, seen: Ints, truth: Ints, weights: Floats) -> Floats:
-    """1 for each record held back or whose true class is not the most frequent one seen in its group, else 0.
+    """1 for each record suppressed or whose true class is not the most frequent one seen in its group, else 0.
 
     Of classes that are equally frequent the first counts. NaN where the true class is missing (−1).
     """
