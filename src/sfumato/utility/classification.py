@@ -158,7 +158,7 @@ def alike(table: Table, keys: tuple[str, ...]) -> tuple[Ints, Flags]:
 
 
 def penalties(groups: Ints, held_back: Flags, seen: Ints, truth: Ints, weights: Floats) -> Floats:
-    """1 for each record suppressed or whose true class is not the most frequent one seen in its group, else 0.
+    """1 for each record suppressed, or whose true class is not the most frequent one of its group, else 0.
 
     Of classes that are equally frequent the first counts. NaN where the true class is missing (−1).
     """

@@ -262,7 +262,7 @@ class SseRatio(MappedLoss):
 
     name = "sse-ratio"
     former = ("squares-lost",)
-    title = "Squares lost (SSE/SST)"
+    title = "Sum of squares lost (SSE/SST)"
     references = ("domingoferrer2002", "domingoferrer2005")
 
     def losses(self, changes: Changes) -> Floats:
