@@ -124,8 +124,9 @@ class Column:
     @property
     def missing_codes(self) -> tuple[Scalar, ...]:
         """All codes that stand for a value that is not there, the code for suppressed ones among them."""
-        held_back = () if self.suppressed is None or self.suppressed in self.missing else (self.suppressed,)
-        return self.missing + held_back
+        if self.suppressed is None or self.suppressed in self.missing:
+            return self.missing
+        return (*self.missing, self.suppressed)
 
     def to_dict(self) -> dict[str, Any]:
         """Say what is not default, as the plan's table for this column."""

@@ -122,7 +122,7 @@ class ClassificationMetric(Measure):
             value=float(np.mean([value for value, _ in known])),
             by_column={target: value for target, (value, _) in found.items() if not np.isnan(value)},
             baseline=float(np.mean([baseline for _, baseline in known])),
-            details={"groups": int(theirs[0].max(initial=-1)) + 1, "held_back": int(theirs[1].sum())},
+            details={"groups": int(theirs[0].max(initial=-1)) + 1, "suppressed": int(theirs[1].sum())},
         )
 
 
@@ -157,18 +157,18 @@ def alike(table: Table, keys: tuple[str, ...]) -> tuple[Ints, Flags]:
     return groups, silent
 
 
-def penalties(groups: Ints, held_back: Flags, seen: Ints, truth: Ints, weights: Floats) -> Floats:
+def penalties(groups: Ints, suppressed: Flags, seen: Ints, truth: Ints, weights: Floats) -> Floats:
     """1 for each record suppressed, or whose true class is not the most frequent one of its group, else 0.
 
     Of classes that are equally frequent the first counts. NaN where the true class is missing (−1).
     """
     n_groups, n_classes = int(groups.max(initial=-1)) + 1, int(max(seen.max(initial=-1), 0)) + 1
-    votes = (seen >= 0) & ~held_back
+    votes = (seen >= 0) & ~suppressed
     keys, places = np.unique(groups[votes] * n_classes + seen[votes], return_inverse=True)
     counts = np.bincount(places, weights[votes], minlength=len(keys))
     # The last of each group when sorted by weight is its majority; of equals, the smallest class.
     order = np.lexsort((-(keys % n_classes), counts, keys // n_classes))
     majority = np.full(n_groups, -1, dtype=np.int64)
     majority[keys[order] // n_classes] = keys[order] % n_classes
-    lost = (held_back | (majority[groups] != truth)).astype(np.float64)
+    lost = (suppressed | (majority[groups] != truth)).astype(np.float64)
     return np.where(truth < 0, np.nan, lost)

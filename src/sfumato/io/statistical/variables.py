@@ -175,8 +175,8 @@ def from_column(series: pl.Series, column: Column, clock: Clock) -> Variable:
     labels = physical.mapping(column.labels)
     if series.dtype == pl.Boolean:
         labels = {0: "false", 1: "true"} | labels
-    for held_back in physical.each(() if column.suppressed is None else (column.suppressed,)):
-        labels.setdefault(held_back, "suppressed")
+    for code in physical.each(() if column.suppressed is None else (column.suppressed,)):
+        labels.setdefault(code, "suppressed")
     codes = tuple(dict.fromkeys(physical.each(column.missing_codes)))
     numeric = values.dtype != pl.String
     tags = {code: letter for code, letter in physical.tags().items() if code in codes}
