@@ -46,13 +46,13 @@ def test_a_coarser_release_loses_more_and_the_baseline_is_the_original():
     assert found.baseline == 0
 
 
-def test_records_left_out_or_held_back_are_lost():
+def test_records_left_out_or_suppressed_are_lost():
     original = people(list("aabb"), list("xxyy"))
     assert score(original, people(list("aab"), list("xxy")), np.arange(3)).value == 1 / 4
-    held_back = people(["a", "a", "b", None], list("xxyy"))
-    found = score(original, held_back, np.arange(4))
+    suppressed = people(["a", "a", "b", None], list("xxyy"))
+    found = score(original, suppressed, np.arange(4))
     assert found.value == 1 / 4
-    assert found.details["held_back"] == 1
+    assert found.details["suppressed"] == 1
 
 
 def test_wildcards_hold_back_and_ranges_are_keys():
