@@ -27,6 +27,9 @@ def _anew(series: pl.Series) -> pl.Series:
         if isinstance(dtype, pl.Enum):
             return texts.cast(pl.Enum(dtype.categories.filter(dtype.categories.is_in(texts.implode()))))
         return texts.cast(dtype)
+    if isinstance(dtype, pl.List):
+        members = _anew(series.explode())
+        return pl.Series(series.name, series.to_list(), dtype=pl.List(members.dtype))
     if isinstance(dtype, pl.Struct):
         present = series.is_not_null()
         parts = [_anew(_where(present, series.struct.field(field.name))) for field in dtype.fields]
@@ -41,7 +44,7 @@ def _emptied_below(series: pl.Series) -> pl.Series:
     if not series.null_count():
         return series.rechunk()
     dtype, present = series.dtype, series.is_not_null()
-    if dtype.is_nested() or not (dtype.is_numeric() or dtype.is_temporal() or dtype == pl.Boolean):
+    if not (dtype.is_numeric() or dtype.is_temporal() or dtype == pl.Boolean):
         return pl.Series(series.name, series.to_list(), dtype=dtype)
     numbers = series.cast(pl.Int8) if dtype == pl.Boolean else series.to_physical()
     return _where(present, numbers.fill_null(0).cast(dtype))

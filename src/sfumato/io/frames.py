@@ -265,6 +265,8 @@ def _as_before(series: pl.Series, column: Any, dtype: Any) -> Any:
         return pd.Series(series.to_list(), dtype=object)
     if isinstance(dtype, pd.CategoricalDtype) and not column.dropna().isin(dtype.categories).all():
         return column  # a value that is no category of before would silently become missing
+    if isinstance(dtype, pd.CategoricalDtype):
+        return column.astype(dtype).cat.remove_unused_categories()  # one that nobody has was suppressed
     try:
         return column.astype(dtype)
     except (TypeError, ValueError):  # whole numbers with gaps

@@ -1,6 +1,7 @@
 """What a release shows and nothing besides: bytes are searched for what was suppressed."""
 
 import datetime as dt
+import io
 import struct
 
 import numpy as np
@@ -15,6 +16,7 @@ from sfumato.data.shown import only_shown
 from sfumato.methods.local_suppression import LocalSuppression
 
 pa = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow.feather")
 
 SECRET = dt.date(1971, 3, 3)
 DAYS = struct.pack("<i", (SECRET - dt.date(1970, 1, 1)).days)
@@ -64,6 +66,20 @@ def test_no_category_that_nobody_has(dtype):
     shown = only_shown(series.to_frame())["x"]
     assert shown.to_list() == ["Rome", None, "Rome"]
     assert b"Ghost" not in bytes_of(shown)
+
+
+@pytest.mark.parametrize("inner", [pl.String, pl.Categorical, pl.Enum(["Ghostville", "Rome"])])
+@pytest.mark.parametrize("how", ["head", "null"])
+def test_no_member_of_a_set_that_nobody_has(inner, how):
+    sets = pl.Series("x", [["Rome"], ["Rome", "Rome"], ["Ghostville"]]).cast(pl.List(inner))
+    nothing = pl.Series([None], dtype=sets.dtype)
+    shown = sets.head(2) if how == "head" else sets.zip_with(pl.Series([True, True, False]), nothing)
+    file = io.BytesIO()
+    anew = only_shown(shown.to_frame())
+    pa.feather.write_feather(anew.to_arrow(), file, compression="uncompressed")
+    assert anew["x"].to_list() == shown.to_list()
+    assert b"Ghostville" not in file.getvalue()
+    assert b"Rome" in file.getvalue()
 
 
 def test_the_order_of_categories_stays():
