@@ -68,7 +68,7 @@ def ibm(number):
 def forms(number):
     packed = [struct.pack(form, number) for form in ("<d", ">d")]
     if float(number).is_integer():
-        packed += [struct.pack(form, int(number)) for form in ("<i", "<q")]
+        packed += [struct.pack(form, int(number)) for form in ("<i", "<q")] + [int(number).to_bytes(3, "big")]
     return [*packed, ibm(number), f"{number:.15g}".encode()]
 
 
@@ -103,7 +103,7 @@ def folder(tmp_path_factory):
         name: [alone if i == ALONE else (one, other)[i % 2] for i in range(RECORDS)]
         for name, (alone, one, other) in CELLS.items()
     }
-    cells["ZIP"] = [zip if len(zip) > 3 else f"{zip}{10 + i % 7}" for i, zip in enumerate(cells["ZIP"])]
+    cells["ZIP"] = [f"{code}{10 + i % 7}"[:5] for i, code in enumerate(cells["ZIP"])]
     cells["REST"] = ["all"] * RECORDS
     levels = pl.Enum(SCHEMA["LEVEL"].order)
     pl.DataFrame(cells).with_columns(pl.col("LEVEL").cast(levels)).write_parquet(folder / "in.parquet")

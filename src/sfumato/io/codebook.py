@@ -1,8 +1,9 @@
 """The codebook: a file beside a release that says which values the labels of large groups stand for.
 
 A small group is written as the set of its values, ``{Kern|Fresno}``. A group of many has its label in the
-file, ``93***``, and its values in ``release.labels.csv`` beside ``release.csv``, one on each line with the
-column and the label. Whoever reads the release reads the codebook with it, so that nothing is lost.
+file, ``Europe``, and its values in ``release.labels.csv`` beside ``release.csv``, one on each line with the
+column and the label. Whoever reads the release reads the codebook with it, so that nothing is lost. A label
+that says itself what it stands for, such as ``93***`` for every code that begins so, is not in it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from sfumato.data.generalised.nodes import WILDCARD, Nodes
+from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.generalised.text_forms import WOULD_MISREAD, to_text
 from sfumato.io.addresses import is_address
 from sfumato.io.atomic import Staging
@@ -42,7 +43,8 @@ def written(column: pl.Series, nodes: Nodes) -> tuple[pl.Series, pl.DataFrame]:
     full = to_text(column, nodes)
     used = np.unique(nodes.codes(column))
     large = [int(code) for code in used if code >= 0 and nodes.sizes[code] > SHOWN]
-    large = [code for code in large if nodes.labels[code] != WILDCARD]
+    texts = to_text(nodes.labels.gather(large).cast(nodes.dtype), nodes)
+    large = [code for code, text in zip(large, texts, strict=True) if text.startswith("{")]
     if not large:
         return full, _lines([], [], [])
     taken = set(nodes.leaves) | set(full.unique())

@@ -108,6 +108,13 @@ def test_prefixes_of_postcodes():
     assert from_prefix([12, 13], lengths=[1], mark="#").labels(1).to_list() == ["1#"]
 
 
+def test_the_groups_of_codes_do_not_tell_which_codes_occur():
+    some, others = (from_prefix([*codes, "999"], lengths=[2, 1]) for codes in (["101", "102"], ["550"]))
+    assert some == others
+    assert some.n_leaves == 1000
+    assert rows(some)[101] == "101;10*;1**;*"
+
+
 @pytest.mark.parametrize(
     ("lengths", "mark"), [([2, 3], "*"), ([2, 2], "*"), ([0], "*"), ([], "*"), ([2], ""), ([2], "**")]
 )

@@ -135,6 +135,9 @@ def test_a_label_that_is_not_in_the_table_is_counted_and_not_shown(counties):
         ("\\*", r"\\*"),
         ("a\\b", "a\\b"),
         ("{\n}", "\\{\n}"),
+        ("93***", r"\93***"),
+        ("4*", "4*"),
+        ("123456**", "123456**"),
     ],
 )
 def test_exact_text_is_escaped_only_where_it_would_misread(value, text):
@@ -168,6 +171,24 @@ def test_sets_are_read_in_the_order_of_the_leaves():
     assert nodes.labels.to_list() == [*COUNTIES, "*", "{Kern|Kings}"]
     assert nodes.sizes.tolist() == [1, 1, 1, 1, 4, 2]
     assert parse_nodes(text)[1].leaves.to_list() == ["Fresno", "Kern", "Kings", "Tulare"]
+
+
+def test_a_code_that_is_cut_short_is_every_code_that_begins_so():
+    text = pl.Series("zip", ["12*", "1**", "127", "*", None])
+    column, nodes = parse_nodes(text)
+    assert column.to_list() == text.to_list()
+    assert len(nodes.leaves) == 1000  # all codes of three digits, whoever has them
+    sizes = [None if code < 0 else int(nodes.sizes[code]) for code in nodes.codes(column)]
+    assert sizes == [10, 100, 1, 1000, None]
+    assert nodes.members_of(nodes.labels.index_of("12*")).to_list() == [f"12{i}" for i in range(10)]
+    assert to_text(column, nodes).to_list() == text.to_list()
+    held = covers(column, pl.Series(["125", "125", "125", "125", "125"]), nodes=nodes)
+    assert held.tolist()[:4] == [True, True, False, True]
+
+
+def test_a_label_like_a_beginning_that_covers_less_is_written_as_its_values():
+    nodes = Nodes.of({"12*": ["120", "121"]}, leaves=["120", "121", "122"])
+    assert to_text(pl.Series(["12*"], dtype=nodes.dtype), nodes).to_list() == ["{120|121}"]
 
 
 def test_a_column_of_wildcards_reads():
@@ -217,6 +238,12 @@ def test_faulty_node_text_is_counted_and_not_shown(text):
         (["[1,2]", "[3,4]"], None),
         (["see [1;2] there"], None),
         (["a; b | c \\ d"], None),
+        (["937**", "93721", "*", None], "node"),
+        (["937**", "{93650|94000}"], "node"),
+        (["937**", "9****"], "node"),
+        (["937**", "937"], None),
+        (["93*", "old"], None),
+        (["3*", "4*"], None),
         ([""], None),
         ([], None),
         ([None], None),

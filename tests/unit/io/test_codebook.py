@@ -9,7 +9,9 @@ import polars as pl
 import pytest
 
 from sfumato import io
+from sfumato.data.generalised.cover import Cover, cover_of
 from sfumato.data.generalised.nodes import Nodes
+from sfumato.data.hierarchy.build import from_prefix
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import WriteError
@@ -54,6 +56,22 @@ def test_a_label_that_would_be_read_as_something_else_gets_another_name(tmp_path
     assert (tmp_path / "r.csv").read_text().splitlines()[1] == "group 1,0"
     again = io.read_table(tmp_path / "r.csv", table.schema, generalised=["zip"])
     assert covered(again)[0] == tuple(LARGE)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx"])
+def test_beginnings_of_codes_say_themselves_what_they_stand_for(tmp_path: Path, ending: str) -> None:
+    nodes = from_prefix(["93001", "10115"], lengths=[4, 2]).nodes()
+    column = pl.Series("zip", ["9300*", "10***", "93001", "*"]).cast(nodes.dtype)
+    table = Table(column.to_frame(), Schema((Column("zip", Kind.NOMINAL),)), nodes={"zip": nodes})
+    io.write(table, tmp_path / f"r.{ending}")
+    assert [file.name for file in tmp_path.iterdir()] == [f"r.{ending}"]
+    again = io.read_table(tmp_path / f"r.{ending}", table.schema)
+    assert again.frame["zip"].to_list() == column.to_list()
+    assert covered(again) == covered(table)
+    assert Cover.of(again, "zip").spread().tolist() == Cover.of(table, "zip").spread().tolist()
+    original = Table(pl.DataFrame({"zip": ["93007"] * 4}), table.schema)
+    numbers, cover = cover_of(original, again, "zip")
+    assert cover.holds(numbers).tolist() == [True, False, False, True]
 
 
 def test_small_groups_need_no_codebook(tmp_path: Path) -> None:

@@ -411,6 +411,10 @@ def _of_labels(
 
 def _nested(nodes: Nodes, used: Ints) -> Floats:
     """Where each leaf stands if leaves are sorted by the labels they are in, large ones first."""
+    wide = used[nodes.sizes[used] > 1]
+    firsts, lasts = (nodes.members[end] for end in (nodes.starts[wide], nodes.starts[wide + 1] - 1))
+    if (lasts - firsts + 1 == nodes.sizes[wide]).all():  # they are ranges already, such as those of codes
+        return np.arange(len(nodes.leaves), dtype=np.float64)
     used = used[np.argsort(nodes.sizes[used], kind="stable")]
     # From the smallest labels to the largest: each moves its leaves to the front and keeps all other order.
     alone = nodes.members[nodes.starts[used[nodes.sizes[used] == 1]]][::-1]

@@ -1,8 +1,10 @@
 r"""The text forms of generalised values: written, read and recognised.
 
-The text forms are ``[20;29]``, ``[65;]``, ``{Kern|Fresno}`` and ``*``; an exact value stands plainly. In
-braces a backslash stands before each of ``\ | { }``. An exact text that would read as one of the forms,
-begins with a backslash or is empty has one backslash in front: ``\*``, ``\[1;2]``, and ``\`` for "".
+The text forms are ``[20;29]``, ``[65;]``, ``{Kern|Fresno}``, ``93***`` and ``*``; an exact value stands
+plainly. Digits with a star for each that is left out, three to five together, are every code that begins so,
+whether anyone has it or not. In braces a backslash stands before each of ``\ | { }``. An exact text that would
+read as one of the forms, begins with a backslash or is empty has one backslash in front: ``\*``, ``\[1;2]``,
+and ``\`` for "".
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
+import numpy as np
 import polars as pl
 
 from sfumato.data.generalised.intervals import end_dtype, ends, intervals, is_interval
@@ -25,10 +28,16 @@ from sfumato.data.generalised.nodes import (
     parse_exact,
 )
 from sfumato.errors import DataError, ParameterError
+from sfumato.kernels.arrays import Codes
 
+_CODE = re.compile(r"[0-9]+\**")
 _INTERVAL = r"^\[([^;\[\]]*);([^;\[\]]*)\]$"
-#: A text that reads as one of the forms.
+_PREFIX = r"[0-9]\*{2,4}|[0-9]{2}\*{1,3}|[0-9]{3}\*{1,2}|[0-9]{4}\*"
+#: The beginning of codes of digits: so short that all of them can be listed.
+PREFIX = re.compile(_PREFIX)
+#: A text that reads as one of the other forms.
 WOULD_MISREAD = r"(?s)^(\*|\[.*\]|\{.*\}|\\.*|)$"
+_TO_ESCAPE = rf"(?s)^(\*|\[.*\]|\{{.*\}}|\\.*||{_PREFIX})$"
 _SET = re.compile(r"\{((?:[^\\{}]|\\.)*)\}", re.DOTALL)
 _SET_PIECE = re.compile(r"\\(.)|(\|)|([^\\|]+)", re.DOTALL)
 _GUESSES: tuple[DType, ...] = (pl.Int64, pl.Float64, pl.Date, pl.Datetime("us"))
@@ -46,13 +55,13 @@ def to_text(column: pl.Series, nodes: Nodes | None = None) -> pl.Series:
     if is_interval(column.dtype):
         return _interval_texts(column)
     if nodes is not None:
-        texts = pl.Series([*_node_texts(nodes), None], dtype=pl.String)  # code −1 is the last: missing
-        return texts.gather(nodes.codes(column)).alias(column.name)
+        used, places = np.unique(nodes.codes(column), return_inverse=True)
+        return pl.Series(column.name, _node_texts(nodes, used), dtype=pl.String).gather(places)
     return column.cast(pl.String) if isinstance(column.dtype, pl.Enum) else _escaped(canonical_text(column))
 
 
 def _escaped(texts: pl.Series) -> pl.Series:
-    return texts.str.replace(WOULD_MISREAD, r"\${1}")
+    return texts.str.replace(_TO_ESCAPE, r"\${1}")
 
 
 def _interval_texts(column: pl.Series) -> pl.Series:
@@ -70,16 +79,29 @@ def _interval_texts(column: pl.Series) -> pl.Series:
     return frame.to_series().alias(column.name)
 
 
-def _node_texts(nodes: Nodes) -> list[str]:
-    leaves, exact = nodes.leaves.to_list(), _escaped(nodes.leaves).to_list()
-    texts = []
-    for code, label in enumerate(nodes.labels):
-        members = nodes.members[nodes.starts[code] : nodes.starts[code + 1]].tolist()
-        if label == WILDCARD:
-            texts.append(WILDCARD)
+def _node_texts(nodes: Nodes, used: Codes) -> list[str | None]:
+    texts: list[str | None] = []
+    for code in used.tolist():
+        label, members = nodes.labels[code], nodes.members_of(code) if code >= 0 else pl.Series()
+        if code < 0:
+            texts.append(None)
+        elif label == WILDCARD or (PREFIX.fullmatch(label) and _are_codes(members, label)):
+            texts.append(label)
         else:
-            texts.append(exact[members[0]] if len(members) == 1 else _set_text([leaves[i] for i in members]))
+            texts.append(_escaped(members)[0] if len(members) == 1 else _set_text(members.to_list()))
     return texts
+
+
+def codes_of(prefix: str) -> list[str]:
+    """Every code of digits that begins like a prefix: ``93***`` is 93000 to 93999; of stars only, all."""
+    known = prefix.rstrip(WILDCARD)
+    left = len(prefix) - len(known)
+    return [f"{known}{rest:0{left}d}" for rest in range(10**left)]
+
+
+def _are_codes(members: pl.Series, prefix: str) -> bool:
+    stars = prefix.count(WILDCARD)
+    return len(members) == 10**stars and set(members) == set(codes_of(prefix))
 
 
 def _set_text(members: Sequence[str]) -> str:
@@ -132,10 +154,13 @@ def _read_intervals(texts: pl.Series, dtype: DType) -> pl.DataFrame:
 def parse_nodes(text: pl.Series, leaves: Values | None = None) -> tuple[pl.Series, Nodes]:
     """Read a node column from its text forms; each label of the result is its own text form.
 
-    Without ``leaves`` they are the values that the texts name, in alphabetical order.
+    Without ``leaves`` they are the values that the texts name, in alphabetical order; beside codes that are
+    cut short, all that are as long.
     """
     stated = {form: _members(form) for form in text.drop_nulls().unique().sort()}
     named = sorted({value for members in stated.values() for value in members or ()})
+    if any(map(PREFIX.fullmatch, stated)) and _are_alike(named):
+        named = codes_of(WILDCARD * len(named[0]))
     order = {leaf: place for place, leaf in enumerate(named if leaves is None else leaves)}
     faulty = [form for form, members in stated.items() if members is None or not order.keys() >= set(members)]
     if faulty:
@@ -151,7 +176,10 @@ def parse_nodes(text: pl.Series, leaves: Values | None = None) -> tuple[pl.Serie
     labels = {}
     for form, members in stated.items():
         group = sorted(set(members or ()), key=order.__getitem__)
-        label = WILDCARD if not group else exact[order[group[0]]] if len(group) == 1 else _set_text(group)
+        if PREFIX.fullmatch(form) or not group:
+            label = form
+        else:
+            label = exact[order[group[0]]] if len(group) == 1 else _set_text(group)
         labels[form], listed[label] = label, group
     nodes = Nodes.of(listed, leaves=list(order))
     new = pl.Series(list(labels.values()), dtype=pl.String)
@@ -165,6 +193,8 @@ def _members(form: str) -> list[str] | None:
     """The values that a text form names: none for the wildcard, and None for a malformed set."""
     if form == WILDCARD:
         return []
+    if PREFIX.fullmatch(form):
+        return codes_of(form)
     if not (form.startswith("{") and form.endswith("}")):
         return [form.removeprefix("\\")]
     body = _SET.fullmatch(form)
@@ -178,12 +208,18 @@ def _members(form: str) -> list[str] | None:
     return members
 
 
+def _are_alike(codes: Sequence[str]) -> bool:
+    """Whether codes are of digits, or cut short, and all of one length."""
+    return len({*map(len, codes)}) == 1 and all(map(_CODE.fullmatch, codes))
+
+
 def looks_generalised(text: pl.Series) -> Literal["interval", "node"] | None:
     """Which text forms a column of text holds, or None where it is ordinary text.
 
     "interval": every value is an interval, a number (or every one a date) or ``*``, and not all are numbers.
-    "node": there is a set of two or more values, or nothing but ``*``. A value that these forms would have
-    escaped speaks against both, and words with ``*`` stay text, since a star can be a rating.
+    "node": there is a set of two or more values, or a code that is cut short among others of its length, or
+    nothing but ``*``. A value that these forms would have escaped speaks against both, and words with ``*``
+    stay text, since a star can be a rating.
     Empty text is passed over.
     """
     distinct = text.drop_nulls().unique()
@@ -193,7 +229,13 @@ def looks_generalised(text: pl.Series) -> Literal["interval", "node"] | None:
         return "node" if len(distinct) else None
     if (wild | boxed).any() and any(not _read_intervals(distinct, kind)["faulty"].any() for kind in _GUESSES):
         return "interval"
-    sets = distinct.filter(distinct.str.contains(r"(?s)^\{.*\}$"))
-    if sets.is_empty() or distinct.str.contains(r"(?s)^\[.*\]$").any():
+    in_braces = distinct.str.contains(r"(?s)^\{.*\}$")
+    sets, others = distinct.filter(in_braces), distinct.filter(~in_braces & ~wild).to_list()
+    cut = any(map(PREFIX.fullmatch, others))
+    if (
+        (cut and not _are_alike(others))
+        or not (cut or len(sets))
+        or distinct.str.contains(r"(?s)^\[.*\]$").any()
+    ):
         return None
     return "node" if all(len(_members(form) or ()) > 1 for form in sets) else None

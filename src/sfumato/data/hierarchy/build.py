@@ -18,7 +18,7 @@ import polars as pl
 
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import WILDCARD, Values, canonical_text
-from sfumato.data.generalised.text_forms import to_text
+from sfumato.data.generalised.text_forms import codes_of, to_text
 from sfumato.data.hierarchy.tree import Hierarchy, counted
 from sfumato.errors import DataError, ParameterError, PlanError
 
@@ -101,7 +101,11 @@ def _binned(level: Sequence[Fraction]) -> Callable[[Fraction], Bin]:
 def from_prefix(
     values: Values, *, lengths: Sequence[int] = (3, 2), mark: str = "*", name: str = ""
 ) -> Hierarchy:
-    """Build levels that keep ever shorter beginnings of codes: 93721, ``937**``, ``93***``."""
+    """Build levels that keep ever shorter beginnings of codes: 93721, ``937**``, ``93***``.
+
+    Of codes of three to five digits, all of one length, a beginning stands for every code that begins so: the
+    leaves are all there can be, and nobody can tell which of them occur.
+    """
     if (
         min(lengths, default=0) < 1
         or any(short >= long for long, short in pairwise(lengths))
@@ -112,6 +116,12 @@ def from_prefix(
             f"got: `{list(lengths)}` and `{mark}`"
         )
     leaves = distinct_texts(values)
+    if (
+        mark == WILDCARD
+        and leaves.str.len_chars().n_unique() == 1
+        and leaves.str.contains(r"^[0-9]{3,5}$").all()
+    ):
+        leaves = pl.Series(codes_of(WILDCARD * len(leaves[0])))
     kept = {
         str(n): pl.Series([leaf[:n] + mark * (len(leaf) - n) for leaf in leaves], dtype=pl.String)
         for n in lengths
