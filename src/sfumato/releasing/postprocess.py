@@ -47,10 +47,16 @@ def _originals_of(release: Release, original: Table) -> Table | None:
 
 
 def mark_suppressed(table: Table, original: Table, source_rows: Ints) -> tuple[Table, dict[str, int]]:
-    """Write the declared code where a value is gone that the original has, to tell it from an unknown one."""
+    """Write the declared code where a value is gone that the original has, to tell it from an unknown one.
+
+    A generalised column has no room for it: there a suppressed cell stays missing, as in the classes that the
+    steps made.
+    """
     counts: dict[str, int] = {}
     for column in table.schema.columns:
         if column.suppressed is None or column.name not in original.schema:
+            continue
+        if table.is_generalised(column.name):
             continue
         gone = table.missing(column.name) & ~original.missing(column.name)[source_rows]
         gone &= table.frame[column.name].is_null().to_numpy()

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from sfumato.core.run import Run
+from sfumato.data.generalised.suppressing import to_missing, to_wildcard
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import PlanError, RequirementError, WriteError
@@ -49,6 +50,49 @@ def test_records_are_found_by_where_they_come_from():
     marked, counts = mark_suppressed(after, before, np.array([0, 2]))
     assert marked.frame["x"].to_list() == [None, -1]
     assert counts == {"x": 1}
+
+
+@pytest.mark.parametrize("values", [["cook", "smith", None], [1, 2, None]])
+def test_a_generalised_column_keeps_its_cells_missing_so_that_no_class_is_split(values):
+    kind = Kind.NOMINAL if isinstance(values[0], str) else Kind.CONTINUOUS
+    column = Column("x", kind, suppressed="withheld" if kind is Kind.NOMINAL else -9)
+    before = table_of(column, values)
+    rows = np.array([True, False, False])
+    after = to_missing(to_wildcard(before, "x", ~rows), "x", rows)
+    marked, counts = mark_suppressed(after, before, np.arange(3))
+    assert counts == {}
+    assert marked.frame["x"].equals(after.frame["x"])
+
+
+def test_a_mark_on_a_recoded_column_is_released(tmp_path):
+    """Three cells are suppressed beside two that were unknown: alike in the file as in the count of people."""
+    (tmp_path / "h.csv").write_text("cook;food;*\nbaker;food;*\nsmith;metal;*\n")
+    jobs = ["cook", "baker"] * 5 + ["smith"] + [""] * 2
+    (tmp_path / "in.csv").write_text("job,n\n" + "".join(f"{job},{i}\n" for i, job in enumerate(jobs)))
+    plan = Plan.from_dict(
+        tomllib.loads("""
+            requirements = ["k >= 3"]
+            data = {path = "in.csv"}
+            columns.job = {kind = "nominal", role = "key", suppressed = "withheld", hierarchy = "h"}
+            columns.n = {kind = "continuous", role = "other"}
+            resources.h = {path = "h.csv", holds = "hierarchy"}
+            output = {path = "out.csv"}
+            [[steps]]
+            method = "recoding"
+            columns = ["job"]
+            parameters = {levels = 1}
+            [[steps]]
+            method = "local-suppression"
+            columns = ["job"]
+            parameters = {k = 3}
+        """),
+        folder=tmp_path,
+    )
+    outcome = carry_out(plan, Run(seed=1))
+    assert outcome.met
+    write_release(outcome, Destination(plan), Run(seed=1))
+    shown = pl.read_csv(tmp_path / "out.csv")["job"].value_counts(sort=True)
+    assert shown.rows() == [("{cook|baker}", 10), (None, 3)]
 
 
 def test_a_code_the_values_cannot_hold_is_refused():
