@@ -283,7 +283,7 @@ def _curve(line: Sequence[Point]) -> list[Point]:
     utilities = np.bincount(where, weights=[point.utility for point in line]) / np.bincount(where)
     even = np.linspace(risks[0], risks[-1], _CURVE_POINTS if len(risks) > 1 else 1)
     return [
-        replace(line[0], parameter="", value=math.nan, risk=float(risk), utility=float(utility))
+        replace(line[0], parameter="", value=math.nan, risk=_digits(risk, 3), utility=_digits(utility, 3))
         for risk, utility in zip(even, np.interp(even, risks, utilities), strict=True)
     ]
 

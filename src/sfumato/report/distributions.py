@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
+from sfumato.data.generalised.nodes import WILDCARD, Nodes
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import DataError
@@ -213,6 +215,13 @@ def _plain(value: float) -> float:
 
 def _counted(tables: Mapping[str, Table], name: str, rules: Rules) -> dict[str, Any]:
     by_table = {key: counts_of(table, name) for key, table in tables.items()}
+    if rules.coarse:
+        frequent = {value for value, count in by_table["original"].items() if count >= rules.floor}
+        by_table |= {
+            key: _discreet(by_table[key], table.nodes.get(name), frequent)
+            for key, table in tables.items()
+            if table.is_generalised(name)
+        }
     values = sorted(set().union(*by_table.values()))
     if not by_table["original"]:
         return {"note": "The original has no values here."}
@@ -235,6 +244,26 @@ def _counted(tables: Mapping[str, Table], name: str, rules: Rules) -> dict[str, 
         "categories": [values[place] for place in ordered] + ([OTHERS] if others else []),
         "shares": dict(zip(tables, np.minimum(np.round(rounded, 4), 1).tolist(), strict=True)),
     }
+
+
+def _discreet(counts: Mapping[str, int], nodes: Nodes | None, frequent: Set[str]) -> Mapping[str, int]:
+    """The counts of groups under names in which no value stands that few have in the original."""
+    found = Counter[str]()
+    for label, count in counts.items():
+        found[_name(label, nodes, frequent)] += count
+    return found
+
+
+def _name(label: str, nodes: Nodes | None, frequent: Set[str]) -> str:
+    if label in frequent or label == WILDCARD:
+        return label
+    if nodes is None:
+        ends = label.strip("[]").split(";")
+        return "[" + ";".join(end if end in frequent or not end else "…" for end in ends) + "]"
+    members = nodes.members_of(nodes.labels.index_of(label) or 0)
+    if not any(value in label for value in members if value not in frequent):
+        return label
+    return "{" + "|".join([*(value for value in members if value in frequent), "…"]) + "}"
 
 
 def _shown(counts: Ints, rules: Rules) -> tuple[list[int], list[int]]:

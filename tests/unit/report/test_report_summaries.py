@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from sfumato.data.generalised.intervals import intervals
+from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.report.charts import charts
@@ -195,6 +196,36 @@ def test_a_value_rare_in_the_release_is_put_together_too():
     original = one(["a"] * 40 + ["b"] * 30 + ["c"] * 30, Kind.NOMINAL)
     release = one(["a"] * 50 + ["b"] * 45 + ["c"] * 5, Kind.NOMINAL)
     assert "c" not in summary(original, release)["categories"]
+
+
+def grouped(members: dict[str, list[str]], labels: list[str]) -> Table:
+    nodes = Nodes.of(members, leaves=sorted({value for group in members.values() for value in group}))
+    table = one(labels, Kind.NOMINAL)
+    return table.with_nodes("x", table.frame["x"].cast(nodes.dtype), nodes)
+
+
+def test_the_public_name_of_a_group_holds_no_value_that_few_have():
+    original = one(["south"] * 40 + ["north"] * 30 + ["Rare"] * 6 + ["Rarer"] * 5, Kind.NOMINAL)
+    members = {
+        "{Rare|south}": ["Rare", "south"],
+        "Rare … Rarer": ["Rare", "Rarer"],
+        "coast": ["Rarer", "north"],
+        "north": ["north"],
+    }
+    release = grouped(members, ["{Rare|south}"] * 20 + ["Rare … Rarer"] * 20 + ["coast"] * 20 + ["north"] * 12)
+    found = summary(original, release)
+    assert "Rare" not in str(found)
+    assert {"{south|…}", "{…}", "coast", "north"} <= set(found["categories"])
+    assert "{Rare|south}" in summary(original, release, public=False)["categories"]
+
+
+def test_the_public_name_of_an_interval_has_no_end_that_few_have():
+    original = one([1] * 40 + [2] * 30 + [3] * 20 + [8] * 6 + [9] * 6, Kind.ORDINAL)
+    ends = pl.Series([1] * 40 + [2] * 30 + [3] * 32), pl.Series([1] * 40 + [2] * 30 + [9] * 32)
+    release = Table(pl.DataFrame({"x": intervals(*ends)}), original.schema)
+    found = summary(original, release)
+    assert found["categories"] == ["1", "2", "3", "[3;…]", OTHERS]
+    assert "[3;9]" in summary(original, release, public=False)["categories"]
 
 
 def test_a_column_of_single_values_is_suppressed_in_public():
