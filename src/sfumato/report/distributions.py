@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -216,7 +216,8 @@ def _plain(value: float) -> float:
 def _counted(tables: Mapping[str, Table], name: str, rules: Rules) -> dict[str, Any]:
     by_table = {key: counts_of(table, name) for key, table in tables.items()}
     if rules.coarse:
-        frequent = {value for value, count in by_table["original"].items() if count >= rules.floor}
+        enough = (value for value, count in by_table["original"].items() if count >= rules.floor)
+        frequent = frozenset(enough)
         by_table |= {
             key: _discreet(by_table[key], table.nodes.get(name), frequent)
             for key, table in tables.items()
@@ -246,7 +247,7 @@ def _counted(tables: Mapping[str, Table], name: str, rules: Rules) -> dict[str, 
     }
 
 
-def _discreet(counts: Mapping[str, int], nodes: Nodes | None, frequent: Set[str]) -> Mapping[str, int]:
+def _discreet(counts: Mapping[str, int], nodes: Nodes | None, frequent: frozenset[str]) -> Mapping[str, int]:
     """The counts of groups under names in which no value stands that few have in the original."""
     found = Counter[str]()
     for label, count in counts.items():
@@ -254,7 +255,7 @@ def _discreet(counts: Mapping[str, int], nodes: Nodes | None, frequent: Set[str]
     return found
 
 
-def _name(label: str, nodes: Nodes | None, frequent: Set[str]) -> str:
+def _name(label: str, nodes: Nodes | None, frequent: frozenset[str]) -> str:
     if label in frequent or label == WILDCARD:
         return label
     if nodes is None:

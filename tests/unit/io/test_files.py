@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import datetime as dt
 
+import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 from sfumato import io
+from sfumato.core.run import Run
+from sfumato.data.evidence import Evidence
+from sfumato.data.generalised.cover import Cover
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, ReadError, WriteError
+from sfumato.methods.suppression import AttributeSuppression
+from sfumato.risk.linkage import DistanceLinkage
 
 SECRET = "Xanthippe"
 
@@ -156,3 +162,16 @@ def test_without_a_schema_one_is_proposed(tmp_path):
     assert table.frame["income"].to_list() == [None, 100.5, 80.0]
     assert table.frame["born"].dtype == pl.Date
     assert table.schema["income"].missing == (".",)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx"])
+def test_a_column_of_stars_reads_back_and_links_nobody(tmp_path, ending):
+    schema = Schema((Column("job", Kind.NOMINAL, Role.KEY), Column("age", Kind.CONTINUOUS, Role.KEY)))
+    original = Table(pl.DataFrame({"job": ["cook", "cook", "smith", "nurse"], "age": [1, 2, 3, 4]}), schema)
+    stars = AttributeSuppression(k=4).apply(original, Run(seed=1)).table
+    io.write(stars, tmp_path / f"stars.{ending}")
+    again = io.read_table(tmp_path / f"stars.{ending}", schema)
+    assert Cover.of(again, "job").wild.all()
+    assert Cover.of(again, "job").spread().tolist() == [1.0] * 4
+    score = DistanceLinkage().measure(Evidence(original, again, source_rows=np.arange(4)), Run(seed=1))
+    assert score.value == 0.25

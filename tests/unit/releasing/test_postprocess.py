@@ -234,6 +234,37 @@ def test_nothing_is_written_unless_all_may_be(hospital):
     assert not (hospital / "persons.out.csv").exists()
 
 
+def test_a_codebook_in_the_way_leaves_no_table_half_released(tmp_path):
+    codes = [f"{letter}{number}" for letter in "ABC" for number in range(20)] * 3
+    said = {"tables": {}}
+    for name in "ab":
+        pl.DataFrame({"code": codes}).write_csv(tmp_path / f"{name}.csv")
+        said["tables"][name] = {
+            "data": {"path": f"{name}.csv"},
+            "columns": {"code": {"kind": "nominal", "role": "key"}},
+            "steps": [{"method": "recoding", "columns": ["code"], "parameters": {"levels": 1}}],
+            "output": {"path": f"{name}.out.csv"},
+        }
+    (tmp_path / "b.out.labels.csv").write_text("")
+    released(said, tmp_path, raises=WriteError, match="must not exist yet")
+    assert {path.name for path in tmp_path.iterdir()} == {"a.csv", "b.csv", "b.out.labels.csv"}
+    (tmp_path / "b.out.labels.csv").unlink()
+    names = [path.name for path in released(said, tmp_path)]
+    assert "b.out.labels.csv" in names  # there is one to be in the way of
+
+
+def test_minus_zero_is_zero_for_the_count_of_people_and_in_the_file(tmp_path):
+    (tmp_path / "in.csv").write_text("v\n0.0\n-0.0\n-0.0\n5.5\n5.5\n")
+    said = {
+        "requirements": ["k >= 2"],
+        "data": {"path": "in.csv"},
+        "columns": {"v": {"kind": "continuous", "role": "key"}},
+        "output": {"path": "out.csv"},
+    }
+    released(said, tmp_path)
+    assert sorted((tmp_path / "out.csv").read_text().split()) == ["0.0", "0.0", "0.0", "5.5", "5.5", "v"]
+
+
 def test_a_plan_of_tables_says_itself_and_gathers_its_faults(hospital):
     plan = Plan.read(hospital / "plan.toml")
     assert Plan.from_dict(tomllib.loads(plan.to_toml())) == plan

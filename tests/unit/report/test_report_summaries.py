@@ -212,7 +212,9 @@ def test_the_public_name_of_a_group_holds_no_value_that_few_have():
         "coast": ["Rarer", "north"],
         "north": ["north"],
     }
-    release = grouped(members, ["{Rare|south}"] * 20 + ["Rare … Rarer"] * 20 + ["coast"] * 20 + ["north"] * 12)
+    release = grouped(
+        members, ["{Rare|south}"] * 20 + ["Rare … Rarer"] * 20 + ["coast"] * 20 + ["north"] * 12
+    )
     found = summary(original, release)
     assert "Rare" not in str(found)
     assert {"{south|…}", "{…}", "coast", "north"} <= set(found["categories"])

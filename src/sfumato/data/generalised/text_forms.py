@@ -2,9 +2,9 @@ r"""The text forms of generalised values: written, read and recognised.
 
 The text forms are ``[20;29]``, ``[65;]``, ``{Kern|Fresno}``, ``93***`` and ``*``; an exact value stands
 plainly. Digits with a star for each that is left out, three to five together, are every code that begins so,
-whether anyone has it or not. In braces a backslash stands before each of ``\ | { }``. An exact text that would
-read as one of the forms, begins with a backslash or is empty has one backslash in front: ``\*``, ``\[1;2]``,
-and ``\`` for "".
+whether anyone has it or not. In braces a backslash stands before each of ``\ | { }``. An exact text that
+would read as one of the forms, begins with a backslash or is empty has one backslash in front: ``\*``,
+``\[1;2]``, and ``\`` for "".
 """
 
 from __future__ import annotations
