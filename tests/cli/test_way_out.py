@@ -184,7 +184,7 @@ def test_a_trail_that_is_there_is_another_release_s(run, people, tmp_path):
 
 def test_the_codebook_is_named_among_what_was_written(run, tmp_path):
     code, _, err = run(
-        "protect", "recoding", "builtin:patients?n=300", "-c", "patzip", "--levels", 3, "-o", "out.csv"
+        "protect", "recoding", "builtin:patients?n=300", "-c", "diag_p", "--levels", 2, "-o", "out.csv"
     )
     assert code == 0, err
     assert "written: out.csv, out.labels.csv, out.private.json" in err

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from brute import covers
 from effort import examples
-from sfumato.data.generalised.text_forms import parse_intervals
+from sfumato.data.generalised.text_forms import looks_generalised, parse_intervals, parse_nodes, to_text
 from sfumato.data.hierarchy.build import from_cuts, from_intervals, from_prefix
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.io.hierarchies import read_hierarchy, write_hierarchy
@@ -152,3 +152,24 @@ def test_prefixes_keep_length_and_beginning(codes):
         for label, length in zip(labels, (4, 2, 1), strict=True):
             assert len(label) == len(leaf)
             assert label.rstrip("*") == leaf[:length]
+
+
+CODE = st.text(alphabet="0123456789", min_size=3, max_size=3)
+
+
+@given(st.lists(CODE, min_size=1, max_size=8), st.lists(CODE, min_size=1, max_size=8), st.data())
+@modest
+def test_a_beginning_covers_every_code_that_begins_so_whoever_has_it(codes, others, data):
+    nodes = from_prefix(codes, lengths=[2, 1]).nodes()
+    assert nodes == from_prefix(others, lengths=[2, 1]).nodes()
+    forms = [f"{code[:kept]}{'*' * (3 - kept)}" if kept else "*" for code in codes for kept in range(4)]
+    shown = data.draw(st.lists(st.sampled_from(forms), min_size=1, max_size=6))
+    column = pl.Series("zip", shown, dtype=nodes.dtype)
+    text = to_text(column, nodes)
+    assert text.to_list() == shown
+    if looks_generalised(text) == "node":
+        again, table = parse_nodes(text)
+        for form, code in zip(shown, table.codes(again), strict=True):
+            expected = [f"{i:03}" for i in range(1000) if f"{i:03}".startswith(form.rstrip("*"))]
+            if form != "*":
+                assert table.members_of(code).to_list() == expected

@@ -259,14 +259,14 @@ def _pandas_column(series: pl.Series, native: Native) -> Any:
 def _as_before(series: pl.Series, column: Any, dtype: Any) -> Any:
     import pandas as pd
 
-    if column.dtype == dtype:
-        return column
-    if dtype == "object":
-        return pd.Series(series.to_list(), dtype=object)
     if isinstance(dtype, pd.CategoricalDtype) and not column.dropna().isin(dtype.categories).all():
         return column  # a value that is no category of before would silently become missing
     if isinstance(dtype, pd.CategoricalDtype):
         return column.astype(dtype).cat.remove_unused_categories()  # one that nobody has was suppressed
+    if column.dtype == dtype:
+        return column
+    if dtype == "object":
+        return pd.Series(series.to_list(), dtype=object)
     try:
         return column.astype(dtype)
     except (TypeError, ValueError):  # whole numbers with gaps
