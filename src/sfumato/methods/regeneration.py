@@ -198,15 +198,16 @@ def _exact_values(table: Table, name: str) -> pl.Series:
     nodes = table.nodes[name]
     if not len(nodes.leaves):  # a column in which nothing was known, covered by wildcards
         return pl.Series(name, [None] * len(series), dtype=pl.String)
+    codes = nodes.codes(series)
     firsts = np.append(nodes.members, 0)[nodes.starts[:-1]]
-    firsts_of_labels = _as_numbers(nodes.leaves).gather(firsts)
-    return firsts_of_labels.gather(pl.Series(nodes.codes(series)).replace(-1, None)).alias(name)
+    texts = nodes.leaves.gather(firsts).gather(pl.Series(codes).replace(-1, None)).alias(name)
+    exact = texts.filter(pl.Series((codes >= 0) & (nodes.sizes[codes] == 1)))
+    return texts.cast(pl.Int64, strict=False) if _are_whole(exact if len(exact) else nodes.leaves) else texts
 
 
-def _as_numbers(texts: pl.Series) -> pl.Series:
-    """Whole numbers where every text is one as it is written, else the texts."""
-    whole = texts.cast(pl.Int64, strict=False)
-    return whole if whole.cast(pl.String).equals(texts) else texts
+def _are_whole(texts: pl.Series) -> bool:
+    """Whether every text is a whole number as it is written."""
+    return texts.cast(pl.Int64, strict=False).cast(pl.String).equals(texts)
 
 
 def _with_exact(table: Table, name: str, values: pl.Series) -> Table:
