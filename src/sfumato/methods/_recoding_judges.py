@@ -186,7 +186,7 @@ class ByClasses:
 def _failing(requirements: Sequence[Requirement], sizes: Ints) -> Flags:
     failing = np.zeros(len(sizes), dtype=np.bool_)
     for requirement in requirements:
-        failing |= requirement.failing(sizes.astype(np.float64))
+        failing |= sizes < (requirement.persons_alike or 0)
     return failing
 
 
