@@ -154,8 +154,9 @@ class GlobalRecoding(EnforcingMethod):
         if self.local and best.suppressed:
             outcome = self._locally(whole, outcome)
         fitted, resources = _learnt(best.node.levels, whole)
-        told = self._told(search, outcome, proved=proved)
-        return replace(outcome.release(whole), notes=(*notes, *told), fitted=fitted, resources=resources)
+        told, figures = self._told(search, outcome, proved=proved)
+        made = replace(outcome.release(whole), fitted=fitted, resources=resources)
+        return replace(made, notes=(*notes, *told), figures=figures)
 
     def _search(self, part: Part, limit: int) -> tuple[Search, bool]:
         judge = judge_of(part, limit)
@@ -203,8 +204,10 @@ class GlobalRecoding(EnforcingMethod):
             outcome = better
         return outcome
 
-    def _told(self, search: Search, outcome: _Outcome, *, proved: bool) -> list[str]:
-        """What is to be known of the search, in counts."""
+    def _told(
+        self, search: Search, outcome: _Outcome, *, proved: bool
+    ) -> tuple[list[str], dict[str, float]]:
+        """What is to be known of the search, in words and in numbers."""
         best = search.best
         assert best is not None
         value = search.objective.value
@@ -217,8 +220,9 @@ class GlobalRecoding(EnforcingMethod):
             f"{self.objective} {value(best.score):.6g} with {counted(best.suppressed, 'record')} suppressed",
             f"{search.looked_at} of {counted(search.n_nodes, 'node')} looked at",
         ]
+        low = value(best.score)
         if not proved:
-            low = min(max(value(max(search.bound, 0.0)), 0.0), value(best.score))
+            low = min(max(value(max(search.bound, 0.0)), 0.0), low)
             gap = value(best.score) - low
             told.append(f"not proved to be the best: no node is below {low:.6g}, a gap of {gap:.3g}")
         n = int(outcome.suppressed.sum())
@@ -228,7 +232,15 @@ class GlobalRecoding(EnforcingMethod):
             told.append(
                 f"{counted(n, 'suppressed record')} left out: they are no class that meets what is asked"
             )
-        return told
+        n_out = n if outcome.leftover == "dropped" else 0
+        return told, {
+            self.objective: value(best.score),
+            f"{self.objective}_at_least": low,
+            "records_suppressed": n - n_out,
+            "records_left_out": n_out,
+            "records_recoded_apart": best.suppressed - n,
+            "nodes_looked_at": search.looked_at,
+        }
 
 
 @dataclass(frozen=True, eq=False)
