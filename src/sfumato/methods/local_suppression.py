@@ -204,9 +204,8 @@ def _said_strictly(draft: _Draft, guarantee: Guarantee) -> tuple[tuple[str, ...]
     notes = [f"k is {strict} where a missing key is a value of its own"]
     if leaning:
         notes.append(
-            f"{counted(leaning, 'record')} would have fewer than k alike without the "
-            f"{counted(int((~shows).sum()), 'record')} that show no key: this meets the letter of the policy and "
-            "protects nobody"
+            f"{counted(leaning, 'record')} would have fewer than k alike without those that show no key "
+            f"({int((~shows).sum())}): this meets the letter of the policy and protects nobody"
         )
     return tuple(notes), {"k_strict": strict, "records_protected_by_empty_ones": leaning}
 
