@@ -36,7 +36,10 @@ if TYPE_CHECKING:
 
 
 def read(
-    source: str | Path, *, schema: Schema | None = None, roles: Mapping[str, str] | Literal["guess"] | None = "guess"
+    source: str | Path,
+    *,
+    schema: Schema | None = None,
+    roles: Mapping[str, str] | Literal["guess"] | None = "guess",
 ) -> Table:
     """Read a file, or a built-in data set such as ``builtin:rand?per=person``.
 
@@ -163,7 +166,7 @@ class Scores(dict[str, Score]):
 
     def __missing__(self, said: str) -> Score:
         name = str(parse_measure(said))
-        if name not in self.keys():  # noqa: SIM118  — `in self` would ask for other spellings again
+        if name not in self.keys():  # `in self` would ask for other spellings again
             raise KeyError(said)
         return self[name]
 

@@ -196,7 +196,9 @@ class ClassMeasure(Measure):
 
     told_by: ClassVar[ToldBy] = "classes"
     survives_joining: ClassVar[bool] = False  # True: classes put together are no worse than the worst of them
-    counts_persons: ClassVar[bool] = False  # True: the number of persons of a class tells all: write `of_sizes`
+    counts_persons: ClassVar[bool] = (
+        False  # True: the number of persons of a class tells all: write `of_sizes`
+    )
 
     def keys(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns whose values make records alike."""

@@ -118,7 +118,7 @@ class Evidence:
 
     @property
     def with_all_columns(self) -> Evidence:
-        """The same with the columns about people that the release left out, suppressed: who uses it lacks them."""
+        """The same with the columns that the release left out, all of their cells suppressed."""
         dropped = [name for name in self._about_people() if not self._released(name)]
         return self.remember("with all columns", lambda: self._putting_back(dropped)) if dropped else self
 

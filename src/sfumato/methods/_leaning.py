@@ -30,8 +30,8 @@ _ALL_SETS_UP_TO_CELLS = 64
 
 #: Why cells of others are not relied on.
 TOO_LARGE = (
-    "cells suppressed in others are not relied on for combinations of keys where persons have several records, "
-    f"or of more than {_EXCHANGE_UP_TO_RECORDS} records or {_EXCHANGE_UP_TO_KEYS} keys"
+    "cells suppressed in others are not relied on for combinations of keys where persons have several "
+    f"records, or of more than {_EXCHANGE_UP_TO_RECORDS} records or {_EXCHANGE_UP_TO_KEYS} keys"
 )
 
 

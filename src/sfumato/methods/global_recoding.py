@@ -17,6 +17,7 @@ from sfumato.data.table import Table
 from sfumato.errors import UnreachableError
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
+from sfumato.methods._peeling import nodes_in_order, peeled
 from sfumato.methods._recoding_judges import Part, covered, judge_of
 from sfumato.methods._recoding_losses import (
     MEASURES,
@@ -31,6 +32,7 @@ from sfumato.methods._recoding_losses import (
     measured_loss,
 )
 from sfumato.methods._recoding_search import Leftover, RollUp, Search
+from sfumato.methods.recode_like import learning
 from sfumato.methods.recoding import Recoding, hierarchies_of, refused_as_coarse
 
 #: What a share of the records may miss a whole number by: 0.1 · 30 is not quite 3.
@@ -116,7 +118,8 @@ class GlobalRecoding(EnforcingMethod):
     target: Columns = param(("@sensitive",), "Columns to be predicted, for the objective classification.")
     local: bool = param(
         default=False,
-        help="Whether suppressed records are recoded once more among themselves, at their own best levels.",
+        help="Whether suppressed records are recoded among themselves, each at the lowest levels that will "
+        "do; with suppression=100 all are.",
     )
     budget: int = param(
         20_000,
@@ -142,6 +145,12 @@ class GlobalRecoding(EnforcingMethod):
         keys = [KeyLevels.of(table, name, hierarchies[name]) for name in guarantee.keys]
         limit = int(self.suppression / 100 * len(table) + _SLACK)
         whole = Part(table, Lattice.of(keys, table.weights), guarantee, run)
+        if (
+            self.local
+            and limit >= len(table)
+            and (release := self._each_at_its_own(whole, notes)) is not None
+        ):
+            return release
         search, proved = self._search(whole, limit)
         best = search.best
         if best is None:
@@ -188,25 +197,38 @@ class GlobalRecoding(EnforcingMethod):
         tallies = tuple(Tally.of(table, name, lattice.of_record) for name in names)
         return Classification(flat, tuple(float(each.amounts.sum()) for each in tallies)), tallies
 
-    def _locally(self, whole: Part, outcome: _Outcome) -> _Outcome:
-        """Recode the suppressed records among themselves, as long as some of them gain by it."""
-        while outcome.suppressed.any():
-            rows = np.flatnonzero(outcome.suppressed)
-            part = whole.take(rows)
-            search, _ = self._search(part, len(rows) - 1)
-            best = search.best
-            if best is None or list(best.node.levels) == [height - 1 for height in part.lattice.heights]:
-                break
-            failing = part.records(best.node, best.failing)
-            better = _recoded(whole, outcome, rows, failing, best.node.levels)
-            if better is None:
-                break
-            outcome = better
-        return outcome
+    def _locally(self, whole: Part, before: _Outcome) -> _Outcome:
+        """Recode the suppressed records among themselves, each at the lowest levels that will do."""
+        objective, _ = self._objective(whole)
+        terms = objective.terms
+        if not terms.any():  # classes are counted, not cells: then by width
+            terms = hierarchy_loss(whole.lattice, "arithmetic").terms
+        nodes = nodes_in_order(terms, whole.lattice.heights, self.budget)
+        found = _Outcome(*peeled(whole, before.levels, before.suppressed, nodes), before.leftover)
+        fates: tuple[Leftover, ...] = ("suppressed", "dropped")
+        for way in (replace(found, leftover=fate) for fate in fates):
+            if not whole.guarantee.unmet(way.release(whole).table, whole.run):
+                return way
+        return before
 
-    def _told(
-        self, search: Search, outcome: _Outcome, *, proved: bool
-    ) -> tuple[list[str], dict[str, float]]:
+    def _each_at_its_own(self, whole: Part, notes: Sequence[str]) -> Release | None:
+        """Recode every record at the lowest levels that will do: nothing is the same everywhere."""
+        n = len(whole.table)
+        everyone = _Outcome([0] * len(whole.lattice.keys), np.ones(n, dtype=np.bool_), "suppressed")
+        found = self._locally(whole, everyone)
+        if found is everyone:
+            return None
+        release, n_left = found.release(whole), int(found.suppressed.sum())
+        n_nodes = len(np.unique(np.column_stack([np.broadcast_to(each, n) for each in found.levels]), axis=0))
+        told = (
+            f"{counted(n_nodes, 'combination')} of levels, each record at the lowest that will do",
+            f"{counted(n_left, 'record')} {'left out' if found.leftover == 'dropped' else 'suppressed'}",
+        )
+        gone = "records_left_out" if found.leftover == "dropped" else "records_suppressed"
+        learnt = learning(release, whole.table.chosen)
+        return replace(learnt, notes=(*notes, *told), figures={gone: n_left, "combinations": n_nodes})
+
+    def _told(self, search: Search, outcome: _Outcome, *, proved: bool) -> tuple[list[str], dict[str, float]]:
         """What is to be known of the search, in words and in numbers."""
         best = search.best
         assert best is not None
@@ -258,23 +280,6 @@ class _Outcome:
             rows = np.flatnonzero(~self.suppressed)
             return Release.of(table.take(rows), source_rows=rows)
         return Release.of(covered(table, whole.guarantee.keys, self.suppressed), source_rows=rows)
-
-
-def _recoded(
-    whole: Part, before: _Outcome, rows: Ints, failing: Flags, levels: Sequence[int]
-) -> _Outcome | None:
-    """The outcome after some of the suppressed ``rows`` were recoded; None if all together do not meet it."""
-    own = [np.broadcast_to(level, len(whole.table)).copy() for level in before.levels]
-    for each, level in zip(own, levels, strict=True):
-        each[rows[~failing]] = level
-    suppressed = np.zeros(len(whole.table), dtype=np.bool_)
-    suppressed[rows[failing]] = True
-    fates: tuple[Leftover, ...] = ("suppressed", "dropped")
-    for fate in fates:
-        found = _Outcome(own, suppressed, fate)
-        if not whole.guarantee.unmet(found.release(whole).table, whole.run):
-            return found
-    return None
 
 
 def _learnt(levels: Sequence[int], part: Part) -> tuple[Recoding, dict[str, Hierarchy]]:

@@ -169,7 +169,7 @@ class LocalSuppression(EnforcingMethod):
         )
 
     def _for_k(self, table: Table, cells: KeyCells, guarantee: Guarantee, run: Run) -> tuple[Flags, str]:
-        """The cells to suppress so that k holds for the combinations of keys, and what there is to say of it."""
+        """The cells to suppress so that k holds for the combinations of keys; and what there is to say."""
         wanted = [(part.keys, part.k) for part in guarantee.parts]
         own = replace(guarantee, requirements=tuple(filter(self._counts_as_asked, guarantee.requirements)))
         if own.k > 1:
@@ -191,9 +191,9 @@ class LocalSuppression(EnforcingMethod):
 
 
 def _said_strictly(draft: _Draft, guarantee: Guarantee) -> tuple[tuple[str, ...], dict[str, float]]:
-    """What k is where a missing key is a value of its own, and who is protected only by records that are empty.
+    """What k is where a missing key is a value, and who is protected only by records that show nothing.
 
-    An intruder knows that a record that shows nothing tells nothing, and looks at the others.
+    An intruder looks at the others: these tell nothing.
     """
     shows = ~draft.gone.all(axis=1)
     strict, leaning = len(draft.table), 0

@@ -169,7 +169,9 @@ def test_a_whole_put_together_from_parts_is_measured_again():
 def test_prosecutor_risk_costs_what_k_costs():
     """One over the size of a class asks for a size: the same levels, groups and judge as k, with persons too."""
     rng = np.random.default_rng(3)
-    frame = pl.DataFrame({"age": rng.integers(20, 60, 120), "town": rng.integers(0, 9, 120), "who": rng.integers(0, 90, 120)})
+    frame = pl.DataFrame(
+        {"age": rng.integers(20, 60, 120), "town": rng.integers(0, 9, 120), "who": rng.integers(0, 90, 120)}
+    )
     for role in (Role.OTHER, Role.PERSON):
         columns = (
             Column("age", Kind.CONTINUOUS, Role.KEY),

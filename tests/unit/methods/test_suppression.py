@@ -129,10 +129,22 @@ def test_what_relying_on_others_does_not_protect_is_said():
     table = table_of({"job": list("abcde")})
     lean = LocalSuppression(k=2, missing="any", rely_on_others=True).protect(table, Run(seed=1))
     assert lean.notes[1] == "k is 1 where a missing key is a value of its own"
-    assert lean.notes[2].startswith("4 records would have fewer than k alike without those that show no key (1)")
-    assert lean.figures == {"cells_suppressed": 1, "cells": 5, "k_strict": 1, "records_protected_by_empty_ones": 4}
+    assert lean.notes[2].startswith(
+        "4 records would have fewer than k alike without those that show no key (1)"
+    )
+    assert lean.figures == {
+        "cells_suppressed": 1,
+        "cells": 5,
+        "k_strict": 1,
+        "records_protected_by_empty_ones": 4,
+    }
     own = LocalSuppression(k=2, missing="any").protect(table, Run(seed=1))
-    assert own.figures == {"cells_suppressed": 5, "cells": 5, "k_strict": 5, "records_protected_by_empty_ones": 0}
+    assert own.figures == {
+        "cells_suppressed": 5,
+        "cells": 5,
+        "k_strict": 5,
+        "records_protected_by_empty_ones": 0,
+    }
     assert LocalSuppression(k=1).protect(table, Run(seed=1)).figures["cells_suppressed"] == 0
 
 
