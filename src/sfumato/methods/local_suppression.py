@@ -57,12 +57,14 @@ class LocalSuppression(EnforcingMethod):
     there is up to twelve records under ``category``, and up to twelve keys under ``any`` (with one record for
     each person, at most 16 patterns of missing keys, and all records fitting k originals). On 100,000
     hospital stays with nine keys ``category`` took 10 per cent more cells than a bound that no division into
-    classes can go below.
+    classes can go below. With ``rely_on_others`` cells are exchanged until no exchange is cheaper (up to
+    20,000 records and twelve keys, with one record for each person); up to 64 cells all sets are gone through.
 
     **Risk to know.** Under ``any`` an intruder who believes that a suppressed cell has a certain value counts
-    fewer than k. With ``rely_on_others`` even a unique record may stay as it is if other records that show
-    nothing could be the same person: that is how k is counted under ``any``, it takes very few cells, and it
-    protects little. Under ``worst`` a cell that is suppressed protects nobody, so nothing can be done. That a
+    fewer than k; the notes say what k is where a missing key is a value of its own. With ``rely_on_others``
+    even a unique record may stay as it is if other records that show nothing could be the same person: that
+    is how k is counted under ``any``, it takes very few cells, and it protects nobody. The notes count the
+    records of which that is so. Under ``worst`` a cell that is suppressed protects nobody, so nothing can be done. That a
     cell is suppressed may itself tell that its value is rare.
 
     **Ties, missing, weights.** Missing values stay missing and cost nothing. Of patterns that cost the same,
