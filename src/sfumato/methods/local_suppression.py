@@ -64,8 +64,8 @@ class LocalSuppression(EnforcingMethod):
     fewer than k; the notes say what k is where a missing key is a value of its own. With ``rely_on_others``
     even a unique record may stay as it is if other records that show nothing could be the same person: that
     is how k is counted under ``any``, it takes very few cells, and it protects nobody. The notes count the
-    records of which that is so. Under ``worst`` a cell that is suppressed protects nobody, so nothing can be done. That a
-    cell is suppressed may itself tell that its value is rare.
+    records of which that is so. Under ``worst`` a cell that is suppressed protects nobody, so nothing can be
+    done. That a cell is suppressed may itself tell that its value is rare.
 
     **Ties, missing, weights.** Missing values stay missing and cost nothing. Of patterns that cost the same,
     the one that suppresses the keys of most values is taken. Persons are counted where a column tells whose
