@@ -69,7 +69,7 @@ class GlobalRecoding(EnforcingMethod):
     compared, and labels should mean something. Where that costs too much, a local recoding loses less: with
     ``local`` and ``suppression`` 100 the nodes are gone through from the finest to the coarsest, and every
     record is shown at the first at which enough of those that are left are alike to it. On Adult with nine
-    keys the granularity is then .948 at k = 5 and .924 at k = 10, against .772 and .732 of one level for all.
+    keys the granularity is then .948 at k = 5 and .923 at k = 10, against .772 and .732 of one level for all.
 
     **Guarantees.** k people alike, and all else that is asked, measured on the release. The node is the best
     of the whole lattice; if ``budget`` did not suffice for the proof, the notes say by how much a better one
