@@ -34,6 +34,9 @@ TOO_LARGE = (
     f"records, or of more than {_EXCHANGE_UP_TO_RECORDS} records or {_EXCHANGE_UP_TO_KEYS} keys"
 )
 
+#: What is said where the work ended the search.
+UNTRIED = "not all exchanges of suppressed cells were tried: fewer cells may do"
+
 
 def lean_on_others(
     table: Table, cells: KeyCells, asked: Sequence[Asked], otherwise: Callable[[], Ints]
@@ -48,17 +51,17 @@ def lean_on_others(
         return (lean_on_few(table, cells, asked[0].k, otherwise), "") if whole else (otherwise(), TOO_LARGE)
     covered = otherwise()
     few = lean_on_few(table, cells, max(each.k for each in asked), lambda: covered)
-    best, least = covered, np.inf
+    best, least, note = covered, np.inf, ""
     for start in (few, cells.back(cells.shown), covered):
         state = _state(cells, asked, start)
         cost = kernels.leaning.improved(state)
         if cost < least - 1e-9:
-            best, least = cells.back(state.kept), cost
+            best, least, note = cells.back(state.kept), cost, "" if state.work[0] > 0 else UNTRIED
     if len(cells) * len(cells.names) <= _ALL_SETS_UP_TO_CELLS:
         state = _state(cells, asked, best)
         kernels.leaning.searched(state, least)
-        best = cells.back(state.kept)
-    return best, ""
+        best, note = cells.back(state.kept), "" if state.work[0] > 0 else UNTRIED
+    return best, note
 
 
 def _state(cells: KeyCells, asked: Sequence[Asked], kept: Ints) -> Leaning:

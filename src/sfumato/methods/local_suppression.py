@@ -57,8 +57,9 @@ class LocalSuppression(EnforcingMethod):
     there is up to twelve records under ``category``, and up to twelve keys under ``any`` (with one record for
     each person, at most 16 patterns of missing keys, and all records fitting k originals). On 100,000
     hospital stays with nine keys ``category`` took 10 per cent more cells than a bound that no division into
-    classes can go below. With ``rely_on_others`` cells are exchanged until no exchange is cheaper (up to
-    20,000 records and twelve keys, with one record for each person); up to 64 cells all sets are tried.
+    classes can go below. With ``rely_on_others`` cells are exchanged until no exchange is cheaper, or
+    the notes say that not all were tried (up to 20,000 records and twelve keys, with one record for each
+    person; of larger tables a few records are emptied); up to 64 cells all sets are tried.
 
     **Risk to know.** Under ``any`` an intruder who believes that a suppressed cell has a certain value counts
     fewer than k; the notes say what k is where a missing key is a value of its own. With ``rely_on_others``
