@@ -19,9 +19,9 @@ from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.core.run import Run
 from sfumato.data.evidence import Scenario
 from sfumato.data.guess.columns import guess_schema
-from sfumato.data.schema import Schema
+from sfumato.data.schema import Column, Role, Schema
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, SfumatoError
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.study import compare as studies
@@ -35,10 +35,17 @@ if TYPE_CHECKING:
     from sfumato.tuning.tuned import Tuned
 
 
-def read(source: str | Path, *, schema: Schema | None = None) -> Table:
+def read(
+    source: str | Path,
+    *,
+    schema: Schema | None = None,
+    roles: Mapping[str, str] | Literal["guess"] | None = "guess",
+) -> Table:
     """Read a file, or a built-in data set such as ``builtin:rand?per=person``.
 
-    Without a schema the kinds and roles of the columns are guessed; look at ``table.schema``.
+    Without a schema the kinds and roles of the columns are guessed; look at ``table.schema``. ``roles`` are
+    those of columns by name, ``{"age": "key"}``; the others are guessed, and with None no role is. A weight
+    is never guessed here: a column only weights results if a schema or ``roles`` says so.
     """
     if str(source).startswith("builtin:"):
         from sfumato import datasets
@@ -46,7 +53,18 @@ def read(source: str | Path, *, schema: Schema | None = None) -> Table:
         return datasets.from_uri(str(source))
     from sfumato.io import read_table
 
-    return read_table(source, schema=schema)
+    table = read_table(source, schema=schema)
+    return table if schema is not None else replace(table, schema=_with_roles(table.schema, roles))
+
+
+def _with_roles(guessed: Schema, roles: Mapping[str, str] | Literal["guess"] | None) -> Schema:
+    """What was guessed, with the roles that were given, and no weight that nobody has named."""
+    for column in guessed.columns:
+        if roles is None or column.role is Role.WEIGHT:
+            guessed = guessed.replace(replace(column, role=None))
+    for name, role in roles.items() if isinstance(roles, Mapping) else ():
+        guessed = guessed.replace(Column.from_dict(name, {**guessed[name].to_dict(), "role": role}))
+    return guessed
 
 
 def as_table(data: Any, *, schema: Schema | None = None) -> tuple[Table, Any]:
@@ -60,7 +78,8 @@ def as_table(data: Any, *, schema: Schema | None = None) -> tuple[Table, Any]:
     frame, native = frames.to_polars(data)
     from sfumato.io import conform
 
-    return conform(frame, schema or guess_schema(frame)), lambda out: frames.back(out, native)
+    schema = schema or _with_roles(guess_schema(frame), "guess")
+    return conform(frame, schema), lambda out: frames.back(out, native)
 
 
 def _several(said: Any) -> tuple[Any, ...]:
@@ -122,11 +141,12 @@ def assess(
     aligned: bool = False,
     seed: int | None = None,
     run: Run | None = None,
-) -> dict[str, Score]:
+) -> Scores:
     """Score a release by several measures: those named, the usual ones, or ``"all"`` there are.
 
     ``release`` is what ``protect`` gave, or a protected table from elsewhere; then ``aligned=True`` says
-    that its records stand in the order of the original.
+    that its records stand in the order of the original. The scores answer to a measure's name however it is
+    written: ``scores["k"]`` is ``scores["k-anonymity"]``.
     """
     table, _ = as_table(original, schema=schema)
     if release is not None and not isinstance(release, Release):
@@ -138,7 +158,27 @@ def assess(
         chosen = [parse_measure(m) if isinstance(m, str) else m for m in measures]
     chosen = chosen or [cls() for cls in known if cls.usual]
     case = Case(table, scenario or Scenario(), resources or {})
-    return dict(evaluate(release, case, chosen, make_run(seed, run)).scores)
+    return Scores(evaluate(release, case, chosen, make_run(seed, run)).scores)
+
+
+class Scores(dict[str, Score]):
+    """The scores of measures by their full names; asked by another spelling (``k``) they answer as well."""
+
+    def __missing__(self, said: str) -> Score:
+        name = str(parse_measure(said))
+        if name not in self.keys():  # `in self` would ask for other spellings again
+            raise KeyError(said)
+        return self[name]
+
+    def __contains__(self, said: object) -> bool:
+        return isinstance(said, str) and self.get(said) is not None
+
+    def get(self, said: str, default: Any = None) -> Any:
+        """The score of a measure, or the default where it was not asked for."""
+        try:
+            return self[said]
+        except (KeyError, SfumatoError):
+            return default
 
 
 def beside(original: Table, protected: Any, *, aligned: bool) -> Release:

@@ -12,7 +12,7 @@ from sfumato.core.method import Described
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.evidence import Evidence
-from sfumato.kernels.arrays import Floats
+from sfumato.kernels.arrays import Floats, Ints
 
 Aspect = Literal["risk", "utility"]
 Better = Literal["low", "high"]
@@ -129,7 +129,12 @@ class Measure(Described):
 
     @final
     def score(self, evidence: Evidence, run: Run) -> Score:
-        """Check, then measure: what the doors and studies call. A NaN is never taken for a number."""
+        """Check, then measure: what the doors and studies call. A NaN is never taken for a number.
+
+        To a utility a column that was left out is one of which every cell is suppressed.
+        """
+        if self.aspect == "utility":
+            evidence = evidence.with_all_columns
         reason = self.refuses(evidence)
         if reason is not None:
             return Score.refused(reason)
@@ -191,7 +196,9 @@ class ClassMeasure(Measure):
 
     told_by: ClassVar[ToldBy] = "classes"
     survives_joining: ClassVar[bool] = False  # True: classes put together are no worse than the worst of them
-    counts_persons: ClassVar[bool] = False  # True: k-anonymity by meaning, the number of persons of a class
+    counts_persons: ClassVar[bool] = (
+        False  # True: the number of persons of a class tells all: write `of_sizes`
+    )
 
     def keys(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns whose values make records alike."""
@@ -205,6 +212,10 @@ class ClassMeasure(Measure):
         """The classes of the table that an intruder sees."""
         raise NotImplementedError  # abstract
 
-    def of_classes(self, evidence: Evidence, classes: Classes) -> Floats:
-        """The value of each class; the worst of them is the score."""
+    def of_sizes(self, persons: Ints) -> Floats:
+        """The value of classes of so many persons, the more the better, where ``counts_persons``."""
         raise NotImplementedError  # abstract
+
+    def of_classes(self, evidence: Evidence, classes: Classes) -> Floats:  # noqa: ARG002  — others look at it
+        """The value of each class; the worst of them is the score."""
+        return self.of_sizes(classes.persons)

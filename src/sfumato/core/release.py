@@ -35,6 +35,7 @@ class Provenance:
     within: tuple[str, ...] = ()
     together: str = ""
     notes: tuple[str, ...] = ()
+    figures: Mapping[str, float] = field(default_factory=dict)
     seconds: float = field(default=0.0, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -46,6 +47,7 @@ class Provenance:
             "within": list(self.within),
             "together": self.together,
             "notes": list(self.notes),
+            "figures": dict(self.figures),
             "seconds": round(self.seconds, 6),
         }
 
@@ -56,8 +58,9 @@ class Release:
 
     ``source_rows[i]`` is the original record that record ``i`` comes from; None when records do not map
     (synthetic data). ``classes`` are the equivalence classes the last step vouches for. ``notes`` are what
-    a method has to say of its work in counts, such as how many records it could not treat; a step that is
-    taken keeps them in its provenance.
+    a method has to say of its work in counts, such as how many records it could not treat, and ``figures``
+    are these counts and losses as numbers by name; a step that is taken keeps both in its provenance, and the
+    figures of the last one stay here.
 
     ``fitted`` is what a method found out, as a method that does the same to other tables: the levels of a
     recoding, the groups of another. ``resources`` are what it needs for that, by the names it calls them:
@@ -70,6 +73,7 @@ class Release:
     provenance: tuple[Provenance, ...] = ()
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    figures: Mapping[str, float] = field(default_factory=dict)
     fitted: Method | None = field(default=None, repr=False, compare=False)
     resources: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     native: Callable[[pl.DataFrame], Any] | None = field(default=None, repr=False, compare=False)
@@ -82,9 +86,10 @@ class Release:
         source_rows: Ints | None = None,
         classes: Ints | None = None,
         notes: tuple[str, ...] = (),
+        figures: Mapping[str, float] | None = None,
     ) -> Release:
         """Make a release of one table."""
-        return cls(tables={MAIN: table}, source_rows=source_rows, classes=classes, notes=notes)
+        return cls({MAIN: table}, source_rows, classes, notes=notes, figures=figures or {})
 
     @classmethod
     def unchanged(cls, table: Table) -> Release:
@@ -159,8 +164,23 @@ def stitched(pieces: Sequence[tuple[Ints, Release]], *, keep_order: bool) -> Rel
             ]
         )
     notes = tuple(dict.fromkeys(note for _, release in pieces for note in release.notes))
-    whole = Release.of(merged, source_rows=rows, classes=classes, notes=notes)
+    figures = _together([release.figures for _, release in pieces], [len(own) for own, _ in pieces])
+    whole = Release.of(merged, source_rows=rows, classes=classes, notes=notes, figures=figures)
     return reordered(whole, np.argsort(rows, kind="stable")) if keep_order and rows is not None else whole
+
+
+def _together(figures: Sequence[Mapping[str, float]], records: Sequence[int]) -> dict[str, float]:
+    """The figures of parts together: counts add up, of losses it is the mean over the records."""
+    found: dict[str, float] = {}
+    for name in dict.fromkeys(name for each in figures for name in each):
+        own = [(each[name], n) for each, n in zip(figures, records, strict=True) if name in each]
+        counts = all(isinstance(value, int) for value, _ in own)
+        found[name] = (
+            sum(value for value, _ in own)
+            if counts
+            else sum(value * n for value, n in own) / max(sum(n for _, n in own), 1)
+        )
+    return found
 
 
 def _joined(tables: Sequence[Table]) -> Table:

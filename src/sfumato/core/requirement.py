@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -29,6 +30,9 @@ _COMPARED = {"<=": np.less_equal, ">=": np.greater_equal, "<": np.less, ">": np.
 
 #: A comma that parts settings, not those of a measure within one.
 _COMMA = re.compile(r",(?![^()]*\))")
+
+#: More persons are never asked to be alike.
+_MOST_ALIKE = 1 << 40
 
 
 def parse_measure(text: str) -> Measure:
@@ -106,10 +110,15 @@ class Requirement:
     @property
     def persons_alike(self) -> int | None:
         """How many persons must be alike, if that is what it asks, as ``k >= 5`` does; else None."""
-        by_size = isinstance(self.measure, ClassMeasure) and self.measure.counts_persons
-        if not by_size or self.sign not in {">=", ">"}:
+        measure = self.measure
+        if not isinstance(measure, ClassMeasure) or not measure.counts_persons:
             return None
-        return math.ceil(self.level) if self.sign == ">=" else math.floor(self.level) + 1
+
+        def enough(persons: int) -> bool:
+            return not self.failing(measure.of_sizes(np.array([persons]))).any()
+
+        least = bisect_left(range(_MOST_ALIKE), True, key=enough)  # the more the better
+        return least if least < _MOST_ALIKE else None
 
     def failing(self, values: Floats) -> Flags:
         """Which of the values of single records or classes do not meet it; an undefined one never does."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self, TypeVar
 
-from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Role
+import polars as pl
+
+from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, UnknownNameError
 from sfumato.kernels.arrays import Ints
@@ -113,6 +115,22 @@ class Evidence:
     def shared_columns(self) -> tuple[str, ...]:
         """The columns that say something of people and are in both tables, sorted by name."""
         return tuple(sorted(name for name in self._about_people() if self._released(name)))
+
+    @property
+    def with_all_columns(self) -> Evidence:
+        """The same with the columns that the release left out, all of their cells suppressed."""
+        dropped = [name for name in self._about_people() if not self._released(name)]
+        return self.remember("with all columns", lambda: self._putting_back(dropped)) if dropped else self
+
+    def _putting_back(self, dropped: list[str]) -> Evidence:
+        protected, original = self.protected, self.original
+        assert protected is not None  # else nothing was dropped
+        empty = [pl.Series(name, [None], dtype=original.frame.schema[name]) for name in dropped]
+        frame = protected.frame.with_columns(each.new_from_index(0, len(protected)) for each in empty)
+        schema = Schema((*protected.schema.columns, *(original.schema[name] for name in dropped)))
+        nodes = {name: original.nodes[name] for name in dropped if name in original.nodes}
+        whole = replace(protected, frame=frame, schema=schema, nodes={**protected.nodes, **nodes})
+        return replace(self, protected=whole)
 
     @property
     def known_table(self) -> Table:

@@ -74,6 +74,11 @@ class Guarantee:
             part.require_applicable(table, run)
 
     @cached_property
+    def k(self) -> int:
+        """How many persons must be alike, whichever of the requirements asks for it."""
+        return max((each.persons_alike or 1 for each in self.requirements), default=1)
+
+    @cached_property
     def class_measures(self) -> tuple[ClassMeasure, ...] | None:
         """What is measured, if classes of records alike tell of every requirement whether it is met."""
         found = tuple(each.measure for each in self.requirements if isinstance(each.measure, ClassMeasure))

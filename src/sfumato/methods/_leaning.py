@@ -2,19 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sfumato import kernels
 from sfumato.data.classes.classes import Classes
 from sfumato.data.classes.packing import Coding, closed_up, number
 from sfumato.data.generalised.suppressing import to_missing
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Ints
-from sfumato.methods._key_cells import KeyCells
+from sfumato.methods._key_cells import Asked, KeyCells
+
+if TYPE_CHECKING:
+    from sfumato.kernels.leaning import Leaning
 
 #: From so many records times patterns on, only patterns that lose the telling keys first are tried.
 _ALL_UP_TO_PAIRS = 20_000_000
+
+
+#: Up to so many records and keys changes are exchanged one by one, with so many pairs of records looked at.
+_EXCHANGE_UP_TO_RECORDS, _EXCHANGE_UP_TO_KEYS, _PAIRS = 20_000, 12, 50_000_000
+
+#: Up to so many cells all sets of them are gone through, with as much work.
+_ALL_SETS_UP_TO_CELLS = 64
+
+#: Why cells of others are not relied on.
+TOO_LARGE = (
+    "cells suppressed in others are not relied on for combinations of keys where persons have several "
+    f"records, or of more than {_EXCHANGE_UP_TO_RECORDS} records or {_EXCHANGE_UP_TO_KEYS} keys"
+)
+
+#: What is said where the work ended the search.
+UNTRIED = "not all exchanges of suppressed cells were tried: fewer cells may do"
+
+
+def lean_on_others(
+    table: Table, cells: KeyCells, asked: Sequence[Asked], otherwise: Callable[[], Ints]
+) -> tuple[Ints, str]:
+    """What each record shows if cells suppressed in some may protect others; and what there is to say of it.
+
+    From several starts, cells are exchanged until no exchange is cheaper; the cheapest of all is taken.
+    """
+    whole = len(asked) == 1 and asked[0].keys == cells.everything
+    small = len(cells) <= _EXCHANGE_UP_TO_RECORDS and len(cells.names) <= _EXCHANGE_UP_TO_KEYS
+    if not (small and cells.alone):
+        return (lean_on_few(table, cells, asked[0].k, otherwise), "") if whole else (otherwise(), TOO_LARGE)
+    covered = otherwise()
+    few = lean_on_few(table, cells, max(each.k for each in asked), lambda: covered)
+    best, least, note = covered, np.inf, ""
+    for start in (few, cells.back(cells.shown), covered):
+        state = _state(cells, asked, start)
+        cost = kernels.leaning.improved(state)
+        if cost < least - 1e-9:
+            best, least, note = cells.back(state.kept), cost, "" if state.work[0] > 0 else UNTRIED
+    if len(cells) * len(cells.names) <= _ALL_SETS_UP_TO_CELLS:
+        state = _state(cells, asked, best)
+        kernels.leaning.searched(state, least)
+        best, note = cells.back(state.kept), "" if state.work[0] > 0 else UNTRIED
+    return best, note
+
+
+def _state(cells: KeyCells, asked: Sequence[Asked], kept: Ints) -> Leaning:
+    return kernels.leaning.Leaning(
+        cells=cells.records.cells,
+        shown=cells.shown,
+        kept=kept[cells.order],
+        asked=np.array([each.keys for each in asked], dtype=np.int64),
+        wanted=np.array([each.k for each in asked], dtype=np.int64),
+        counts=np.zeros((len(asked), len(cells)), dtype=np.int64),
+        costs=cells.worth(np.arange(1 << len(cells.names), dtype=np.int64)),
+        work=np.array([_PAIRS // len(asked)], dtype=np.int64),
+    )
 
 
 def lean_on_few(table: Table, cells: KeyCells, k: int, otherwise: Callable[[], Ints]) -> Ints:

@@ -47,11 +47,16 @@ class Canvas:
         measures = (requirement.measure for requirement in self.guarantee.requirements)
         return any(getattr(measure, "missing", "category") != "category" for measure in measures)
 
-    def needs_only(self, k: int) -> bool:
+    @cached_property
+    def k(self) -> int:
+        """How many records a group needs at least."""
+        return min(self.guarantee.k, len(self.table))
+
+    @cached_property
+    def needs_only_k(self) -> bool:
         """Whether any group of k records may stand."""
         whose = self.table.schema.only_role(Role.PERSON)
-        asked = [requirement.persons_alike for requirement in self.guarantee.requirements]
-        by_size = all(alike is not None and alike <= k for alike in asked)
+        by_size = all(each.persons_alike is not None for each in self.guarantee.requirements)
         return by_size and whose is None and not self.guarantee.parts
 
     def shown(self, groups: Groups) -> Table:
@@ -101,7 +106,8 @@ class Canvas:
         if mixed:
             notes += (f"{mixed} cells show any value, since the key is missing for others of their group",)
         rows = np.arange(len(self.table), dtype=np.int64)
-        return Release.of(self.shown(groups), source_rows=rows, notes=notes)
+        figures = {"groups": len(groups.sizes), "cells_covered": mixed}
+        return Release.of(self.shown(groups), source_rows=rows, notes=notes, figures=figures)
 
 
 def _hierarchy(run: Run, name: str, resource: str) -> Hierarchy:

@@ -54,11 +54,17 @@ class Part:
 
 def judge_of(part: Part, limit: int) -> Judge:
     """The quick judge where classes tell all, else the one that builds each release."""
-    evidence = part.guarantee.evidence(part.table, part.run)
-    measures = part.guarantee.class_measures
-    if measures is not None and all(_sees(each, evidence, part) for each in measures):
+    evidence, measures = told_by_classes(part), part.guarantee.class_measures
+    if evidence is not None and measures is not None:
         return ByClasses(part, evidence, limit, measures)
     return ByReleases(part)
+
+
+def told_by_classes(part: Part) -> Evidence | None:
+    """What measures of classes are asked of, if the classes of nodes tell all that is asked; else None."""
+    evidence, measures = part.guarantee.evidence(part.table, part.run), part.guarantee.class_measures
+    told = measures is not None and all(_sees(each, evidence, part) for each in measures)
+    return evidence if told else None
 
 
 def _sees(measure: ClassMeasure, evidence: Evidence, part: Part) -> bool:
@@ -186,7 +192,7 @@ class ByClasses:
 def _failing(requirements: Sequence[Requirement], sizes: Ints) -> Flags:
     failing = np.zeros(len(sizes), dtype=np.bool_)
     for requirement in requirements:
-        failing |= requirement.failing(sizes.astype(np.float64))
+        failing |= sizes < (requirement.persons_alike or 0)
     return failing
 
 

@@ -114,14 +114,16 @@ class DataSwapping(Method):
     def protect(self, table: Table, run: Run) -> Release:
         """Exchange the values of one column after the other, each on the table as it is by then."""
         codes = {name: table.codes(name).codes for name in table.chosen}
-        protected, notes = table, []
+        protected, notes, n_missed = table, [], 0
         for name in run.track(self.title, table.chosen, total=len(table.chosen)):
             source, missed = self._exchanges(codes, name, run)
             codes[name] = codes[name][source]
             protected = protected.with_values(name, table.frame[name].gather(source))
             if missed > 0:
                 notes.append(f"`{name}`: {missed} records fewer than asked for were exchanged")
-        return Release.of(protected, source_rows=np.arange(len(table), dtype=np.int64), notes=tuple(notes))
+                n_missed += missed
+        rows, figures = np.arange(len(table), dtype=np.int64), {"cells_not_exchanged": n_missed}
+        return Release.of(protected, source_rows=rows, notes=tuple(notes), figures=figures)
 
     def _exchanges(self, codes: Mapping[str, Ints], name: str, run: Run) -> tuple[Ints, int]:
         """Find which record's value each record gets, and how many exchanges are lacking."""

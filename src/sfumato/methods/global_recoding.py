@@ -17,6 +17,7 @@ from sfumato.data.table import Table
 from sfumato.errors import UnreachableError
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
+from sfumato.methods._peeling import nodes_in_order, peeled
 from sfumato.methods._recoding_judges import Part, covered, judge_of
 from sfumato.methods._recoding_losses import (
     MEASURES,
@@ -31,6 +32,7 @@ from sfumato.methods._recoding_losses import (
     measured_loss,
 )
 from sfumato.methods._recoding_search import Leftover, RollUp, Search
+from sfumato.methods.recode_like import learning
 from sfumato.methods.recoding import Recoding, hierarchies_of, refused_as_coarse
 
 #: What a share of the records may miss a whole number by: 0.1 · 30 is not quite 3.
@@ -64,7 +66,10 @@ class GlobalRecoding(EnforcingMethod):
     Notes
     -----
     **When to use.** When all records of a key should be on one level, so that tables can be made and
-    compared, and labels should mean something. Where that costs too much, a local recoding loses less.
+    compared, and labels should mean something. Where that costs too much, a local recoding loses less: with
+    ``local`` and ``suppression`` 100 the nodes are gone through from the finest to the coarsest, and every
+    record is shown at the first at which enough of those that are left are alike to it. On Adult with nine
+    keys the granularity is then .948 at k = 5 and .923 at k = 10, against .772 and .732 of one level for all.
 
     **Guarantees.** k people alike, and all else that is asked, measured on the release. The node is the best
     of the whole lattice; if ``budget`` did not suffice for the proof, the notes say by how much a better one
@@ -116,7 +121,8 @@ class GlobalRecoding(EnforcingMethod):
     target: Columns = param(("@sensitive",), "Columns to be predicted, for the objective classification.")
     local: bool = param(
         default=False,
-        help="Whether suppressed records are recoded once more among themselves, at their own best levels.",
+        help="Whether suppressed records are recoded among themselves, each at the lowest levels that will "
+        "do; with suppression=100 all are.",
     )
     budget: int = param(
         20_000,
@@ -142,6 +148,12 @@ class GlobalRecoding(EnforcingMethod):
         keys = [KeyLevels.of(table, name, hierarchies[name]) for name in guarantee.keys]
         limit = int(self.suppression / 100 * len(table) + _SLACK)
         whole = Part(table, Lattice.of(keys, table.weights), guarantee, run)
+        if (
+            self.local
+            and limit >= len(table)
+            and (release := self._each_at_its_own(whole, notes)) is not None
+        ):
+            return release
         search, proved = self._search(whole, limit)
         best = search.best
         if best is None:
@@ -154,8 +166,9 @@ class GlobalRecoding(EnforcingMethod):
         if self.local and best.suppressed:
             outcome = self._locally(whole, outcome)
         fitted, resources = _learnt(best.node.levels, whole)
-        told = self._told(search, outcome, proved=proved)
-        return replace(outcome.release(whole), notes=(*notes, *told), fitted=fitted, resources=resources)
+        told, figures = self._told(search, outcome, proved=proved)
+        made = replace(outcome.release(whole), fitted=fitted, resources=resources)
+        return replace(made, notes=(*notes, *told), figures=figures)
 
     def _search(self, part: Part, limit: int) -> tuple[Search, bool]:
         judge = judge_of(part, limit)
@@ -187,24 +200,39 @@ class GlobalRecoding(EnforcingMethod):
         tallies = tuple(Tally.of(table, name, lattice.of_record) for name in names)
         return Classification(flat, tuple(float(each.amounts.sum()) for each in tallies)), tallies
 
-    def _locally(self, whole: Part, outcome: _Outcome) -> _Outcome:
-        """Recode the suppressed records among themselves, as long as some of them gain by it."""
-        while outcome.suppressed.any():
-            rows = np.flatnonzero(outcome.suppressed)
-            part = whole.take(rows)
-            search, _ = self._search(part, len(rows) - 1)
-            best = search.best
-            if best is None or list(best.node.levels) == [height - 1 for height in part.lattice.heights]:
-                break
-            failing = part.records(best.node, best.failing)
-            better = _recoded(whole, outcome, rows, failing, best.node.levels)
-            if better is None:
-                break
-            outcome = better
-        return outcome
+    def _locally(self, whole: Part, before: _Outcome) -> _Outcome:
+        """Recode the suppressed records among themselves, each at the lowest levels that will do."""
+        objective, _ = self._objective(whole)
+        terms = objective.terms
+        if not terms.any():  # classes are counted, not cells: then by width
+            terms = hierarchy_loss(whole.lattice, "arithmetic").terms
+        nodes = nodes_in_order(terms, whole.lattice.heights, self.budget)
+        found = _Outcome(*peeled(whole, before.levels, before.suppressed, nodes), before.leftover)
+        fates: tuple[Leftover, ...] = ("suppressed", "dropped")
+        for way in (replace(found, leftover=fate) for fate in fates):
+            if not whole.guarantee.unmet(way.release(whole).table, whole.run):
+                return way
+        return before
 
-    def _told(self, search: Search, outcome: _Outcome, *, proved: bool) -> list[str]:
-        """What is to be known of the search, in counts."""
+    def _each_at_its_own(self, whole: Part, notes: Sequence[str]) -> Release | None:
+        """Recode every record at the lowest levels that will do: nothing is the same everywhere."""
+        n = len(whole.table)
+        everyone = _Outcome([0] * len(whole.lattice.keys), np.ones(n, dtype=np.bool_), "suppressed")
+        found = self._locally(whole, everyone)
+        if found is everyone:
+            return None
+        release, n_left = found.release(whole), int(found.suppressed.sum())
+        n_nodes = len(np.unique(np.column_stack([np.broadcast_to(each, n) for each in found.levels]), axis=0))
+        told = (
+            f"{counted(n_nodes, 'combination')} of levels, each record at the lowest that will do",
+            f"{counted(n_left, 'record')} {'left out' if found.leftover == 'dropped' else 'suppressed'}",
+        )
+        gone = "records_left_out" if found.leftover == "dropped" else "records_suppressed"
+        learnt = learning(release, whole.table.chosen)
+        return replace(learnt, notes=(*notes, *told), figures={gone: n_left, "combinations": n_nodes})
+
+    def _told(self, search: Search, outcome: _Outcome, *, proved: bool) -> tuple[list[str], dict[str, float]]:
+        """What is to be known of the search, in words and in numbers."""
         best = search.best
         assert best is not None
         value = search.objective.value
@@ -217,8 +245,9 @@ class GlobalRecoding(EnforcingMethod):
             f"{self.objective} {value(best.score):.6g} with {counted(best.suppressed, 'record')} suppressed",
             f"{search.looked_at} of {counted(search.n_nodes, 'node')} looked at",
         ]
+        low = value(best.score)
         if not proved:
-            low = min(max(value(max(search.bound, 0.0)), 0.0), value(best.score))
+            low = min(max(value(max(search.bound, 0.0)), 0.0), low)
             gap = value(best.score) - low
             told.append(f"not proved to be the best: no node is below {low:.6g}, a gap of {gap:.3g}")
         n = int(outcome.suppressed.sum())
@@ -228,7 +257,15 @@ class GlobalRecoding(EnforcingMethod):
             told.append(
                 f"{counted(n, 'suppressed record')} left out: they are no class that meets what is asked"
             )
-        return told
+        n_out = n if outcome.leftover == "dropped" else 0
+        return told, {
+            self.objective: value(best.score),
+            f"{self.objective}_at_least": low,
+            "records_suppressed": n - n_out,
+            "records_left_out": n_out,
+            "records_recoded_apart": best.suppressed - n,
+            "nodes_looked_at": search.looked_at,
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,23 +283,6 @@ class _Outcome:
             rows = np.flatnonzero(~self.suppressed)
             return Release.of(table.take(rows), source_rows=rows)
         return Release.of(covered(table, whole.guarantee.keys, self.suppressed), source_rows=rows)
-
-
-def _recoded(
-    whole: Part, before: _Outcome, rows: Ints, failing: Flags, levels: Sequence[int]
-) -> _Outcome | None:
-    """The outcome after some of the suppressed ``rows`` were recoded; None if all together do not meet it."""
-    own = [np.broadcast_to(level, len(whole.table)).copy() for level in before.levels]
-    for each, level in zip(own, levels, strict=True):
-        each[rows[~failing]] = level
-    suppressed = np.zeros(len(whole.table), dtype=np.bool_)
-    suppressed[rows[failing]] = True
-    fates: tuple[Leftover, ...] = ("suppressed", "dropped")
-    for fate in fates:
-        found = _Outcome(own, suppressed, fate)
-        if not whole.guarantee.unmet(found.release(whole).table, whole.run):
-            return found
-    return None
 
 
 def _learnt(levels: Sequence[int], part: Part) -> tuple[Recoding, dict[str, Hierarchy]]:

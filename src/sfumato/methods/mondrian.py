@@ -120,10 +120,10 @@ class Mondrian(LocalRecoding):
 
         order, starts = kernels.mondrian.partition(
             coded_keys(table, canvas.hierarchies),
-            min(self.k, len(table)),
+            canvas.k,
             relaxed=self.relaxed,
             target=target_classes(table, *table.schema.resolve(self.target)) if self.target else None,
-            failing=None if canvas.needs_only(self.k) else failing,
+            failing=None if canvas.needs_only_k else failing,
             tick=canvas.run.ticker(self.title),
         )
         return Groups(order, starts), ()

@@ -152,6 +152,7 @@ class RecodeLike(Method):
             source_rows=np.arange(len(table), dtype=np.int64),
             classes=np.unique(found, return_inverse=True)[1].astype(np.int64),
             notes=(note,) if n_uncovered else (),
+            figures={"records_suppressed": n_uncovered},
         )
 
     def _learnt_from(self, table: Table, run: Run) -> Table:

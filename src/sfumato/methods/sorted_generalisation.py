@@ -75,9 +75,9 @@ class SortedGeneralisation(LocalRecoding):
         """Take k at a time from the order, and join what fails."""
         patterns, order = order_from_zero(canvas.table)
         sizes = np.bincount(patterns)
-        starts = kernels.groups.sorted_clusters.neighbours(sizes, min(self.k, len(canvas.table)))
+        starts = kernels.groups.sorted_clusters.neighbours(sizes, canvas.k)
         groups = Groups(order, starts)
-        return groups if canvas.needs_only(self.k) else joined_until_met(groups, canvas), ()
+        return groups if canvas.needs_only_k else joined_until_met(groups, canvas), ()
 
 
 def order_from_zero(table: Table) -> tuple[Ints, Ints]:

@@ -114,7 +114,10 @@ class RecordSuppression(EnforcingMethod):
         n_suppressed, n_dropped = int(draft.suppressed.sum()), len(table) - len(draft.table)
         note = f"{n_suppressed} records suppressed and {n_dropped} dropped, of {len(table)}"
         return Release.of(
-            draft.table, source_rows=draft.rows, notes=(note,) if n_suppressed + n_dropped else ()
+            draft.table,
+            source_rows=draft.rows,
+            notes=(note,) if n_suppressed + n_dropped else (),
+            figures={"records_suppressed": n_suppressed, "records_left_out": n_dropped},
         )
 
     def _require_within_limit(self, draft: _Rows, n: int) -> None:
@@ -226,9 +229,8 @@ class AttributeSuppression(EnforcingMethod):
         search = _ColumnSearch(table, guarantee, run, self)
         lost = search.best() if len(guarantee.keys) <= _MOST_KEYS else search.one_by_one()
         notes = (f"columns suppressed: {', '.join(lost)}",) if lost else ()
-        return Release.of(
-            search.without(lost), source_rows=np.arange(len(table), dtype=np.int64), notes=notes
-        )
+        rows, figures = np.arange(len(table), dtype=np.int64), {"columns_suppressed": len(lost)}
+        return Release.of(search.without(lost), source_rows=rows, notes=notes, figures=figures)
 
 
 class _ColumnSearch:

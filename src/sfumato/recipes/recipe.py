@@ -129,6 +129,7 @@ class Step:
             within=self.within,
             together=self.together,
             notes=(*release.notes, *_lone_groups(release, columns)),
+            figures=release.figures,
             seconds=watch.seconds,
         )
         tables = {name: each.aimed_at(()) for name, each in release.tables.items()}
@@ -234,8 +235,8 @@ def _protect_together(step: Step, table: Table, run: Run) -> Release:
         protected = protected.with_values(name, values, column=release.table.schema[name])
     protected = replace(protected, nodes=release.table.nodes)
     classes = None if release.classes is None else release.classes[places]
-    whole = Release.of(protected, source_rows=rows, classes=classes, notes=release.notes)
-    return replace(whole, fitted=release.fitted, resources=release.resources)
+    same = replace(release, tables=Release.of(protected).tables)
+    return replace(same, source_rows=rows, classes=classes)
 
 
 def _require_alike(step: Step, table: Table, firsts: Ints) -> None:

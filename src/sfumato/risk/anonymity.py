@@ -96,9 +96,9 @@ class KAnonymity(WorstClassMeasure):
         others = f"{value - 1:,.0f} other" if value > 1 else "nobody else"
         return f"{others} looks like it in the keys" if value <= 2 else f"{others}s look like it in the keys"  # noqa: PLR2004
 
-    def of_classes(self, evidence: Evidence, classes: Classes) -> Floats:  # noqa: ARG002
+    def of_sizes(self, persons: Ints) -> Floats:
         """The number of persons of each class."""
-        return classes.persons.astype(np.float64)
+        return persons.astype(np.float64)
 
     def facts(self, evidence: Evidence, classes: Classes, worst: Floats) -> Facts:  # noqa: ARG002
         """How many records stand in small classes, and what those are in the population."""

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from sfumato.core.measure import Score, Status
+from sfumato.core.measure import ClassMeasure, Score, Status
 from sfumato.core.params import Resource, param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, seen_table
@@ -120,7 +120,7 @@ class _InPopulation(_Finding):
         return super().sizes_of(evidence, classes)
 
 
-class ProsecutorRisk(_Finding):
+class ProsecutorRisk(_Finding, ClassMeasure):
     r"""Highest chance to find someone who is known to be in the table.
 
     .. math::
@@ -149,6 +149,13 @@ class ProsecutorRisk(_Finding):
     title = "Prosecutor risk"
     intruder = "knows that it is in the file, and its keys,"
     references = ("elemam2008",)
+    told_by = "class"
+    survives_joining = True
+    counts_persons = True
+
+    def of_sizes(self, persons: Ints) -> Floats:
+        """One over the number of persons of each class."""
+        return _chances(persons)
 
 
 class JournalistRisk(_InPopulation):

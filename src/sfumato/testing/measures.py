@@ -167,7 +167,9 @@ def check_classes_are_as_declared(cls: type[Measure]) -> None:
         if cls.told_by == "class":
             np.testing.assert_allclose(_by_class(measure, joined.take(rest)), whole[rest])
         if measure.counts_persons:
-            np.testing.assert_array_equal(whole, classes.persons[classes.of_record])
+            np.testing.assert_array_equal(whole, measure.of_sizes(classes.persons)[classes.of_record])
+            sign = 1 if cls.better == "high" else -1
+            assert (np.diff(sign * measure.of_sizes(np.arange(50))) >= 0).all()
         if measure.survives_joining:
             sign = -1 if cls.better == "high" else 1
             for each in range(len(classes)):

@@ -163,6 +163,13 @@ class TargetMeasure(ModelMeasure):
             return f"{self.name} must find a column that explains {listed(found)}, got: none"
         return None
 
+    def undefined(self, evidence: Evidence) -> str | None:
+        """Say of which targets the release tells nothing: to leave them out would praise the release."""
+        assert evidence.protected is not None  # `refuses` saw to it
+        released = evidence.protected
+        empty = [name for name in self.targets(evidence) if len(released) and released.missing(name).all()]
+        return f"the release has no value of {listed(empty)}" if empty else None
+
 
 # Records in an order of their own, and samples of them --------------------------------------------------
 

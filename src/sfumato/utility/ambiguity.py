@@ -32,9 +32,8 @@ class Ambiguity(Measure):
 
         \frac{1}{n} \sum_{i=1}^{n} \prod_{j=1}^{m} |S_{ij}|
 
-    where :math:`S_{ij}` are the values of column :math:`j` for which the released cell may stand: 1 for an
-    exact cell, the number of distinct original values within a range, the number of leaves below a label,
-    and all of them for a wildcard.
+    where :math:`S_{ij}` are the values of the original column :math:`j` for which the released cell may
+    stand: 1 for an exact cell, those within a range or below a label, and all of them for a wildcard.
 
     See Also
     --------
@@ -46,7 +45,7 @@ class Ambiguity(Measure):
     true: noise and swapping cost nothing here). The numbers grow fast, and with every column: it is made to
     compare releases of one original, and a few records that say little dominate it. ``details`` gives the
     mean in bits, which they do not; ``by_column`` is the mean number of values of each column,
-    ``by_record`` the bits that each record leaves open.
+    ``by_record`` the number of combinations of each record.
 
     **Doubt.** Exact, as far as the values of the original are all there can be. Above :math:`2^{1000}`
     there is no number for it. Where the original has weights, means are weighted.
@@ -108,7 +107,7 @@ class Ambiguity(Measure):
         return Score(
             value=max(float(np.average(2.0 ** (bits - most), weights=weights)) * 2.0**most, 1.0),
             by_column=by_column,
-            by_record=None if sources is None else by_original(bits, sources, len(evidence.original)),
+            by_record=None if sources is None else by_original(2.0**bits, sources, len(evidence.original)),
             details={
                 "bits": float(np.average(bits, weights=weights)),
                 "columns": len(by_column),
@@ -120,14 +119,16 @@ class Ambiguity(Measure):
 
 
 def _possible(numbers: Floats, spans: Cover) -> Floats:
-    """How many values each cell may stand for."""
-    if spans.sets is not None and spans.codes is not None:
-        counts = np.append(spans.sets.sizes, 1)[spans.codes]
-        return np.where(spans.silent, max(len(spans.sets.places), 1), counts).astype(np.float64)
+    """How many values of the original each cell may stand for, and 1 at least."""
     silent = spans.silent
     if spans.exact and not silent.any():
         return np.ones(len(silent))
     distinct = np.unique(numbers[~np.isnan(numbers)])
+    if spans.sets is not None and spans.codes is not None:
+        up_to = np.concatenate([[0], np.cumsum(np.isin(spans.sets.values, distinct))])
+        of_label = up_to[spans.sets.starts[1:]] - up_to[spans.sets.starts[:-1]]
+        counts = np.maximum(np.append(of_label, 1)[spans.codes], 1)
+        return np.where(silent, max(len(distinct), 1), counts).astype(np.float64)
     if spans.exact:
         return np.where(silent, max(len(distinct), 1.0), 1.0)
     first = np.searchsorted(distinct, spans.lows)

@@ -316,7 +316,8 @@ class CorrelationDifference(PairMeasure):
     **Doubt.** Exact. With ``expected`` the variance within generalised values counts too, as if columns were
     independent within them, so that correlations shrink; ranks are those of middles.
 
-    **Missing.** Each pair uses the records that have both values. A correlation with a constant counts as 0.
+    **Missing.** Each pair uses the records that have both values. A correlation with a constant counts as 0,
+    and so does one that the release has no two records for.
 
     **Cost.** A few passes, and sorting where ranks are wanted.
     """
@@ -337,9 +338,9 @@ class CorrelationDifference(PairMeasure):
     def differences(self, evidence: Evidence, names: tuple[str, ...], run: Run) -> Mapping[Pair, float]:
         """Compare the two correlations of each pair."""
         both = correlations_of_both(evidence, names, run, by=self.by, generalised=self.generalised)
-        (first, n_first), (second, n_second) = both
+        (first, n_first), (second, _) = both
         return {
             (names[i], names[j]): float(abs(first[i, j] - second[i, j]))
             for i, j in combinations(range(len(names)), 2)
-            if min(n_first[i, j], n_second[i, j]) > 1
+            if n_first[i, j] > 1  # of a pair that the release has no values of, all correlation is lost
         }

@@ -35,8 +35,9 @@ class SuppressedCells(Measure):
     Notes
     -----
     **How to read it.** 0 means that every value is there (though it need not be true), 1 that
-    none is. The number of cells is in ``details``, the share of each column in ``by_column``. Like all
-    measures of utility it looks at the columns that both tables have: one that was removed does not count.
+    none is. The number of cells is in ``details``, the share of each column in ``by_column``. As in all
+    measures of utility, every cell of a column that was left out is suppressed (identifiers and weights
+    do not count).
 
     **Doubt.** Exact. Where records do not map, as in synthetic data, only shares can be compared: a column
     counts with what is missing beyond the original's own share of missing values, and if there is less,
@@ -133,9 +134,9 @@ class CellsChanged(Measure):
 
     Notes
     -----
-    **How to read it.** 0 means the same values in the columns that both tables have, and only
-    that: one that was removed does not count. The share of each column is in ``by_column``, of each record
-    in ``by_record``. Swapping two equal values changes nothing.
+    **How to read it.** 0 means the same values; every cell of a column that was left out has changed.
+    The share of each column is in ``by_column``, of each record in ``by_record``. Swapping two equal values
+    changes nothing.
 
     **Doubt.** Exact, to the last digit: a value that was only rounded otherwise has changed. Weights are
     not used: cells are counted.

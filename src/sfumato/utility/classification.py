@@ -112,7 +112,8 @@ class ClassificationMetric(Measure):
                 truth = np.append(classes, -1)[sources]  # a source of −1 is the last: nobody's class
             lost = penalties(*theirs, released, truth, released_weights)
             if sources is None:
-                found[target] = _share(lost, released_weights), baseline
+                share = _share(lost, released_weights)
+                found[target] = 1.0 if np.isnan(share) and len(lost) else share, baseline  # no class is left
             else:
                 found[target] = _share(_by_original(lost, sources, classes), weights), baseline
         known = [pair for pair in found.values() if not np.isnan(pair[0])]

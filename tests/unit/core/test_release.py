@@ -485,7 +485,8 @@ def test_provenance_adds_up_and_holds_no_seed():
     )
     assert both.provenance == (first, second)
     assert json.loads(json.dumps(first.to_dict())) == {
-        "method": "mean", "parameters": {"k": 3}, "columns": ["a"], "within": ["s"], "together": "h", "notes": [], "seconds": 1.234568,
+        "method": "mean", "parameters": {"k": 3}, "columns": ["a"], "within": ["s"], "together": "h", "notes": [], "figures": {},
+        "seconds": 1.234568,
     }  # fmt: skip
     assert replace(first, seconds=9.0) == first  # how long it took is no difference
 

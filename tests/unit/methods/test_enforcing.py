@@ -7,13 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.core.release import Release
+from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import RefusedError, UnreachableError
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
+from sfumato.methods.global_recoding import GlobalRecoding
 from sfumato.methods.local_suppression import LocalSuppression
 from sfumato.methods.mondrian import Mondrian
+from sfumato.methods.sorted_generalisation import SortedGeneralisation
+from sfumato.methods.suppression import RecordSuppression
 from sfumato.recipes.recipe import Recipe, Step
 
 RUN = Run(seed=1)
@@ -160,3 +164,32 @@ def test_a_whole_put_together_from_parts_is_measured_again():
         Table(frame, Schema(columns)), RUN
     )
     assert len(plain.table) == 16
+
+
+def test_prosecutor_risk_costs_what_k_costs():
+    """One over the size of a class asks for a size: the same levels, groups and judge as k, with persons too."""
+    rng = np.random.default_rng(3)
+    frame = pl.DataFrame(
+        {"age": rng.integers(20, 60, 120), "town": rng.integers(0, 9, 120), "who": rng.integers(0, 90, 120)}
+    )
+    for role in (Role.OTHER, Role.PERSON):
+        columns = (
+            Column("age", Kind.CONTINUOUS, Role.KEY),
+            Column("town", Kind.NOMINAL, Role.KEY),
+            Column("who", Kind.NOMINAL, role),
+        )
+        table = Table(frame, Schema(columns)).aimed_at(("age", "town"))
+        for cls in (GlobalRecoding, Mondrian, SortedGeneralisation, LocalSuppression, RecordSuppression):
+            by_k = cls(k=5).protect(table, Run(seed=1)).table
+            by_risk = cls(k=1, also=["prosecutor-risk <= 0.2"]).protect(table, Run(seed=1)).table
+            assert by_risk.frame.equals(by_k.frame), cls.name
+
+
+@pytest.mark.parametrize(
+    ("text", "alike"),
+    [("k >= 5", 5), ("k > 5", 6), ("k >= 4.5", 5), ("prosecutor-risk <= 0.2", 5), ("prosecutor-risk < 0.2", 6),
+     ("prosecutor-risk <= 0.3333333333333333", 3), ("prosecutor-risk <= 0.333", 4), ("prosecutor-risk <= 1", 0),
+     ("prosecutor-risk <= 0", None), ("l >= 3", None), ("marketer-risk <= 0.2", None)],
+)  # fmt: skip
+def test_what_asks_for_persons_alike(text, alike):
+    assert Requirement.parse(text).persons_alike == alike

@@ -197,7 +197,7 @@ def test_provenance_says_what_was_done():
     first, second = recipe.apply(table, Run(seed=77)).provenance
     assert first.to_dict() | {"seconds": 0} == {
         "method": "rounding", "parameters": {"base": {"default": 10.0, "age": 5.0}}, "columns": ["income", "age"],
-        "within": ["region"], "together": "", "notes": [], "seconds": 0,
+        "within": ["region"], "together": "", "notes": [], "figures": {}, "seconds": 0,
     }  # fmt: skip
     assert second.method == "mean"
     assert first.seconds > 0

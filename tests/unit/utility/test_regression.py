@@ -208,4 +208,6 @@ def test_refuses_where_there_is_no_target():
     alone = table_of({"y": [2.0, 1.0]}, y=TARGET)
     assert "explains" in score(alone, alone).reason
     original = linear(30, 1)
-    assert score(original, original.select(["x", "z"])).status is Status.REFUSED
+    lost = score(original, original.select(["x", "z"]))
+    assert lost.status is Status.NOT_ESTIMABLE
+    assert lost.reason == "the release has no value of `y`"
