@@ -8,7 +8,7 @@ the pattern of them, and to ignore it would understate the risk.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -235,27 +235,45 @@ def _as_codes(first: Floats, second: Floats) -> tuple[Floats, Floats]:
 
 
 def _scaled(first: Floats, second: Floats, scale: Scale) -> tuple[Floats, Floats]:
-    """Shift and divide a column; missing values lie at the first table's mean.
+    """Shift and divide a column; missing values lie at the first table's mean."""
+    placing = Placing.of(first, second, scale)
+    return placing(first), placing(second)
 
-    Where the first table has one value only (it may be of a single person), the spread of both is taken: left
-    as it is, the column of the largest numbers would decide.
-    """
-    there = [each[~np.isnan(each)] for each in (first, second)]
-    of_scale = there[0] if len(there[0]) else there[1]
-    if not len(of_scale):
-        return np.zeros(len(first)), np.zeros(len(second))
-    # Around a value that occurs, so that offsets cost no digits; a median, so that one far out does not; in
-    # halves, so that no difference overflows.
-    origin = np.partition(of_scale, (len(of_scale) - 1) // 2)[(len(of_scale) - 1) // 2] / 2
-    mine, theirs = first / 2 - origin, second / 2 - origin
-    of_scale = of_scale / 2 - origin
-    exponent = int(np.frexp(np.abs(of_scale).max())[1])
-    mean = float(np.ldexp(np.ldexp(of_scale, -exponent).mean(), exponent))
-    both = np.concatenate(there) / 2 - origin
-    unit = _spread(both, scale) if scale == "pooled" else _spread(of_scale, scale) or _spread(both, scale)
-    with np.errstate(over="ignore"):
-        placed = [np.where(np.isnan(each), mean, each) / (unit or 0.5) for each in (mine, theirs)]
-    return np.clip(placed[0], -FARTHEST, FARTHEST), np.clip(placed[1], -FARTHEST, FARTHEST)
+
+class Placing(NamedTuple):
+    """How the numbers of a column become coordinates."""
+
+    origin: float  # half of it
+    unit: float
+    mean: float
+
+    @classmethod
+    def of(cls, first: Floats, second: Floats, scale: Scale) -> Placing:
+        """Find it for a column of two tables.
+
+        Where the first table has one value only (it may be of a single person), the spread of both is taken:
+        left as it is, the column of the largest numbers would decide.
+        """
+        there = [each[~np.isnan(each)] for each in (first, second)]
+        of_scale = there[0] if len(there[0]) else there[1]
+        if not len(of_scale):
+            return cls(0.0, 1.0, 0.0)
+        # Around a value that occurs, so that offsets cost no digits; a median, so that one far out does not;
+        # in halves, so that no difference overflows.
+        origin = np.partition(of_scale, (len(of_scale) - 1) // 2)[(len(of_scale) - 1) // 2] / 2
+        of_scale = of_scale / 2 - origin
+        exponent = int(np.frexp(np.abs(of_scale).max())[1])
+        mean = float(np.ldexp(np.ldexp(of_scale, -exponent).mean(), exponent))
+        both = np.concatenate(there) / 2 - origin
+        unit = _spread(both, scale) if scale == "pooled" else _spread(of_scale, scale) or _spread(both, scale)
+        return cls(float(origin), unit or 0.5, mean)
+
+    def __call__(self, values: Floats) -> Floats:
+        """Place numbers; what is missing lies at the mean."""
+        shifted = values / 2 - self.origin
+        with np.errstate(over="ignore"):
+            placed: Floats = np.where(np.isnan(shifted), self.mean, shifted) / self.unit
+        return np.clip(placed, -FARTHEST, FARTHEST)
 
 
 def _spread(values: Floats, scale: Scale) -> float:

@@ -15,8 +15,8 @@ from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError
+from sfumato.risk._box_distances import nearness_of
 from sfumato.risk._coverage import TooManyBoxes, covering_of
-from sfumato.risk._set_coverage import class_covering_of
 from sfumato.risk.linkage import AttributeLinkage, DistanceLinkage
 from toys import table_of
 
@@ -149,9 +149,11 @@ def test_persons_of_several_records_are_found_alike_by_boxes_and_one_by_one(seed
     persons = rng.integers(0, 12, n)
     owners = np.where(rng.random(n) < 0.1, -1, persons)
     boxes = covering_of(found, ("g",), np.arange(n)).links(persons, owners)
-    one_by_one = class_covering_of(found, ("g",), np.arange(n)).links(persons, owners)
-    np.testing.assert_allclose(one_by_one.chances, boxes.chances, atol=1e-12)
-    assert np.array_equal(np.isinf(one_by_one.references), np.isinf(boxes.references))
+    near = nearness_of(found, ("g",), np.arange(n), metric="euclidean", scale="deviation")
+    one_by_one = near.links(persons, owners)
+    covered = np.isfinite(boxes.references)
+    np.testing.assert_allclose(one_by_one.chances[covered], boxes.chances[covered], atol=1e-12)
+    assert np.array_equal(one_by_one.references > 0, ~covered)
 
 
 def test_exact_columns_beside_generalised_ones_must_agree():
