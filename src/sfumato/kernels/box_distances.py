@@ -73,8 +73,8 @@ def _gap(x: float, low: float, high: float, ends: Floats, is_step: int, is_far: 
     if is_far:
         low = min(ends[0], high) if low == -np.inf else low
         high = max(ends[1], low) if high == np.inf else high
-        return max(abs(x - low), abs(high - x))
-    return max(low - x, x - high, 0.0)
+        return float(max(abs(x - low), abs(high - x)))
+    return float(max(low - x, x - high, 0.0))
 
 
 @njit(cache=True, nogil=True)
@@ -258,5 +258,5 @@ def _best(  # noqa: PLR0917
                 n_found += 1
             boxes[i, last], keys[i, last] = g, key
             if n_found == k:
-                last = np.argmax(keys[i])
+                last = int(np.argmax(keys[i]))
                 least = min(limits[i], keys[i, last])

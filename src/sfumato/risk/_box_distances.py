@@ -157,7 +157,7 @@ def _of_members(values: Floats, runs: Runs, widths: Floats) -> _Column:
     near = np.where(members, 0.0, 1.0)
     far = np.where(members & (members.sum(axis=1) == 1)[:, None], 0.0, 1.0)
     ends = np.empty(0)
-    return _Column(values, ends, ends, True, widths, labels.reshape(-1), near, far)  # noqa: FBT003
+    return _Column(values, ends, ends, True, widths, labels.reshape(-1), near, far)
 
 
 def _of_distances(values: Floats, cover: Cover, widths: Floats) -> _Column:
@@ -180,7 +180,7 @@ def _of_distances(values: Floats, cover: Cover, widths: Floats) -> _Column:
     near[-1], far[-1, :-1] = 0.0, np.maximum(distinct - low, high - distinct)
     labels = np.where(cover.silent, n_labels, cover.codes)
     ends = np.empty(0)
-    return _Column(codes, ends, ends, False, widths, labels, near, far)  # noqa: FBT003
+    return _Column(codes, ends, ends, False, widths, labels, near, far)
 
 
 def _side_by_side(columns: list[Floats], n: int) -> Floats:

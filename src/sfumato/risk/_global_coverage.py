@@ -4,7 +4,8 @@ If all records can be linked to one that covers them, they are: the cost of a pa
 the released record then, and other pairs there are none. Where every released record is linked that total is
 the same for all linkages, so there are many of least cost: identical points and identical boxes change places
 freely, and what holds beyond that is said by the bounds over all linkages. Else, as where values were
-perturbed too, a pair costs the distance to the nearest values the released record may stand for, and its loss.
+perturbed too, a pair costs the distance to the nearest values the released record may stand for, and the
+loss of that record.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ def linked_boxes(boxes: Boxes, run: Run) -> tuple[Boxes, Linked] | None:
 
 
 def link_boxes(boxes: Boxes, rng: np.random.Generator, run: Run) -> Linked:
-    """Link as many as can be at the least total cost of the pairs listed; which of several such linkages is found is chance."""
+    """Link as many as can be at the least total cost of the pairs listed; of several linkages, by chance."""
     supplies = np.bincount(boxes.points)
     rooms = np.bincount(boxes.classes, minlength=len(boxes.near.shown.losses))
     # In an order of chance, so that neither the file's nor that of the values favours anyone.

@@ -101,10 +101,14 @@ class TrueLinkMeasure(Measure):
         """The columns that the intruder knows and their table has."""
         return known_to_intruder(evidence, super().columns(evidence))
 
+    def unfit(self, evidence: Evidence) -> str | None:
+        """Say why the columns cannot be compared, whoever is who."""
+        return incomparable(self.name, evidence, self.kinds) or super().refuses(evidence)
+
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse a release whose records cannot be told to be right or wrong, or not be compared."""
         return (
-            super().refuses(evidence)
+            self.unfit(evidence)
             or untrue(self.name, evidence)
             or inexact(self.name, self.columns(evidence), evidence.known_table, evidence.protected)
         )
@@ -143,6 +147,26 @@ def known_to_intruder(evidence: Evidence, names: tuple[str, ...]) -> tuple[str, 
     """Those of ``names`` that the intruder's table has too, as the same kind."""
     schema, original = evidence.known_table.schema, evidence.original.schema
     return tuple(name for name in names if name in schema and schema[name].kind is original[name].kind)
+
+
+def incomparable(measure: str, evidence: Evidence, kinds: frozenset[Kind]) -> str | None:
+    """Which of the columns that the intruder knows cannot be compared; None if all can.
+
+    To leave one out without a word would understate the risk. Who looks at ordered columns only says so.
+    """
+    faults = []
+    known, original = evidence.known_table.schema, evidence.original.schema
+    for name in evidence.known_columns:
+        kind = original[name].kind
+        its = known[name].kind if name in known else kind
+        shown = kind if evidence.protected is None else evidence.protected.schema[name].kind
+        if its is not kind and {its, kind} & kinds:
+            faults.append(f"`{name}` ({kind}, in `{evidence.scenario.external}` {its})")
+        elif (kind not in kinds and kinds >= LINKABLE) or (kind in kinds and shown not in kinds):
+            faults.append(f"`{name}` ({kind if shown is kind else f'{kind}, released as {shown}'})")
+    if not faults:
+        return None
+    return f"{measure} must be able to compare all columns that the intruder knows, got: {', '.join(faults)}"
 
 
 def inexact(measure: str, names: tuple[str, ...], *tables: Table | None) -> str | None:

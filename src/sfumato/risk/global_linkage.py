@@ -26,10 +26,10 @@ from sfumato.risk._global_coverage import (
     Linked,
     boxes_of,
     linked_boxes,
-    tight_pairs,
     ties_of_boxes,
+    tight_pairs,
 )
-from sfumato.risk._spaces import LinkageMeasure, Space, TrueLinkMeasure, inexact
+from sfumato.risk._spaces import LinkageMeasure, Space, inexact
 from sfumato.risk.linkage import expected_links
 
 #: Distances at a time when the (h+1)-th nearest is looked for.
@@ -72,11 +72,12 @@ class GlobalLinkage(LinkageMeasure):
     :math:`u_i + v_j \le c_{ij}` for *every* pair and equality for the linked ones, so no other linkage costs
     less; ``score.proof.verify(evidence, run)`` checks that from the data alone. Without a complete proof the
     status is *approximate* and ``gap`` says how much less another linkage could cost. Several linkages may
-    cost the least, up to the rounding of their sums: identical records are interchangeable, so the value is the expectation over their
-    exchanges; ``interval`` has the fewest and the most correct links of all linkages of least cost,
-    ``links_certain`` counts those that are in all of them. Where they differ by more than such exchanges, as
-    they do where values were generalised or are few, the one that is counted is drawn by chance: then the
-    status is *approximate*, and a requirement is met only if all linkages of least cost meet it.
+    cost the least, up to the rounding of their sums: identical records are interchangeable, so the value is
+    the expectation over their exchanges; ``interval`` has the fewest and the most correct links of all
+    linkages of least cost, which ``verify`` checks too, and ``links_certain`` counts those that are in all.
+    Where they differ by more than such exchanges, as they do where values were generalised or are few, the
+    one that is counted is drawn by chance: then the status is *approximate*, and a requirement is met only
+    if all linkages of least cost meet it.
 
     **Missing.** As in `dbrl`: a missing value is a value of its own.
 
@@ -118,7 +119,7 @@ class GlobalLinkage(LinkageMeasure):
         """Refuse a bound that is missing, or that belongs to no `pairs`."""
         if (self.pairs == "published") != (self.bound is not None):
             return f"{self.name} must be given a `bound` with pairs=published, and only then"
-        reason = super(TrueLinkMeasure, self).refuses(evidence) or untrue(self.name, evidence)
+        reason = self.unfit(evidence) or untrue(self.name, evidence)
         if reason:
             return reason
         assert evidence.protected is not None  # that was a reason

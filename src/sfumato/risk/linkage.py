@@ -23,7 +23,7 @@ from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._box_distances import nearness_of
 from sfumato.risk._coverage import TooManyBoxes, covering_of
-from sfumato.risk._spaces import LinkageMeasure, Space, TrueLinkMeasure, inexact
+from sfumato.risk._spaces import LinkageMeasure, Space, inexact
 
 #: Columns whose values are compared by size; those of the others are equal or not.
 MEASURED = frozenset({Kind.CONTINUOUS, Kind.DATE})
@@ -157,7 +157,7 @@ class DistanceLinkage(LinkageMeasure):
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse where nobody knows which links are right."""
         return (
-            super(TrueLinkMeasure, self).refuses(evidence)
+            self.unfit(evidence)
             or untrue(self.name, evidence)
             or inexact(self.name, self.columns(evidence), evidence.known_table)
         )
@@ -257,7 +257,7 @@ class AttributeLinkage(LinkageMeasure):
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse a single column: there would be none to link by."""
-        reason = super(TrueLinkMeasure, self).refuses(evidence)
+        reason = self.unfit(evidence)
         names = () if reason else self.columns(evidence)
         if reason is None and len(names) == 1:
             reason = f"{self.name} must find at least two columns, one to learn and one to link by, got: 1"

@@ -71,7 +71,7 @@ class Uniqueness(KeyMeasure):
     >>> import polars as pl
     >>> from sfumato.core.run import Run
     >>> from sfumato.data.evidence import Evidence
-from sfumato.data.generalised.cover import wildcards
+    from sfumato.data.generalised.cover import wildcards
     >>> from sfumato.data.generalised.intervals import intervals
     >>> from sfumato.data.schema import Column, Kind, Role, Schema
     >>> from sfumato.data.table import Table
@@ -146,9 +146,7 @@ from sfumato.data.generalised.cover import wildcards
             return True
         return classes.table.is_generalised(*classes.keys)
 
-    def _states(
-        self, evidence: Evidence, run: Run, classes: Classes, alone: Flags, silent: Flags
-    ) -> Ints:
+    def _states(self, evidence: Evidence, run: Run, classes: Classes, alone: Flags, silent: Flags) -> Ints:
         """Of each class that is alone: whether others cover all that it may stand for."""
         incomplete = silent | (classes.codes == 0).any(axis=1) & (self.missing == "worst")
         looked_at = np.flatnonzero(~incomplete)

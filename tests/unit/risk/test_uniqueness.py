@@ -69,12 +69,19 @@ def test_range_is_unique_if_one_of_its_values_fits_nowhere_else():
 def test_wildcard_covers_the_whole_domain_by_definition():
     """`*` covers the ages from 0 to 85; of two wildcards each fits the other."""
     column = ages((None, None), (0, 40), (41, 85))
-    assert unique_in(table_with(column, lower=0, upper=85), Uniqueness(missing="any")) == [False, False, False]
+    assert unique_in(table_with(column, lower=0, upper=85), Uniqueness(missing="any")) == [
+        False,
+        False,
+        False,
+    ]
     short = ages((None, None), (0, 40), (41, 84))
     assert unique_in(table_with(short, lower=0, upper=85), Uniqueness(missing="any")) == [True, False, False]
     twice = table_with(ages((None, None), (None, None), 7))
     assert unique_in(twice, Uniqueness(missing="any")) == [False, False, False]
-    assert unique_in(table_with(ages((None, None), 7)), Uniqueness(missing="any")) == [False, False]  # 7 is all there is
+    assert unique_in(table_with(ages((None, None), 7)), Uniqueness(missing="any")) == [
+        False,
+        False,
+    ]  # 7 is all there is
 
 
 @pytest.mark.parametrize("policy", ["category", "worst"])

@@ -2,9 +2,9 @@
 
 The matchings of least cost are complete matchings of the tight graph, whose pairs cost no more than their two
 prices; and since each cost was rounded, sums that tie may differ by what all roundings together make, so a
-pair is tight if it costs no more than that above its prices. A pair is in one of them if it is matched or if its ends lie in one strongly connected
-part of that graph, its matched pairs contracted [tassa2012]_; inside such a part the fewest and the most true
-links are again an assignment, with costs of 0 and 1.
+pair is tight if it costs no more than that above its prices. A pair is in one of them if it is matched or if
+its ends lie in one strongly connected part of that graph, its matched pairs contracted [tassa2012]_; inside
+such a part the fewest and the most true links are again an assignment, with costs of 0 and 1.
 
 .. [tassa2012] T. Tassa (2012). Finding all maximally-matchable edges in a bipartite graph. Theoretical
    Computer Science 423, 50–58.
