@@ -97,9 +97,9 @@ def test_links_to_mixed_releases_are_those_of_all_pairs(seed, noise, coarse):
 
 
 @given(st.integers(0, 10**6), st.sampled_from([0.01, 0.3, 1.0]), st.sampled_from([0.0, 0.4]))
-def test_a_starred_record_lowers_nobody_elses_chance(seed, noise, coarse):
-    evidence = starred = mixed(seed, 30, noise=noise, coarse=coarse)
+def test_a_suppressed_record_lowers_nobody_elses_chance(seed, noise, coarse):
+    evidence = suppressed = mixed(seed, 30, noise=noise, coarse=coarse)
     for name in KEYS:
-        starred = coarser(starred, name, 7, to_wildcard)
-    before, after = (DistanceLinkage().score(each, Run(seed=1)).by_record for each in (evidence, starred))
+        suppressed = coarser(suppressed, name, 7, to_wildcard)
+    before, after = (DistanceLinkage().score(each, Run(seed=1)).by_record for each in (evidence, suppressed))
     assert (np.delete(after, 7) >= np.delete(before, 7)).all()

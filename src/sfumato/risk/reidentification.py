@@ -46,9 +46,9 @@ class _Finding(KeyMeasure):
     ) -> dict[str, float | int]:
         """The highest and the mean risk, and how many are at risk: by person, the riskiest record counts."""
         table, risks = seen_table(evidence), _chances(sizes)
-        people, starred = classes.members, silent_records(table, classes.keys)
+        people, silent = classes.members, silent_records(table, classes.keys)
         highest = float(risks.max())
-        says = ~starred[classes.examples]  # of who says nothing, no share is taken: as if left out
+        says = ~silent[classes.examples]  # of who says nothing, no share is taken: as if left out
         if says.any():
             risks, people = np.where(says, risks, 0.0), np.where(says, people, 0)
         if table.schema.only_role(Role.PERSON) is not None:
@@ -60,7 +60,7 @@ class _Finding(KeyMeasure):
             "mean": _mean(risks, people),
             "at_risk": at_risk,
             "share_at_risk": at_risk / int(people.sum()),
-            "suppressed": int(starred.sum()),
+            "suppressed": int(silent.sum()),
         }
 
     def sizes_of(self, evidence: Evidence, classes: Classes) -> tuple[Ints | Floats, str]:  # noqa: ARG002

@@ -71,7 +71,6 @@ class Uniqueness(KeyMeasure):
     >>> import polars as pl
     >>> from sfumato.core.run import Run
     >>> from sfumato.data.evidence import Evidence
-    from sfumato.data.generalised.cover import wildcards
     >>> from sfumato.data.generalised.intervals import intervals
     >>> from sfumato.data.schema import Column, Kind, Role, Schema
     >>> from sfumato.data.table import Table

@@ -64,11 +64,11 @@ def class_sizes(evidence: Evidence, names: tuple[str, ...]) -> tuple[ClassSizes,
         original, released, rows = evidence.original, evidence.protected, evidence.source_rows
         # Records that were left out of a release whose records map are suppressed; of others nobody can tell.
         # So are those of which no key says anything any more.
-        wanted, starred = len(released), silent_records(released, names)
+        wanted, suppressed = len(released), silent_records(released, names)
         if rows is not None:
             wanted += n_left_out(pairs_of(evidence)[0])
-            starred &= ~np.append(silent_records(original, names), False)[rows]
-        mine, theirs = _sizes(original, names), _sizes(released, names, ~starred)
+            suppressed &= ~np.append(silent_records(original, names), False)[rows]
+        mine, theirs = _sizes(original, names), _sizes(released, names, ~suppressed)
         return ClassSizes(mine, len(original)), ClassSizes(theirs, wanted)
 
     return evidence.remember(("sizes of classes", names), count)

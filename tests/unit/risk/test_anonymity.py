@@ -333,14 +333,14 @@ def test_a_code_for_missing_values_is_seen_in_the_file(measure, category, any_):
     assert measure(missing="any").score(evidence, Run(seed=1)).value == any_
 
 
-def test_starred_and_dropped_records_count_alike_in_shares():
+def test_suppressed_and_dropped_records_count_alike_in_shares():
     """Two classes of two and one alone, which says nothing any more: one in two links is right."""
     schema = Schema((Column("k", Kind.NOMINAL, Role.KEY),))
     x = Table(pl.DataFrame({"k": list("aabbc")}), schema)
-    starred = to_wildcard(x, "k", np.array([False, False, False, False, True]))
-    for y in (starred, x.take(np.arange(4))):
+    suppressed = to_wildcard(x, "k", np.array([False, False, False, False, True]))
+    for y in (suppressed, x.take(np.arange(4))):
         found = MarketerRisk(threshold=0.9).score(Evidence(y), Run(seed=1))
         assert found.value == 0.5
         assert found.details["share_at_risk"] == 0
-    assert MarketerRisk().score(Evidence(starred), Run(seed=1)).details["suppressed"] == 1
-    assert ProsecutorRisk().score(Evidence(starred), Run(seed=1)).value == 1  # who is left over can be found
+    assert MarketerRisk().score(Evidence(suppressed), Run(seed=1)).details["suppressed"] == 1
+    assert ProsecutorRisk().score(Evidence(suppressed), Run(seed=1)).value == 1  # who is left over can be found

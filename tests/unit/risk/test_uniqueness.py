@@ -85,7 +85,7 @@ def test_wildcard_covers_the_whole_domain_by_definition():
 
 
 @pytest.mark.parametrize("policy", ["category", "worst"])
-def test_one_starred_record_hides_nobody(policy):
+def test_one_suppressed_record_hides_nobody(policy):
     """By the definition it would hide all others: 1 of 500, which the details say."""
     table = table_with(ages((None, None), *range(1, 500)))
     score = Uniqueness(missing=policy).score(Evidence(table), Run(seed=1))

@@ -112,11 +112,11 @@ def test_pairs_that_are_alike(rows):
     assert score(AverageClassSize(), x, y).value == pytest.approx(len(rows) / len(set(rows)))
 
 
-def test_starred_and_dropped_records_count_alike():
+def test_suppressed_and_dropped_records_count_alike():
     x = table({"k": list("aabbc")}, Kind.NOMINAL)
-    starred = to_wildcard(x, "k", np.array([False, False, False, False, True]))
+    suppressed = to_wildcard(x, "k", np.array([False, False, False, False, True]))
     dropped = x.take(np.arange(4))
     for cls, expected in ((Discernibility, (4 + 4 + 5) / 25), (AverageClassSize, 5 / 2)):
-        for y, rows in ((starred, np.arange(5)), (dropped, np.arange(4))):
+        for y, rows in ((suppressed, np.arange(5)), (dropped, np.arange(4))):
             evidence = Evidence(x, y, source_rows=rows)
             assert cls().score(evidence, Run(seed=1)).value == pytest.approx(expected)
