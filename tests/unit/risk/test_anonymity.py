@@ -343,4 +343,6 @@ def test_suppressed_and_dropped_records_count_alike_in_shares():
         assert found.value == 0.5
         assert found.details["share_at_risk"] == 0
     assert MarketerRisk().score(Evidence(suppressed), Run(seed=1)).details["suppressed"] == 1
-    assert ProsecutorRisk().score(Evidence(suppressed), Run(seed=1)).value == 1  # who is left over can be found
+    assert (
+        ProsecutorRisk().score(Evidence(suppressed), Run(seed=1)).value == 1
+    )  # who is left over can be found
