@@ -5,6 +5,7 @@ import polars as pl
 
 from sfumato.data.generalised.intervals import ends
 from sfumato.data.generalised.nodes import WILDCARD, match_leaves
+from sfumato.data.schema import Kind
 
 
 def covers(column, values, nodes=None):
@@ -52,3 +53,76 @@ def width(column, domain=None, nodes=None):
         open_ = lo is None and hi is None
         shares.append(np.nan if gone else 1.0 if open_ else (stop - start) / ((high - low) or 1.0))
     return np.array(shares)
+
+
+# Distances to what released values stand for --------------------------------------------------------------
+
+
+def _meant(table, name):
+    """What each cell may stand for: None (anything), a set of texts, or a pair of numbers."""
+    nodes, missing = table.nodes.get(name), table.missing(name)
+    labels = [] if nodes is None else nodes.labels
+    leaves = {label: set(nodes.members_of(code)) for code, label in enumerate(labels)}
+    cells = []
+    for value, gone in zip(table.frame[name].to_list(), missing, strict=True):
+        if gone or value == "*":
+            cells.append(None)
+        elif nodes is not None:
+            cells.append(leaves[value])
+        elif isinstance(value, dict):
+            low = -np.inf if value["lo"] is None else value["lo"]
+            high = np.inf if value["hi"] is None else value["hi"]
+            cells.append(None if np.isinf(low) and np.isinf(high) else (low, high))
+        else:
+            cells.append({value} if table.schema[name].kind is Kind.NOMINAL else (value, value))
+    return cells
+
+
+def distances_to_cells(evidence, names):
+    """Near and far Euclidean distances of all pairs, and the loss of each released record."""
+    known, released = evidence.known_table, evidence.protected
+    n, m = len(known), len(released)
+    near, far, losses = np.zeros((n, m)), np.zeros((n, m)), np.zeros(m)
+    for name in names:
+        values, cells = known.frame[name].to_list(), _meant(released, name)
+        measured = known.schema[name].kind is not Kind.NOMINAL
+        there = [x for x in values if x is not None]
+        ends = [end for cell in cells if isinstance(cell, tuple) for end in cell if np.isfinite(end)]
+        unit = (np.std(there) or np.std(there + ends) or 1.0) if measured else 1.0
+        least, most = (min(there + ends), max(there + ends)) if measured else (None, None)
+        low, high = (min(there), max(there)) if measured else (None, None)
+        n_leaves = len(released.nodes[name].leaves) if name in released.nodes else 1
+        for j, cell in enumerate(cells):
+            if cell is None:
+                losses[j] += 1
+            elif measured:
+                losses[j] += (np.clip(cell[1], low, high) - np.clip(cell[0], low, high)) / ((high - low) or 1)
+            else:
+                losses[j] += (len(cell) - 1) / max(n_leaves - 1, 1)
+            for i, x in enumerate(values):
+                if x is None:
+                    gaps = float(cell is not None), 1.0
+                elif not measured:
+                    gaps = float(cell is not None and x not in cell), float(cell is None or cell != {x})
+                elif cell is None:
+                    gaps = 0.0, max(x - least, most - x) / unit
+                else:
+                    lo, hi = max(cell[0], min(least, cell[1])), min(cell[1], max(most, cell[0]))
+                    gaps = max(cell[0] - x, x - cell[1], 0) / unit, max(abs(x - lo), abs(hi - x)) / unit
+                near[i, j] += gaps[0] ** 2
+                far[i, j] += gaps[1] ** 2
+    return np.sqrt(near), np.sqrt(far), losses / len(names)
+
+
+def chances_by_cells(near, far, losses):
+    """The chance of each record to be linked to its own, the released one of the same place."""
+    chances = np.zeros(len(near))
+    for i, own in enumerate(np.diagonal(near)):
+        slack = 1e-9 if own > 0 else 0.0  # what covers does so without rounding
+        finer = losses <= losses[i] + 1e-9
+        as_fine = finer & (losses >= losses[i] - 1e-9)
+        nearer = np.where(finer, near[i] < own - slack, far[i] < own - slack)
+        nearer |= finer & ~as_fine & (near[i] <= own + slack)
+        if not nearer.any():
+            chances[i] = 1 / (as_fine & (near[i] <= own + slack)).sum()
+    return chances

@@ -1,5 +1,7 @@
 """Laws of local linkage, and DBRL against all pairs in exact fractions."""
 
+import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +14,9 @@ from effort import examples
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence, Scenario
-from sfumato.data.schema import Kind, Role
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Table
+from sfumato.risk.global_linkage import GlobalLinkage, distances
 from sfumato.risk.intervals import IntervalDisclosure, IntervalLinkage, RankIntervalLinkage
 from sfumato.risk.linkage import AttributeLinkage, DistanceLinkage
 from toys import table_of
@@ -210,3 +214,36 @@ def test_units_and_offsets_do_not_matter(drawn, shift, unit):
         plain = measure.score(evidence_of(original, released, sources, persons), Run(seed=1))
         other = measure.score(evidence_of(*turned, sources, persons), Run(seed=1))
         np.testing.assert_allclose(plain.by_record, other.by_record, atol=1e-9)
+
+
+@given(
+    st.integers(0, 10**6), st.tuples(st.integers(2, 6), st.integers(2, 6)), st.integers(1, 3),
+    st.sampled_from(["euclidean", "manhattan", "hamming", "gower"]), st.sampled_from([1, 3, 7, 10]),
+)  # fmt: skip
+@examples(400)
+def test_interval_of_global_linkage_holds_all_linkages_of_least_cost(seed, sizes, width, metric, parts):
+    """On small grids sums tie that are not sums of the same numbers: ⅓ + ⅓ and ⅔."""
+    n, m = sizes
+    rng = np.random.default_rng(seed)
+    names = [f"v{i}" for i in range(width)]
+    schema = Schema(tuple(Column(name, Kind.CONTINUOUS, Role.KEY) for name in names))
+    original, released = (
+        Table(pl.DataFrame(dict(zip(names, rng.integers(0, 5, (width, size)) / parts, strict=True))), schema)
+        for size in (n, m)
+    )
+    sources = np.where(np.arange(m) < n, np.arange(m), -1)
+    evidence = Evidence(original, released, source_rows=sources, scenario=Scenario(membership=False))
+    measure, run = GlobalLinkage(metric=metric), Run(seed=seed)
+    found = measure.score(evidence, run)
+    space = measure.space(evidence, run, tuple(names))
+    far = distances(space, np.arange(n)[:, None], np.arange(m)[None, :])
+    far, right = (far, np.eye(n, m)) if n <= m else (far.T, np.eye(m, n))
+    rows = np.arange(len(far))
+    linkages = np.array(list(itertools.permutations(range(far.shape[1]), len(far))))
+    costs, hits = far[rows, linkages].sum(axis=1), right[rows, linkages].sum(axis=1)
+    least = hits[costs <= costs.min() + 1e-11] / n
+    assert found.interval == pytest.approx((least.min(), least.max()))
+    assert found.proof.verify(evidence, run) is None
+    if least.min() < least.max():
+        narrower = replace(found.proof, interval=(least.max(), least.max()))
+        assert narrower.verify(evidence, run) == "the interval leaves out linkages of least cost"

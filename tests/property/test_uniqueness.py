@@ -101,13 +101,21 @@ def enumerated(cells, persons, policy):
     owner = list(range(n)) if persons is None else persons
     boxes = list(zip(*(atoms_of(name, values, policy) for name, values in cells.items()), strict=True))
     incomplete = [any(values[i] is None for values in cells.values()) for i in range(n)]
+    rows = list(zip(*cells.values(), strict=True))
+    # A wildcard covers nobody, and is covered by its equals only, unless it stands for any value.
+    wild = [policy != "any" and any(value in {WILD, "*"} for value in row) for row in rows]
     found = []
     for i in range(n):
         if policy == "worst" and incomplete[i]:
             found.append(True)
             continue
+        if wild[i]:
+            found.append(not any(rows[j] == rows[i] and owner[j] != owner[i] for j in range(n)))
+            continue
         others = [
-            boxes[j] for j in range(n) if owner[j] != owner[i] and not (policy == "worst" and incomplete[j])
+            boxes[j]
+            for j in range(n)
+            if owner[j] != owner[i] and not wild[j] and not (policy == "worst" and incomplete[j])
         ]
         found.append(
             any(

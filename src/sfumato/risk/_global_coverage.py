@@ -1,58 +1,80 @@
-"""Global linkage of generalised releases: all records at once, each to a released record that covers it.
+"""Global linkage of generalised releases: all records at once, each to what a released record may stand for.
 
-The cost of a pair is the information loss of the released record, if it covers the intruder's; else there is
-no such pair. As many records are linked as can be, and those at the least total loss. Where every released
-record is linked that total is the same for all linkages, so there are many of least cost: identical points
-and identical boxes change places freely, and what holds beyond that is said by the bounds over all linkages.
+If all records can be linked to one that covers them, they are: the cost of a pair is the information loss of
+the released record then, and other pairs there are none. Where every released record is linked that total is
+the same for all linkages, so there are many of least cost: identical points and identical boxes change places
+freely, and what holds beyond that is said by the bounds over all linkages. Else, as where values were
+perturbed too, a pair costs the distance to the nearest values the released record may stand for, and the
+loss of that record.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from sfumato import kernels
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.kernels.arrays import Ints
-from sfumato.risk._set_coverage import class_covering_of
+from sfumato.risk._box_distances import UNITS, Nearness
 
-UNITS = 2.0**30  # of cost, in a loss of 1: what differs by less is equal
 MOST_COMPARED = 20_000_000_000  # pairs of points and classes that are looked at
-MOST_PAIRS = 20_000_000  # of points and boxes that cover them
+MOST_PAIRS = 20_000_000  # of points and boxes that are listed
+_NEAREST = 16  # boxes listed for a point at a time
 
 
 @dataclass(frozen=True)
 class Boxes:
-    """Distinct points and distinct released records, and which of the latter cover which of the former."""
+    """Distinct points and distinct released records, what they cost as pairs, and which pairs are listed."""
 
+    near: Nearness  # of one record of each group
     points: Ints  # [n] the group of each of the intruder's records
-    classes: Ints  # [m] the group of each released record
-    losses: Ints  # [class] in units
+    classes: Ints  # [m] the class of each released record
+    pricing: Any  # kernels.box_distances.Pricing: only those that cover, or all
     covered: Ints  # [pair] group of points
     covering: Ints  # [pair] class
+    costs: Ints  # [pair]
 
     @property
     def penalty(self) -> int:
         """The cost of a record that is not linked: more than all others together could save."""
-        return (len(self.points) + 1) * (int(self.losses.max(initial=0)) + 1)
+        return (len(self.points) + 1) * (2 * int(UNITS) + 1)
+
+    @property
+    def only_covering(self) -> bool:
+        """Whether only records that cover can be linked."""
+        return bool(self.pricing.reach == 0)
+
+    def with_pairs(self, covered: Ints, covering: Ints, costs: Ints) -> Boxes:
+        """List more pairs."""
+        return replace(
+            self,
+            covered=np.concatenate((self.covered, covered)),
+            covering=np.concatenate((self.covering, covering)),
+            costs=np.concatenate((self.costs, costs)),
+        )
+
+    def with_distances(self) -> Boxes:
+        """The same records, of which all pairs are possible, and none is listed."""
+        shown = self.near.shown
+        widths = np.append(np.where(shown.steps, 1.0, np.ptp(shown.ends, axis=0)), np.ones(1))
+        widths = np.append(np.maximum(widths, 1.0), np.full(shown.labels.shape[1], shown.near.max(initial=1)))
+        farthest = np.sqrt((widths**2).sum()) if shown.euclidean else widths.sum()
+        pricing = kernels.box_distances.Pricing(UNITS / (1.0 + float(farthest)), np.inf)
+        nothing = np.empty(0, dtype=np.int64)
+        return replace(self, pricing=pricing, covered=nothing, covering=nothing, costs=nothing)
 
 
-def boxes_of(
-    evidence: Evidence, names: tuple[str, ...], rows: Ints, released: Ints, run: Run
-) -> Boxes | None:
-    """Group the records ``rows`` of the intruder and the ``released`` ones; None if they are too many."""
-    covering = class_covering_of(evidence, names, rows)
-    points, samples = covering.distinct_points()
-    if len(samples) * len(covering.losses) > MOST_COMPARED:
+def boxes_of(nearness: Nearness, released: Ints) -> Boxes | None:
+    """Group records and the ``released`` ones; None if they are too many."""
+    points, samples = nearness.distinct_points()
+    if len(samples) * len(nearness.shown.losses) > MOST_COMPARED:
         return None
-    found = covering.pairs(samples, most=MOST_PAIRS, tick=run.ticker("who covers whom"))
-    if found is None:
-        return None
-    losses = np.rint(covering.losses * UNITS).astype(np.int64)
-    return Boxes(points, covering.classes[released], losses, *found)
+    pricing, nothing = kernels.box_distances.Pricing(UNITS, 0.0), np.empty(0, dtype=np.int64)
+    near, classes = nearness.of_points(samples), nearness.classes[released]
+    return Boxes(near, points, classes, pricing, nothing, nothing, nothing)
 
 
 @dataclass(frozen=True)
@@ -63,17 +85,57 @@ class Linked:
     row_prices: Ints
     column_prices: Ints
 
+    def limits(self, boxes: Boxes) -> tuple[Ints, Ints]:
+        """The highest price of each group of points, and of each class."""
+        highest = np.full(int(boxes.points.max(initial=-1)) + 1, -(2**61))
+        highest_of_class = np.full(len(boxes.near.shown.losses), -(2**61))
+        np.maximum.at(highest, boxes.points, self.row_prices)
+        np.maximum.at(highest_of_class, boxes.classes, self.column_prices)
+        return highest, highest_of_class
+
+
+def linked_boxes(boxes: Boxes, run: Run) -> tuple[Boxes, Linked] | None:
+    """Link to boxes that cover if all can be, else to the nearest; None if pairs are too many to be listed.
+
+    Of all pairs those are listed that are needed: at first the nearest of each point, then those that the
+    prices do not rule out, until there are none.
+    """
+    n_points, n_classes = len(boxes.near.points.numbers), len(boxes.near.shown.losses)
+    anything, free = np.full(n_points, kernels.box_distances.NEVER), np.zeros(n_classes, dtype=np.int64)
+    found = boxes.near.covering(most=MOST_PAIRS, tick=run.ticker("who covers whom"))
+    if found is None:
+        return None
+    boxes = boxes.with_pairs(*found)
+    linked = link_boxes(boxes, run.rng("linkage"), run)
+    if int((linked.partners >= 0).sum()) == min(len(boxes.points), len(boxes.classes)):
+        return boxes, linked
+    boxes, limits, prices = boxes.with_distances(), anything, free
+    for _ in range(1 + MOST_COMPARED // max(n_points * n_classes, 1)):
+        found = kernels.box_distances.best(
+            boxes.near.points, boxes.near.shown, boxes.pricing, limits, prices, _NEAREST,
+            run.ticker("nearest released records"),
+        )  # fmt: skip
+        if not len(found[0]):
+            return boxes, linked
+        boxes = boxes.with_pairs(*found)
+        if len(boxes.costs) > MOST_PAIRS:
+            return None
+        linked = link_boxes(boxes, run.rng("linkage"), run)
+        limits, prices = linked.limits(boxes)
+    return None
+
 
 def link_boxes(boxes: Boxes, rng: np.random.Generator, run: Run) -> Linked:
-    """Link as many as can be at the least total loss; which of several such linkages is found is chance."""
-    supplies, rooms = np.bincount(boxes.points), np.bincount(boxes.classes, minlength=len(boxes.losses))
+    """Link as many as can be at the least total cost of the pairs listed; of several linkages, by chance."""
+    supplies = np.bincount(boxes.points)
+    rooms = np.bincount(boxes.classes, minlength=len(boxes.near.shown.losses))
     # In an order of chance, so that neither the file's nor that of the values favours anyone.
     row_names, column_names = rng.permutation(len(supplies)), rng.permutation(len(rooms))
     row_places, column_places = np.argsort(row_names), np.argsort(column_names)
     found = kernels.assignment.cover(
         row_places[boxes.covered],
         column_places[boxes.covering],
-        boxes.losses[boxes.covering],
+        boxes.costs,
         supplies[row_names],
         rooms[column_names],
         boxes.penalty,
@@ -99,61 +161,54 @@ def _members(units: Ints, groups: Ints) -> Ints:
     return members
 
 
-def proves(boxes: Boxes, linked: Linked) -> bool:
-    r"""Tell whether prices prove a linkage to be of least cost, from the boxes alone.
+def tight_pairs(boxes: Boxes, linked: Linked, run: Run) -> tuple[Ints, Ints] | None:
+    r"""List the pairs that a linkage of least cost may have; None if prices do not prove one, from all pairs.
 
     With the penalty :math:`P` of a record that is not linked: :math:`u_i \le P`, :math:`v_j \le 0`, and
-    :math:`u_i + v_j \le c_j` for every pair that covers, with equality for what is linked, not linked or
-    left over. Then :math:`\sum u + \sum v` is the cost, and no linkage can cost less.
+    :math:`u_i + v_j \le c_{ij}` for every pair that is possible, with equality for what is linked, not
+    linked or left over. Then :math:`\sum u + \sum v` is the cost, and no linkage can cost less. Costs are
+    rounded, so that pairs count that cost a little more: by as much as the roundings of all pairs make.
     """
     n, m = len(boxes.points), len(boxes.classes)
     partners, u, v = linked.partners, linked.row_prices, linked.column_prices
     if len(partners) != n or u.shape != (n,) or v.shape != (m,):
-        return False
+        return None
     there = np.flatnonzero(partners != -1)
     its = partners[there]
     if its.min(initial=0) < 0 or its.max(initial=-1) >= m or len(np.unique(its)) < len(its):
-        return False
-    n_classes = len(boxes.losses)
-    pairs = np.sort(boxes.covered * n_classes + boxes.covering)
-    wanted = boxes.points[there] * n_classes + boxes.classes[its]
-    places = np.minimum(np.searchsorted(pairs, wanted), max(len(pairs) - 1, 0))
-    if len(wanted) and (not len(pairs) or (pairs[places] != wanted).any()):
-        return False
-    losses = boxes.losses[boxes.classes]
+        return None
+    limits, prices = linked.limits(boxes)
+    found = boxes.near.pairs(
+        boxes.pricing, limits + _doubt(boxes), prices, most=MOST_PAIRS, tick=run.ticker("other linkages")
+    )
+    if found is None or (found[2] < limits[found[0]] + prices[found[1]]).any():
+        return None
+    names = found[0] * len(prices) + found[1]  # ascending
+    wanted = boxes.points[there] * len(prices) + boxes.classes[its]
+    places = np.minimum(np.searchsorted(names, wanted), max(len(names) - 1, 0))
+    if len(wanted) and (not len(names) or (names[places] != wanted).any()):
+        return None
     is_free = np.ones(m, dtype=np.bool_)
     is_free[its] = False
-    is_tight = (
-        (u[there] + v[its] == losses[its]).all()
-        and (u[partners == -1] == boxes.penalty).all()
-        and not v[is_free].any()
-    )
-    highest_u = np.full(int(boxes.points.max(initial=-1)) + 1, -(2**62))
-    highest_v = np.full(n_classes, -(2**62))
-    np.maximum.at(highest_u, boxes.points, u)
-    np.maximum.at(highest_v, boxes.classes, v)
-    over = highest_u[boxes.covered] + highest_v[boxes.covering] - boxes.losses[boxes.covering]
-    return bool(
-        is_tight and u.max(initial=0) <= boxes.penalty and v.max(initial=0) <= 0 and over.max(initial=0) <= 0
-    )
+    is_tight = (u[there] + v[its] == found[2][places]).all() and (u[partners == -1] == boxes.penalty).all()
+    is_tight &= not v[is_free].any() and u.max(initial=0) <= boxes.penalty and v.max(initial=0) <= 0
+    return (found[0], found[1]) if is_tight else None
 
 
-def ties_of_boxes(boxes: Boxes, linked: Linked, right: tuple[Ints, Ints]) -> Any:
-    """Count the true links of all linkages of least cost."""
-    # Identical records have the same price, so one of each tells whether a pair of groups is tight.
-    _, some = np.unique(boxes.points, return_index=True)
-    price_of_class = np.zeros(len(boxes.losses), dtype=np.int64)
-    price_of_class[boxes.classes] = linked.column_prices
-    prices = linked.row_prices[some][boxes.covered] + price_of_class[boxes.covering]
-    is_tight = prices == boxes.losses[boxes.covering]
-    is_tight &= np.isin(boxes.covering, boxes.classes)  # of some classes no record may be released
+def _doubt(boxes: Boxes) -> int:
+    """By how much the rounded costs of two linkages may differ that cost the same."""
+    return 2 * min(len(boxes.points), len(boxes.classes))
+
+
+def ties_of_boxes(boxes: Boxes, linked: Linked, pairs: tuple[Ints, Ints], right: tuple[Ints, Ints]) -> Any:
+    """Count the true links of all linkages of least cost, which have such pairs only."""
     n_linked, n, m = int((linked.partners >= 0).sum()), len(boxes.points), len(boxes.classes)
+    doubt = _doubt(boxes)
     tight = kernels.assignment.Tight(
         boxes.points,
         boxes.classes,
-        boxes.covered[is_tight],
-        boxes.covering[is_tight],
-        free_rows=(linked.row_prices == boxes.penalty) & (n_linked < n),
-        free_columns=(linked.column_prices == 0) & (n_linked < m),
+        *pairs,
+        free_rows=(linked.row_prices >= boxes.penalty - doubt) & (n_linked < n),
+        free_columns=(linked.column_prices >= -doubt) & (n_linked < m),
     )
     return kernels.assignment.ties_among(tight, linked.partners, right)

@@ -212,6 +212,6 @@ def records_where(classes: Classes, chosen: Flags) -> int:
     return int(classes.members[chosen].sum())
 
 
-def of_records(classes: Classes, values: Floats | Ints) -> Floats:
+def of_records(classes: Classes, values: Floats | Ints | Flags) -> Floats:
     """The value of each record's class."""
     return values.astype(np.float64)[classes.of_record]

@@ -15,8 +15,8 @@ from sfumato.data.schema import Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, UnknownNameError
 from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.risk._box_distances import nearness_of
 from sfumato.risk._coverage import Covering, TooManyBoxes, covering_of
-from sfumato.risk._set_coverage import class_covering_of
 
 #: Pairs of people and classes that cover them, where these are listed.
 _MOST_PAIRS = 100_000_000
@@ -119,17 +119,17 @@ def _covered(shown: Table, people: Table, names: tuple[str, ...], chosen: Ints) 
 
 def _covered_by_classes(evidence: Evidence, names: tuple[str, ...], chosen: Ints) -> Ints:
     """The same where sets of values that are no ranges would make too many boxes."""
-    covering = class_covering_of(evidence, names, chosen)
-    groups, samples = covering.distinct_points()
-    found = covering.pairs(samples, most=_MOST_PAIRS)
+    near = nearness_of(evidence, names, chosen, metric="hamming", scale="deviation")
+    groups, samples = near.distinct_points()
+    found = near.of_points(samples).covering(most=_MOST_PAIRS)
     if found is None:
         raise DataError(
             f"at most {_MOST_PAIRS} pairs of people and classes can be counted, got: more",
             hint="generalise along a hierarchy, so that values of a column are ranges or nested groups",
         )
-    people, classes = found
-    counts = np.bincount(classes, weights=np.bincount(groups)[people], minlength=len(covering.losses))
-    return counts.astype(np.int64)[covering.classes]
+    people, classes, _ = found
+    counts = np.bincount(classes, weights=np.bincount(groups)[people], minlength=len(near.shown.losses))
+    return counts.astype(np.int64)[near.classes]
 
 
 def _grouped(found: Covering, exact: Flags) -> tuple[Floats, Floats]:

@@ -8,7 +8,7 @@ the pattern of them, and to ignore it would understate the risk.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -101,10 +101,14 @@ class TrueLinkMeasure(Measure):
         """The columns that the intruder knows and their table has."""
         return known_to_intruder(evidence, super().columns(evidence))
 
+    def unfit(self, evidence: Evidence) -> str | None:
+        """Say why the columns cannot be compared, whoever is who."""
+        return incomparable(self.name, evidence, self.kinds) or super().refuses(evidence)
+
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse a release whose records cannot be told to be right or wrong, or not be compared."""
         return (
-            super().refuses(evidence)
+            self.unfit(evidence)
             or untrue(self.name, evidence)
             or inexact(self.name, self.columns(evidence), evidence.known_table, evidence.protected)
         )
@@ -143,6 +147,26 @@ def known_to_intruder(evidence: Evidence, names: tuple[str, ...]) -> tuple[str, 
     """Those of ``names`` that the intruder's table has too, as the same kind."""
     schema, original = evidence.known_table.schema, evidence.original.schema
     return tuple(name for name in names if name in schema and schema[name].kind is original[name].kind)
+
+
+def incomparable(measure: str, evidence: Evidence, kinds: frozenset[Kind]) -> str | None:
+    """Which of the columns that the intruder knows cannot be compared; None if all can.
+
+    To leave one out without a word would understate the risk. Who looks at ordered columns only says so.
+    """
+    faults = []
+    known, original = evidence.known_table.schema, evidence.original.schema
+    for name in evidence.known_columns:
+        kind = original[name].kind
+        its = known[name].kind if name in known else kind
+        shown = kind if evidence.protected is None else evidence.protected.schema[name].kind
+        if its is not kind and {its, kind} & kinds:
+            faults.append(f"`{name}` ({kind}, in `{evidence.scenario.external}` {its})")
+        elif (kind not in kinds and kinds >= LINKABLE) or (kind in kinds and shown not in kinds):
+            faults.append(f"`{name}` ({kind if shown is kind else f'{kind}, released as {shown}'})")
+    if not faults:
+        return None
+    return f"{measure} must be able to compare all columns that the intruder knows, got: {', '.join(faults)}"
 
 
 def inexact(measure: str, names: tuple[str, ...], *tables: Table | None) -> str | None:
@@ -235,27 +259,45 @@ def _as_codes(first: Floats, second: Floats) -> tuple[Floats, Floats]:
 
 
 def _scaled(first: Floats, second: Floats, scale: Scale) -> tuple[Floats, Floats]:
-    """Shift and divide a column; missing values lie at the first table's mean.
+    """Shift and divide a column; missing values lie at the first table's mean."""
+    placing = Placing.of(first, second, scale)
+    return placing(first), placing(second)
 
-    Where the first table has one value only (it may be of a single person), the spread of both is taken: left
-    as it is, the column of the largest numbers would decide.
-    """
-    there = [each[~np.isnan(each)] for each in (first, second)]
-    of_scale = there[0] if len(there[0]) else there[1]
-    if not len(of_scale):
-        return np.zeros(len(first)), np.zeros(len(second))
-    # Around a value that occurs, so that offsets cost no digits; a median, so that one far out does not; in
-    # halves, so that no difference overflows.
-    origin = np.partition(of_scale, (len(of_scale) - 1) // 2)[(len(of_scale) - 1) // 2] / 2
-    mine, theirs = first / 2 - origin, second / 2 - origin
-    of_scale = of_scale / 2 - origin
-    exponent = int(np.frexp(np.abs(of_scale).max())[1])
-    mean = float(np.ldexp(np.ldexp(of_scale, -exponent).mean(), exponent))
-    both = np.concatenate(there) / 2 - origin
-    unit = _spread(both, scale) if scale == "pooled" else _spread(of_scale, scale) or _spread(both, scale)
-    with np.errstate(over="ignore"):
-        placed = [np.where(np.isnan(each), mean, each) / (unit or 0.5) for each in (mine, theirs)]
-    return np.clip(placed[0], -FARTHEST, FARTHEST), np.clip(placed[1], -FARTHEST, FARTHEST)
+
+class Placing(NamedTuple):
+    """How the numbers of a column become coordinates."""
+
+    origin: float  # half of it
+    unit: float
+    mean: float
+
+    @classmethod
+    def of(cls, first: Floats, second: Floats, scale: Scale) -> Placing:
+        """Find it for a column of two tables.
+
+        Where the first table has one value only (it may be of a single person), the spread of both is taken:
+        left as it is, the column of the largest numbers would decide.
+        """
+        there = [each[~np.isnan(each)] for each in (first, second)]
+        of_scale = there[0] if len(there[0]) else there[1]
+        if not len(of_scale):
+            return cls(0.0, 1.0, 0.0)
+        # Around a value that occurs, so that offsets cost no digits; a median, so that one far out does not;
+        # in halves, so that no difference overflows.
+        origin = np.partition(of_scale, (len(of_scale) - 1) // 2)[(len(of_scale) - 1) // 2] / 2
+        of_scale = of_scale / 2 - origin
+        exponent = int(np.frexp(np.abs(of_scale).max())[1])
+        mean = float(np.ldexp(np.ldexp(of_scale, -exponent).mean(), exponent))
+        both = np.concatenate(there) / 2 - origin
+        unit = _spread(both, scale) if scale == "pooled" else _spread(of_scale, scale) or _spread(both, scale)
+        return cls(float(origin), unit or 0.5, mean)
+
+    def __call__(self, values: Floats) -> Floats:
+        """Place numbers; what is missing lies at the mean."""
+        shifted = values / 2 - self.origin
+        with np.errstate(over="ignore"):
+            placed: Floats = np.where(np.isnan(shifted), self.mean, shifted) / self.unit
+        return np.clip(placed, -FARTHEST, FARTHEST)
 
 
 def _spread(values: Floats, scale: Scale) -> float:

@@ -20,8 +20,16 @@ from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.persons import best_by_person, untrue
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.risk._global_coverage import UNITS, Linked, boxes_of, link_boxes, proves, ties_of_boxes
-from sfumato.risk._spaces import LinkageMeasure, Space, TrueLinkMeasure, inexact
+from sfumato.risk._box_distances import nearness_of
+from sfumato.risk._global_coverage import (
+    Boxes,
+    Linked,
+    boxes_of,
+    linked_boxes,
+    ties_of_boxes,
+    tight_pairs,
+)
+from sfumato.risk._spaces import LinkageMeasure, Space, inexact
 from sfumato.risk.linkage import expected_links
 
 #: Distances at a time when the (h+1)-th nearest is looked for.
@@ -50,10 +58,10 @@ class GlobalLinkage(LinkageMeasure):
     The last two use what only the owner knows, :math:`h(n)`; AGDBRL² leaks so much of it into the graph that
     it can be far above what any intruder reaches.
 
-    Where released values are intervals or groups, the distance is as in `dbrl`: infinite if the released
-    record does not cover the intruder's, else its information loss. As many records as can be are linked to
-    one that covers them, and those at the least total loss; ``unlinked`` counts the others. ``metric`` and
-    ``scale`` do not matter then, and ``pairs`` must be *all*.
+    Where released values are intervals or groups, records are linked to some that cover them at the least
+    total information loss, if all of them can be; ``metric`` and ``scale`` do not matter then. If not, since
+    values were perturbed too, the distance is as in `dbrl`, to the nearest values that are meant, plus the
+    loss. ``pairs`` must be *all*.
 
     Notes
     -----
@@ -64,11 +72,12 @@ class GlobalLinkage(LinkageMeasure):
     :math:`u_i + v_j \le c_{ij}` for *every* pair and equality for the linked ones, so no other linkage costs
     less; ``score.proof.verify(evidence, run)`` checks that from the data alone. Without a complete proof the
     status is *approximate* and ``gap`` says how much less another linkage could cost. Several linkages may
-    cost the least: identical records are interchangeable, so the value is the expectation over their
-    exchanges; ``interval`` has the fewest and the most correct links of all linkages of least cost,
-    ``links_certain`` counts those that are in all of them. Where they differ by more than such exchanges, as
-    they do where values were generalised or are few, the one that is counted is drawn by chance: then the
-    status is *approximate*, and a requirement is met only if all linkages of least cost meet it.
+    cost the least, up to the rounding of their sums: identical records are interchangeable, so the value is
+    the expectation over their exchanges; ``interval`` has the fewest and the most correct links of all
+    linkages of least cost, which ``verify`` checks too, and ``links_certain`` counts those that are in all.
+    Where they differ by more than such exchanges, as they do where values were generalised or are few, the
+    one that is counted is drawn by chance: then the status is *approximate*, and a requirement is met only
+    if all linkages of least cost meet it.
 
     **Missing.** As in `dbrl`: a missing value is a value of its own.
 
@@ -110,7 +119,7 @@ class GlobalLinkage(LinkageMeasure):
         """Refuse a bound that is missing, or that belongs to no `pairs`."""
         if (self.pairs == "published") != (self.bound is not None):
             return f"{self.name} must be given a `bound` with pairs=published, and only then"
-        reason = super(TrueLinkMeasure, self).refuses(evidence) or untrue(self.name, evidence)
+        reason = self.unfit(evidence) or untrue(self.name, evidence)
         if reason:
             return reason
         assert evidence.protected is not None  # that was a reason
@@ -143,50 +152,60 @@ class GlobalLinkage(LinkageMeasure):
         }
         score = _expected_links(evidence, space, chances(space, found.partners), details)
         if found.certified:
-            score = self._with_ties(score, space, found, radii, run)
+            score = self.settled(score, space, self.ties(space, found, radii, run))
         proof = Certificate(self, found.partners, found.row_prices, found.column_prices, space.rows,
-                            space.released, score.value)  # fmt: skip
+                            space.released, score.value, score.interval)  # fmt: skip
         if not found.certified:
             reason = "the search ended without a proof that no linkage costs less"
             score = replace(score, status=Status.APPROXIMATE, reason=reason)
         return replace(score, proof=proof)
 
     def _of_boxes(self, evidence: Evidence, space: Space, names: tuple[str, ...], run: Run) -> Score:
-        """Link records to released ones that cover them."""
-        boxes = boxes_of(evidence, names, space.rows, space.released, run)
-        if boxes is None:
+        """Link records to what released ones may stand for."""
+        made = self.boxes(evidence, space, names)
+        linked = None if made is None else linked_boxes(made, run)
+        if linked is None:
             return Score.not_estimable("the released records that may be whose are too many to be listed")
-        found = link_boxes(boxes, run.rng("linkage"), run)
+        boxes, found = linked
         is_linked = found.partners >= 0
-        paid = boxes.losses[boxes.classes[found.partners[is_linked]]] / UNITS
+        n_linked = max(int(is_linked.sum()), 1)
+        cost = int(found.row_prices[is_linked].sum() + found.column_prices[found.partners[is_linked]].sum())
         details = {
             **self.counted(space, evidence, names),
-            "metric": "information loss of those that cover",
-            "scale": "shares of the domain",
-            "mean_distance": float(paid.mean()) if len(paid) else 0.0,
+            "metric": "information loss of those that cover"
+            if boxes.only_covering
+            else f"{space.metric} to what released values stand for, and information loss",
+            "mean_distance": cost / boxes.pricing.scale / n_linked,
             "gap": 0.0,
             "unlinked": int((~is_linked).sum()),
         }
         groups = boxes.points, boxes.classes
         score = _expected_links(evidence, space, chances(space, found.partners, groups), details)
-        proof = Certificate(self, found.partners, found.row_prices, found.column_prices, space.rows,
-                            space.released, score.value)  # fmt: skip
-        if not proves(boxes, found):
+        pairs = tight_pairs(boxes, found, run)
+        if pairs is None:
             reason = "the prices do not prove that no linkage costs less"
-            return replace(score, status=Status.APPROXIMATE, reason=reason, proof=proof)
-        tied = ties_of_boxes(boxes, found, right_links(space))
-        return replace(self._settled(score, space, tied), proof=proof)
+            score = replace(score, status=Status.APPROXIMATE, reason=reason)
+        else:
+            score = self.settled(score, space, ties_of_boxes(boxes, found, pairs, right_links(space)))
+        proof = Certificate(self, found.partners, found.row_prices, found.column_prices, space.rows,
+                            space.released, score.value, score.interval)  # fmt: skip
+        return replace(score, proof=proof)
 
-    def _with_ties(self, score: Score, space: Space, found: Any, radii: Floats | None, run: Run) -> Score:
-        """Tell the fewest and the most correct links of all linkages of least cost, and which are certain."""
-        tied = kernels.assignment.ties(
+    def boxes(self, evidence: Evidence, space: Space, names: tuple[str, ...]) -> Boxes | None:
+        """The released records as boxes, in the order of a space; None if they are too many."""
+        nearness = nearness_of(evidence, names, space.rows, metric=self.metric, scale=self.scale)
+        return boxes_of(nearness, space.released)
+
+    @staticmethod
+    def ties(space: Space, found: Any, radii: Floats | None, run: Run) -> Any:
+        """The fewest and the most correct links of all linkages of least cost, and which are certain."""
+        return kernels.assignment.ties(
             space.mine, space.theirs, space.metric, found, right_links(space), n_codes=space.n_codes,
             radii=radii, tick=run.ticker("other linkages"),
         )  # fmt: skip
-        return self._settled(score, space, tied)
 
     @staticmethod
-    def _settled(score: Score, space: Space, tied: Any) -> Score:
+    def settled(score: Score, space: Space, tied: Any) -> Score:
         """Write down what holds in all linkages of least cost, and whether the one found tells of all."""
         if not tied.settled:
             reason = "several linkages cost the least and differ in what they find: one was drawn by chance"
@@ -318,9 +337,13 @@ class Certificate:
     rows: Ints
     released: Ints
     value: float
+    interval: tuple[float, float] | None = None
 
     def verify(self, evidence: Evidence, run: Run) -> str | None:
-        """Check linkage, prices and value against the data alone; None if they hold, else what does not."""
+        """Check linkage, prices, value and interval against the data alone; None if they hold, else what not.
+
+        An interval is looked at again where it is said to hold: it must contain all linkages of least cost.
+        """
         whole = replace(evidence, scenario=replace(evidence.scenario, records=1.0))
         assert whole.protected is not None  # a certificate is of a release
         names = self.measure.columns(whole)
@@ -330,23 +353,44 @@ class Certificate:
             return "the records of the certificate are not those of the tables"
         groups = None
         if coarse:
-            boxes = boxes_of(whole, names, space.rows, space.released, run)
-            linked = Linked(self.partners, self.row_prices, self.column_prices)
-            if boxes is None or not proves(boxes, linked):
-                return "the prices do not prove that no linkage costs less"
-            groups = boxes.points, boxes.classes
-        elif not self._holds(space, run):
+            boxes = self.measure.boxes(whole, space, names)
+            tied = None if boxes is None else self._ties_of_boxes(boxes, space, run)
+            groups = None if boxes is None else (boxes.points, boxes.classes)
+        else:
+            tied = self._ties_of_points(space, run)
+        if tied is None:
             return "the prices do not prove that no linkage costs less"
         value = float(best_by_person(space.persons, chances(space, self.partners, groups)).mean())
-        return None if value == self.value else "the share of correct links is another"
+        if value != self.value:
+            return "the share of correct links is another"
+        wide = self.measure.settled(Score(value), space, tied).interval
+        holds = wide is None or (
+            self.interval is not None and self.interval[0] <= wide[0] and wide[1] <= self.interval[1]
+        )
+        return None if holds else "the interval leaves out linkages of least cost"
 
-    def _holds(self, space: Space, run: Run) -> bool:
-        """Tell whether the prices prove the linkage, of points."""
+    def _ties_of_boxes(self, boxes: Boxes, space: Space, run: Run) -> Any:
+        """What linkages of least cost have in common; None if the prices prove none."""
+        linked = Linked(self.partners, self.row_prices, self.column_prices)
+        # To boxes that cover, if all can be: then that is the least, however near others are.
+        for each in (boxes, boxes.with_distances()):
+            pairs = tight_pairs(each, linked, run)
+            if pairs is not None:
+                return ties_of_boxes(each, linked, pairs, right_links(space))
+        return None
+
+    def _ties_of_points(self, space: Space, run: Run) -> Any:
+        """The same, of points."""
+        radii = self.measure.radii(space, run)
         verdict = kernels.assignment.verify(
             space.mine, space.theirs, space.metric, self.row_prices, self.column_prices, self.partners,
-            n_codes=space.n_codes, radii=self.measure.radii(space, run), tick=run.ticker("checking"),
+            n_codes=space.n_codes, radii=radii, tick=run.ticker("checking"),
         )  # fmt: skip
-        return bool(verdict.certified)
+        found = kernels.assignment.Assignment(
+            self.partners, self.row_prices, self.column_prices, verdict.cost, verdict.bound, 0.0,
+            verdict.certified, verdict.is_matching,
+        )  # fmt: skip
+        return self.measure.ties(space, found, radii, run) if verdict.certified else None
 
 
 def _arranged(space: Space, certificate: Certificate) -> Space | None:

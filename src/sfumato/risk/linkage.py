@@ -21,9 +21,9 @@ from sfumato.data.persons import best_by_person, persons_of, untrue
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
+from sfumato.risk._box_distances import nearness_of
 from sfumato.risk._coverage import TooManyBoxes, covering_of
-from sfumato.risk._set_coverage import class_covering_of
-from sfumato.risk._spaces import LinkageMeasure, Space, TrueLinkMeasure, inexact
+from sfumato.risk._spaces import LinkageMeasure, Space, inexact
 
 #: Columns whose values are compared by size; those of the others are equal or not.
 MEASURED = frozenset({Kind.CONTINUOUS, Kind.DATE})
@@ -107,9 +107,12 @@ class DistanceLinkage(LinkageMeasure):
     counts the columns that differ; *mahalanobis* weighs numbers with the inverse of the sum of both tables'
     covariances. *gower* always divides by the range over both tables, *mahalanobis* needs no ``scale``.
 
-    Where released values are intervals or groups, the distance is infinite if the released record does not
-    cover the intruder's, else its information loss: the mean over the columns of the share of the domain it
-    spans. :math:`B_n` then are the covering records of least loss; ``metric`` and ``scale`` do not matter.
+    Where released values are intervals or groups, the distance is that to the nearest values they may stand
+    for, and of equal distances the least information loss counts: the mean over the columns of the share of
+    the domain that is spanned. So among the records that cover the intruder's, :math:`B_n` are those of least
+    loss, and a record that is perturbed in one column and generalised in another is still near to its own.
+    One that is coarser than the own is nearer only if it is so whatever it stands for: no record hides
+    others because it says little. With *mahalanobis*, distances to such records are *euclidean*.
 
     Notes
     -----
@@ -121,8 +124,8 @@ class DistanceLinkage(LinkageMeasure):
     into them are taken as equal, since rounding might be all that tells them apart.
 
     **Missing.** A missing value is a value of its own: one unit from any that is there, and it lies at the
-    column's mean. Of generalised values, one that is missing in the release covers every value, and a missing
-    one of the intruder's is covered only by a missing one or the wildcard.
+    column's mean. Beside generalised values, one that is missing in the release covers every value, and a
+    missing one of the intruder's is covered only by a missing one or the wildcard, and one unit from others.
 
     **Units.** Where a column tells whose record it is, a link to any record of the same person is right, and
     persons are counted, each by the record that is linked best. An intruder who knows who is in the file
@@ -154,7 +157,7 @@ class DistanceLinkage(LinkageMeasure):
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse where nobody knows which links are right."""
         return (
-            super(TrueLinkMeasure, self).refuses(evidence)
+            self.unfit(evidence)
             or untrue(self.name, evidence)
             or inexact(self.name, self.columns(evidence), evidence.known_table)
         )
@@ -170,9 +173,9 @@ class DistanceLinkage(LinkageMeasure):
             return Score.not_estimable("the intruder holds no record that is in the release")
         tick, said = run.ticker(self.title), self.counted(space, evidence, names)
         if coarse:
-            links = _covering_links(evidence, names, space, tick)
-            said |= {"metric": "information loss of those that cover", "scale": "shares of the domain"}
-            said |= {"not_covered": int(np.isinf(links.references).sum())}
+            links, n_uncovered = self._links_to_boxes(evidence, names, space, tick)
+            said |= {"metric": f"{space.metric} to what released values stand for, then information loss"}
+            said |= {"not_covered": n_uncovered}
         else:
             links = kernels.linking.rivals(
                 space.mine, space.theirs, space.persons, space.owners,
@@ -181,16 +184,29 @@ class DistanceLinkage(LinkageMeasure):
         said |= {"ties_shared": int(((links.chances > 0) & (links.chances < 1)).sum())}
         return expected_links(evidence, space, links.chances, said)
 
+    def _links_to_boxes(
+        self, evidence: Evidence, names: tuple[str, ...], space: Space, tick: Any
+    ) -> tuple[Any, int]:
+        """Who is linked to whom if released records are boxes, and how many own ones do not cover.
 
-def _covering_links(evidence: Evidence, names: tuple[str, ...], space: Space, tick: Any) -> Any:
-    """Who is linked to whom by covering: by boxes, or class by class if sets would make too many of them."""
-    assert space.owners is not None  # the measure has looked
-    try:
-        covering = covering_of(evidence, names, space.rows)
-    except TooManyBoxes:
-        classes = class_covering_of(evidence, names, space.rows)
-        return classes.links(space.persons, space.owners, tick=tick)
-    return covering.links(space.persons, space.owners, tick=tick)
+        Those that do are found fast among the boxes that cover, unless sets of values make too many of them.
+        """
+        assert space.owners is not None  # the measure has looked
+        try:
+            links = covering_of(evidence, names, space.rows).links(space.persons, space.owners, tick=tick)
+            asked = np.flatnonzero(np.isinf(links.references))
+        except TooManyBoxes:
+            links, asked = None, np.arange(len(space.rows))
+        if links is not None and not len(asked):
+            return links, 0
+        near = nearness_of(evidence, names, space.rows[asked], metric=self.metric, scale=self.scale)
+        found = near.links(space.persons[asked], space.owners, tick=tick)
+        n_uncovered = int((found.references > 0).sum())
+        if links is None:
+            return found, n_uncovered
+        for name in ("references", "own", "tied", "nearer"):
+            getattr(links, name)[asked] = getattr(found, name)
+        return links, n_uncovered
 
 
 class AttributeLinkage(LinkageMeasure):
@@ -241,7 +257,7 @@ class AttributeLinkage(LinkageMeasure):
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse a single column: there would be none to link by."""
-        reason = super(TrueLinkMeasure, self).refuses(evidence)
+        reason = self.unfit(evidence)
         names = () if reason else self.columns(evidence)
         if reason is None and len(names) == 1:
             reason = f"{self.name} must find at least two columns, one to learn and one to link by, got: 1"

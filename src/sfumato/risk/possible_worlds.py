@@ -30,7 +30,8 @@ class CertainLinks(LinkageMeasure):
     **Doubt.** Exact. Not estimable where more than ``most_pairs`` pairs lie within the bound: then it rules
     out little.
 
-    **Missing.** As in `dbrl`: a missing value is a value of its own.
+    **Missing.** As in `dbrl`: a missing value is a value of its own. One that was suppressed has moved far
+    off, and would make a bound that rules out nothing: without a ``bound`` there is no number then.
 
     **Units.** Records are counted, not persons; files must have equally many records, one for one.
 
@@ -60,6 +61,12 @@ class CertainLinks(LinkageMeasure):
             return Score.not_estimable("the intruder holds no record that is in the release")
         if len(space.theirs) != n or not np.array_equal(np.sort(space.truth), np.arange(n)):
             return Score.not_estimable("the files do not have the same records, one for one")
+        known, released = evidence.known_table, evidence.protected
+        assert released is not None  # `refuses` saw to it
+        if self.bound is None and any(
+            (released.missing(name)[space.truth] & ~known.missing(name)[space.rows]).any() for name in names
+        ):
+            return Score.not_estimable("values were suppressed: how far others moved is not seen by that")
         moved = distortion(space)
         bound = moved if self.bound is None else self.bound
         if bound < moved:

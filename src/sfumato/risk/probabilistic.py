@@ -26,7 +26,15 @@ from sfumato.risk._agreement import (
     n_pairs,
     nearest_pairs,
 )
-from sfumato.risk._spaces import LINKABLE, Space, inexact, known_to_intruder, space_of, unknown_block
+from sfumato.risk._spaces import (
+    LINKABLE,
+    Space,
+    incomparable,
+    inexact,
+    known_to_intruder,
+    space_of,
+    unknown_block,
+)
 from sfumato.risk.linkage import expected_links
 
 #: Weights that differ by less are equal: rounding could not tell them apart.
@@ -156,7 +164,8 @@ class ProbabilisticLinkage(Measure):
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse a release whose records cannot be told to be right or wrong, or not be compared."""
         return (
-            super().refuses(evidence)
+            incomparable(self.name, evidence, self.kinds)
+            or super().refuses(evidence)
             or untrue(self.name, evidence)
             or inexact(self.name, self.columns(evidence), evidence.known_table, evidence.protected)
             or unknown_block(self.name, evidence, self.block, self.columns(evidence))

@@ -17,7 +17,7 @@ from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats
-from sfumato.risk._spaces import held_rows, inexact, known_to_intruder
+from sfumato.risk._spaces import held_rows, incomparable, inexact, known_to_intruder
 
 ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
 
@@ -79,7 +79,11 @@ class _RankMeasure(Measure):
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse ranges and groups of values."""
         tables = evidence.known_table, evidence.protected
-        return super().refuses(evidence) or inexact(self.name, self.columns(evidence), *tables)
+        return (
+            incomparable(self.name, evidence, self.kinds)
+            or super().refuses(evidence)
+            or inexact(self.name, self.columns(evidence), *tables)
+        )
 
 
 class RankLinkage(_RankMeasure):

@@ -12,6 +12,7 @@ from sfumato.core.params import Resource, param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, seen_table
 from sfumato.data.evidence import Evidence
+from sfumato.data.generalised.cover import silent_records
 from sfumato.data.schema import Role
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._key_measures import (
@@ -44,16 +45,22 @@ class _Finding(KeyMeasure):
         self, evidence: Evidence, classes: Classes, sizes: Ints | Floats
     ) -> dict[str, float | int]:
         """The highest and the mean risk, and how many are at risk: by person, the riskiest record counts."""
-        table, risks, people = seen_table(evidence), _chances(sizes), classes.members
+        table, risks = seen_table(evidence), _chances(sizes)
+        people, silent = classes.members, silent_records(table, classes.keys)
+        highest = float(risks.max())
+        says = ~silent[classes.examples]  # of who says nothing, no share is taken: as if left out
+        if says.any():
+            risks, people = np.where(says, risks, 0.0), np.where(says, people, 0)
         if table.schema.only_role(Role.PERSON) is not None:
             risks = worst_by_person(table, of_records(classes, risks))
-            people = np.ones(len(risks), dtype=np.int64)
+            people = (risks > 0).astype(np.int64)
         at_risk = int(people[risks > self.threshold * (1 + 1e-12)].sum())  # 1/5 is not above 0.2
         return {
-            "highest": float(risks.max()),
+            "highest": highest,
             "mean": _mean(risks, people),
             "at_risk": at_risk,
             "share_at_risk": at_risk / int(people.sum()),
+            "suppressed": int(silent.sum()),
         }
 
     def sizes_of(self, evidence: Evidence, classes: Classes) -> tuple[Ints | Floats, str]:  # noqa: ARG002
@@ -212,6 +219,8 @@ class MarketerRisk(_InPopulation):
     -----
     **How to read it.** Lower is safer: 0.1 means that one link in ten is right. If the table itself is the
     population (neither a population nor weights are given), it is the number of classes over that of records.
+    Records of which no key says anything count as if they were left out, here and in the share at risk
+    (``suppressed`` says how many they are); in the highest risk they count.
 
     **Doubt.** Exact with a table of the population, or if this table is it. With weights the sizes are
     estimates, and the score is *approximate*.

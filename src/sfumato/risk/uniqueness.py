@@ -10,6 +10,7 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, Missing, classes_of, seen_table
 from sfumato.data.evidence import Evidence
+from sfumato.data.generalised.cover import wildcards
 from sfumato.data.persons import persons_of
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.risk._key_measures import KeyMeasure, by_original, of_records, records_where, worst_by_person
@@ -27,8 +28,9 @@ class Uniqueness(KeyMeasure):
     where :math:`r[Q]` is the set of all combinations of exact values that the released keys :math:`Q` of
     record :math:`r` may stand for. An exact record is unique if nobody else has these values or ranges into
     which they fit. A generalised record is unique if at least one combination of exact values fits into it
-    and into no other record: the true one may be just this one. A wildcard stands for all values of the
-    column.
+    and into no other record: the true one may be just this one. By this definition a wildcard stands for all
+    values of the column, so that a single record of wildcards would hide everybody; it covers nobody here,
+    unless ``missing`` is *any*. What the definition gives is in ``details`` (``unique_by_definition``).
 
     See Also
     --------
@@ -52,9 +54,9 @@ class Uniqueness(KeyMeasure):
     The values of a column lie in its declared range, or else between the least and the greatest that were
     seen.
 
-    **Missing.** A missing key is a value of its own by default (``category``): who lacks it is like others
-    who lack it, and fits into a wildcard. As ``any`` it is a wildcard itself. At ``worst`` a record with a
-    missing key is unique, and helps nobody else.
+    **Missing.** A missing key, and a wildcard, is a value of its own by default (``category``): who lacks it
+    is like others who lack it in the same way. As ``any`` both stand for all values, as the definition has
+    it. At ``worst`` a record with a missing key is unique, and helps nobody else.
 
     **Units.** Where a column tells whose record it is, persons are counted: unique is who has a record that
     nobody else's fit.
@@ -100,11 +102,10 @@ class Uniqueness(KeyMeasure):
         policy: Missing = "worst" if self.missing == "worst" else "category"
         classes = classes_of(evidence, self.keys(evidence), missing=policy)
         alone = classes.persons == 1
-        unique, undecided = alone.copy(), np.zeros(len(classes), dtype=np.bool_)
-        if alone.any() and self._may_fit(classes):
-            states = self._states(evidence, run, classes, alone)
-            unique[states == kernels.trees.fitting.COVERED] = False
-            undecided = states == kernels.trees.fitting.UNDECIDED
+        wild = np.any([wildcards(table, name)[classes.examples] for name in classes.keys], axis=0)
+        wild &= self.missing != "any"
+        unique, undecided = self._found(evidence, run, classes, alone, wild)
+        defined = self._found(evidence, run, classes, alone, wild & False)[0] if wild.any() else unique
         flags = of_records(classes, unique)
         value = float(worst_by_person(table, flags).mean())
         certain = float(worst_by_person(table, of_records(classes, unique & ~undecided)).mean())
@@ -123,8 +124,20 @@ class Uniqueness(KeyMeasure):
                 "alone": records_where(classes, alone),
                 "fitted": records_where(classes, alone & ~unique),
                 "undecided": records_where(classes, undecided),
+                **({"unique_by_definition": records_where(classes, defined)} if wild.any() else {}),
             },
         )
+
+    def _found(
+        self, evidence: Evidence, run: Run, classes: Classes, alone: Flags, silent: Flags
+    ) -> tuple[Flags, Flags]:
+        """Which classes are unique, and which of them are undecided, if ``silent`` ones cover nobody."""
+        unique, undecided = alone.copy(), np.zeros(len(classes), dtype=np.bool_)
+        if alone.any() and self._may_fit(classes):
+            states = self._states(evidence, run, classes, alone, silent)
+            unique[states == kernels.trees.fitting.COVERED] = False
+            undecided = states == kernels.trees.fitting.UNDECIDED
+        return unique, undecided
 
     def _may_fit(self, classes: Classes) -> bool:
         """Whether a value may stand for others than its equals."""
@@ -132,9 +145,9 @@ class Uniqueness(KeyMeasure):
             return True
         return classes.table.is_generalised(*classes.keys)
 
-    def _states(self, evidence: Evidence, run: Run, classes: Classes, alone: Flags) -> Ints:
+    def _states(self, evidence: Evidence, run: Run, classes: Classes, alone: Flags, silent: Flags) -> Ints:
         """Of each class that is alone: whether others cover all that it may stand for."""
-        incomplete = (classes.codes == 0).any(axis=1) & (self.missing == "worst")
+        incomplete = silent | (classes.codes == 0).any(axis=1) & (self.missing == "worst")
         looked_at = np.flatnonzero(~incomplete)
         states = np.full(len(classes), kernels.trees.fitting.OPEN, dtype=np.int64)
         states[~alone] = kernels.trees.fitting.COVERED

@@ -11,8 +11,9 @@ from sfumato.core.measure import Measure, Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
+from sfumato.data.generalised.cover import silent_records
 from sfumato.data.table import Table
-from sfumato.kernels.arrays import Ints
+from sfumato.kernels.arrays import Flags, Ints
 from sfumato.utility._readings import COMPARABLE, n_left_out, pairs_of
 
 
@@ -60,23 +61,27 @@ def class_sizes(evidence: Evidence, names: tuple[str, ...]) -> tuple[ClassSizes,
 
     def count() -> tuple[ClassSizes, ClassSizes]:
         assert evidence.protected is not None
-        mine, theirs = _sizes(evidence.original, names), _sizes(evidence.protected, names)
+        original, released, rows = evidence.original, evidence.protected, evidence.source_rows
         # Records that were left out of a release whose records map are suppressed; of others nobody can tell.
-        wanted = len(evidence.protected)
-        if evidence.source_rows is not None:
+        # So are those of which no key says anything any more.
+        wanted, suppressed = len(released), silent_records(released, names)
+        if rows is not None:
             wanted += n_left_out(pairs_of(evidence)[0])
-        return ClassSizes(mine, len(evidence.original)), ClassSizes(theirs, wanted)
+            suppressed &= ~np.append(silent_records(original, names), False)[rows]
+        mine, theirs = _sizes(original, names), _sizes(released, names, ~suppressed)
+        return ClassSizes(mine, len(original)), ClassSizes(theirs, wanted)
 
     return evidence.remember(("sizes of classes", names), count)
 
 
-def _sizes(table: Table, names: tuple[str, ...]) -> Ints:
-    """The number of records of each combination of values; a missing value is a value of its own."""
+def _sizes(table: Table, names: tuple[str, ...], rows: Flags | None = None) -> Ints:
+    """The number of records (of ``rows``) of each combination of values; a missing one is one of its own."""
     keys = [
         pl.select(pl.when(pl.Series(~table.missing(name))).then(table.frame[name]).alias(str(i))).to_series()
         for i, name in enumerate(names)
     ]
-    return pl.DataFrame(keys).group_by(pl.all()).len()["len"].to_numpy().astype(np.int64)
+    frame = pl.DataFrame(keys) if rows is None else pl.DataFrame(keys).filter(pl.Series(rows))
+    return frame.group_by(pl.all()).len()["len"].to_numpy().astype(np.int64)
 
 
 class Discernibility(ClassLoss):
@@ -89,7 +94,8 @@ class Discernibility(ClassLoss):
     over the classes :math:`E` of released records with the same keys, where :math:`n` is the number of
     records. The sum, which the literature calls the discernibility metric, is in ``details``; divided by
     :math:`n^2` tables of different size compare. With ``k`` above 1 the records of smaller classes count as
-    suppressed, that is as alike to all; so does a record that was left out.
+    suppressed, that is as alike to all; so does a record that was left out, or whose keys were all made
+    missing or wildcards.
 
     See Also
     --------
@@ -105,7 +111,8 @@ class Discernibility(ClassLoss):
 
     **Doubt.** Exact. Weights are not used: records are counted.
 
-    **Missing.** A value of its own: who lacks a key is like others who lack it.
+    **Missing.** A value of its own: who lacks a key is like others who lack it. Who lacked all keys before
+    was not suppressed.
 
     **Cost.** That of grouping both tables by the keys.
 
@@ -163,8 +170,8 @@ class AverageClassSize(ClassLoss):
 
     where :math:`E` are the classes of released records with the same keys and :math:`n` is the number of
     records. With ``k`` at 1 it is the mean size; with the :math:`k` of a k-anonymous release it is the mean
-    size as a multiple of what is needed, and 1 is best. Smaller classes count as suppressed; their records
-    and those that were left out are still among the :math:`n`.
+    size as a multiple of what is needed, and 1 is best. Smaller classes count as suppressed; their records,
+    those that were left out and those whose keys were all suppressed are still among the :math:`n`.
 
     See Also
     --------
@@ -178,7 +185,8 @@ class AverageClassSize(ClassLoss):
 
     **Doubt.** Exact. Weights are not used: records are counted.
 
-    **Missing.** A value of its own: who lacks a key is like others who lack it.
+    **Missing.** A value of its own: who lacks a key is like others who lack it. Who lacked all keys before
+    was not suppressed.
 
     **Cost.** That of grouping both tables by the keys.
 
@@ -206,6 +214,8 @@ class AverageClassSize(ClassLoss):
         if not original.n or not release.n:
             return Score.not_estimable("one of the tables has no records")
         n_classes = len(release.kept(self.k))
+        if not len(release.sizes):  # everybody is suppressed, and so alike
+            n_classes = 1
         if not n_classes:
             return Score.not_estimable(f"no class has {self.k} records")
         # Of the original all classes count: it need not be k-anonymous.
@@ -216,7 +226,7 @@ class AverageClassSize(ClassLoss):
                 "classes": n_classes,
                 "classes_of_original": len(original.sizes),
                 "value_of_original": before,
-                "largest_class": int(release.sizes.max()),
+                "largest_class": int(release.sizes.max(initial=0)),
                 "records": release.n,
                 "records_suppressed": release.n - int(release.kept(self.k).sum()),
                 "columns": len(names),

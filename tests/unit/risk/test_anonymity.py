@@ -12,6 +12,7 @@ from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
+from sfumato.data.generalised.suppressing import to_wildcard
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.kernels.trees.inside import count_inside
@@ -330,3 +331,18 @@ def test_a_code_for_missing_values_is_seen_in_the_file(measure, category, any_):
     evidence = Evidence(Table(pl.DataFrame({"age": [30, 30, -9, None]}), Schema((column,))))
     assert measure().score(evidence, Run(seed=1)).value == category
     assert measure(missing="any").score(evidence, Run(seed=1)).value == any_
+
+
+def test_suppressed_and_dropped_records_count_alike_in_shares():
+    """Two classes of two and one alone, which says nothing any more: one in two links is right."""
+    schema = Schema((Column("k", Kind.NOMINAL, Role.KEY),))
+    x = Table(pl.DataFrame({"k": list("aabbc")}), schema)
+    suppressed = to_wildcard(x, "k", np.array([False, False, False, False, True]))
+    for y in (suppressed, x.take(np.arange(4))):
+        found = MarketerRisk(threshold=0.9).score(Evidence(y), Run(seed=1))
+        assert found.value == 0.5
+        assert found.details["share_at_risk"] == 0
+    assert MarketerRisk().score(Evidence(suppressed), Run(seed=1)).details["suppressed"] == 1
+    assert (
+        ProsecutorRisk().score(Evidence(suppressed), Run(seed=1)).value == 1
+    )  # who is left over can be found

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from brute import covers, width
+from brute import chances_by_cells, covers, distances_to_cells, width
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
@@ -15,8 +15,8 @@ from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError
+from sfumato.risk._box_distances import nearness_of
 from sfumato.risk._coverage import TooManyBoxes, covering_of
-from sfumato.risk._set_coverage import class_covering_of
 from sfumato.risk.linkage import AttributeLinkage, DistanceLinkage
 from toys import table_of
 
@@ -65,7 +65,7 @@ def test_intervals_by_hand():
     found = score(evidence({"age": [20, 25, 31, 70]}, {"age": boxes}, {"age": Kind.CONTINUOUS}))
     assert found.by_record.tolist() == [0.5, 0.5, 1, 1]
     assert found.value == 0.75
-    assert found.details["metric"] == "information loss of those that cover"
+    assert found.details["metric"] == "euclidean to what released values stand for, then information loss"
     assert found.details["not_covered"] == 0
     assert found.details["columns"] == 1
 
@@ -73,8 +73,25 @@ def test_intervals_by_hand():
 def test_a_narrower_box_of_another_is_taken():
     boxes = intervals([0, 10], [100, 30])
     found = score(evidence({"x": [20, 60]}, {"x": boxes}, {"x": Kind.CONTINUOUS}))
-    assert found.by_record.tolist() == [0, 0]  # the first is taken for the second, whom no own box covers
+    # The second is taken for the first; the first lies farther off than all that covers the other, but none
+    # that says less than its own is nearer wherever its value lies.
+    assert found.by_record.tolist() == [0, 1]
     assert found.details["not_covered"] == 1
+
+
+def test_one_coarse_cell_hides_nobody():
+    """Perturbed incomes of five; of the last record the sex becomes either, of another the income any."""
+    kinds = {"income": Kind.CONTINUOUS, "sex": Kind.NOMINAL}
+    original = {"income": [100.0, 200.0, 300.0, 400.0, 500.0], "sex": list("fmfmf")}
+    either = Nodes.of({"f": ["f"], "m": ["m"], "any": ["f", "m"]}, leaves=["f", "m"])
+    moved = np.array(original["income"]) + 0.1
+    sexes = pl.Series(["f", "m", "f", "m", "any"], dtype=either.dtype)
+    found = score(evidence(original, {"income": moved, "sex": sexes}, kinds, nodes={"sex": either}))
+    assert found.by_record.tolist() == [1, 1, 1, 1, 1]
+    assert found.details["not_covered"] == 5
+    wild = intervals([*moved[:4], -np.inf], [*moved[:4], np.inf])
+    found = score(evidence({"income": original["income"]}, {"income": wild}, {"income": Kind.CONTINUOUS}))
+    assert found.by_record.tolist() == [1, 1, 1, 1, 1]  # a wildcard is as near to all, and hides none
 
 
 def test_a_suppressed_value_may_be_any():
@@ -131,12 +148,14 @@ def test_agrees_with_all_pairs(seed):
     released = {"age": boxes, "g": pl.Series(labels, dtype=NODES.dtype)}
     kinds = {"age": Kind.CONTINUOUS, "g": Kind.NOMINAL}
     found = evidence({"age": ages, "g": letters}, released, kinds, nodes={"g": NODES})
-    chances = exhaustive(found, ["age", "g"])
+    near, far, losses = distances_to_cells(found, ("age", "g"))
+    chances, covered = chances_by_cells(near, far, losses), np.diagonal(near) == 0
     np.testing.assert_allclose(score(found).by_record, chances, atol=1e-12)
-    assert 0 < chances.mean() < 1
+    np.testing.assert_allclose(chances[covered], exhaustive(found, ["age", "g"])[covered], atol=1e-12)
+    assert 0 < covered.mean() < 1
     everyone = np.arange(n)
-    one_by_one = class_covering_of(found, ("age", "g"), everyone).links(everyone, everyone)
-    np.testing.assert_allclose(one_by_one.chances, chances, atol=1e-12)
+    near = nearness_of(found, ("age", "g"), everyone, metric="euclidean", scale="deviation")
+    np.testing.assert_allclose(near.links(everyone, everyone).chances, chances, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -149,9 +168,11 @@ def test_persons_of_several_records_are_found_alike_by_boxes_and_one_by_one(seed
     persons = rng.integers(0, 12, n)
     owners = np.where(rng.random(n) < 0.1, -1, persons)
     boxes = covering_of(found, ("g",), np.arange(n)).links(persons, owners)
-    one_by_one = class_covering_of(found, ("g",), np.arange(n)).links(persons, owners)
-    np.testing.assert_allclose(one_by_one.chances, boxes.chances, atol=1e-12)
-    assert np.array_equal(np.isinf(one_by_one.references), np.isinf(boxes.references))
+    near = nearness_of(found, ("g",), np.arange(n), metric="euclidean", scale="deviation")
+    one_by_one = near.links(persons, owners)
+    covered = np.isfinite(boxes.references)
+    np.testing.assert_allclose(one_by_one.chances[covered], boxes.chances[covered], atol=1e-12)
+    assert np.array_equal(one_by_one.references > 0, ~covered)
 
 
 def test_exact_columns_beside_generalised_ones_must_agree():
@@ -160,8 +181,8 @@ def test_exact_columns_beside_generalised_ones_must_agree():
     kinds = {"age": Kind.CONTINUOUS, "town": Kind.NOMINAL, "size": Kind.CONTINUOUS}
     original = {"age": [1, 2, 3], "town": ["x", "y", "x"], "size": [1.5, 1.5, 2.5]}
     assert score(evidence(original, released, kinds)).by_record.tolist() == [1, 1, 1]
-    original["size"] = [2.5, 1.5, 1.5]  # the first is covered only by the third, the third by a narrower one
-    assert score(evidence(original, released, kinds)).by_record.tolist() == [0, 1, 0]
+    original["size"] = [2.5, 1.5, 1.5]  # the third is covered by a narrower one than its own
+    assert score(evidence(original, released, kinds)).by_record[1:].tolist() == [1, 0]
 
 
 def test_boxes_say_whose_they_are():

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from brute import covers, width
+from brute import distances_to_cells
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence, Scenario
@@ -47,19 +47,11 @@ def score(evidence, **settings):
 
 
 def costs_of(evidence):
-    """The loss of each released record where it covers, else far more, by what the data room says."""
-    n, m = len(evidence.original), len(evidence.protected)
-    costs = np.zeros((n, m))
-    for name in KINDS:
-        values, column = evidence.original.frame[name], evidence.protected.frame[name]
-        nodes = evidence.protected.nodes.get(name)
-        gone = column.is_null().to_numpy()
-        ends = {} if nodes is not None else {"domain": (values.min(), values.max())}
-        costs += np.where(gone, 1.0, width(column, nodes=nodes, **ends)) / len(KINDS)
-        for i in range(n):
-            one = covers(column, values.new_from_index(i, m), nodes=nodes)
-            costs[i, ~(one | gone)] += FAR
-    return np.where(costs >= FAR, FAR, costs)
+    """What pairs cost: loss where all can be covered at once, and else FAR; if not, distance and loss."""
+    near, _, losses = distances_to_cells(evidence, tuple(KINDS))
+    covering = np.where(near == 0, losses, FAR)
+    rows, columns = linear_sum_assignment(covering)
+    return near + losses if (covering[rows, columns] == FAR).any() else covering
 
 
 def optimal_matchings(costs):
@@ -151,18 +143,18 @@ def test_what_is_taken_by_others_is_ruled_out():
     assert found.value == 1
     assert found.details["links_certain"] == 2
     crossed = evidence_of([20, 35], intervals([10, 15], [40, 25]))  # the narrower is the other's
-    assert DistanceLinkage().score(crossed, Run(seed=1)).value == 0
+    assert DistanceLinkage().score(crossed, Run(seed=1)).by_record[0] == 0
     assert score(crossed).value == 0
 
 
-def test_who_is_covered_by_nobody_is_not_linked():
+def test_who_is_covered_by_nobody_is_linked_to_the_nearest():
     found = score(evidence_of([1, 50, 2], intervals([0, 0, 0], [3, 3, 3])))
-    assert found.details["unlinked"] == 1
-    assert found.status is Status.OK
-    assert found.by_record.tolist() == [1 / 3, 0, 1 / 3]
-    nobody = score(evidence_of([1, 2], intervals([5, 5], [6, 6])))
-    assert nobody.value == 0
-    assert nobody.details["unlinked"] == 2
+    assert found.details["unlinked"] == 0
+    assert found.by_record.tolist() == pytest.approx([1 / 3] * 3)
+    apart = score(evidence_of([1, 10], intervals([2, 8], [3, 9])))
+    assert apart.value == 1
+    assert apart.interval == (1, 1)
+    assert apart.proof.verify(evidence_of([1, 10], intervals([2, 8], [3, 9])), Run(seed=1)) is None
 
 
 def test_a_share_of_the_records_prefers_those_of_little_loss():
@@ -193,7 +185,7 @@ def test_hundreds_of_overlapping_boxes_against_scipy():
 
 
 def test_a_tampered_certificate_is_rejected():
-    evidence, _ = random_evidence(7, 40, 40, misses=True)
+    evidence, _ = random_evidence(7, 40, 45, misses=True)
     proof = score(evidence).proof
     assert proof.verify(evidence, Run(seed=1)) is None
     twice = proof.partners.copy()
@@ -206,7 +198,7 @@ def test_a_tampered_certificate_is_rejected():
         replace(proof, partners=twice), replace(proof, partners=nobody), replace(proof, partners=moved),
         replace(proof, row_prices=dearer), replace(proof, column_prices=cheaper),
         replace(proof, row_prices=dearer, column_prices=cheaper), replace(proof, value=proof.value + 0.01),
-        replace(proof, row_prices=proof.row_prices[:-1]), replace(proof, partners=proof.partners + 40),
+        replace(proof, row_prices=proof.row_prices[:-1]), replace(proof, partners=proof.partners + 45),
     ]  # fmt: skip
     assert all(each.verify(evidence, Run(seed=1)) for each in broken)
 

@@ -304,3 +304,23 @@ def test_nothing_uncertified_is_called_exact():
         assert result.status is Status.APPROXIMATE
         assert result.details["gap"] > 0
         assert result.proof.verify(evidence, Run(seed=1))
+
+
+def test_sums_that_tie_only_without_rounding():
+    """Two linkages of least cost find 2 and 4 of 4: their distances are other numbers with the same sum."""
+    schema = Schema((Column("x", Kind.CONTINUOUS, Role.KEY), Column("y", Kind.CONTINUOUS, Role.KEY)))
+    original, released = (
+        Table(pl.DataFrame({"x": xs, "y": ys}), schema)
+        for xs, ys in (
+            ([0.0, 0.0, 3.0, 3.0], [2.0, 3.0, 3.0, 1.0]),
+            ([0.0, 0.0, 2.0, 2.0], [1.0, 2.0, 3.0, 2.0]),
+        )
+    )
+    evidence = Evidence(original, released, source_rows=np.arange(4))
+    found = GlobalLinkage().score(evidence, Run(seed=1))
+    assert found.interval == (0.5, 1.0)
+    assert found.status is Status.APPROXIMATE
+    assert found.details["links_certain"] == 2
+    assert found.proof.verify(evidence, Run(seed=1)) is None
+    too_narrow = replace(found.proof, interval=(0.5, 0.5))
+    assert "leaves out" in too_narrow.verify(evidence, Run(seed=1))

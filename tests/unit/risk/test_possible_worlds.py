@@ -76,3 +76,11 @@ def test_where_it_cannot_be_told():
     assert score(points, moved[:10]).status is Status.OK  # who is not in the file is not looked for
     with pytest.raises(ValueError, match="complete"):
         assignment.matchable(points, points, "euclidean", np.ones(20), np.zeros(20, dtype=np.int64))
+
+
+def test_a_suppressed_value_is_no_bound_on_the_others():
+    points = [[0.0, 0.0], [5.0, 0.0], [20.0, 0.0]]
+    assert score(points, points).value == 1
+    found = score(points, [[None, 0.0], *points[1:]])
+    assert found.status is Status.NOT_ESTIMABLE
+    assert "suppressed" in found.reason

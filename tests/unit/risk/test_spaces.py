@@ -6,11 +6,14 @@ import numpy as np
 import polars as pl
 import pytest
 
+from sfumato.core import registry
+from sfumato.core.measure import Status
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.persons import best_by_person, persons_of, untrue
-from sfumato.data.schema import Column, Kind, Role
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Table
 from sfumato.risk._spaces import FARTHEST, held_rows, space_of
 from toys import table_of
 
@@ -279,3 +282,31 @@ def test_text_that_polars_holds_as_categories_is_text():
     mine, theirs = codes_of_both(table_of(first, **kind), table_of(second, **kind), "c")
     assert theirs[0] == mine[1]
     assert theirs[1] not in mine
+
+
+LINKAGES = ("dbrl", "gdbrl", "attribute-linkage", "interval-linkage", "direct-matching", "probabilistic-linkage",
+            "certain-links")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LINKAGES)
+def test_a_known_column_that_cannot_be_compared_is_refused(name):
+    """A set among the keys, and a number that is a category in the intruder's file."""
+    keys = (Column("sex", Kind.NOMINAL, Role.KEY), Column("age", Kind.CONTINUOUS, Role.KEY))
+    who = Column("id", Kind.NOMINAL, Role.IDENTIFIER)
+    frame = pl.DataFrame({"sex": ["f", "m"], "age": [30.0, 40.0], "id": ["p", "q"]})
+    baskets = Column("items", Kind.SET, Role.KEY)
+    table = Table(frame.with_columns(items=pl.Series([["u"], ["v"]])), Schema((*keys, who, baskets)))
+    measure = registry.measure(name)()
+    found = measure.score(Evidence(table, table, source_rows=np.arange(2)), Run(seed=1))
+    assert found.status is Status.REFUSED
+    assert "`items` (set)" in found.reason
+    plain = Table(frame, Schema((*keys, who)))
+    other = Schema((keys[0], Column("age", Kind.NOMINAL, Role.KEY), who))
+    register = Table(frame.with_columns(age=pl.Series(["30", "40"])), other)
+    evidence = Evidence(
+        plain, plain, source_rows=np.arange(2), scenario=Scenario(external="register"),
+        resources={"register": register},
+    )  # fmt: skip
+    found = measure.score(evidence, Run(seed=1))
+    assert found.status is Status.REFUSED
+    assert "`age` (continuous, in `register` nominal)" in found.reason

@@ -66,14 +66,33 @@ def test_range_is_unique_if_one_of_its_values_fits_nowhere_else():
         assert unique_in(table_with(ages((24, 28), *others)))[0] is True
 
 
-def test_wildcard_covers_the_whole_domain():
+def test_wildcard_covers_the_whole_domain_by_definition():
     """`*` covers the ages from 0 to 85; of two wildcards each fits the other."""
     column = ages((None, None), (0, 40), (41, 85))
-    assert unique_in(table_with(column, lower=0, upper=85)) == [False, False, False]
+    assert unique_in(table_with(column, lower=0, upper=85), Uniqueness(missing="any")) == [
+        False,
+        False,
+        False,
+    ]
     short = ages((None, None), (0, 40), (41, 84))
-    assert unique_in(table_with(short, lower=0, upper=85)) == [True, False, False]
-    assert unique_in(table_with(ages((None, None), (None, None), 7))) == [False, False, False]
-    assert unique_in(table_with(ages((None, None), 7))) == [False, False]  # 7 is all there is
+    assert unique_in(table_with(short, lower=0, upper=85), Uniqueness(missing="any")) == [True, False, False]
+    twice = table_with(ages((None, None), (None, None), 7))
+    assert unique_in(twice, Uniqueness(missing="any")) == [False, False, False]
+    assert unique_in(table_with(ages((None, None), 7)), Uniqueness(missing="any")) == [
+        False,
+        False,
+    ]  # 7 is all there is
+
+
+@pytest.mark.parametrize("policy", ["category", "worst"])
+def test_one_suppressed_record_hides_nobody(policy):
+    """By the definition it would hide all others: 1 of 500, which the details say."""
+    table = table_with(ages((None, None), *range(1, 500)))
+    score = Uniqueness(missing=policy).score(Evidence(table), Run(seed=1))
+    assert score.value == 1
+    assert score.details["unique_by_definition"] == 1
+    twice = table_with(ages((None, None), (None, None), 7))
+    assert unique_in(twice, Uniqueness(missing=policy)) == [False, False, True]
 
 
 def test_masked_zip_code_is_a_range():
@@ -121,8 +140,11 @@ def test_sets_that_are_no_ranges():
     table = table_with(county, nodes={"county": COUNTIES})
     # South is Kern and Fresno, both there; of the ends, Napa is nobody else's.
     assert unique_in(table) == [False, False, True, False]
-    wild = pl.Series("county", ["*", "Kern", "ends", "Fresno"], dtype=COUNTIES.dtype)
-    assert unique_in(table_with(wild, nodes={"county": COUNTIES})) == [False, False, False, False]
+    wild = table_with(
+        pl.Series("county", ["*", "Kern", "ends", "Fresno"], dtype=COUNTIES.dtype), nodes={"county": COUNTIES}
+    )
+    assert unique_in(wild, Uniqueness(missing="any")) == [False, False, False, False]
+    assert unique_in(wild) == [True, True, True, False]
 
 
 def test_on_a_grid_unique_is_who_is_alone_in_a_cell():
@@ -226,13 +248,16 @@ def test_as_any_a_value_that_was_in_the_original_may_be_missing():
     assert found == [False, False, True]
 
 
-def test_missing_values_fit_into_a_wildcard():
+def test_missing_values_and_wildcards_are_told_apart_and_hide_nobody():
     column = ages(None, (None, None), 5)
-    assert unique_in(table_with(column)) == [False, False, False]  # 5 or nothing is all it may be
-    assert unique_in(table_with(column, lower=0, upper=9)) == [False, True, False]
-    assert unique_in(table_with(ages((None, None), 5))) == [False, False]
+    score = score_of(table_with(column))
+    assert score.by_record.tolist() == [1, 1, 1]
+    assert score.details["unique_by_definition"] == 0  # 5 or nothing is all that the wildcard may be
+    assert score_of(table_with(column, lower=0, upper=9)).details["unique_by_definition"] == 1
     county = pl.Series("county", [None, "*", "Kern"], dtype=COUNTIES.dtype)
-    assert unique_in(table_with(county, nodes={"county": COUNTIES})) == [False, True, False]
+    found = score_of(table_with(county, nodes={"county": COUNTIES}))
+    assert found.value == 1
+    assert found.details["unique_by_definition"] == 1
 
 
 def test_persons_are_counted_and_do_not_hide_themselves():

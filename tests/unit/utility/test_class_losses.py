@@ -11,6 +11,7 @@ from sfumato.core.measure import Status
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.generalised.intervals import intervals
+from sfumato.data.generalised.suppressing import to_wildcard
 from sfumato.data.schema import Kind, Role
 from sfumato.utility.classes import AverageClassSize, Discernibility
 
@@ -68,7 +69,7 @@ def test_noise_tells_nobody_apart():
 def test_missing_keys_are_alike_whatever_stands_for_them():
     x = table({"k": [1.0, 2.0, 3.0, 4.0]}, k={"missing": (-9,)})
     y = table({"k": [None, -9.0, float("nan"), 4.0]}, k={"missing": (-9,)})
-    assert score(Discernibility(), x, y).details["discernibility"] == 10
+    assert score(Discernibility(), x, y).details["discernibility"] == 3 * 4 + 1  # suppressed, so alike to all
 
 
 def test_ranges_are_values():
@@ -109,3 +110,13 @@ def test_pairs_that_are_alike(rows):
     assert score(Discernibility(), x, y).details["discernibility"] == alike
     assert score(Discernibility(), x, y).value == pytest.approx(alike / len(rows) ** 2)
     assert score(AverageClassSize(), x, y).value == pytest.approx(len(rows) / len(set(rows)))
+
+
+def test_suppressed_and_dropped_records_count_alike():
+    x = table({"k": list("aabbc")}, Kind.NOMINAL)
+    suppressed = to_wildcard(x, "k", np.array([False, False, False, False, True]))
+    dropped = x.take(np.arange(4))
+    for cls, expected in ((Discernibility, (4 + 4 + 5) / 25), (AverageClassSize, 5 / 2)):
+        for y, rows in ((suppressed, np.arange(5)), (dropped, np.arange(4))):
+            evidence = Evidence(x, y, source_rows=rows)
+            assert cls().score(evidence, Run(seed=1)).value == pytest.approx(expected)

@@ -10,6 +10,7 @@ value or one of its own (`Cover.missing`).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -182,6 +183,14 @@ class Cover:
         codes = None if self.codes is None else np.append(self.codes, -1)[rows]
         return replace(self, lows=lows, highs=highs, codes=codes)
 
+    def mapped(self, place: Callable[[Floats], Floats]) -> Cover:
+        """The same cells on another line, on which order is kept; what is open stays so."""
+        lows = place(self.lows)
+        sets = None if self.sets is None else replace(self.sets, places=place(self.sets.places))
+        low, high = place(np.array(self.domain))
+        highs = lows if self.exact else place(self.highs)
+        return replace(self, lows=lows, highs=highs, domain=(float(low), float(high)), step=0.0, sets=sets)
+
     def closed(self, *, wildcards: Literal["whole", "silent"] = "whole") -> Cover:
         """End open sides where the domain does, and at least at the other end.
 
@@ -307,6 +316,14 @@ def wildcards(table: Table, name: str) -> Flags:
     if name in table.nodes:
         return (table.frame[name].cast(pl.String) == WILDCARD).fill_null(value=False).to_numpy()
     return Cover.of(table, name).wild if table.is_generalised(name) else np.zeros(len(table), dtype=np.bool_)
+
+
+def silent_records(table: Table, names: Iterable[str]) -> Flags:
+    """Which records say nothing in any of these columns: all is missing or a wildcard."""
+    silent = np.ones(len(table), dtype=np.bool_)
+    for name in names:
+        silent &= table.missing(name) | wildcards(table, name)
+    return silent
 
 
 def extent(*numbers: Floats, column: Column | None = None) -> tuple[float, float]:

@@ -177,6 +177,18 @@ def limits_of(frame_: Frame, radii: Floats | None, n: int) -> Ints:
     return np.where(limits < NEVER, np.maximum(limits, -1.0), float(NEVER)).astype(np.int64)
 
 
+def doubt_of(framed: Frame) -> int:
+    """By how many units the rounded costs of two matchings may differ whose distances sum to the same.
+
+    A cost is rounded once, by half a unit; on a grid each coordinate of both records is.
+    """
+    space = framed.space
+    if space.n_measured == 0 and not space.euclidean:
+        return 0
+    on_grid = not space.euclidean or space.rows.shape[1] == 1
+    return 2 * min(len(space.rows), len(space.columns)) * (space.n_measured + 1 if on_grid else 1)
+
+
 def distinct(points: Floats, *labels: Ints) -> tuple[Ints, Ints]:
     """Return which record stands for each group of identical ones, and the group of each record.
 

@@ -1,9 +1,10 @@
 """Ties: what holds in every matching of least cost, when there are several.
 
-The matchings of least cost are exactly the complete matchings of the tight graph, whose pairs cost no more
-than their two prices. A pair is in one of them if it is matched or if its ends lie in one strongly connected
-part of that graph, its matched pairs contracted [tassa2012]_; inside such a part the fewest and the most true
-links are again an assignment, with costs of 0 and 1.
+The matchings of least cost are complete matchings of the tight graph, whose pairs cost no more than their two
+prices; and since each cost was rounded, sums that tie may differ by what all roundings together make, so a
+pair is tight if it costs no more than that above its prices. A pair is in one of them if it is matched or if
+its ends lie in one strongly connected part of that graph, its matched pairs contracted [tassa2012]_; inside
+such a part the fewest and the most true links are again an assignment, with costs of 0 and 1.
 
 .. [tassa2012] T. Tassa (2012). Finding all maximally-matchable edges in a bipartite graph. Theoretical
    Computer Science 423, 50–58.
@@ -17,7 +18,15 @@ import numpy as np
 
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.kernels.assignment.assign import Assignment
-from sfumato.kernels.assignment.costs import Frame, Metric, costs_of_pairs, distinct, frame, limits_of
+from sfumato.kernels.assignment.costs import (
+    Frame,
+    Metric,
+    costs_of_pairs,
+    distinct,
+    doubt_of,
+    frame,
+    limits_of,
+)
 from sfumato.kernels.assignment.tight import Tight, exchangeable, is_settled
 from sfumato.kernels.assignment.verification import scan
 from sfumato.kernels.pace import Tick
@@ -72,9 +81,10 @@ def ties(
         raise ValueError("ties are known only of a matching that is proved to cost the least")
     framed = frame(rows, columns, metric, n_codes=n_codes)
     limits = limits_of(framed, radii, len(rows))
+    doubt = doubt_of(framed)
     costs = costs_of_pairs(framed.space, *right)
     prices = found.row_prices[right[0]] + found.column_prices[right[1]]
-    is_tight = (costs == prices) & (costs <= limits[right[0]])
+    is_tight = (costs <= prices + doubt) & (costs <= limits[right[0]])
     if not is_tight.any():
         return Ties(0, 0, 0, exact=True, settled=True)
     # Prices that prove a matching are the same for identical records, so one of each tells of all.
@@ -84,7 +94,7 @@ def ties(
         rows=framed.space.rows[row_firsts], columns=framed.space.columns[column_firsts]
     )
     _, _, listed = scan(
-        Frame(space, framed.unit, framed.rounding), found.row_prices[row_firsts],
+        Frame(space, framed.unit, framed.rounding), found.row_prices[row_firsts] + doubt,
         found.column_prices[column_firsts], limits[row_firsts], n_listed=most_pairs, tick=tick,
     )  # fmt: skip
     if listed is None:
@@ -93,8 +103,8 @@ def ties(
         row_groups,
         column_groups,
         *listed,
-        free_rows=(found.row_prices == 0) & (len(rows) > len(columns)),
-        free_columns=(found.column_prices == 0) & (len(rows) < len(columns)),
+        free_rows=(found.row_prices >= -doubt) & (len(rows) > len(columns)),
+        free_columns=(found.column_prices >= -doubt) & (len(rows) < len(columns)),
     )
     return ties_among(tight, found.partners, right, most_pairs=most_pairs)
 

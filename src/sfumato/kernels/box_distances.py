@@ -1,0 +1,262 @@
+"""Distances from points to boxes: released records that show ranges in some columns and sets in others.
+
+The *near* distance is that to the nearest point of a box, 0 where it covers; the *far* one that to its
+farthest. Of a box of one point both are the distance to it. Boxes stand in the order of their loss. For the
+rivals of a point only its own boxes are looked at first; the first that is nearer than these ends the search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from sfumato.kernels.arrays import Bytes, Floats, Ints
+from sfumato.kernels.pace import Tick, share_out
+
+NEVER = 2**62  # the cost of a pair that cannot be
+UNITS = 2.0**40  # of a loss: losses that differ by less are equal, since sums of shares round
+SLACK = 2.0**-34  # as in `kernels.linking`: distances that differ by less of what goes into them are equal
+
+#: Pairs between two calls of `tick`, so that each takes about a tenth of a second.
+_PAIRS = 20_000_000
+
+
+class Points(NamedTuple):
+    """What is looked for: numbers (NaN: missing) and codes."""
+
+    numbers: Floats  # [n, ranges]
+    codes: Ints  # [n, sets]
+
+
+class Own(NamedTuple):
+    """The boxes that are a point's own."""
+
+    starts: Ints  # [n] they are boxes[starts:ends], ascending
+    ends: Ints  # [n]
+    boxes: Ints
+    counts: Ints  # how many records of each of them are its own
+
+
+class Shown(NamedTuple):
+    """What released records show, in the order of their loss; of those alike, one."""
+
+    lows: Floats  # [g, ranges] −∞ and ∞ where a side is open
+    highs: Floats
+    ends: Floats  # [2, ranges] from the least to the greatest value there is
+    steps: Bytes  # [ranges] 1: values are equal or not, and one unit apart then
+    labels: Ints  # [g, sets] rows of the tables
+    near: Floats  # [labels of all columns, codes] the distance of each code from each label
+    far: Floats
+    losses: Ints  # [g] ascending, in units
+    sizes: Ints  # [g] records
+    euclidean: bool
+
+
+class Pricing(NamedTuple):
+    """What a pair costs: distance and loss, in units of 1/``scale``; beyond ``reach`` it cannot be."""
+
+    scale: float
+    reach: float
+
+
+@njit(cache=True, nogil=True)
+def _gap(x: float, low: float, high: float, ends: Floats, is_step: int, is_far: bool) -> float:  # noqa: PLR0917, FBT001
+    """The distance in one column; one unit between a missing value and what is there."""
+    if np.isnan(x):
+        return 1.0 if is_far or not (low == -np.inf and high == np.inf) else 0.0
+    if is_step:
+        inside = low == x == high if is_far else low <= x <= high
+        return 0.0 if inside else 1.0
+    if is_far:
+        low = min(ends[0], high) if low == -np.inf else low
+        high = max(ends[1], low) if high == np.inf else high
+        return float(max(abs(x - low), abs(high - x)))
+    return float(max(low - x, x - high, 0.0))
+
+
+@njit(cache=True, nogil=True)
+def _key(points: Points, i: int, shown: Shown, g: int, is_far: bool, most: float) -> float:  # noqa: PLR0917, FBT001
+    """The distance, or its square, of a point and a box; some number above ``most`` if it is above that."""
+    key = 0.0
+    for c in range(points.codes.shape[1]):
+        table = shown.far if is_far else shown.near
+        gap = table[shown.labels[g, c], points.codes[i, c]]
+        key += gap * gap if shown.euclidean else gap
+    for c in range(points.numbers.shape[1]):
+        if key > most:
+            return key
+        x, low, high = points.numbers[i, c], shown.lows[g, c], shown.highs[g, c]
+        gap = _gap(x, low, high, shown.ends[:, c], shown.steps[c], is_far)
+        key += gap * gap if shown.euclidean else gap
+    return key
+
+
+def rivals(
+    points: Points, own: Own, shown: Shown, tick: Tick | None = None
+) -> tuple[Floats, Ints, Ints, Ints]:
+    """Count who stands between each point and its own.
+
+    A box of no more loss than the own is nearer if its near distance is less, or as small at less loss. One
+    of more loss is nearer only if it is so wherever in it the true values lie: to make a record coarser must
+    not hide others.
+
+    Returns
+    -------
+    distances : float64[n]
+        The near distance of the nearest of its own, infinite where it has none.
+    own, tied, nearer : int64[n]
+        Records of its own and all records as near, at the same loss, and whether any is nearer.
+    """
+    distances, counts = np.full(len(points.numbers), np.inf), np.zeros((3, len(points.numbers)), np.int64)
+
+    def work(part: Ints) -> None:
+        _count(points, own, shown, part, distances, counts)
+
+    share_out(np.arange(len(distances)), work, tick)
+    return distances, counts[0], counts[1], counts[2]
+
+
+@njit(cache=True, nogil=True)
+def _count(  # noqa: PLR0917
+    points: Points, own: Own, shown: Shown, asked: Ints, distances: Floats, counts: Ints
+) -> None:
+    for i in asked:
+        least = np.inf
+        for place in range(own.starts[i], own.ends[i]):
+            least = min(least, _key(points, i, shown, own.boxes[place], False, np.inf))
+        if own.starts[i] == own.ends[i]:
+            continue
+        distances[i] = np.sqrt(least) if shown.euclidean else least
+        length = 0.0  # how far out the point lies
+        for c in range(points.numbers.shape[1]):
+            if not np.isnan(points.numbers[i, c]) and not shown.steps[c]:
+                length += abs(points.numbers[i, c])
+        slack = SLACK * (distances[i] + length) if least > 0.0 else 0.0
+        low, high = max(distances[i] - slack, 0.0), distances[i] + slack
+        if shown.euclidean:
+            low, high = low * low, high * high
+        loss = -1
+        for place in range(own.starts[i], own.ends[i]):
+            g = own.boxes[place]
+            if loss >= 0 and shown.losses[g] > loss:
+                break
+            if _key(points, i, shown, g, False, high) <= high:
+                loss = shown.losses[g]
+                counts[0, i] += own.counts[place]
+        for g in range(len(shown.losses)):
+            is_coarser = shown.losses[g] > loss
+            if is_coarser and least <= 0.0:
+                break
+            key = _key(points, i, shown, g, is_coarser, high)
+            if key < low or (key <= high and shown.losses[g] < loss):
+                counts[2, i] = 1
+                break
+            if key <= high and not is_coarser:
+                counts[1, i] += shown.sizes[g]
+
+
+@njit(cache=True, nogil=True)
+def _cost(points: Points, i: int, shown: Shown, g: int, pricing: Pricing, most: int) -> int:  # noqa: PLR0917
+    """The cost of a pair: the one place where distance and loss become a whole number."""
+    reach = pricing.reach
+    if reach == np.inf:  # a key above this makes the cost more than asked for
+        reach = most / pricing.scale + 1.0
+        reach = reach * abs(reach) if shown.euclidean else reach
+    key = _key(points, i, shown, g, False, reach)
+    if key > reach:
+        return NEVER
+    distance = np.sqrt(key) if shown.euclidean else key
+    return np.int64(np.rint((distance + shown.losses[g] / UNITS) * pricing.scale))  # type: ignore[return-value]
+
+
+def pairs(  # noqa: PLR0917
+    points: Points, shown: Shown, pricing: Pricing, limits: Ints, prices: Ints, most: int, tick: Tick | None
+) -> tuple[Ints, Ints, Ints] | None:
+    """List points, boxes and costs where these are at most the point's limit and the box's price together.
+
+    None if there are more than ``most`` such pairs.
+    """
+    n = len(points.numbers)
+    counts, nothing = np.zeros(n, dtype=np.int64), np.zeros((2, 0), dtype=np.int64)
+    total = 0
+    for first, stop in _spans(points, shown, tick):
+        _list(points, shown, pricing, (limits, prices), (first, stop), counts, nothing)
+        total += int(counts[first:stop].sum())
+        if total > most:
+            return None
+    found, places = np.empty((2, total), dtype=np.int64), np.cumsum(counts) - counts
+    for first, stop in _spans(points, shown, tick):
+        _list(points, shown, pricing, (limits, prices), (first, stop), places, found)
+    return np.repeat(np.arange(n), counts), found[0], found[1]
+
+
+def _spans(points: Points, shown: Shown, tick: Tick | None) -> Iterator[tuple[int, int]]:
+    """Runs of points that take a moment each."""
+    n, stride = len(points.numbers), max(1, _PAIRS // max(len(shown.losses), 1))
+    for first in range(0, n, stride):
+        if tick is not None:
+            tick(first, n)
+        yield first, min(first + stride, n)
+
+
+@njit(cache=True, nogil=True)
+def _list(  # noqa: PLR0917
+    points: Points, shown: Shown, pricing: Pricing, bounds: tuple[Ints, Ints], span: tuple[int, int],
+    places: Ints, found: Ints,
+) -> None:  # fmt: skip
+    """Write the boxes of each point from its place on; with nowhere to write, only count them."""
+    limits, prices = bounds
+    writing = found.shape[1] > 0
+    for i in range(span[0], span[1]):
+        place = places[i]
+        for g in range(len(shown.losses)):
+            most = limits[i] + prices[g]
+            cost = _cost(points, i, shown, g, pricing, most)
+            if cost <= most and cost < NEVER:
+                if writing:
+                    found[0, place], found[1, place] = g, cost
+                place += 1
+        if not writing:
+            places[i] = place
+
+
+def best(  # noqa: PLR0917
+    points: Points, shown: Shown, pricing: Pricing, limits: Ints, prices: Ints, k: int, tick: Tick | None
+) -> tuple[Ints, Ints, Ints]:
+    """List points, boxes and costs of the k least costs above prices of each point, below its limit."""
+    n = len(points.numbers)
+    boxes, keys = np.full((n, k), -1, dtype=np.int64), np.full((n, k), NEVER, dtype=np.int64)
+
+    def work(part: Ints) -> None:
+        _best(points, shown, pricing, (limits, prices), part, boxes, keys)
+
+    share_out(np.arange(n), work, tick)
+    rows, places = np.nonzero(boxes >= 0)
+    its = boxes[rows, places]
+    return rows, its, keys[rows, places] + prices[its]
+
+
+@njit(cache=True, nogil=True)
+def _best(  # noqa: PLR0917
+    points: Points, shown: Shown, pricing: Pricing, bounds: tuple[Ints, Ints], asked: Ints, boxes: Ints,
+    keys: Ints,
+) -> None:  # fmt: skip
+    limits, prices = bounds
+    k = boxes.shape[1]
+    for i in asked:
+        least, last = limits[i], 0  # what a key must be below, and whose place it takes
+        n_found = 0
+        for g in range(len(shown.losses)):
+            key = _cost(points, i, shown, g, pricing, least + prices[g]) - prices[g]
+            if key >= least:
+                continue
+            if n_found < k:
+                last = n_found
+                n_found += 1
+            boxes[i, last], keys[i, last] = g, key
+            if n_found == k:
+                last = int(np.argmax(keys[i]))
+                least = min(limits[i], keys[i, last])
