@@ -12,6 +12,7 @@ from sfumato.core.method import Described
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.evidence import Evidence
+from sfumato.data.persons import joining
 from sfumato.kernels.arrays import Floats, Ints
 
 Aspect = Literal["risk", "utility"]
@@ -100,6 +101,8 @@ class Measure(Described):
     needs_release: ClassVar[bool] = True
     usual: ClassVar[bool] = False  # looked at when nobody says by what
     told_by: ClassVar[ToldBy] = "records"
+    sees_persons: ClassVar[bool] = False  # True: records that a column joins are judged as one person's
+    draws: ClassVar[bool] = False  # True: it looks only at the records that the intruder holds
     intruder: ClassVar[str] = (
         ""  # "takes the nearest record", if a record's number is their chance to find it
     )
@@ -146,6 +149,27 @@ class Measure(Described):
             return replace(
                 score, status=Status.NOT_ESTIMABLE, reason=score.reason or "the result is undefined"
             )
+        return self._doubted(score, evidence)
+
+    def _doubted(self, score: Score, evidence: Evidence) -> Score:
+        """Call a risk an estimate that is seen in a part of the records, or in each of a person's alone."""
+        if self.aspect != "risk" or not math.isfinite(score.value):
+            return score
+        if self.draws and evidence.scenario.records < 1:
+            held = round(evidence.scenario.records * len(evidence.known_table))
+            low, high = self.bounds
+            far = (high - low) * math.sqrt(math.log(2 / 0.05) / 2 / max(held, 1))  # Hoeffding (1963), 95 %
+            between = (max(low, score.value - far), min(high, score.value + far))
+            score = replace(
+                score, status=Status.APPROXIMATE, interval=between if math.isfinite(far) else None,
+                interval_holds=False,
+                reason=f"it is estimated from {max(held, 1)} records drawn, with 95 % confidence",
+            )  # fmt: skip
+        links = () if self.sees_persons else tuple(joining(evidence))
+        if links:
+            names = " and ".join(f"`{name}`" for name in links)
+            reason = f"{names} joins records in the file, and {self.name} looks at each alone"
+            score = replace(score, status=Status.APPROXIMATE, interval_holds=False, reason=reason)
         return score
 
     def sentence(self, value: float) -> str:

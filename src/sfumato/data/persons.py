@@ -1,4 +1,8 @@
-"""Who is who: whose the records are that an intruder holds, and whose the released ones are."""
+"""Who is who: whose the records are that an intruder holds, and whose the released ones are.
+
+Where rows map the original says whose record each is, whatever a release did to its column of persons. What
+the released columns of persons and households say is which records an intruder can put together.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,55 @@ def _everyone(codes: Ints) -> Ints:
     """Give a number of its own to each record that has none."""
     alone = codes < 0
     return np.where(alone, codes.max(initial=-1) + np.cumsum(alone), codes)
+
+
+def joining(evidence: Evidence) -> dict[str, Ints]:
+    """The columns by which an intruder puts records together, the person's before the household's.
+
+    Each with a number for each record of the table seen: those of one number are of one person or household.
+    A column that says of no two records that they belong together joins nothing.
+    """
+    if evidence.one_by_one:
+        return {}
+    released = evidence.original if evidence.protected is None else evidence.protected
+    return evidence.remember("joining", lambda: _joining(released, evidence.original))
+
+
+def _joining(released: Table, original: Table) -> dict[str, Ints]:
+    found = {}
+    for role in (Role.PERSON, Role.HOUSEHOLD):
+        names = dict.fromkeys((*original.schema.with_role(role), *released.schema.with_role(role)))
+        for name in names:
+            if name in released.schema:
+                numbers = _everyone(released.codes(name).codes)
+                if len(np.unique(numbers)) < len(numbers):
+                    found[name] = numbers
+    return found
+
+
+def joined_persons(evidence: Evidence, table: Table) -> Ints:
+    """Who is counted where records are joined: the persons, or the households if these are joined."""
+    persons, original = persons_of(table), evidence.original
+    name = list(joining(evidence))[-1]
+    if name not in original.schema or original.schema[name].role is not Role.HOUSEHOLD:
+        return persons
+    rows, released = evidence.source_rows, evidence.protected or original
+    codes = released.codes(name).codes if rows is None else np.append(original.codes(name).codes, -1)[rows]
+    return np.where(codes < 0, codes.max(initial=-1) + 1 + persons, codes)  # alone without a household
+
+
+def untraced(evidence: Evidence) -> str | None:
+    """Why nobody can tell whose the released records are, though persons have several; None if one can."""
+    released, original = evidence.protected, evidence.original
+    person = original.schema.only_role(Role.PERSON)
+    if released is None or person is None or evidence.source_rows is not None:
+        return None
+    if released.schema.with_role(Role.PERSON) or len(np.unique(persons_of(original))) == len(original):
+        return None
+    return (
+        f"whose the released records are must be known, since persons have several (`{person}` of the "
+        "original tells), got: records that do not map"
+    )
 
 
 def best_by_person(persons: Ints, values: Floats) -> Floats:

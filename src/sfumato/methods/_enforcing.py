@@ -58,7 +58,8 @@ class Guarantee:
 
     def evidence(self, table: Table, run: Run) -> Evidence:
         """What an intruder sees of a table on its way to be released."""
-        return Evidence(original=table, scenario=Scenario(columns=self.keys), resources=run.resources)
+        known = Scenario(columns=self.keys)
+        return Evidence(original=table, scenario=known, resources=run.resources, one_by_one=True)
 
     def require_applicable(self, table: Table, run: Run) -> None:
         """Raise the reason why a requirement cannot be asked of such a table."""

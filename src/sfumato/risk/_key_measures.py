@@ -13,7 +13,7 @@ from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, Missing, classes_of, seen_table
 from sfumato.data.evidence import Evidence
-from sfumato.data.persons import persons_of
+from sfumato.data.persons import persons_of, untraced
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
@@ -68,12 +68,14 @@ class KeyMeasure(Measure):
         return None
 
     def undefined(self, evidence: Evidence) -> str | None:
-        """Say that there is nobody to look at."""
-        return None if len(seen_table(evidence)) else EMPTY
+        """Say that there is nobody to look at, or that nobody knows whose the records are."""
+        return untraced(evidence) if len(seen_table(evidence)) else EMPTY
 
     def classes(self, evidence: Evidence) -> Classes:
         """The classes of the table under the policy for missing keys."""
-        return classes_of(evidence, self.keys(evidence), missing=self.missing)
+        return classes_of(
+            evidence, self.keys(evidence), missing=self.missing, joined=self.sees_persons
+        )
 
 
 class SensitiveMeasure(KeyMeasure):

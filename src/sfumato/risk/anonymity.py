@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
-from sfumato.core.measure import Score
+from sfumato.core.measure import Score, Status
 from sfumato.core.params import Columns, Resource, param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, seen_table
 from sfumato.data.evidence import Evidence
+from sfumato.data.persons import persons_of, untraced
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._key_measures import (
+    EMPTY,
     Facts,
     KeyMeasure,
     WorstClassMeasure,
@@ -67,7 +70,10 @@ class KAnonymity(WorstClassMeasure):
     helps nobody.
 
     **Units.** Where a column tells whose record it is, persons are counted, not records; also if only the
-    original has that column: leaving it out of the release makes no new persons.
+    original has that column: leaving it out of the release makes no new persons. If the column is released,
+    under a pseudonym too, it joins a person's records, and those are alike who are so in all of theirs; a
+    released number of the household joins households, and these are counted. If records do not map to the
+    original and persons have several, the fewest and the most persons that there can be are proved bounds.
 
     **Cost.** :math:`O(n \log n)`, one pass over the keys for all measures of classes; under ``any`` times
     the pairs of patterns of missing keys.
@@ -90,6 +96,7 @@ class KAnonymity(WorstClassMeasure):
     told_by = "class"
     survives_joining = True
     counts_persons = True
+    sees_persons = True
 
     def sentence(self, value: float) -> str:
         """Say in words what its number means for one record."""
@@ -99,6 +106,24 @@ class KAnonymity(WorstClassMeasure):
     def of_sizes(self, persons: Ints) -> Floats:
         """The number of persons of each class."""
         return persons.astype(np.float64)
+
+    def undefined(self, evidence: Evidence) -> str | None:
+        """Give bounds where nobody knows whose the records are."""
+        return None if len(seen_table(evidence)) else EMPTY
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:
+        """Find the smallest class; its fewest persons, where it is not known whose the records are."""
+        score, doubt = super().measure(evidence, run), untraced(evidence)
+        if doubt is None:
+            return score
+        # No class has fewer persons than if its records were of those who have the most.
+        most = np.sort(np.unique(persons_of(evidence.original), return_counts=True)[1])[::-1]
+        fewest = float(np.searchsorted(np.cumsum(most), score.value) + 1)
+        between = (1.0 if len(seen_table(evidence)) > len(evidence.original) else fewest, score.value)
+        return replace(
+            score, value=between[0], status=Status.APPROXIMATE, interval=between, interval_holds=True,
+            by_record=None, reason=f"persons are counted at their fewest: {doubt}",
+        )  # fmt: skip
 
     def facts(self, evidence: Evidence, classes: Classes, worst: Floats) -> Facts:  # noqa: ARG002
         """How many records stand in small classes, and what those are in the population."""

@@ -72,6 +72,8 @@ def _looked_at(evidence: Evidence, names: tuple[str, ...]) -> dict[str, int]:
 class _RankMeasure(Measure):
     """Compares the ranks of exact values: where nobody knows the value, nobody knows its rank."""
 
+    draws = True
+
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns that the intruder knows and their table has."""
         return known_to_intruder(evidence, super().columns(evidence))

@@ -32,6 +32,7 @@ class _Finding(KeyMeasure):
     better = "low"
     bounds = (0.0, 1.0)
     score_is: ClassVar[Literal["highest", "mean"]] = "highest"
+    sees_persons = True
 
     threshold: float = param(
         0.2,
@@ -105,6 +106,8 @@ def _mean(risks: Floats, people: Ints) -> float:
 
 class _InPopulation(_Finding):
     """Class sizes in a population: of a table, or estimated by weights."""
+
+    sees_persons = False  # what a population shows are single records
 
     population: Resource | None = param(
         None, "The table of the population; without it weights estimate the classes.", holds="table"

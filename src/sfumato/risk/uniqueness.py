@@ -83,6 +83,7 @@ class Uniqueness(KeyMeasure):
 
     name = "uniqueness"
     usual = True
+    sees_persons = True
     title = "Uniqueness"
     better = "low"
     bounds = (0.0, 1.0)
@@ -100,7 +101,7 @@ class Uniqueness(KeyMeasure):
         """Find who is alone, and of these who is fitted by others."""
         table = seen_table(evidence)
         policy: Missing = "worst" if self.missing == "worst" else "category"
-        classes = classes_of(evidence, self.keys(evidence), missing=policy)
+        classes = classes_of(evidence, self.keys(evidence), missing=policy, joined=True)
         alone = classes.persons == 1
         wild = np.any([wildcards(table, name)[classes.examples] for name in classes.keys], axis=0)
         wild &= self.missing != "any"
@@ -140,7 +141,9 @@ class Uniqueness(KeyMeasure):
         return unique, undecided
 
     def _may_fit(self, classes: Classes) -> bool:
-        """Whether a value may stand for others than its equals."""
+        """Whether a value may stand for others than its equals; of several records joined none is looked at."""
+        if classes.joined is not None:
+            return False
         if self.missing == "any" and classes.incomplete:
             return True
         return classes.table.is_generalised(*classes.keys)

@@ -19,7 +19,7 @@ from sfumato.data.classes import compatible
 from sfumato.data.classes.packing import MAX_PACKED_CODE, Coding, closed_up, distinct_of, fits, number, pack
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.intervals import is_interval
-from sfumato.data.persons import persons_of
+from sfumato.data.persons import joined_persons, joining, persons_of
 from sfumato.data.schema import Role
 from sfumato.data.table import TEXTUAL, Table
 from sfumato.errors import DataError
@@ -85,6 +85,10 @@ class Classes:
     (records), ``persons`` and ``weights`` count all that are alike under the policy ``missing``; they are
     those of the members, unless a missing key matches anything: then a record is alike to records of several
     combinations, and the classes overlap.
+
+    Classes that are ``joined`` hold persons (or households) alike in all of their records, as who sees a file
+    sees them that tells whose each record is: the number of records of each combination of keys is the same.
+    What is counted are these; a missing key is then alike to a missing one only, which is on the safe side.
     """
 
     table: Table
@@ -94,6 +98,7 @@ class Classes:
     members: Ints  # [classes]
     examples: Ints  # [classes] the first record of each
     codes: Ints  # [classes, keys] 0 is missing; as a category, only what is empty
+    joined: Ints | None = field(default=None, repr=False)  # [records] who is counted, if they are joined
     _counts: dict[str, Counts] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -135,13 +140,29 @@ class Classes:
         classes._counts.update(counts)
         return classes
 
+    def join(self, by: Sequence[Ints], persons: Ints) -> Classes:
+        """The classes of those whose records have the same number, the last of these the widest.
+
+        ``persons`` are counted: whose each record is.
+        """
+        of_record = self.of_record
+        for numbers in by:
+            of_record = _alike_in_all(of_record, numbers)
+        of_record, members = number(Coding(of_record.astype(np.uint64), int(of_record.max(initial=-1)) + 1))
+        examples = _firsts(of_record, len(members))
+        codes = np.full((len(members), len(self.keys)), np.iinfo(np.int64).max)
+        np.minimum.at(codes, of_record, self.codes[self.of_record])
+        return replace(
+            self, of_record=of_record, members=members, examples=examples, codes=codes, joined=persons
+        )
+
     def __len__(self) -> int:
         return len(self.members)
 
     @property
     def overlap(self) -> bool:
         """Whether some record is alike to records of several combinations of keys."""
-        return self.missing == "any" and bool((self.codes == 0).any())
+        return self.missing == "any" and self.joined is None and bool((self.codes == 0).any())
 
     @cached_property
     def sizes(self) -> Ints:
@@ -176,11 +197,11 @@ class Classes:
     @cached_property
     def incomplete(self) -> int:
         """The number of records with a missing key."""
-        holes = (self.codes == 0).any(axis=1)
-        for name in self.keys if self.missing == "category" else ():
+        holes = np.zeros(len(self.of_record), dtype=np.bool_)
+        for name in self.keys:
             if name in self.table.frame.columns:
-                holes |= self.table.missing(name)[self.examples]
-        return int(self.members[holes].sum())
+                holes |= self.table.missing(name)
+        return int(holes.sum())
 
     def counts(self, name: str) -> Counts:
         """How often each value of a column stands in each class."""
@@ -205,9 +226,10 @@ class Classes:
     @cached_property
     def _owners(self) -> Ints | None:
         """Whose record each is, as numbers from 0; None where no column tells."""
-        if self.table.schema.only_role(Role.PERSON) is None:
+        if self.joined is None and self.table.schema.only_role(Role.PERSON) is None:
             return None
-        return np.unique(persons_of(self.table), return_inverse=True)[1].astype(np.int64)
+        owners = persons_of(self.table) if self.joined is None else self.joined
+        return np.unique(owners, return_inverse=True)[1].astype(np.int64)
 
     @cached_property
     def _people(self) -> compatible.Entries:
@@ -238,34 +260,68 @@ class Classes:
         return distinct // n_values, distinct % n_values, counts
 
 
-def classes_of(evidence: Evidence, keys: Sequence[str], *, missing: Missing = "category") -> Classes:
-    """The classes of the table that an intruder sees, found once for all measures of the same evidence."""
-    table = seen_table(evidence)
-    names = tuple(sorted(keys))
+def classes_of(
+    evidence: Evidence, keys: Sequence[str], *, missing: Missing = "category", joined: bool = False
+) -> Classes:
+    """The classes of the table that an intruder sees, found once for all measures of the same evidence.
+
+    They are ``joined`` by what the table tells of persons and households, if that is wanted and it does.
+    """
+    table, names = seen_table(evidence), tuple(sorted(keys))
+    links = tuple(joining(evidence).values()) if joined else ()
+    if links:
+        return evidence.remember(
+            ("joined", names, missing),
+            lambda: classes_of(evidence, names, missing=missing).join(
+                links, joined_persons(evidence, table)
+            ),
+        )
     return evidence.remember(("classes", names, missing), lambda: Classes.of(table, names, missing=missing))
+
+
+def _alike_in_all(of_record: Ints, numbers: Ints) -> Ints:
+    """A number for each record, the same for those whose persons have the same classes equally often."""
+    order = np.lexsort((of_record, numbers))
+    _, starts, counts = np.unique(numbers[order], return_index=True, return_counts=True)
+    alike, used, depth = np.zeros(len(starts), dtype=np.int64), 1, 0
+    space = int(of_record.max(initial=0)) + 1
+    going = np.arange(len(starts))  # the persons who have a further record
+    while len(going):
+        pairs = alike[going] * space + of_record[order[starts[going] + depth]]
+        distinct, places = np.unique(pairs, return_inverse=True)
+        alike[going] = used + places  # never a number of those who end before
+        used, depth = used + len(distinct), depth + 1
+        going = going[counts[going] > depth]
+    found = np.empty(len(of_record), dtype=np.int64)
+    found[order] = np.repeat(alike, counts)
+    return found
 
 
 def seen_table(evidence: Evidence) -> Table:
     """The table an intruder sees: the release, or the original when that itself is assessed.
 
-    A release that no longer tells whose records they are has them of the same persons all the same, and
-    persons are counted: where the original tells, its column is put back.
+    Persons are counted, and no release makes new ones: where rows map, the original's column tells whose
+    record each is, be it gone from the release, emptied or exchanged.
     """
     released, rows = evidence.protected, evidence.source_rows
     if released is None:
         return evidence.original
-    unit = evidence.original.schema.only_role(Role.PERSON)
-    if rows is None or unit is None or unit in released.schema or released.schema.only_role(Role.PERSON):
+    person = evidence.original.schema.only_role(Role.PERSON)
+    if rows is None or person is None:
         return released
-    return evidence.remember("seen", lambda: _with_owners(released, evidence.original, unit, rows))
+    return evidence.remember("seen", lambda: _with_persons(released, evidence.original, person, rows))
 
 
-def _with_owners(released: Table, original: Table, unit: str, rows: Ints) -> Table:
+def _with_persons(released: Table, original: Table, person: str, rows: Ints) -> Table:
     """Put the original's column of persons beside the released ones; what has no source is nobody's."""
     sources = pl.Series(np.where(rows < 0, 0, rows)).set(pl.Series(rows < 0), None)
-    owners = original.frame[unit].gather(sources)
-    schema = replace(released.schema, columns=(*released.schema.columns, original.schema[unit]))
-    return replace(released, frame=released.frame.with_columns(owners), schema=schema)
+    told = original.frame[person].gather(sources)
+    column, others = original.schema[person], released.schema.with_role(Role.PERSON)
+    if person in released.schema:  # what the release says is a column like others then
+        column = replace(column, name=f"{person} of the original")
+    schema = released.schema.replace(*(replace(released.schema[each], role=Role.OTHER) for each in others))
+    frame = released.frame.with_columns(told.alias(column.name))
+    return replace(released, frame=frame, schema=schema.replace(column))
 
 
 # Codes of a column -------------------------------------------------------------------------------------
