@@ -19,7 +19,7 @@ from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.core.run import Run
 from sfumato.data.evidence import Scenario
 from sfumato.data.guess.columns import guess_schema
-from sfumato.data.schema import Column, Role, Schema
+from sfumato.data.schema import Column, Role, Schema, like_schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, SfumatoError
 from sfumato.recipes.demand import Demand
@@ -157,7 +157,7 @@ def assess(
     else:
         chosen = [parse_measure(m) if isinstance(m, str) else m for m in measures]
     chosen = chosen or [cls() for cls in known if cls.usual]
-    case = Case(table, scenario or Scenario(), resources or {})
+    case = Case(table, scenario or Scenario(), _like(table, resources))
     return Scores(evaluate(release, case, chosen, make_run(seed, run)).scores)
 
 
@@ -335,7 +335,22 @@ def _case(
     """What is asked about, and the columns to protect: an intruder who is not described knows these."""
     table, _ = as_table(data, schema=schema)
     names = _several(columns)
-    return Case(table, scenario or Scenario(columns=names), resources or {}), names
+    return Case(table, scenario or Scenario(columns=names), _like(table, resources)), names
+
+
+def _like(table: Table, resources: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Resources whose columns are of the kinds that the table declares for those of the same name."""
+    from sfumato.io import conform
+
+    made = {}
+    for name, each in (resources or {}).items():
+        if isinstance(each, Table) and not each.nodes:
+            schema = like_schema(each.schema, table.schema)
+            differ = any(schema[column].kind is not each.schema[column].kind for column in each.names)
+            made[name] = conform(each.frame, schema) if differ else each
+        else:
+            made[name] = each
+    return made
 
 
 def _steps(

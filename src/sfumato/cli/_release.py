@@ -47,10 +47,14 @@ def one_step(step: Step, source: str, options: Mapping[str, Any]) -> tuple[Plan,
     destination.check()
     schema = declared(plan.schema or read(source).schema, options)
     require_columns(schema, (*step.columns, *step.within, *drop))
-    # What the owner has not decided leaves as it is: a plan that is written down is stricter.
-    other = [replace(schema[name], role=Role.OTHER) for name in schema.undecided()]
-    plan = replace(plan, schema=schema.replace(*other))
+    # What the owner has not decided counts as known: a plan that is written down is stricter.
+    undecided = schema.undecided()
+    plan = replace(plan, schema=schema.replace(*(replace(schema[name], role=Role.KEY) for name in undecided)))
     _require_releasable(plan)
+    left = [name for name in undecided if name not in (*step.resolve(schema), *step.within, *output.drop)]
+    if left:
+        named = ", ".join(f"`{name}`" for name in left)
+        say(f"note: nobody has decided on {named}, released as they are: give them a role, or --drop them", quiet=quiet)
     for warning in plan.warnings():
         say(f"warning: {warning}", quiet=quiet)
     return plan, destination

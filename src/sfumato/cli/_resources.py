@@ -39,7 +39,7 @@ def with_resources(table: Table, options: Mapping[str, Any]) -> tuple[Table, dic
 
     plan = Plan.read(options["plan_path"]) if options.get("plan_path") else Plan()
     schema = declared(table.schema, options)
-    return replace(table, schema=schema), load_resources(resourced(plan, options))
+    return replace(table, schema=schema), load_resources(resourced(plan, options), schema)
 
 
 def resourced(plan: Plan, options: Mapping[str, Any]) -> Plan:

@@ -20,9 +20,9 @@ T = TypeVar("T")
 class Scenario:
     """The intruder: what they know before they see the release.
 
-    ``columns`` they know (empty: the keys, or everything when no column is a key); the ``records`` they
-    hold, as a share of the original; whether they know who is in the file (``membership``); and the name
-    of an ``external`` table they hold instead of the original.
+    ``columns`` they know (empty: the keys and columns without a role, or everything when no column is a key);
+    the ``records`` they hold, as a share of the original; whether they know who is in the file
+    (``membership``); and the name of an ``external`` table they hold instead of the original.
     """
 
     name: str = "default"
@@ -110,7 +110,7 @@ class Evidence:
         """The columns the intruder knows and the release still has, sorted by name."""
         schema = self.original.schema
         named = schema.resolve(self.scenario.columns)
-        known = named or schema.with_role(Role.KEY) or self._about_people()
+        known = named or schema.known()
         return tuple(sorted(name for name in known if self._released(name)))
 
     @property

@@ -268,7 +268,11 @@ class Schema:
         return tuple(column.name for column in self.columns if column.kind in kinds)
 
     def resolve(self, words: Iterable[str]) -> tuple[str, ...]:
-        """Names of columns, in which ``@key`` or ``@continuous`` stand for all of a role or kind."""
+        """Names of columns, in which ``@key`` or ``@continuous`` stand for all of a role or kind.
+
+        A kind does not reach the numbers of persons and households, weights and identifiers: what tells whose
+        a record is would be changed unnoticed. Their roles do, and their names.
+        """
         groups = {f"@{word}" for word in (*Kind, *Role)}
         chosen: dict[str, None] = {}
         for word in words:
@@ -278,11 +282,22 @@ class Schema:
             if not word.startswith("@"):
                 chosen[self[word].name] = None
             elif word in groups:
-                named = [c.name for c in self.columns if word[1:] in {c.role, c.kind}]
-                chosen.update(dict.fromkeys(named))
+                for column in self.columns:
+                    of_kind = column.kind == word[1:] and column.role not in STRUCTURAL_ROLES
+                    if of_kind or column.role == word[1:]:
+                        chosen[column.name] = None
             else:
                 raise UnknownNameError.of("group of columns", word, groups)
         return tuple(chosen)
+
+    def known(self) -> tuple[str, ...]:
+        """What an intruder is taken to know unless someone says more: the keys, and what nobody decided on.
+
+        Without any key it is all that says something of people.
+        """
+        if self.with_role(Role.KEY):
+            return tuple(column.name for column in self.columns if column.role in {Role.KEY, None})
+        return tuple(column.name for column in self.columns if column.role not in STRUCTURAL_ROLES)
 
     def only_role(self, role: Role) -> str | None:
         """Name of the one column with a role such as weight, or None."""
@@ -358,6 +373,24 @@ class Schema:
             raise PlanError.gather("the schema", faults)
         related = tuple(tuple(group) for group in groups)
         return cls(columns=tuple(columns), rules=tuple(rules), related=related)
+
+
+def like_schema(schema: Schema, other: Schema) -> Schema:
+    """A schema whose columns are declared as those of the same name in another, but for what they promise.
+
+    Roles that only one column may have stay with the columns that have them.
+    """
+    shared = [name for name in schema.names if name in other]
+    taken = {other[name].role for name in shared}
+    kept = [
+        replace(each, role=None) if each.role in taken.intersection(SINGLE_ROLES) else each
+        for each in schema.columns
+        if each.name not in shared
+    ]
+    promises: dict[str, Any] = {"lower": None, "upper": None, "pseudonym": ""}
+    columns = {each.name: each for each in kept}
+    columns |= {name: replace(other[name], **promises) for name in shared}
+    return Schema(tuple(columns[name] for name in schema.names))
 
 
 def _dtype_faults(column: Column, dtype: pl.DataType) -> Iterator[str]:

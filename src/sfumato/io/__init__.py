@@ -19,7 +19,7 @@ import polars as pl
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.guess.columns import guess_schema
-from sfumato.data.schema import Column, Kind, Schema
+from sfumato.data.schema import Column, Kind, Schema, like_schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, ReadError, WriteError
 from sfumato.io import addresses, atomic, codebook, databases
@@ -113,15 +113,19 @@ def read_table(
     rows: int | None = None,
     sheet: str | None = None,
     generalised: Collection[str] = (),
+    like: Schema | None = None,
 ) -> Table:
     """Read a file and bring it into the form of its schema (see `read` and `conform`).
 
-    Without ``schema`` one is proposed, in which some columns may have no role yet.
+    Without ``schema`` one is proposed, in which some columns may have no role yet. Columns that a table
+    ``like`` it has too are declared as they are there: a register is compared with what it is a register of.
     """
     found = read_contents(
         path, schema=schema, delimiter=delimiter, decimal=decimal, encoding=encoding, rows=rows, sheet=sheet
     )
     proposed = guess_schema(found.frame, found.facts) if schema is None else schema
+    if like is not None:
+        proposed = like_schema(proposed, like)
     return conform(found.frame, proposed, generalised=generalised)
 
 

@@ -21,7 +21,7 @@ from sfumato.core.params import listed
 from sfumato.core.references import references
 from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.data.evidence import Evidence, Scenario
-from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Role, Schema
+from sfumato.data.schema import Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import PlanError, ReadError, SfumatoError, UnknownNameError
 from sfumato.recipes.demand import Demand
@@ -62,8 +62,7 @@ class Intruder:
         else:
             named = {column.name for column in schema.columns if column.role in self.roles}
             if Role.KEY in self.roles:
-                about = [column.name for column in schema.columns if column.role not in STRUCTURAL_ROLES]
-                named |= set(schema.resolve(keys) if keys or schema.with_role(Role.KEY) else about)
+                named |= set(schema.resolve(keys) if keys else schema.known())
         return tuple(name for name in schema.names if name in named and schema[name].kind in self.kinds)
 
     def scenario(self, schema: Schema, keys: Sequence[str] = ()) -> Scenario:

@@ -16,10 +16,12 @@ from sfumato.core.method import Method
 from sfumato.core.params import Columns, PerColumn, listed
 from sfumato.core.release import Provenance, Release, stitched
 from sfumato.core.run import Run, Stopwatch
-from sfumato.data.schema import STRUCTURAL_ROLES, Role, Schema
+from sfumato.data.generalised.intervals import is_interval
+from sfumato.data.persons import persons_of
+from sfumato.data.schema import STRUCTURAL_ROLES, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, PlanError, SfumatoError, UnknownNameError, UnreachableError
-from sfumato.kernels.arrays import Ints
+from sfumato.kernels.arrays import Flags, Ints
 from sfumato.recipes.strata import strata
 
 _STEP_WORDS = {"method", "columns", "within", "together", "parameters"}
@@ -30,7 +32,8 @@ class Step:
     """One method on some columns.
 
     ``columns`` are names, or words such as ``@key`` and ``@continuous`` that stand for all columns of a
-    role or kind (empty: the keys the method can take, or everything it can take when no column is a key).
+    role or kind (empty: the keys and undecided columns the method can take, or everything it can take when
+    none of them is a key).
     ``within`` names columns whose combinations are protected apart from each other; ``together`` names
     the column (a household number) whose records share one value and are treated as one.
     """
@@ -51,7 +54,7 @@ class Step:
         """The columns this step protects in a table of this schema."""
         if not self.columns:
             able = [c.name for c in schema.columns if c.kind in self.method.kinds]
-            keys = [name for name in able if schema[name].role is Role.KEY]
+            keys = [name for name in able if name in schema.known()]
             return tuple(keys or [name for name in able if schema[name].role not in STRUCTURAL_ROLES])
         named = set(
             self.columns
@@ -207,13 +210,45 @@ def _lone_groups(release: Release, columns: Sequence[str]) -> Iterator[str]:
 def _protect_within(step: Step, table: Table, run: Run) -> Release:
     if not step.within:
         return step.method.apply(table, run)
-    pieces = [
-        (rows, step.method.apply(table.take(rows), run.at("stratum", label)))
-        for label, rows in strata(table, step.within)
-    ]
-    if not pieces:
+    parts = list(strata(table, step.within))
+    if not parts:
         return step.method.apply(table, run)
-    return stitched(pieces, keep_order=not step.method.changes_records)
+    pieces = [(rows, step.method.apply(table.take(rows), run.at("stratum", label))) for label, rows in parts]
+    release = stitched(pieces, keep_order=not step.method.changes_records)
+    persons = persons_of(table)
+    alone = [rows for _, rows in parts if len(np.unique(persons[rows])) == 1]
+    kept = _unchanged(table, release, np.concatenate(alone)) if alone else 0
+    if not kept:
+        return release
+    said = f"{kept} records of persons alone in their stratum"
+    if step.method.fills or step.method.changes_records:  # to leave a record as it is may be all they do
+        return replace(release, notes=(*release.notes, f"{said} are left as they are by {step.method.name}"))
+    raise DataError(
+        f"{step.method.name} must change the records of every stratum, got unchanged: {said}",
+        hint="merge small strata before, or protect these columns without `within`",
+    )
+
+
+def _unchanged(table: Table, release: Release, rows: Ints) -> int:
+    """How many of these records are released with the values they had in what is protected."""
+    if release.source_rows is None:
+        return 0
+    places = np.flatnonzero(np.isin(release.source_rows, rows))
+    before, after = table.take(release.source_rows[places]), release.table.take(places)
+    same = np.ones(len(places), dtype=np.bool_)
+    for name in table.chosen:
+        same &= _equal(before.frame[name], after.frame[name])
+    return int(same.sum())
+
+
+def _equal(before: pl.Series, after: pl.Series) -> Flags:
+    """Which values are the same, one of a range if both its ends are."""
+    if is_interval(after.dtype):
+        return _equal(before, after.struct.field("lo")) & _equal(before, after.struct.field("hi"))
+    dtype = pl.Float64 if before.dtype.is_numeric() and after.dtype.is_numeric() else pl.String
+    if before.dtype != after.dtype:
+        before, after = before.cast(dtype), after.cast(dtype)
+    return before.eq_missing(after).to_numpy()
 
 
 def _protect_together(step: Step, table: Table, run: Run) -> Release:
@@ -315,7 +350,23 @@ class Recipe:
         release = Release.unchanged(table)
         for release in self.follow(table, run):  # noqa: B007  — the last one is wanted
             pass
+        if len(self.steps) > 1:
+            self.require_kept(table, release, run)
         return release
+
+    def require_kept(self, table: Table, release: Release, run: Run) -> None:
+        """Raise if what an enforcing step proved does not hold of what came of all steps."""
+        for number, step in enumerate(self.steps, start=1):
+            columns = step.resolve(table.schema)
+            if not set(columns) <= set(release.table.names):  # what is not released tells nothing
+                continue
+            unmet = step.method.unmet(table.aimed_at(columns), release, run)
+            if unmet:
+                raise UnreachableError(
+                    f"what step {number} ({step.method.name}) enforced must hold of the whole release, "
+                    f"got: {'; '.join(unmet)}",
+                    hint="take this step last, or leave its columns alone in the steps after it",
+                )
 
     def follow(self, table: Table, run: Run) -> Iterator[Release]:
         """Yield the release as it stands after each step; the last one is what `apply` gives."""

@@ -11,12 +11,14 @@ from sfumato.core.release import Release, reordered
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.checks import Violation, violations
+from sfumato.data.schema import Schema
 from sfumato.data.table import Table
 from sfumato.errors import PlanError
 from sfumato.io import read_table
 from sfumato.io.hierarchies import read_hierarchy
 from sfumato.recipes.demand import labelled
 from sfumato.recipes.plan import Plan, Source
+from sfumato.releasing.joins import joins_of
 from sfumato.releasing.postprocess import dangling, postprocess
 from sfumato.study.evaluate import Case, evaluate
 from sfumato.version import __version__
@@ -123,23 +125,28 @@ def load(plan: Plan) -> Table:
     return _read_source(plan.data, plan, schema=plan.schema)
 
 
-def load_resources(plan: Plan) -> dict[str, Any]:
-    """Read the other files the plan uses."""
+def load_resources(plan: Plan, schema: Schema | None = None) -> dict[str, Any]:
+    """Read the other files the plan uses; columns they share with its table are of the kinds declared there.
+
+    ``schema`` is that of the table where the plan declares none.
+    """
     return {
         name: read_hierarchy(str(source.check(plan.folder)))
         if source.holds == "hierarchy"
-        else _read_source(source, plan)
+        else _read_source(source, plan, like=plan.schema or schema)
         for name, source in plan.resources.items()
     }
 
 
-def _read_source(source: Source, plan: Plan, *, schema: Any = None) -> Table:
+def _read_source(
+    source: Source, plan: Plan, *, schema: Schema | None = None, like: Schema | None = None
+) -> Table:
     if source.is_builtin:
         from sfumato import datasets
 
         table = datasets.from_uri(source.path)
         return table if schema is None else Table(table.frame, schema)
-    return read_table(source.check(plan.folder), schema=schema)
+    return read_table(source.check(plan.folder), schema=schema, like=like)
 
 
 def carry_out(
@@ -165,7 +172,24 @@ def carry_out(
         name: _carry_out(part, run.at("table", name) if name else run, before, protect)
         for name, part in plan.parts.items()
     }
-    return Outcome(parts, dangling({name: part.release.table for name, part in parts.items()}))
+    tables = {name: part.release.table for name, part in parts.items()}
+    return Outcome(with_joins(parts, run), dangling(tables))
+
+
+def with_joins(parts: Mapping[str, Part], run: Run) -> dict[str, Part]:
+    """The same, each requirement on a risk judged also on what the released numbers of people join.
+
+    A person (or household) is then the set of its records in all tables that hold its number.
+    """
+    judged = {name: list(part.judgements) for name, part in parts.items()}
+    for join in joins_of(parts):
+        for name in join.columns:
+            for demand in parts[name].plan.demands:
+                if demand.measure.aspect == "risk":
+                    score = join.score(demand.measure, demand.scenario.name, run)
+                    where = f"{demand.scenario.name}, all tables joined by `{join.number}`"
+                    judged[name].append(Judgement(demand.requirement, where, score))
+    return {name: replace(part, judgements=tuple(judged[name])) for name, part in parts.items()}
 
 
 def _carry_out(plan: Plan, run: Run, before: Loaded | None, protect: Protect | None) -> Part:
@@ -175,6 +199,8 @@ def _carry_out(plan: Plan, run: Run, before: Loaded | None, protect: Protect | N
         before(plan, table, run)
     made = plan.recipe.apply(table, run) if protect is None else protect(table, run)
     release, changes = postprocess(made, table, plan.output, run)
+    if changes and set(table.names) <= set(release.table.names):
+        plan.recipe.require_kept(table, release, run)
     judgements = _judge(plan, table, release, run)
     if plan.output.shuffle:
         order = run.at(table.digest).rng("shuffle").permutation(len(release.table))

@@ -139,6 +139,24 @@ def _require_records(cls: type[Method], table: Table, release: Release) -> None:
             assert np.array_equal(after.missing(name), came.missing(name)), "missing cells must stay missing"
 
 
+def check_a_stratum_of_one(cls: type[Method]) -> None:
+    """A record alone in its stratum is changed, counted in a note, or refused: never left as it is in silence."""
+    for kind in sorted(cls.kinds):
+        table = table_of(kind)
+        table = table.with_values("stratum", pl.Series("stratum", [1, *[0] * (len(table) - 1)]))
+        try:
+            release = _protected(cls(), table, within=("stratum",))
+        except SfumatoError:
+            continue
+        noted = any("alone in their stratum" in note for note in release.provenance[0].notes)
+        for after in release.tables.values() if release.source_rows is not None and not noted else ():
+            for place in np.flatnonzero(release.source_rows == 0):
+                before, now = table.frame.row(0, named=True), after.frame.row(int(place), named=True)
+                assert any(before[name] != now[name] for name in ("a", "b") if name in now), (
+                    f"{cls.name} must not leave a record alone in its stratum as it is"
+                )
+
+
 def check_hard_tables(cls: type[Method]) -> None:
     """Missing, empty, one record, constants, ties: a release or an error on purpose, for every kind."""
     for kind in Kind:
@@ -207,6 +225,7 @@ METHOD_CHECKS: tuple[Callable[[Any], None], ...] = (
     check_same_seed_same_release,
     check_column_order_is_irrelevant,
     check_input_is_untouched,
+    check_a_stratum_of_one,
     check_hard_tables,
     check_engines_agree,
     check_strata_stay_apart,

@@ -73,7 +73,8 @@ def test_missing_keys_are_not_dropped():
 def test_persons_count_where_a_column_tells_whose_record_it_is():
     who = Column("who", NAME, Role.PERSON)
     table = table_of({"age": [30, 30, 30, 41, 41], "who": [7, 7, 8, 9, 10]}, who)
-    found = score(KAnonymity(), table)
+    rows = np.arange(5)
+    found = score(KAnonymity(), table, protected=table.select(["age"]), source_rows=rows)
     assert found.value == 2
     assert found.details["counted"] == "persons"
     assert score(KAnonymity(), table_of({"age": [30, 30, 30], "who": [7, 7, 7]}, who)).value == 1
@@ -88,7 +89,10 @@ def test_persons_count_where_the_release_no_longer_tells():
     assert found.value == 1
     assert found.by_record.tolist() == [1, 1, 3, 3]
     assert found.details["counted"] == "persons"
-    assert score(KAnonymity(), table, protected=released).value == 2  # nobody knows whose they are
+    fewest = score(KAnonymity(), table, protected=released.take(np.arange(4)))  # nobody knows whose they are
+    assert (fewest.status, fewest.interval, fewest.interval_holds) == (Status.APPROXIMATE, (1, 2), True)
+    found = score(ProsecutorRisk(), table, protected=released)
+    assert found.status is Status.NOT_ESTIMABLE
 
 
 def test_keys_are_those_of_the_scenario():
@@ -263,7 +267,9 @@ def test_the_three_intruders():
 
 def test_a_person_is_as_much_at_risk_as_the_riskiest_record():
     table = table_of({"age": [1, 1, 2], "who": [5, 6, 5]}, Column("who", NAME, Role.PERSON))
-    found = score(ProsecutorRisk(threshold=0.6), table)
+    found = score(
+        ProsecutorRisk(threshold=0.6), table, protected=table.select(["age"]), source_rows=np.arange(3)
+    )
     assert found.details["mean"] == pytest.approx((1 + 0.5) / 2)
     assert found.details["at_risk"] == 1
     assert found.details["share_at_risk"] == 0.5

@@ -1,0 +1,90 @@
+"""Tables that leave together: what an intruder makes of them who joins them by the numbers of people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from sfumato.core.measure import Measure, Score
+from sfumato.core.run import Run
+from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.schema import SINGLE_ROLES, Column, Kind, Role, Schema
+from sfumato.data.table import Table
+from sfumato.study.evaluate import score_of
+
+if TYPE_CHECKING:
+    from sfumato.releasing.carry_out import Part
+
+#: The column that says of which table a record is; it is known, like a key.
+_TABLE = "table of the record"
+
+
+@dataclass(frozen=True)
+class Join:
+    """Tables with one sort of number of people: of each table its part, and the column of the number."""
+
+    number: str
+    columns: Mapping[str, str]
+    parts: Mapping[str, Part]
+
+    def score(self, measure: Measure, scenario: str, run: Run) -> Score:
+        """Score the records of all tables as those of the persons they are of."""
+        if not measure.sees_persons:
+            return Score.refused(
+                f"the tables leave together, joined by `{self.number}`, and {measure.name} looks at single ones"
+            )
+        return score_of(measure, self.evidence(scenario), run)
+
+    def evidence(self, scenario: str) -> Evidence:
+        """The records of all tables one below the other, cells of other tables' columns missing."""
+        parts = {name: self.parts[name] for name in self.columns}
+        known = [_TABLE]
+        for name, part in parts.items():
+            named = {each.name: each for each in part.plan.scenarios}
+            seen = part.release.against(part.original, scenario=named.get(scenario))
+            known += [f"{name}.{each}" for each in seen.known_columns if each != self.columns[name]]
+        rows, before = [], 0
+        for part in parts.values():
+            sources = part.release.source_rows
+            rows.append(None if sources is None else np.where(sources < 0, -1, sources + before))
+            before += len(part.original)
+        mapped = [each for each in rows if each is not None]
+        return Evidence(
+            original=self._stacked({name: part.original for name, part in parts.items()}),
+            protected=self._stacked({name: part.release.table for name, part in parts.items()}),
+            source_rows=np.concatenate(mapped) if len(mapped) == len(rows) else None,
+            scenario=Scenario(scenario, tuple(known)),
+        )
+
+    def _stacked(self, tables: Mapping[str, Table]) -> Table:
+        frames, columns, nodes = [], dict[str, Column](), {}
+        for name, table in tables.items():
+            number = self.columns[name]
+            names = {each: f"{name}.{each}" for each in table.names if each != number}
+            frame = table.frame.select(pl.col(number).cast(pl.String).alias(self.number), pl.lit(name).alias(_TABLE),
+                *(pl.col(old).alias(new) for old, new in names.items()))  # fmt: skip
+            frames.append(frame)
+            for old, new in names.items():
+                column = table.schema[old]
+                role = Role.OTHER if column.role in SINGLE_ROLES else column.role
+                columns[new] = replace(column, name=new, role=role)
+            nodes |= {names[old]: each for old, each in table.nodes.items() if old in names}
+        whose = Column(self.number, Kind.NOMINAL, Role.PERSON)
+        schema = Schema((whose, Column(_TABLE, Kind.NOMINAL, Role.KEY), *columns.values()))
+        return Table(pl.concat(frames, how="diagonal"), schema, nodes=nodes)
+
+
+def joins_of(parts: Mapping[str, Part]) -> Iterator[Join]:
+    """The sorts of numbers of people that stand in several released tables."""
+    holders: dict[str, dict[str, str]] = {}
+    for name, part in parts.items():
+        for column in part.release.table.schema.columns:
+            if column.pseudonym or column.role in {Role.PERSON, Role.HOUSEHOLD}:
+                holders.setdefault(column.pseudonym or column.name, {}).setdefault(name, column.name)
+    for number, columns in holders.items():
+        if len(columns) > 1:
+            yield Join(number, columns, parts)
