@@ -54,7 +54,10 @@ def one_step(step: Step, source: str, options: Mapping[str, Any]) -> tuple[Plan,
     left = [name for name in undecided if name not in (*step.resolve(schema), *step.within, *output.drop)]
     if left:
         named = ", ".join(f"`{name}`" for name in left)
-        say(f"note: nobody has decided on {named}, released as they are: give them a role, or --drop them", quiet=quiet)
+        say(
+            f"note: nobody has decided on {named}, released as they are: give them a role, or --drop them",
+            quiet=quiet,
+        )
     for warning in plan.warnings():
         say(f"warning: {warning}", quiet=quiet)
     return plan, destination

@@ -102,7 +102,7 @@ class Measure(Described):
     usual: ClassVar[bool] = False  # looked at when nobody says by what
     told_by: ClassVar[ToldBy] = "records"
     sees_persons: ClassVar[bool] = False  # True: records that a column joins are judged as one person's
-    draws: ClassVar[bool] = False  # True: it looks only at the records that the intruder holds
+    only_held: ClassVar[bool] = False  # True: it looks only at the records that the intruder holds
     intruder: ClassVar[str] = (
         ""  # "takes the nearest record", if a record's number is their chance to find it
     )
@@ -155,7 +155,7 @@ class Measure(Described):
         """Call a risk an estimate that is seen in a part of the records, or in each of a person's alone."""
         if self.aspect != "risk" or not math.isfinite(score.value):
             return score
-        if self.draws and evidence.scenario.records < 1:
+        if self.only_held and evidence.scenario.records < 1:
             held = round(evidence.scenario.records * len(evidence.known_table))
             low, high = self.bounds
             far = (high - low) * math.sqrt(math.log(2 / 0.05) / 2 / max(held, 1))  # Hoeffding (1963), 95 %

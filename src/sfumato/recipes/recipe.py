@@ -18,7 +18,7 @@ from sfumato.core.release import Provenance, Release, stitched
 from sfumato.core.run import Run, Stopwatch
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.persons import persons_of
-from sfumato.data.schema import STRUCTURAL_ROLES, Schema
+from sfumato.data.schema import Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, PlanError, SfumatoError, UnknownNameError, UnreachableError
 from sfumato.kernels.arrays import Flags, Ints
@@ -54,8 +54,7 @@ class Step:
         """The columns this step protects in a table of this schema."""
         if not self.columns:
             able = [c.name for c in schema.columns if c.kind in self.method.kinds]
-            keys = [name for name in able if name in schema.known()]
-            return tuple(keys or [name for name in able if schema[name].role not in STRUCTURAL_ROLES])
+            return schema.select(able).known()
         named = set(
             self.columns
         )  # a column that is named must be of a fitting kind, one of a group may not be
@@ -356,7 +355,7 @@ class Recipe:
 
     def require_kept(self, table: Table, release: Release, run: Run) -> None:
         """Raise if what an enforcing step proved does not hold of what came of all steps."""
-        for number, step in enumerate(self.steps, start=1):
+        for number, step in enumerate(self.steps if len(release.tables) == 1 else (), start=1):
             columns = step.resolve(table.schema)
             if not set(columns) <= set(release.table.names):  # what is not released tells nothing
                 continue

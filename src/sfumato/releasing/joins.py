@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ import polars as pl
 from sfumato.core.measure import Measure, Score
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import SINGLE_ROLES, Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.study.evaluate import score_of
@@ -35,7 +36,7 @@ class Join:
         """Score the records of all tables as those of the persons they are of."""
         if not measure.sees_persons:
             return Score.refused(
-                f"the tables leave together, joined by `{self.number}`, and {measure.name} looks at single ones"
+                f"tables that `{self.number}` joins leave together, and {measure.name} looks at each alone"
             )
         return score_of(measure, self.evidence(scenario), run)
 
@@ -61,13 +62,12 @@ class Join:
         )
 
     def _stacked(self, tables: Mapping[str, Table]) -> Table:
-        frames, columns, nodes = [], dict[str, Column](), {}
+        frames, columns, nodes = [], dict[str, Column](), dict[str, Nodes]()
         for name, table in tables.items():
             number = self.columns[name]
             names = {each: f"{name}.{each}" for each in table.names if each != number}
-            frame = table.frame.select(pl.col(number).cast(pl.String).alias(self.number), pl.lit(name).alias(_TABLE),
-                *(pl.col(old).alias(new) for old, new in names.items()))  # fmt: skip
-            frames.append(frame)
+            marks = [pl.col(number).cast(pl.String).alias(self.number), pl.lit(name).alias(_TABLE)]
+            frames.append(table.frame.select(*marks, *(pl.col(old).alias(new) for old, new in names.items())))
             for old, new in names.items():
                 column = table.schema[old]
                 role = Role.OTHER if column.role in SINGLE_ROLES else column.role

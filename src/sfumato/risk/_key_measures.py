@@ -73,9 +73,7 @@ class KeyMeasure(Measure):
 
     def classes(self, evidence: Evidence) -> Classes:
         """The classes of the table under the policy for missing keys."""
-        return classes_of(
-            evidence, self.keys(evidence), missing=self.missing, joined=self.sees_persons
-        )
+        return classes_of(evidence, self.keys(evidence), missing=self.missing, joined=self.sees_persons)
 
 
 class SensitiveMeasure(KeyMeasure):

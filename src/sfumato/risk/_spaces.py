@@ -96,7 +96,7 @@ class TrueLinkMeasure(Measure):
     better = "low"
     bounds = (0.0, 1.0)
     kinds = LINKABLE
-    draws = True
+    only_held = True
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns that the intruder knows and their table has."""

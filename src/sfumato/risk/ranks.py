@@ -72,7 +72,7 @@ def _looked_at(evidence: Evidence, names: tuple[str, ...]) -> dict[str, int]:
 class _RankMeasure(Measure):
     """Compares the ranks of exact values: where nobody knows the value, nobody knows its rank."""
 
-    draws = True
+    only_held = True
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns that the intruder knows and their table has."""

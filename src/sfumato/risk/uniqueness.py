@@ -141,7 +141,7 @@ class Uniqueness(KeyMeasure):
         return unique, undecided
 
     def _may_fit(self, classes: Classes) -> bool:
-        """Whether a value may stand for others than its equals; of several records joined none is looked at."""
+        """Whether a value may stand for others than its equals; of joined records nobody asks that."""
         if classes.joined is not None:
             return False
         if self.missing == "any" and classes.incomplete:

@@ -140,7 +140,7 @@ def _require_records(cls: type[Method], table: Table, release: Release) -> None:
 
 
 def check_a_stratum_of_one(cls: type[Method]) -> None:
-    """A record alone in its stratum is changed, counted in a note, or refused: never left as it is in silence."""
+    """A record alone in its stratum is changed, counted in a note, or refused: never left in silence."""
     for kind in sorted(cls.kinds):
         table = table_of(kind)
         table = table.with_values("stratum", pl.Series("stratum", [1, *[0] * (len(table) - 1)]))

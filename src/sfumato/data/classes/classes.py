@@ -272,9 +272,7 @@ def classes_of(
     if links:
         return evidence.remember(
             ("joined", names, missing),
-            lambda: classes_of(evidence, names, missing=missing).join(
-                links, joined_persons(evidence, table)
-            ),
+            lambda: classes_of(evidence, names, missing=missing).join(links, joined_persons(evidence, table)),
         )
     return evidence.remember(("classes", names, missing), lambda: Classes.of(table, names, missing=missing))
 

@@ -1,0 +1,105 @@
+"""Records that leave together are judged together: a person is the set of their records."""
+
+from collections import Counter, defaultdict
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato.core.measure import Status
+from sfumato.core.run import Run
+from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Table
+from sfumato.risk.anonymity import KAnonymity
+from sfumato.risk.linkage import DistanceLinkage
+from sfumato.risk.reidentification import ProsecutorRisk
+from sfumato.risk.uniqueness import Uniqueness
+
+NAME = Kind.NOMINAL
+WHO, HOUSE = Column("who", NAME, Role.PERSON), Column("house", NAME, Role.HOUSEHOLD)
+WARD = Column("ward", NAME, Role.KEY)
+
+
+def table(columns, **values):
+    return Table(pl.DataFrame(values), Schema(tuple(columns)))
+
+
+def score(measure, original, **evidence):
+    return measure.score(Evidence(original, **evidence), Run(seed=1))
+
+
+STAYS = table((WHO, WARD), who=[1, 2, 3, 4, 1, 2, 3, 4], ward=list("AABBBCAC"))
+
+
+def test_persons_are_alike_who_are_so_in_all_of_their_records():
+    """A and B: 1 and 3. A and C: 2. B and C: 4."""
+    for protected in (None, STAYS):
+        rows = None if protected is None else np.arange(8)
+        seen = {"protected": protected, "source_rows": rows}
+        assert score(KAnonymity(), STAYS, **seen).value == 1
+        assert score(ProsecutorRisk(), STAYS, **seen).value == 1
+        assert score(Uniqueness(), STAYS, **seen).value == 0.5
+    assert score(KAnonymity(), STAYS).by_record.tolist() == [2, 1, 2, 1, 2, 1, 2, 1]
+
+
+def test_a_column_that_is_not_released_joins_nothing():
+    released = {"protected": STAYS.select(["ward"]), "source_rows": np.arange(8)}
+    assert score(KAnonymity(), STAYS, **released).value == 2
+    assert score(KAnonymity(), STAYS, one_by_one=True).value == 2
+
+
+def test_a_released_column_that_was_emptied_or_exchanged_makes_no_new_persons():
+    original = table((WHO, WARD), who=[1, 1, 1, 2, 3, 4], ward=list("AAABBB"))
+    for told in ([None] * 6, [1, 2, 3, 4, 5, 6], [1, None, None, 2, 3, 4]):
+        released = original.with_values("who", pl.Series("who", told, dtype=pl.Int64))
+        assert score(KAnonymity(), original, protected=released, source_rows=np.arange(6)).value == 1
+
+
+def test_households_that_stay_are_counted():
+    """Two households of a woman and a man, one of two women: the twins do not hide each other."""
+    columns = (HOUSE, WARD)
+    people = table(columns, house=[1, 1, 2, 2, 3, 3], ward=list("fmfmff"))
+    assert score(KAnonymity(), people).value == 1
+    assert score(KAnonymity(), people).by_record.tolist() == [2, 2, 2, 2, 1, 1]
+    released = {"protected": people.select(["ward"]), "source_rows": np.arange(6)}
+    assert score(KAnonymity(), people, **released).value == 2
+
+
+def test_what_looks_at_single_records_passes_no_gate_when_records_are_joined():
+    number = Column("ward", Kind.CONTINUOUS, Role.KEY)
+    stays = table((WHO, number), who=[1, 1, 2], ward=[1.0, 2.0, 3.0])
+    found = score(DistanceLinkage(), stays, protected=stays, source_rows=np.arange(3))
+    assert found.status is Status.APPROXIMATE
+    assert "`who` joins records" in found.reason
+    released = {"protected": stays.select(["ward"]), "source_rows": np.arange(3)}
+    assert score(DistanceLinkage(), stays, **released).status is Status.OK
+
+
+def test_a_share_of_the_records_gives_an_estimate_with_its_interval():
+    number = Column("ward", Kind.CONTINUOUS, Role.KEY)
+    people = table((number,), ward=[float(n) for n in range(100)])
+    drawn = Scenario(records=0.5)
+    found = score(DistanceLinkage(), people, protected=people, source_rows=np.arange(100), scenario=drawn)
+    assert (found.value, found.status, found.interval_holds) == (1, Status.APPROXIMATE, False)
+    assert found.interval == (pytest.approx(1 - np.sqrt(np.log(40) / 100)), 1)
+    assert score(KAnonymity(), people, scenario=drawn).status is Status.OK  # which looks at everybody
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.sampled_from("ab")), min_size=1, max_size=14)
+)
+def test_joined_as_counted_by_hand(records):
+    whose, ages, sexes = (list(each) for each in zip(*records, strict=True))
+    columns = (WHO, Column("age", Kind.CONTINUOUS, Role.KEY), Column("sex", NAME, Role.KEY))
+    people = table(columns, who=whose, age=ages, sex=sexes)
+    stories = defaultdict(list)
+    for who, age, sex in records:
+        stories[who].append((age, sex))
+    alike = Counter(tuple(sorted(story)) for story in stories.values())
+    by_hand = [alike[tuple(sorted(stories[who]))] for who in whose]
+    assert score(KAnonymity(), people).by_record.tolist() == by_hand
+    shares = [alike[tuple(sorted(story))] == 1 for story in stories.values()]
+    assert score(Uniqueness(), people).value == pytest.approx(np.mean(shares))
