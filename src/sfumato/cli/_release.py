@@ -117,11 +117,19 @@ def write_if_met(
 ) -> list[Path | str]:
     """Write a release that meets every requirement, and say what was written; else say the way out."""
     from sfumato.releasing.destination import write_release
+    from sfumato.releasing.trail import earlier_releases
 
     if outcome.unmet:
         raise RequirementError(
             f"{outcome.unmet} of {len(outcome.judgements)} requirements are not met, so nothing was written",
             hint=_way_out(outcome, fixed=seeded or replayed),
+        )
+    earlier = earlier_releases(destination.ledger, outcome, run)
+    if earlier:
+        say(
+            f"warning: {earlier} releases of the same data were made here before: who has several takes the "
+            "mean of them, and fresh noise is gone",
+            quiet=quiet,
         )
     written = write_release(outcome, destination, run, seeded=seeded, record=record)
     say("written: " + ", ".join(str(path) for path in written), quiet=quiet)

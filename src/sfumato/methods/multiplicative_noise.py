@@ -71,7 +71,9 @@ class UniformNoise(FactorNoise):
 
     **Guarantees.** :math:`|y - x| \le \beta\,|x|`. Signs and zeros are kept. Unbiased means.
 
-    **Risk to know.** The bound tells an intruder that :math:`x` lies between :math:`y/(1+\beta)` and
+    **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
+    the noise is gone. Release once.
+    The bound tells an intruder that :math:`x` lies between :math:`y/(1+\beta)` and
     :math:`y/(1-\beta)`. Zeros are told as they are. On skewed columns ranks barely change: measure before you
     rely on it. With one factor per record every ratio of two protected columns is released exactly.
 
@@ -143,7 +145,9 @@ class LognormalNoise(FactorNoise):
 
     **Guarantees.** Signs and zeros are kept. Unbiased means.
 
-    **Risk to know.** For large :math:`s` the mean rests on few huge factors: at :math:`s = 2` half of all
+    **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
+    the noise is gone. Release once.
+    For large :math:`s` the mean rests on few huge factors: at :math:`s = 2` half of all
     factors are below 0.14, and sums over few records are off. Zeros are told as they are. With one factor
     per record every ratio of two protected columns is released exactly.
 
@@ -218,7 +222,9 @@ class HohneNoise(BlockMethod):
     those of the original up to rounding, whatever :math:`s`; the covariance matrix if there are more records
     than columns.
 
-    **Risk to know.** Zeros stay together: every zero of a column becomes one and the same value. As
+    **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
+    the noise is gone. Release once.
+    Zeros stay together: every zero of a column becomes one and the same value. As
     :math:`s` grows, restoring the variance shrinks the differences among ordinary records. A stratum of one
     record keeps its values, and one of two shows the same two, changed places or not: nothing else has their
     mean and variance.

@@ -86,7 +86,9 @@ class UncorrelatedNoise(BlockMethod):
     **Guarantees.** Unbiased means and covariances. The noise of a column does not depend on which other
     columns are protected.
 
-    **Risk to know.** Independent errors cancel over columns: who knows many columns of a person finds the
+    **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
+    the noise is gone. Release once.
+    Independent errors cancel over columns: who knows many columns of a person finds the
     record even under much noise. An outlier stays an outlier. Values may leave their range unless the schema
     declares it. A column or stratum in which nothing varies, or with a single record, gets no noise.
 
@@ -173,7 +175,9 @@ class CorrelatedNoise(BlockMethod):
 
     **Guarantees.** Unbiased means; covariances :math:`(1+\gamma)\Sigma` in expectation.
 
-    **Risk to know.** Skewed columns: an outlier stays an outlier, and small values drown while large ones
+    **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
+    the noise is gone. Release once.
+    Skewed columns: an outlier stays an outlier, and small values drown while large ones
     barely move. Values may leave their range (a negative income). An intruder who subtracts two releases of
     the same data with different noise averages it away. A column or stratum in which nothing varies, or
     with a single record, gets no noise.
@@ -258,7 +262,9 @@ class KimNoise(BlockMethod):
     **Guarantees.** Means and covariances in expectation; with ``restore="exactly"`` up to rounding. Collinear
     columns stay collinear.
 
-    **Risk to know.** The mean of a subgroup moves towards the mean of all, by the factor :math:`c`: to study
+    **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
+    the noise is gone. Release once.
+    The mean of a subgroup moves towards the mean of all, by the factor :math:`c`: to study
     strata, protect within them. Distributions of skewed columns come nearer to normal, and values may leave
     their range; where the schema declares a range or whole numbers, clipping and rounding leave the moments
     only nearly kept. A column or stratum in which nothing varies, or with a single record, gets no noise;

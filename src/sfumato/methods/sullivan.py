@@ -57,7 +57,9 @@ class SullivanNoise(Method):
     **Guarantees.** With ``values="same"`` each column has exactly its original values. With ``values="new"``
     its distribution function moves by no more than :math:`1/n_j` anywhere, and no value leaves the range.
 
-    **Risk to know.** The largest value is shown, exactly or nearly, at some record: top-code it if it names
+    **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
+    the noise is gone. Release once.
+    The largest value is shown, exactly or nearly, at some record: top-code it if it names
     somebody. A value that many records share, such as 0, keeps them until the noise reaches across half of
     their share. Correlations of the values themselves, unlike those of ranks, are not looked after.
 

@@ -14,7 +14,7 @@ from sfumato.errors import PlanError, RequirementError
 from sfumato.io import Staging, check_format, check_writable, codebook, stage
 from sfumato.recipes.plan import Plan, located
 from sfumato.releasing.carry_out import Outcome
-from sfumato.releasing.trail import trail_of
+from sfumato.releasing.trail import note_release, trail_of
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,11 @@ class Destination:
         if isinstance(alone, Path):
             return alone.with_suffix(".private.json")
         return self.plan.folder / ("tables.private.json" if alone is None else "release.private.json")
+
+    @property
+    def ledger(self) -> Path:
+        """Where the releases made here are noted, beside their trails."""
+        return self.trail.with_name("releases.private.jsonl")
 
     @property
     def originals(self) -> list[str | Path]:
@@ -82,4 +87,5 @@ def write_release(
         trail = trail_of(outcome, places, staging.written(), run, seeded=seeded)
         text = json.dumps({**trail, **(record or {})}, indent=2, allow_nan=False)
         staging.write_text(destination.trail, text, private=True)
+    note_release(destination.ledger, outcome, run)
     return [*(place for place in places.values() if isinstance(place, str)), *staging.written()]

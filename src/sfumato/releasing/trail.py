@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -47,6 +49,53 @@ def _trail_of_part(part: Part, place: Path | str, written: Mapping[Path, Path]) 
         if isinstance(place, Path)
         else {"name": place},
     }
+
+
+def earlier_releases(ledger: Path, outcome: Outcome, run: Run) -> int:
+    """How many releases of the same data with other chance were made here: of several, noise averages out."""
+    if not ledger.is_file():
+        return 0
+    now, found = _ledger_lines(outcome, run), 0
+    for line in ledger.read_text(encoding="utf-8").splitlines():
+        said = json.loads(line)
+        found += any(
+            said["contents"] == each["contents"] and said["chance"] != each["chance"]
+            and set(said["columns"]) & set(each["columns"])
+            for each in now
+        )  # fmt: skip
+    return found
+
+
+def note_release(ledger: Path, outcome: Outcome, run: Run) -> None:
+    """Add what left to chance to the private ledger: the data, the columns and methods, when."""
+    lines = _ledger_lines(outcome, run)
+    if lines:
+        with ledger.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines)
+        ledger.chmod(0o600)
+
+
+def _ledger_lines(outcome: Outcome, run: Run) -> list[dict[str, Any]]:
+    """A line for each table that has chance in it; the seed only as a fingerprint."""
+    chance = hashlib.sha256(f"{run.seed:032x}".encode()).hexdigest()
+    made = []
+    for part in outcome.parts.values():
+        steps = [
+            (taken, step)
+            for taken, step in zip(part.release.provenance, part.plan.recipe.steps, strict=False)
+            if step.method.stochastic
+        ]
+        if steps:
+            made.append(
+                {
+                    "date": datetime.now(UTC).date().isoformat(),
+                    "contents": part.original.digest.hex(),
+                    "methods": [taken.method for taken, _ in steps],
+                    "columns": sorted({name for taken, _ in steps for name in taken.columns}),
+                    "chance": chance,
+                }
+            )
+    return made
 
 
 def environment() -> dict[str, str]:
