@@ -38,7 +38,7 @@ from sfumato.releasing import carry_out as carrying
 from sfumato.releasing import destination as writing
 from sfumato.releasing.carry_out import carry_out, load, load_resources
 from sfumato.releasing.destination import Destination, write_release
-from sfumato.releasing.trail import environment, seed_of
+from sfumato.releasing.trail import earlier_releases, environment, note_release, seed_of
 from toys import SECRET_WORD
 
 RECORDS = 40
@@ -81,7 +81,8 @@ def plan(people, tmp_path):
 
 
 def files(folder):
-    return sorted(path.name for path in folder.iterdir())
+    """All but the ledger, which is there once something left to chance was released."""
+    return sorted(path.name for path in folder.iterdir() if path.name != "releases.private.jsonl")
 
 
 def write(outcome, run, *, overwrite=False, **options):
@@ -551,3 +552,13 @@ def test_built_in_data_are_no_file(tmp_path):
     assert same.digest == table.digest
     with pytest.raises(PlanError, match="is not declared"):
         load(replace(plan, schema=table.schema.select(table.names[:2])))
+
+
+def test_the_ledger_tells_of_earlier_releases_with_other_chance(plan, tmp_path):
+    carried = [(carry_out(plan, run), run) for run in (Run(seed=3), Run(seed=4))]
+    ledger = Destination(plan).ledger
+    assert ledger.parent == tmp_path
+    assert [earlier_releases(ledger, *each) for each in carried] == [0, 0]
+    note_release(ledger, *carried[0])
+    assert [earlier_releases(ledger, *each) for each in carried] == [0, 1]  # a replay is no further release
+    assert f"{3:032x}" not in ledger.read_text(encoding="utf-8")
