@@ -100,6 +100,7 @@ def test_intruders_know_columns_by_role_and_kind():
         "acquaintance: k-anonymity >= 10",
         "acquaintance: l-diversity >= 3",
         "acquaintance: t-closeness <= 0.2",
+        "maximum knowledge: k-anonymity >= 3",
         "maximum knowledge: dbrl <= 0.05",
         "maximum knowledge: gdbrl <= 0.05",
     ]
@@ -112,6 +113,7 @@ def test_what_does_not_apply_is_left_out_and_said():
     profile = Profile.named("public")
     numbers = Schema((Column("income", Kind.CONTINUOUS, Role.KEY), Column("tax", Kind.CONTINUOUS, Role.KEY)))
     assert texts(profile.requirements(numbers)) == [
+        "maximum knowledge: k-anonymity >= 3",
         "maximum knowledge: dbrl <= 0.05",
         "maximum knowledge: gdbrl <= 0.05",
     ]
@@ -166,7 +168,7 @@ def test_a_file_of_ones_own(tmp_path):
     assert texts(asked) == [
         "partner: k-anonymity >= 4", "stranger: k-anonymity >= 4", "partner: dbrl <= 0.2",
     ]  # fmt: skip
-    assert asked[0].scenario == Scenario("partner", ("sex", "income", "weight"), 0.5, membership=False)
+    assert asked[0].scenario == Scenario("partner", ("sex", "income"), 0.5, membership=False)
     assert asked[1].scenario.columns == ("sex", "born", "income", "illness")
     assert Profile.of(profile) is profile
     with pytest.raises(ReadError, match="none there"):
