@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 
 import polars as pl
 
-from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Role, Schema
+from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, UnknownNameError
 from sfumato.kernels.arrays import Ints
