@@ -257,7 +257,7 @@ def long_work(monkeypatch):
         asked.append(works)
         return Cost(180, 180, 1.2e9, "a guess")
 
-    monkeypatch.setattr(cost, "SMALL", 1)
+    monkeypatch.setattr(cost, "FREE_UP_TO_RECORDS", 1)
     monkeypatch.setattr(cost, "estimate", estimate)
     return asked
 
