@@ -131,7 +131,7 @@ def test_possibilities_and_bits_against_enumeration(pairs):
             sizes.append(1)
             continue
         members = set(LEAVES) if cell in {None, "*"} else cell
-        sizes.append(len(members))
+        sizes.append(max(len(set(there) & set(members)), 1))  # of the values of the original
         widths.append((len(members) - 1) / (len(LEAVES) - 1))
         among = there if value not in members or cell in {None, "*"} else [v for v in there if v in members]
         bits -= np.log2(there.count(value) / len(among))

@@ -35,9 +35,9 @@ def joining(evidence: Evidence) -> dict[str, Ints]:
     Each with a number for each record of the table seen: those of one number are of one person or household.
     A column that says of no two records that they belong together joins nothing.
     """
-    if evidence.one_by_one:
+    released = evidence.protected
+    if evidence.one_by_one or released is None:  # of the raw table nothing leaves
         return {}
-    released = evidence.original if evidence.protected is None else evidence.protected
     return evidence.remember("joining", lambda: _joining(released, evidence.original))
 
 

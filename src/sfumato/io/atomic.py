@@ -35,6 +35,7 @@ class _Staged(NamedTuple):
     asked: Path
     temporary: Path
     private: bool
+    grows: bool
 
 
 class Staging:
@@ -69,15 +70,16 @@ class Staging:
             self.discard()
 
     @contextmanager
-    def open(self, path: str | Path, *, private: bool = False) -> Iterator[BinaryIO]:
+    def open(self, path: str | Path, *, private: bool = False, grows: bool = False) -> Iterator[BinaryIO]:
         """Open a file that is to stand at ``path``, where a symbolic link is followed.
 
-        One that is ``private`` only its owner can read, from the first byte on.
+        One that is ``private`` only its owner can read, from the first byte on. One that ``grows`` has all
+        that is there already, and takes its place.
         """
         asked, place = Path(path), Path(os.path.realpath(path))
         try:
             settle(place.parent)
-            self._require_free(asked, place)
+            self._require_free(asked, place, grows=grows)
             if place in self._staged:
                 raise WriteError(f"`{asked}` must be the place of one file, got: several that would go there")
             journal = self._journal_in(place.parent, asked)
@@ -88,11 +90,11 @@ class Staging:
                 os.fsync(file.fileno())
         except OSError as error:
             raise _cannot_write(asked, error) from None
-        self._staged[place] = _Staged(asked, temporary, private)
+        self._staged[place] = _Staged(asked, temporary, private, grows)
 
-    def write_text(self, path: str | Path, text: str, *, private: bool = False) -> None:
+    def write_text(self, path: str | Path, text: str, *, private: bool = False, grows: bool = False) -> None:
         """Stage a whole text file, in UTF-8."""
-        with self.open(path, private=private) as file:
+        with self.open(path, private=private, grows=grows) as file:
             file.write(text.encode())
 
     def remove(self, path: Path) -> None:
@@ -123,7 +125,9 @@ class Staging:
     def _commit(self) -> None:
         for place, staged in self._staged.items():
             try:
-                self._require_free(staged.asked, place)  # it may have come to be meanwhile
+                self._require_free(
+                    staged.asked, place, grows=staged.grows
+                )  # it may be there by now
                 if not staged.private and place.exists():
                     staged.temporary.chmod(place.stat().st_mode & 0o777)
             except OSError as error:
@@ -180,7 +184,7 @@ class Staging:
         """The original that a file is, under whatever name."""
         return next((each for each in self.originals if Path(each).exists() and place.samefile(each)), None)
 
-    def _require_free(self, asked: Path, place: Path) -> None:
+    def _require_free(self, asked: Path, place: Path, *, grows: bool) -> None:
         if not place.exists():
             return
         if place.is_dir():
@@ -191,7 +195,7 @@ class Staging:
                 f"`{asked}` must not be an original, got: the same file as `{original}`",
                 hint="an original is never overwritten: choose another name",
             )
-        if not self.overwrite:
+        if not self.overwrite and not grows:
             raise WriteError(
                 f"`{asked}` must not exist yet, got: a file that does",
                 hint="choose another name, or allow it to be overwritten",

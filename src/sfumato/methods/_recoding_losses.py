@@ -254,7 +254,7 @@ class Discernibility(Objective):
 
 @dataclass(frozen=True, eq=False)
 class AverageClassSize(Objective):
-    """How many records there are to a class; the suppressed ones are in none."""
+    """How many records there are to a class; the suppressed ones are one, as in ARX."""
 
     n: int
 
@@ -264,7 +264,8 @@ class AverageClassSize(Objective):
 
     def score(self, classes: NodeClasses, failing: Flags) -> float:
         """The records divided by the classes."""
-        return self.n / max(len(classes.counts) - int(failing.sum()), 1)
+        n_failing = int(failing.sum())
+        return self.n / max(len(classes.counts) - n_failing + (n_failing > 0), 1)
 
 
 @dataclass(frozen=True, eq=False)

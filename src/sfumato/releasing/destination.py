@@ -14,7 +14,7 @@ from sfumato.errors import PlanError, RequirementError
 from sfumato.io import Staging, check_format, check_writable, codebook, stage
 from sfumato.recipes.plan import Plan, located
 from sfumato.releasing.carry_out import Outcome
-from sfumato.releasing.trail import note_release, trail_of
+from sfumato.releasing.trail import grown_ledger, trail_of
 
 
 @dataclass(frozen=True)
@@ -87,5 +87,8 @@ def write_release(
         trail = trail_of(outcome, places, staging.written(), run, seeded=seeded)
         text = json.dumps({**trail, **(record or {})}, indent=2, allow_nan=False)
         staging.write_text(destination.trail, text, private=True)
-    note_release(destination.ledger, outcome, run)
-    return [*(place for place in places.values() if isinstance(place, str)), *staging.written()]
+        tables = [place for place in places.values() if isinstance(place, str)]
+        written: list[Path | str] = [*tables, *staging.written()]
+        if ledger := grown_ledger(destination.ledger, outcome, run):
+            staging.write_text(destination.ledger, ledger, private=True, grows=True)
+    return written

@@ -53,26 +53,30 @@ def _trail_of_part(part: Part, place: Path | str, written: Mapping[Path, Path]) 
 
 def earlier_releases(ledger: Path, outcome: Outcome, run: Run) -> int:
     """How many releases of the same data with other chance were made here: of several, noise averages out."""
-    if not ledger.is_file():
-        return 0
     now, found = _ledger_lines(outcome, run), 0
-    for line in ledger.read_text(encoding="utf-8").splitlines():
-        said = json.loads(line)
-        found += any(
-            said["contents"] == each["contents"] and said["chance"] != each["chance"]
-            and set(said["columns"]) & set(each["columns"])
-            for each in now
-        )  # fmt: skip
+    try:
+        for said in map(json.loads, _kept(ledger).splitlines()):
+            found += any(
+                said["contents"] == each["contents"] and said["chance"] != each["chance"]
+                and set(said["columns"]) & set(each["columns"])
+                for each in now
+            )  # fmt: skip
+    except (ValueError, KeyError, TypeError):
+        raise ReadError(
+            f"`{ledger}` must be the ledger of releases of this folder, got: a damaged line",
+            hint="put it away if nobody needs it: it tells that noise was drawn for the same data before",
+        ) from None
     return found
 
 
-def note_release(ledger: Path, outcome: Outcome, run: Run) -> None:
-    """Add what left to chance to the private ledger: the data, the columns and methods, when."""
+def grown_ledger(ledger: Path, outcome: Outcome, run: Run) -> str:
+    """The private ledger with what leaves now to chance: the data, the columns and methods, when."""
     lines = _ledger_lines(outcome, run)
-    if lines:
-        with ledger.open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(line) + "\n" for line in lines)
-        ledger.chmod(0o600)
+    return "".join([_kept(ledger), *(json.dumps(line) + "\n" for line in lines)]) if lines else ""
+
+
+def _kept(ledger: Path) -> str:
+    return ledger.read_text(encoding="utf-8") if ledger.is_file() else ""
 
 
 def _ledger_lines(outcome: Outcome, run: Run) -> list[dict[str, Any]]:

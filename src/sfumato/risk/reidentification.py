@@ -12,7 +12,7 @@ from sfumato.core.params import Resource, param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, seen_table
 from sfumato.data.evidence import Evidence
-from sfumato.data.generalised.cover import silent_records
+from sfumato.data.generalised.cover import suppressed_records
 from sfumato.data.schema import Role
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._key_measures import (
@@ -47,7 +47,9 @@ class _Finding(KeyMeasure):
     ) -> dict[str, float | int]:
         """The highest and the mean risk, and how many are at risk: by person, the riskiest record counts."""
         table, risks = seen_table(evidence), _chances(sizes)
-        people, silent = classes.members, silent_records(table, classes.keys)
+        people = classes.members
+        original = None if evidence.protected is None else evidence.original
+        silent = suppressed_records(table, classes.keys, original, evidence.source_rows)
         highest = float(risks.max())
         says = ~silent[classes.examples]  # of who says nothing, no share is taken: as if left out
         if says.any():

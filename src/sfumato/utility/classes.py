@@ -11,7 +11,7 @@ from sfumato.core.measure import Measure, Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
-from sfumato.data.generalised.cover import silent_records
+from sfumato.data.generalised.cover import suppressed_records
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.utility._readings import COMPARABLE, n_left_out, pairs_of
@@ -64,10 +64,9 @@ def class_sizes(evidence: Evidence, names: tuple[str, ...]) -> tuple[ClassSizes,
         original, released, rows = evidence.original, evidence.protected, evidence.source_rows
         # Records that were left out of a release whose records map are suppressed; of others nobody can tell.
         # So are those of which no key says anything any more.
-        wanted, suppressed = len(released), silent_records(released, names)
+        wanted, suppressed = len(released), suppressed_records(released, names, original, rows)
         if rows is not None:
             wanted += n_left_out(pairs_of(evidence)[0])
-            suppressed &= ~np.append(silent_records(original, names), False)[rows]
         mine, theirs = _sizes(original, names), _sizes(released, names, ~suppressed)
         return ClassSizes(mine, len(original)), ClassSizes(theirs, wanted)
 

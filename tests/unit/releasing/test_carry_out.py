@@ -38,7 +38,7 @@ from sfumato.releasing import carry_out as carrying
 from sfumato.releasing import destination as writing
 from sfumato.releasing.carry_out import carry_out, load, load_resources
 from sfumato.releasing.destination import Destination, write_release
-from sfumato.releasing.trail import earlier_releases, environment, note_release, seed_of
+from sfumato.releasing.trail import earlier_releases, environment, grown_ledger, seed_of
 from toys import SECRET_WORD
 
 RECORDS = 40
@@ -559,6 +559,6 @@ def test_the_ledger_tells_of_earlier_releases_with_other_chance(plan, tmp_path):
     ledger = Destination(plan).ledger
     assert ledger.parent == tmp_path
     assert [earlier_releases(ledger, *each) for each in carried] == [0, 0]
-    note_release(ledger, *carried[0])
+    ledger.write_text(grown_ledger(ledger, *carried[0]))
     assert [earlier_releases(ledger, *each) for each in carried] == [0, 1]  # a replay is no further release
     assert f"{3:032x}" not in ledger.read_text(encoding="utf-8")

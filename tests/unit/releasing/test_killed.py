@@ -60,7 +60,7 @@ while True:
         write_release(outcome, destination, run)
 """
 
-RELEASED = {"persons.out.csv", "stays.out.csv", "tables.private.json"}
+RELEASED = {"persons.out.csv", "stays.out.csv", "tables.private.json", "releases.private.jsonl"}
 
 
 @pytest.fixture(params=[".", "other"], ids=["one folder", "two folders"])

@@ -326,6 +326,23 @@ def silent_records(table: Table, names: Iterable[str]) -> Flags:
     return silent
 
 
+def suppressed_records(
+    table: Table, names: Iterable[str], original: Table | None, rows: Ints | None
+) -> Flags:
+    """Which records were made to say nothing in all of these columns.
+
+    Who said nothing in the original was not suppressed; where records do not map (``rows``), only a wildcard
+    tells that a value was there.
+    """
+    names = tuple(names)
+    silent = silent_records(table, names)
+    if original is not None and rows is not None:
+        silent &= ~np.append(silent_records(original, names), False)[rows]
+    else:
+        silent &= np.any([wildcards(table, name) for name in names], axis=0)
+    return silent
+
+
 def extent(*numbers: Floats, column: Column | None = None) -> tuple[float, float]:
     """From the least to the greatest of some numbers, and of the range that is declared for a column."""
     limits = () if column is None else (column.lower, column.upper)
