@@ -38,6 +38,7 @@ def test_several_requirements_at_once(run, people):
     assert "k-anonymity >= 3: at most 1, at spread" in err
 
 
+@pytest.mark.slow
 def test_the_answer_for_machines_holds_every_requirement(run, people):
     code, out, _ = run(
         "compare", "people.csv", "-m", "mdav", "--require", "dbrl <= 0.15", "--require", "k >= 3", "--json",

@@ -4,13 +4,14 @@ import json
 
 import numpy as np
 import polars as pl
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
+from sfumato.errors import DataError
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.noise import CorrelatedNoise
 from sfumato.methods.swapping import RankSwapping
@@ -62,10 +63,19 @@ STEPS = st.lists(
 )  # fmt: skip
 
 
+def applied(recipe, table, run):
+    """Follow a recipe; one that would leave a person alone in a stratum as it is refuses, and is no example."""
+    try:
+        return recipe.apply(table, run)
+    except DataError as error:
+        assume("alone in their stratum" not in error.message)
+        raise
+
+
 @given(table=tables(), steps=STEPS, seed=SEEDS)
 def test_records_are_followed_through_every_step(table, steps, seed):
     """No step touches `own`: it is the record's number in the original, so it must be what is claimed."""
-    release = Recipe(tuple(steps)).apply(table, Run(seed=seed))
+    release = applied(Recipe(tuple(steps)), table, Run(seed=seed))
     assert release.table.frame["own"].to_list() == release.source_rows.tolist()
     assert len(set(release.source_rows.tolist())) == len(release.table)
     kept = table.take(release.source_rows).frame
@@ -77,7 +87,7 @@ def test_records_are_followed_through_every_step(table, steps, seed):
 @given(table=tables(), method=KEEPING, within=WITHIN, seed=SEEDS)
 def test_methods_that_keep_records_keep_their_order(table, method, within, seed):
     columns = ("x",)
-    release = Recipe.of(Step(method, columns, within)).apply(table, Run(seed=seed))
+    release = applied(Recipe.of(Step(method, columns, within)), table, Run(seed=seed))
     assert release.source_rows.tolist() == list(range(len(table)))
     assert_frame_equal(release.table.frame.drop("x"), table.frame.drop("x"))
 
@@ -88,18 +98,18 @@ def test_methods_that_keep_records_keep_their_order(table, method, within, seed)
     method=st.sampled_from([Mean(), Turned(), Mdav(k=1)]),
 )
 def test_a_stratum_is_protected_as_if_it_were_alone(table, within, method):
-    release = Recipe.of(Step(method, ("x", "y"), within)).apply(table, Run(seed=1))
+    release = applied(Recipe.of(Step(method, ("x", "y"), within)), table, Run(seed=1))
     labels = table.frame.select(within).rows()
     for label in set(labels):
         rows = np.array([row for row, each in enumerate(labels) if each == label])
-        alone = Recipe.of(Step(method, ("x", "y"))).apply(table.take(rows), Run(seed=1))
+        alone = applied(Recipe.of(Step(method, ("x", "y"))), table.take(rows), Run(seed=1))
         assert_frame_equal(release.table.take(rows).frame, alone.table.frame)
 
 
 @given(table=tables(), within=st.sampled_from([("s",), ("s", "t")]))
 def test_classes_never_cross_strata(table, within):
     complete = table.take(np.flatnonzero(~table.missing("x")))
-    release = Recipe.of(Step(Pairs(), ("x",), within)).apply(complete, Run(seed=1))
+    release = applied(Recipe.of(Step(Pairs(), ("x",), within)), complete, Run(seed=1))
     labels = complete.frame.select(within).rows()
     by_class = {}
     for group, label in zip(release.classes.tolist(), labels, strict=True):
@@ -122,7 +132,7 @@ def test_households_are_one(table, method, seed):
         head.setdefault(("alone", row) if number is None else number, row)
     heads = [head[("alone", row) if number is None else number] for row, number in enumerate(house)]
     table = table.with_values("x", table.frame["x"].gather(heads))  # the same for all of a household
-    release = Recipe.of(Step(method, ("x",), together="house")).apply(table, Run(seed=seed))
+    release = applied(Recipe.of(Step(method, ("x",), together="house")), table, Run(seed=seed))
     values = release.table.frame["x"].to_list()
     assert values == [values[row] for row in heads]
     assert release.source_rows.tolist() == list(range(len(table)))
@@ -139,8 +149,8 @@ def test_the_order_of_columns_is_no_matter(table, steps, seed, turn):
     names = list(table.names)
     turn.shuffle(names)
     recipe = Recipe(tuple(steps))
-    straight = recipe.apply(table, Run(seed=seed))
-    turned = recipe.apply(table.select(names), Run(seed=seed))
+    straight = applied(recipe, table, Run(seed=seed))
+    turned = applied(recipe, table.select(names), Run(seed=seed))
     assert_frame_equal(straight.table.frame, turned.table.frame.select(straight.table.names))
     assert straight.source_rows.tolist() == turned.source_rows.tolist()
 

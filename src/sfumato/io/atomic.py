@@ -125,9 +125,7 @@ class Staging:
     def _commit(self) -> None:
         for place, staged in self._staged.items():
             try:
-                self._require_free(
-                    staged.asked, place, grows=staged.grows
-                )  # it may be there by now
+                self._require_free(staged.asked, place, grows=staged.grows)  # it may be there by now
                 if not staged.private and place.exists():
                     staged.temporary.chmod(place.stat().st_mode & 0o777)
             except OSError as error:

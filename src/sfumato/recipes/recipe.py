@@ -229,15 +229,16 @@ def _protect_within(step: Step, table: Table, run: Run) -> Release:
 
 
 def _unchanged(table: Table, release: Release, rows: Ints) -> int:
-    """How many of these records are released with the values they had in what is protected."""
+    """How many of these records are released with the values they had, if any, in what is protected."""
     if release.source_rows is None:
         return 0
     places = np.flatnonzero(np.isin(release.source_rows, rows))
     before, after = table.take(release.source_rows[places]), release.table.take(places)
-    same = np.ones(len(places), dtype=np.bool_)
+    same, some = np.ones(len(places), dtype=np.bool_), np.zeros(len(places), dtype=np.bool_)
     for name in table.chosen:
         same &= _equal(before.frame[name], after.frame[name])
-    return int(same.sum())
+        some |= ~before.missing(name)
+    return int((same & some).sum())
 
 
 def _equal(before: pl.Series, after: pl.Series) -> Flags:

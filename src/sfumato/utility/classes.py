@@ -170,7 +170,8 @@ class AverageClassSize(ClassLoss):
     where :math:`E` are the classes of released records with the same keys and :math:`n` is the number of
     records. With ``k`` at 1 it is the mean size; with the :math:`k` of a k-anonymous release it is the mean
     size as a multiple of what is needed, and 1 is best. Smaller classes count as suppressed; their records,
-    those that were left out and those whose keys were all suppressed are still among the :math:`n`.
+    and those that were left out are still among the :math:`n`. Records whose keys were all suppressed are
+    one class, as in ARX; those that were left out are none.
 
     See Also
     --------
@@ -212,9 +213,9 @@ class AverageClassSize(ClassLoss):
         original, release = class_sizes(evidence, names)
         if not original.n or not release.n:
             return Score.not_estimable("one of the tables has no records")
-        n_classes = len(release.kept(self.k))
-        if not len(release.sizes):  # everybody is suppressed, and so alike
-            n_classes = 1
+        assert evidence.protected is not None
+        # Whoever is shown with nothing but suppressed keys is alike: together they are one class, as in ARX.
+        n_classes = len(release.kept(self.k)) + (int(release.sizes.sum()) < len(evidence.protected))
         if not n_classes:
             return Score.not_estimable(f"no class has {self.k} records")
         # Of the original all classes count: it need not be k-anonymous.
