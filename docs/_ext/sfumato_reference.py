@@ -51,7 +51,8 @@ def method_page(cls: type[Method]) -> str:
     """Describe one method in full."""
     facts = [
         ("name", literal(cls.name)),
-        ("family", cls.family()),
+        ("family", cls.family),
+        ("nature", cls.nature),
         ("kinds of column", words(cls.kinds)),
         ("shape", shape_of(cls)),
         ("drive", drive_of(cls)),
@@ -66,6 +67,7 @@ def measure_page(cls: type[Measure]) -> str:
     facts = [
         ("name", literal(cls.name)),
         ("aspect", cls.aspect),
+        ("family", cls.family),
         ("direction", f"{cls.better} is better"),
         ("bounds", bounds_of(cls)),
         ("kinds of column", words(cls.kinds)),
@@ -125,7 +127,7 @@ def methods_page(methods: Iterable[type[Method]]) -> str:
     """List the methods, and which shape each is written in."""
     methods = list(methods)
     rows = [
-        [page_link(cls), cls.family(), words(cls.kinds), drive_of(cls), cls.cost, escape(cls.summary())]
+        [page_link(cls), cls.family, words(cls.kinds), drive_of(cls), cls.cost, escape(cls.summary())]
         for cls in methods
     ]
     ticks = [

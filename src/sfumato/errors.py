@@ -134,6 +134,15 @@ class RenamedWarning(FutureWarning):
     """A word was used that has a new name since; it still works."""
 
 
+def trouble_with(error: OSError | UnicodeDecodeError) -> str:
+    """What the system or a library found in place of a usable file, in plain words."""
+    if isinstance(error, IsADirectoryError):
+        return "a folder"
+    if isinstance(error, UnicodeDecodeError):
+        return "something other than text in UTF-8"
+    return error.strerror.lower() if error.strerror else "a damaged file, or one of another format"
+
+
 def note_renamed(what: str, old: str, new: str) -> None:
     """Say that a word has a new name; the command line shows it as a note."""
     warnings.warn(RenamedWarning(f"{what} `{old}` is called `{new}` now"), stacklevel=3)

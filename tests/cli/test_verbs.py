@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -100,7 +101,7 @@ def test_methods_and_measures(run, verb, known):
     code, out, err = run(verb)
     assert (code, err) == (0, "")
     for name in known:
-        assert f"\n{name} " in out
+        assert re.search(rf"^  {name}[ ,]", out, re.MULTILINE)
     code, out, _ = run(verb, "--json")
     described = json.loads(out)
     assert {each["name"] for each in described} == set(known)
@@ -109,8 +110,61 @@ def test_methods_and_measures(run, verb, known):
     one = next(iter(known))
     code, out, _ = run(verb, one)
     assert code == 0
-    assert "Literature" in out
+    assert "Where it comes from" in out
     assert json.loads(run(verb, one, "--json")[1])["name"] == one
+
+
+def test_lists_can_be_cut_down_to_a_purpose(run):
+    code, out, _ = run("methods", "--for", "nominal,requirements")
+    assert code == 0
+    assert "  mondrian " in out
+    assert "mdav" not in out
+    out = run("measures", "--for", "utility,set")[1]
+    assert "Utility: cells" in out
+    assert "Risk" not in out
+    code, _, err = run("methods", "--for", "nominel")
+    assert (code, "did you mean `nominal`" in err) == (2, True)
+
+
+def test_bare_sfumato_greets(run):
+    code, out, err = run()
+    assert (code, err) == (0, "")
+    assert "sfumato inspect FILE" in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("path", [".", "/", ""])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("inspect",),
+        ("risk",),
+        ("tune",),
+        ("run",),
+        ("convert", "x.csv"),
+        ("protect", "mdav", "--out", "x.csv"),
+    ],
+)
+def test_a_folder_is_not_a_file(run, verb, path):
+    before = 2 if verb[0] == "protect" else 1
+    code, out, err = run(*verb[:before], path, *verb[before:])
+    assert (code, out) == (3, "")
+    assert "got: a folder" in err
+
+
+def test_an_output_that_takes_nothing_is_said(run):
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "sfumato", "methods"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 3
+    assert done.stderr == "error: the output must go somewhere, got: no space left on device\n"
 
 
 def test_protect_help_lists_every_method_and_its_options(run):

@@ -128,7 +128,7 @@ def test_the_command_line_lists_and_explains(verb):
         assert shown.exit_code == 0
         assert name in shown.output
     wanted = {"methods": ("flooring",), "measures": ("agreement", "records-kept")}[verb]
-    assert all(f"\n{name} " in listed for name in wanted)
+    assert all(f"\n  {name} " in listed for name in wanted)
 
 
 @pytest.mark.parametrize("suppression", [0, 30])

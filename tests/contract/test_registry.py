@@ -17,7 +17,14 @@ ROOMS = {"methods": registry.methods, "risk": registry.measures, "utility": regi
 def test_the_index_read_from_source_is_what_importing_finds(room):
     imported = {
         cls.__name__: registry.Entry(
-            cls.__module__, cls.__name__, name, vars(cls).get("aliases", ()), vars(cls).get("former", ())
+            cls.__module__,
+            cls.__name__,
+            name,
+            vars(cls).get("aliases", ()),
+            vars(cls).get("former", ()),
+            room,
+            vars(cls)["family"],
+            cls.summary(),
         )
         for name, cls in ROOMS[room]().items()
         if cls.__module__.startswith(f"sfumato.{room}.")
@@ -83,6 +90,7 @@ class Fine(Base):
 
     former = ("exact",)
     name = "fine"
+    family = "grains"
 '''
 
 
@@ -107,8 +115,8 @@ def family(tmp_path, monkeypatch):
 def test_a_family_may_be_a_package(family):
     found = {entry for entry in registry.index("methods").values() if entry.module == family}
     assert found == {
-        registry.Entry(family, "Coarse", "coarse", ("rough", "crude")),
-        registry.Entry(family, "Fine", "fine", (), ("exact",)),
+        registry.Entry(family, "Coarse", "coarse", ("rough", "crude"), room="methods", summary="It has."),
+        registry.Entry(family, "Fine", "fine", (), ("exact",), "methods", "grains", "As has this."),
     }
     assert registry.method("crude") is registry.methods()["coarse"] is sfumato.methods.Coarse
     with pytest.warns(RenamedWarning, match="`exact` is called `fine` now"):

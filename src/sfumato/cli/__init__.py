@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import errno
 import importlib
 import os
 import pkgutil
@@ -15,11 +16,13 @@ from typing import Any
 
 import click
 
-from sfumato.errors import RenamedWarning, SfumatoError
+from sfumato.errors import RenamedWarning, SfumatoError, WriteError, trouble_with
 from sfumato.version import __version__
 
 INTERNAL_ERROR = 70
 INTERRUPTED = 130
+#: What the system says of an output that takes no more: nobody reads on, the disk is full or broken.
+_OUTPUT_FAILS = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 class _Verbs(click.Group):
@@ -66,13 +69,32 @@ def _verbs() -> dict[str, str]:
     return found
 
 
-@click.command(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+GREETING = """\
+sfumato turns microdata about people into data that can be released.
+
+  sfumato inspect FILE                what is in it, who could be found, a plan
+  sfumato release FILE --for public   all in one: protected, judged, written
+  sfumato risk ORIGINAL RELEASE       what an intruder could learn
+  sfumato methods, sfumato measures   what there is to protect and to measure
+
+`sfumato --help` lists every command; `sfumato VERB --help` explains one.
+Nothing to try it on? builtin:rand and builtin:patients are files too."""
+
+
+@click.command(
+    cls=_Verbs,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.version_option(__version__, prog_name="sfumato")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Turn microdata about people into data that can be released.
 
     Start with `sfumato inspect FILE`; see `sfumato methods` and `sfumato measures` for what there is.
     """
+    if context.invoked_subcommand is None:
+        click.echo(GREETING)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -94,6 +116,7 @@ def _exit_code(arguments: list[str] | None) -> int:
     warnings.showwarning = _show_note
     try:
         result: Any = cli.main(args=arguments, prog_name="sfumato", standalone_mode=False)
+        sys.stdout.flush()  # what cannot be written is found out here, not when Python ends
     except SfumatoError as error:
         click.echo(f"error: {error}", err=True)
         return error.exit_code
@@ -105,16 +128,25 @@ def _exit_code(arguments: list[str] | None) -> int:
     except (KeyboardInterrupt, click.Abort):
         click.echo("\nstopped; nothing was left half-written", err=True)
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output went away, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except Exception as error:  # noqa: BLE001  — the last line of defence: no cell may reach the screen
-        _report_internal(error)
-        return INTERNAL_ERROR
+        return _output_failed(error) if _is_of_output(error) else _report_internal(error)
     return result if isinstance(result, int) else 0
 
 
-def _report_internal(error: Exception) -> None:
+def _is_of_output(error: Exception) -> bool:
+    """Whether stdout took no more: its reader went away, as `head` does, or a disk is full."""
+    return isinstance(error, OSError) and error.errno in _OUTPUT_FAILS
+
+
+def _output_failed(error: Exception) -> int:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more is tried
+    if isinstance(error, BrokenPipeError) or not isinstance(error, OSError):
+        return 0
+    click.echo(f"error: the output must go somewhere, got: {trouble_with(error)}", err=True)
+    return WriteError.exit_code
+
+
+def _report_internal(error: Exception) -> int:
     """Say where it happened and not what it said: the text of a foreign error may quote cells."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{os.path.basename(where.filename)}, line {where.lineno}"  # noqa: PTH119
@@ -124,3 +156,4 @@ def _report_internal(error: Exception) -> None:
     )
     if os.environ.get("SFUMATO_DEBUG"):
         traceback.print_exception(error)
+    return INTERNAL_ERROR

@@ -2,51 +2,95 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import groupby
+from typing import Any, Literal
 
 import click
 
-from sfumato.cli._screen import emit_json, emit_table
+from sfumato.cli._options import split
+from sfumato.cli._screen import emit_json, emit_list, emit_text, sentence_case
+from sfumato.core import registry
 from sfumato.core.method import Described
-from sfumato.core.references import cite
+from sfumato.data.schema import Kind
+from sfumato.errors import UnknownNameError
 
-D = TypeVar("D", bound=Described)
+#: Where a word after ``--for`` is looked up: the words it may be, and whether a class answers to it.
+Goals = Mapping[str, Callable[[type[Any]], bool]]
 
 
 def show(
-    entries: Iterable[type[D]],
-    *,
-    one: bool,
-    as_json: bool,
-    headers: Sequence[str],
-    row: Callable[[type[D]], list[str]],
+    what: Literal["methods", "measures"], name: str | None, *, wanted: str, goals: Goals, as_json: bool
 ) -> None:
-    """Write one entry in full or all of them as a table; for a machine, everything declared of each."""
-    chosen = list(entries)
+    """Write one entry in full, or by family those that serve a purpose; for a machine, all of each."""
+    one = {"methods": registry.method, "measures": registry.measure}[what]
+    if name is not None:
+        cls = one(name)
+        if as_json:
+            emit_json(cls.describe())
+        else:
+            show_meaning(cls)
+        return
+    entries = registry.entries(what)
+    for word in split((wanted,)):
+        if word not in goals:
+            raise UnknownNameError.of("goal", word, goals)
+        entries = [entry for entry in entries if goals[word](entry.load())]
     if as_json:
-        described = [cls.describe() for cls in chosen]
-        emit_json(described[0] if one else described)
-    elif one:
-        _show_in_full(chosen[0])
-    else:
-        emit_table(headers, [row(cls) for cls in chosen])
+        emit_json([entry.load().describe() for entry in sorted(entries, key=lambda entry: entry.name)])
+        return
+    emit_list(
+        (heading, [(", ".join((entry.name, *entry.aliases)), entry.summary) for entry in group])
+        for heading, group in groupby(entries, key=_heading)
+    )
+    click.echo(
+        f"\n{len(entries)} {what}. `sfumato {what} NAME` shows one; --for {next(iter(goals))} chooses."
+    )
 
 
-def _show_in_full(cls: type[Described]) -> None:
-    """Write the docstring, the parameters and the literature."""
-    click.echo(f"{cls.name} — {cls.title}\n")
-    click.echo(inspect.cleandoc(cls.__doc__ or "").replace(":math:", ""))
-    show_parameters(cls)
-    click.echo("\nLiterature")
-    for key in cls.references:
-        click.echo(f"  {cite(key)}")
+def _heading(entry: registry.Entry) -> str:
+    return entry.family if entry.room == "methods" else f"{entry.room}: {entry.family}"
 
 
-def show_parameters(cls: type[Described]) -> None:
+def goals_of_kinds() -> dict[str, Callable[[type[Any]], bool]]:
+    """A kind of column as a purpose: what can be given such columns."""
+    return {kind.value: partial(_takes, kind) for kind in Kind}
+
+
+def _takes(kind: Kind, cls: type[Described]) -> bool:
+    return kind in cls.kinds
+
+
+def show_meaning(cls: type[Described]) -> None:
+    """Write what a measure or method means, in full."""
+    from sfumato.explain.words import meaning_of
+
+    meaning = meaning_of(cls)
+    emit_text(f"{meaning.name} — {meaning.title}, a {meaning.what}")
+    click.echo("")
+    emit_text(meaning.summary)
+    if meaning.side:
+        click.echo(f"{sentence_case(meaning.side)}.")
+    if meaning.definition:
+        click.echo("")
+        emit_text(meaning.definition)
+    parts = {**meaning.notes, "What guessing scores": meaning.guessing}
+    for head, text in parts.items():
+        if text:
+            click.echo(f"\n{head}")
+            emit_text(text, indent=2)
+    _show_parameters(cls)
+    click.echo("\nWhere it comes from")
+    for entry in meaning.literature:
+        emit_text(entry, indent=2)
+
+
+def _show_parameters(cls: type[Described]) -> None:
     """Write what can be set, if anything can."""
     if cls.parameters():
         click.echo("\nParameters")
-        rows = [[p.name, p.symbol, p.domain, str(p.default), p.help] for p in cls.parameters()]
-        emit_table(["name", "symbol", "domain", "default", "meaning"], rows)
+    for each in cls.parameters():
+        symbol = f" ({each.symbol})" if each.symbol not in {"", each.name} else ""
+        emit_text(f"{each.name}{symbol}: {each.domain}  [default: {each.default}]", indent=2)
+        emit_text(each.help, indent=6)

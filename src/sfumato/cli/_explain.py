@@ -1,26 +1,21 @@
-"""How explanations are shown: of a record in private, of the riskiest records, of a measure or method."""
+"""How explanations are shown: of a record in private, of the riskiest records, of scores."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from sfumato.cli._describe import show_parameters
-from sfumato.cli._screen import emit_table
+from sfumato.cli._screen import emit_table, emit_text
 
 if TYPE_CHECKING:
     from sfumato.core.measure import Measure
-    from sfumato.core.method import Described
     from sfumato.explain import Explanation
     from sfumato.explain.attacks import Attack, Riskiest
     from sfumato.explain.keys import KeyStory
     from sfumato.explain.steps import Change, StepStory
-    from sfumato.explain.words import Meaning
 
-_WIDTH = 100
 #: Longer lists are cut for people; machines get all of them.
 _MAX_ENTRIES = 8
 
@@ -146,39 +141,14 @@ def show_riskiest(found: Riskiest) -> None:
         )
 
 
-def show_meaning(meaning: Meaning, cls: type[Described]) -> None:
-    """Write what a measure or method means."""
-    click.echo(f"{meaning.name} — {meaning.title}, a {meaning.what}\n")
-    click.echo(meaning.summary)
-    if meaning.side:
-        click.echo(f"{meaning.side[:1].upper()}{meaning.side[1:]}.")
-    if meaning.definition:
-        click.echo(f"\n{meaning.definition}")
-    for head, text in meaning.notes.items():
-        click.echo(f"\n{head}")
-        _wrapped(text)
-    if meaning.guessing:
-        click.echo("\nWhat guessing scores")
-        _wrapped(meaning.guessing)
-    show_parameters(cls)
-    click.echo("\nWhere it comes from")
-    for entry in meaning.literature:
-        _wrapped(entry)
-
-
 def show_scores(scores: Sequence[tuple[Measure, Sequence[str]]]) -> None:
     """Write what scores mean, in sentences."""
     for number, (measure, sentences) in enumerate(scores):
         click.echo(f"{'' if not number else chr(10)}{measure}\n")
-        click.echo(type(measure).summary())
+        emit_text(type(measure).summary())
         for sentence in sentences:
-            _wrapped(sentence)
+            emit_text(sentence, indent=2)
         click.echo(f"`sfumato explain {measure.name}` says what it means and where it comes from.")
-
-
-def _wrapped(text: str) -> None:
-    for paragraph in text.split("\n\n"):
-        click.echo(textwrap.fill(paragraph, _WIDTH, initial_indent="  ", subsequent_indent="  "))
 
 
 def _cell(value: object) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -43,6 +45,8 @@ def emit_json(value: Any) -> None:
 
 #: The last column of a table is never made narrower than this.
 _NARROWEST = 12
+#: A line of text is never longer than this, however wide the screen.
+_READABLE = 100
 
 
 def emit_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> None:
@@ -68,6 +72,39 @@ def emit_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: 
     for row in rows:
         table.add_row(*(Text(row[i]) for i in said))
     console.print(table)
+
+
+def emit_list(groups: Iterable[tuple[str, Sequence[tuple[str, str]]]]) -> None:
+    """Write words with what they mean under headings; a line each, broken only where a screen is narrow."""
+    listed = list(groups)
+    room = min(30, max((len(word) for _, rows in listed for word, _ in rows), default=0))
+    for position, (heading, rows) in enumerate(listed):
+        click.echo("\n" * bool(position) + click.style(sentence_case(heading), bold=True))
+        for word, meaning in rows:
+            said, rest = f"  {word:{room}}  {meaning}", " " * (room + 4)
+            click.echo(textwrap.fill(said, _width(), subsequent_indent=rest) if sys.stdout.isatty() else said)
+
+
+def emit_text(text: str, *, indent: int = 0) -> None:
+    """Write paragraphs to stdout, broken where the screen ends; lines that are set in, as formulas, stay."""
+    margin = " " * indent
+    for number, paragraph in enumerate(text.split("\n\n")):
+        click.echo("\n" * bool(number), nl=False)
+        if paragraph.startswith(" "):
+            click.echo(textwrap.indent(paragraph, margin))
+        else:
+            lines = textwrap.wrap(paragraph, _width(), initial_indent=margin, subsequent_indent=margin)
+            click.echo("\n".join(lines))
+
+
+def _width() -> int:
+    """How many characters a line of text has: those of the screen, and never more than are easy to read."""
+    return min(_READABLE, shutil.get_terminal_size((_READABLE, 0)).columns)
+
+
+def sentence_case(text: str) -> str:
+    """With a capital at its beginning, and nothing else changed."""
+    return text[:1].upper() + text[1:]
 
 
 @contextmanager

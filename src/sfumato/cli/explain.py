@@ -134,7 +134,7 @@ def _is_name(what: str) -> bool:
 
 
 def _explain_names(names: list[str], *, as_json: bool) -> None:
-    from sfumato.cli._explain import show_meaning
+    from sfumato.cli._describe import show_meaning
     from sfumato.explain.words import meaning_of
 
     if not names:
@@ -150,7 +150,7 @@ def _explain_names(names: list[str], *, as_json: bool) -> None:
     for number, cls in enumerate(classes):
         if number:
             click.echo("")
-        show_meaning(meaning_of(cls), cls)
+        show_meaning(cls)
 
 
 # A file --------------------------------------------------------------------------------------------------

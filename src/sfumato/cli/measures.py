@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import click
 
-from sfumato.cli._describe import show
+from sfumato.cli._describe import Goals, goals_of_kinds, show
 from sfumato.cli._options import json_option
-from sfumato.core import registry
-from sfumato.core.measure import Measure
 
 
 @click.command("measures", help=__doc__)
 @click.argument("name", required=False)
+@click.option(
+    "--for",
+    "wanted",
+    default="",
+    help="Only those of risk or of utility, or for these kinds of column, comma-separated.",
+)
 @json_option
-def command(name: str | None, *, as_json: bool) -> None:
+def command(name: str | None, *, wanted: str, as_json: bool) -> None:
     """List the measures, or one of them."""
-    chosen = [registry.measure(name)] if name else registry.measures().values()
-    headers = ["measure", "aspect", "direction", "kinds of column", "what it says"]
-    show(chosen, one=name is not None, as_json=as_json, headers=headers, row=_row)
-
-
-def _row(cls: type[Measure]) -> list[str]:
-    return [cls.name, cls.aspect, f"{cls.better} is better", ", ".join(sorted(cls.kinds)), cls.summary()]
+    aspects: Goals = {
+        "risk": lambda cls: cls.aspect == "risk",
+        "utility": lambda cls: cls.aspect == "utility",
+    }
+    show("measures", name, wanted=wanted, goals={**aspects, **goals_of_kinds()}, as_json=as_json)

@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import get_args
+
 import click
 
-from sfumato.cli._describe import show
+from sfumato.cli._describe import Goals, goals_of_kinds, show
 from sfumato.cli._options import json_option
-from sfumato.core import registry
-from sfumato.core.method import Method
+from sfumato.core.method import Method, Nature
 
 
 @click.command("methods", help=__doc__)
 @click.argument("name", required=False)
+@click.option(
+    "--for",
+    "wanted",
+    default="",
+    help="Only those for these kinds of column, comma-separated, of a nature, or that enforce requirements.",
+)
 @json_option
-def command(name: str | None, *, as_json: bool) -> None:
+def command(name: str | None, *, wanted: str, as_json: bool) -> None:
     """List the methods, or one of them."""
-    chosen = [registry.method(name)] if name else registry.methods().values()
-    headers = ["method", "family", "kinds of column", "drive", "what it does"]
-    show(chosen, one=name is not None, as_json=as_json, headers=headers, row=_row)
+    goals: Goals = {
+        **goals_of_kinds(),
+        **{nature: partial(_is, nature) for nature in get_args(Nature)},
+        "requirements": _enforces,
+    }
+    show("methods", name, wanted=wanted, goals=goals, as_json=as_json)
 
 
-def _row(cls: type[Method]) -> list[str]:
-    return [
-        cls.name,
-        cls.family(),
-        ", ".join(sorted(cls.kinds)),
-        cls.describe()["drive"] or "—",
-        cls.summary(),
-    ]
+def _is(nature: Nature, cls: type[Method]) -> bool:
+    return cls.nature == nature
+
+
+def _enforces(cls: type[Method]) -> bool:
+    from sfumato.methods._enforcing import EnforcingMethod
+
+    return issubclass(cls, EnforcingMethod)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 from typing import Any
 
 import click
 
 from sfumato.cli._options import json_option, overwrite_option, quiet_option
-from sfumato.cli._screen import emit_json, emit_table, say
+from sfumato.cli._screen import emit_json, emit_text, say
 from sfumato.core.references import cite
 from sfumato.recipes.profile import Profile
 
@@ -35,10 +34,13 @@ def command(name: str | None, *, write: Path | None, overwrite: bool, as_json: b
     if as_json:
         emit_json([_said(profile) for profile in chosen] if name is None else _said(chosen[0]))
     elif name is None:
-        rows = [[p.name, p.title, ", ".join(_short(p)) or "—", p.summary] for p in chosen]
-        emit_table(["profile", "for a", "requires", "meaning"], rows)
+        for profile in chosen:
+            click.echo(f"{click.style(profile.name, bold=True)}: {profile.title.lower()}")
+            emit_text(profile.summary, indent=2)
+            emit_text(f"Requires {', '.join(_short(profile)) or 'nothing of the records'}.", indent=2)
+        click.echo("\n`sfumato profiles NAME` gives the reasons; --write FILE makes one of your own.")
     else:
-        click.echo(_page(chosen[0]))
+        _show(chosen[0])
 
 
 def _short(profile: Profile) -> list[str]:
@@ -81,22 +83,21 @@ def _said(profile: Profile) -> dict[str, Any]:
     }
 
 
-def _page(profile: Profile) -> str:
-    """A profile as a page of text."""
-    parts = [f"{profile.title} ({profile.name})", _wrapped(profile.summary, indent=""), "", "Who might look"]
+def _show(profile: Profile) -> None:
+    """Write a profile as a page of text."""
+    click.echo(f"{profile.title} ({profile.name})")
+    emit_text(profile.summary)
+    click.echo("\nWho might look")
     for intruder in profile.intruders:
-        parts += [f"  {intruder.name}", _wrapped(intruder.reason)]
-    parts += ["", "What is required"]
+        emit_text(intruder.name, indent=2)
+        emit_text(intruder.reason, indent=6)
+    click.echo("\nWhat is required")
     for threshold, short in zip(profile.thresholds, _short(profile), strict=True):
-        against = ", ".join(threshold.scenarios) or "everyone"
-        parts += [f"  {short}   (against {against})", _wrapped(threshold.reason)]
-        parts += [_wrapped(cite(key)) for key in threshold.references]
+        emit_text(f"{short}   (against {', '.join(threshold.scenarios) or 'everyone'})", indent=2)
+        for text in (threshold.reason, *map(cite, threshold.references)):
+            emit_text(text, indent=6)
     if not profile.thresholds:
-        parts.append("  nothing of the records: identifiers are left out, and results are checked")
+        emit_text("nothing of the records: identifiers are left out, and results are checked", indent=2)
     if profile.report:
-        parts += ["", "Worth reporting: " + ", ".join(str(measure) for measure in profile.report)]
-    return "\n".join(parts)
-
-
-def _wrapped(text: str, *, indent: str = "      ") -> str:
-    return textwrap.fill(text, width=100, initial_indent=indent, subsequent_indent=indent)
+        click.echo("")
+        emit_text("Worth reporting: " + ", ".join(str(measure) for measure in profile.report))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
 import polars as pl
@@ -26,6 +26,9 @@ _CODED = frozenset({Kind.ORDINAL, Kind.NOMINAL})
 #: The square of a number up to here, and a sum of them, is finite, and that of its inverse is not 0.
 _MAX_SQUARABLE = 1e150
 
+#: What becomes of a true value: less of it is shown, it is shown wrong, apart from its record, or not at all.
+Nature = Literal["non-perturbative", "perturbative", "de-associative", "synthetic"]
+
 
 class Described(Parameters):
     """What methods and measures say of themselves."""
@@ -34,14 +37,10 @@ class Described(Parameters):
     aliases: ClassVar[tuple[str, ...]] = ()  # other words for it, as in `k >= 5`
     former: ClassVar[tuple[str, ...]] = ()  # what it was called once: still understood, with a note
     title: ClassVar[str] = ""
+    family: ClassVar[str] = "other"  # a few plain words: what the lists are grouped by
     kinds: ClassVar[frozenset[Kind]] = frozenset()
     references: ClassVar[tuple[str, ...]] = ()
     cost: ClassVar[str] = "n"
-
-    @classmethod
-    def family(cls) -> str:
-        """The module it stands in: methods of one family share a file."""
-        return cls.__module__.rpartition(".")[2]
 
     @classmethod
     def summary(cls) -> str:
@@ -55,7 +54,7 @@ class Described(Parameters):
             "name": cls.name,
             "aliases": list(cls.aliases),
             "title": cls.title,
-            "family": cls.family(),
+            "family": cls.family,
             "summary": cls.summary(),
             "kinds": sorted(kind.value for kind in cls.kinds),
             "cost": cls.cost,
@@ -67,6 +66,7 @@ class Described(Parameters):
 class Method(Described):
     """Turns a table into a release. Write ``protect`` for methods that need the whole table at once."""
 
+    nature: ClassVar[Nature] = "perturbative"
     produces: ClassVar[frozenset[Kind]] = frozenset()  # empty: the kinds it is given
     stochastic: ClassVar[bool] = True
     replay: ClassVar[bool] = True  # False: noise that must not be repeatable (differential privacy)
@@ -116,6 +116,7 @@ class Method(Described):
         drive = cls.drive()
         return {
             **super().describe(),
+            "nature": cls.nature,
             "shape": shape_of(cls),
             "stochastic": cls.stochastic,
             "replay": cls.replay,

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from sfumato.core.measure import Measure
 from sfumato.core.method import Described, Method
@@ -50,10 +50,22 @@ class Entry(NamedTuple):
     name: str
     aliases: tuple[str, ...] = ()
     former: tuple[str, ...] = ()
+    room: str = ""  # methods, risk or utility
+    family: str = "other"
+    summary: str = ""
 
     def load(self) -> Any:
         """Import the class."""
         return getattr(importlib.import_module(self.module), self.cls)
+
+
+def entries(what: Literal["methods", "measures"]) -> list[Entry]:
+    """What there is, plugins too, by family: nothing of our own is imported for it."""
+    rooms = {"methods": ("methods",), "measures": ("risk", "utility")}[what]
+    found = [entry for room in rooms for entry in index(room).values()]
+    base: type[Described] = Method if what == "methods" else Measure
+    found += [_entry_of(cls) for module in _plugins(f"sfumato.{what}") for cls in _defined_in(module, base)]
+    return sorted(found, key=lambda entry: (entry.room, entry.family, entry.name))
 
 
 def index(room: str) -> Mapping[str, Entry]:
@@ -75,9 +87,12 @@ def offer(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     return load, lambda: sorted(index(room))
 
 
-#: A class, another beginning of a line (which ends the class before), or what a class is called.
+#: A class, another beginning of a line (which ends the class before), the first line of what a class says
+#: of itself, or what it is called.
 _SAID = re.compile(
-    r'^class (\w+)|^([A-Za-z_@])|^    (name|aliases|former) = (?:"([^"\n]+)"|\(([^)]*)\))$', re.MULTILINE
+    r'^class (\w+)|^([A-Za-z_@])|^    r?"""(\S.*?)(?:""")?$'
+    r'|^    (name|aliases|former|family) = (?:"([^"\n]+)"|\(([^)]*)\))$',
+    re.MULTILINE,
 )
 
 
@@ -85,17 +100,24 @@ _SAID = re.compile(
 def _read(package: str, folders: tuple[str, ...]) -> Mapping[str, Entry]:
     """Look through the files of a room, and of the packages in it, for what its classes are called."""
     found: dict[str, Entry] = {}
+    room = package.rpartition(".")[2]
     files = [(Path(folder), file) for folder in folders for file in sorted(Path(folder).rglob("[!_]*.py"))]
     for folder, file in files:
         module = ".".join((package, *file.relative_to(folder).with_suffix("").parts))
         facts: dict[str, Any] = {}  # of what stands before any class
         said: dict[str, dict[str, Any]] = {}
-        for cls, other, fact, text, texts in _SAID.findall(file.read_text(encoding="utf-8")):
+        for cls, other, summary, fact, text, texts in _SAID.findall(file.read_text(encoding="utf-8")):
             if cls or other:
                 facts = said.setdefault(cls, {})
+            elif summary:
+                facts["summary"] = summary
             else:
                 facts[fact] = text or tuple(re.findall(r'"([^"]+)"', texts))
-        found |= {cls: Entry(module, cls, **facts) for cls, facts in said.items() if cls and "name" in facts}
+        found |= {
+            cls: Entry(module, cls, room=room, **facts)
+            for cls, facts in said.items()
+            if cls and "name" in facts
+        }
     return MappingProxyType(found)
 
 
@@ -124,7 +146,9 @@ def _among(what: str, name: str, entries: Iterable[Entry]) -> Entry | None:
 
 def _entry_of(cls: type[Described]) -> Entry:
     own = vars(cls)
-    return Entry(cls.__module__, cls.__name__, cls.name, own.get("aliases", ()), own.get("former", ()))
+    words = (own.get("aliases", ()), own.get("former", ()))
+    room = cls.aspect if issubclass(cls, Measure) else "methods"
+    return Entry(cls.__module__, cls.__name__, cls.name, *words, room, cls.family, cls.summary())
 
 
 def _words(cls: type[Described]) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ def meaning_of(cls: type[Described]) -> Meaning:
     --------
     >>> from sfumato.risk.anonymity import KAnonymity
     >>> meaning_of(KAnonymity).side
-    'higher is safer; it lies between 0 and any number'
+    'higher is safer; it is at least 0'
     """
     text = plain(inspect.cleandoc(cls.__doc__ or ""))
     first = _SECTION.search(text)
@@ -117,8 +117,11 @@ def _what(cls: type[Described]) -> str:
 
 
 def _side(cls: type[Measure]) -> str:
-    low, high = (f"{end:g}" if math.isfinite(end) else "any number" for end in cls.bounds)
-    return f"{cls.side()}; it lies between {low} and {high}"
+    low, high = cls.bounds
+    if math.isfinite(low) and math.isfinite(high):
+        return f"{cls.side()}; it lies between {low:g} and {high:g}"
+    ends = [f"at least {low:g}"] * math.isfinite(low) + [f"at most {high:g}"] * math.isfinite(high)
+    return "; it is ".join([cls.side(), *ends])
 
 
 def _guessing(text: str) -> str:

@@ -21,7 +21,7 @@ from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.guess.columns import guess_schema
 from sfumato.data.schema import Column, Kind, Schema, like_schema
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, ReadError, WriteError
+from sfumato.errors import ParameterError, ReadError, WriteError, trouble_with
 from sfumato.io import addresses, atomic, codebook, databases
 from sfumato.io import guard as guards
 from sfumato.io.atomic import Staging, write_text
@@ -74,6 +74,8 @@ def read_contents(
         The sheet of an Excel workbook; the first when not given.
     """
     place, address = Path(path), addresses.is_address(path)
+    if not address and not place.name:  # "", `.` and `/`
+        _require_file(place)
     text = frozenset() if schema is None else as_text(schema)
     options = Options(
         delimiter=delimiter,
@@ -94,8 +96,7 @@ def read_contents(
         found = reader.read(place, options)
         return replace(found, frame=codebook.expanded(found.frame, place))
     except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        raise ReadError(f"`{place}` must be a file that can be read, got: {reason}") from None
+        raise ReadError(f"`{place}` must be a file that can be read, got: {trouble_with(error)}") from None
 
 
 def read(path: str | Path, **how: Any) -> pl.DataFrame:

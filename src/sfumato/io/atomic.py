@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, Self
 
-from sfumato.errors import WriteError
+from sfumato.errors import WriteError, trouble_with
 
 try:
     import fcntl
@@ -254,9 +254,8 @@ def _end(journal: Path, decided: Mapping[str, Any]) -> None:
                 leftover.unlink(missing_ok=True)
             each.unlink(missing_ok=True)
     except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
         raise WriteError(
-            f"the staged files in `{folder}` must take their names together, got: {reason}",
+            f"the staged files in `{folder}` must take their names together, got: {trouble_with(error)}",
             hint="some may have; the next run that writes there completes it, once it can",
         ) from None
 
@@ -346,8 +345,7 @@ def _open_new(path: Path, asked: Path, *, private: bool, buffering: int = -1) ->
 
 
 def _cannot_write(asked: Path, error: OSError) -> WriteError:
-    reason = error.strerror or type(error).__name__
     hint = "is there space, and may you write there?"
     if isinstance(error, PermissionError):
         hint = "choose a folder in which you may write"
-    return WriteError(f"`{asked}` must be a file that can be written, got: {reason.lower()}", hint=hint)
+    return WriteError(f"`{asked}` must be a file that can be written, got: {trouble_with(error)}", hint=hint)

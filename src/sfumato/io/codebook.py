@@ -29,7 +29,7 @@ _COLUMNS = ["column", "label", "value"]
 
 def place_beside(path: Path) -> Path:
     """Where the codebook of a file stands."""
-    return path.with_suffix(".labels.csv")
+    return path.parent / f"{path.stem}.labels.csv"
 
 
 def with_codebooks(originals: Sequence[str | Path]) -> list[str | Path]:

@@ -175,6 +175,8 @@ class CloseGeneralisation(CloseRecoding):
     """
 
     name = "close-generalisation"
+    family = "recoding"
+    nature = "non-perturbative"
     title = "Close generalisation"
     references = ("sanchez2016", "soriacomas2015closeness", "li2007")
 
@@ -236,6 +238,8 @@ class TClosenessFirst(CloseRecoding):
     """
 
     name = "t-closeness-first"
+    family = "recoding"
+    nature = "non-perturbative"
     title = "t-closeness-first microaggregation"
     references = ("soriacomas2015closeness", "domingoferrer2005", "li2007")
     cost = "n²"

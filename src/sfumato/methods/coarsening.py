@@ -74,6 +74,8 @@ class NaiveCoarsening(Method):
     """
 
     name = "naive-coarsening"
+    family = "recoding"
+    nature = "non-perturbative"
     title = "Naive coarsening"
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
     references = ("sanchez2016", "demontjoye2015")

@@ -85,6 +85,8 @@ class TopBottomCoding(ColumnMethod):
     """
 
     name = "top-bottom-coding"
+    family = "rounding and coding"
+    nature = "non-perturbative"
     title = "Top and bottom coding"
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("willenborg2001", "hundepool2012")
@@ -318,6 +320,7 @@ class MultivariateTopCoding(Method):
     """
 
     name = "multivariate-top-coding"
+    family = "rounding and coding"
     title = "Multivariate top coding"
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("alqallaf2002", "hubert2012", "wilson1931", "willenborg2001")

@@ -78,6 +78,7 @@ class DataSwapping(Method):
     """
 
     name = "data-swapping"
+    family = "swapping and shuffling"
     title = "Data swapping (t-order)"
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL})
     references = ("dalenius1982", "fienberg2004", "diaconis1998")

@@ -102,6 +102,8 @@ class GlobalRecoding(EnforcingMethod):
     """
 
     name = "global-recoding"
+    family = "recoding"
+    nature = "non-perturbative"
     title = "Global recoding"
     references = ("elemam2009", "kohlmayer2012", "prasser2020", "samarati2001", "iyengar2002")
     changes_records = True

@@ -87,6 +87,8 @@ class LocalSuppression(EnforcingMethod):
     """
 
     name = "local-suppression"
+    family = "suppression"
+    nature = "non-perturbative"
     takes_generalised = True
     title = "Local suppression"
     references = ("hundepool2012", "dewaal1996", "meyerson2004", "templ2015")

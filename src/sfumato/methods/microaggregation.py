@@ -146,6 +146,7 @@ class Mdav(Microaggregation):
     """
 
     name = "mdav"
+    family = "microaggregation"
     title = "Microaggregation (MDAV)"
     references = ("domingoferrer2005", "torra2004", "greenacre1984")
 
@@ -203,6 +204,7 @@ class VMdav(Microaggregation):
     """
 
     name = "v-mdav"
+    family = "microaggregation"
     title = "Microaggregation (V-MDAV)"
     references = ("solanas2006", "domingoferrer2005")
 
@@ -263,6 +265,7 @@ class Cbfs(Microaggregation):
     """
 
     name = "cbfs"
+    family = "microaggregation"
     title = "Microaggregation (CBFS)"
     references = ("laszlo2005",)
 
@@ -319,6 +322,7 @@ class SequentialMicroaggregation(Microaggregation):
     """
 
     name = "sequential-microaggregation"
+    family = "microaggregation"
     title = "Sequential microaggregation"
     references = ("goldberger2010",)
     stochastic = True

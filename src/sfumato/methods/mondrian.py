@@ -90,6 +90,8 @@ class Mondrian(LocalRecoding):
     """
 
     name = "mondrian"
+    family = "recoding"
+    nature = "non-perturbative"
     title = "Mondrian"
     references = ("lefevre2006", "lefevre2006workload")
 

@@ -95,6 +95,7 @@ class UniformNoise(FactorNoise):
     """
 
     name = "uniform-noise"
+    family = "noise"
     title = "Multiplicative noise (uniform)"
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("nayak2011", "hundepool2012", "domingoferrer2020")
@@ -169,6 +170,7 @@ class LognormalNoise(FactorNoise):
     """
 
     name = "lognormal-noise"
+    family = "noise"
     title = "Multiplicative noise (lognormal)"
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("muralidhar1995", "nayak2011", "hundepool2012")
@@ -249,6 +251,7 @@ class HohneNoise(BlockMethod):
     """
 
     name = "hohne-noise"
+    family = "noise"
     title = "Multiplicative noise (Höhne)"
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("hohne2004", "hundepool2012", "domingoferrer2018")

@@ -110,6 +110,7 @@ class UncorrelatedNoise(BlockMethod):
     """
 
     name = "uncorrelated-noise"
+    family = "noise"
     title = "Uncorrelated noise"
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("spruill1983", "brand2002", "hundepool2012", "herranz2015")
@@ -201,6 +202,7 @@ class CorrelatedNoise(BlockMethod):
     """
 
     name = "correlated-noise"
+    family = "noise"
     title = "Correlated noise"
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("kim1986", "hundepool2012", "domingoferrer2018")
@@ -289,6 +291,7 @@ class KimNoise(BlockMethod):
     """
 
     name = "kim-noise"
+    family = "noise"
     title = "Noise and linear transformation (Kim)"
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("kim1986", "brand2002", "hundepool2012")

@@ -93,6 +93,8 @@ class RecodeLike(Method):
     """
 
     name = "recode-like"
+    family = "recoding"
+    nature = "non-perturbative"
     title = "Recoding like another release"
     kinds = COMPARABLE
     references = ("lefevre2006", "hundepool2012")

@@ -95,6 +95,8 @@ class Recoding(Method):
     """
 
     name = "recoding"
+    family = "recoding"
+    nature = "non-perturbative"
     title = "Recoding"
     kinds = COMPARABLE
     references = ("samarati2001", "willenborg2001", "hundepool2012")

@@ -79,6 +79,7 @@ class TargetedSwapping(Method):
     """
 
     name = "targeted-swapping"
+    family = "swapping and shuffling"
     title = "Targeted record swapping"
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL, Kind.CONTINUOUS, Kind.DATE})
     references = ("dalenius1982", "shlomo2010", "hundepool2012")

@@ -85,6 +85,7 @@ class Regeneration(Method):
     """
 
     name = "regeneration"
+    family = "drawing anew"
     title = "Regeneration of masked values"
     kinds = COMPARABLE
     references = ("sanchez2016",)

@@ -60,6 +60,7 @@ class Resampling(ColumnMethod):
     """
 
     name = "resampling"
+    family = "drawing anew"
     title = "Resampling"
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("heer1993", "domingoferrer1999", "hundepool2012")

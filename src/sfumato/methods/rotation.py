@@ -86,6 +86,7 @@ class RotationNoise(Method):
     """
 
     name = "rotation-noise"
+    family = "noise"
     title = "Random rotation (ROMM)"
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("ting2008", "hundepool2012")

@@ -84,6 +84,7 @@ class Rounding(ColumnMethod):
     """
 
     name = "rounding"
+    family = "rounding and coding"
     title = "Rounding"
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("dalenius1981", "cox1987", "fellegi1975", "willenborg2001", "hundepool2012")
@@ -234,6 +235,7 @@ class MultivariateRounding(BlockMethod):
     """
 
     name = "multivariate-rounding"
+    family = "rounding and coding"
     title = "Multivariate rounding"
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("willenborg2001", "kessy2018")

@@ -116,6 +116,8 @@ class SafeHarbour(Method):
     """
 
     name = "safe-harbour"
+    family = "suppression"
+    nature = "non-perturbative"
     title = "Safe harbour masking"
     kinds = COMPARABLE
     references = ("sanchez2016", "hipaa2000")

@@ -62,6 +62,7 @@ class MdavInParts(Microaggregation):
     """
 
     name = "mdav-in-parts"
+    family = "microaggregation"
     title = "Microaggregation (MDAV in parts)"
     references = ("domingoferrer2005", "sole2012")
     cost = "n log n"
@@ -127,6 +128,7 @@ class ProjectionMicroaggregation(Microaggregation):
     """
 
     name = "projection-microaggregation"
+    family = "microaggregation"
     title = "Projection microaggregation"
     references = ("domingoferrer2002", "defays1993")
     cost = "n log n"

@@ -89,6 +89,7 @@ class RankShuffling(ColumnMethod):
     """
 
     name = "rank-shuffling"
+    family = "swapping and shuffling"
     title = "Rank shuffling"
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("herranz2009", "herranz2014")
@@ -191,6 +192,7 @@ class DataShuffling(Method):
     """
 
     name = "data-shuffling"
+    family = "swapping and shuffling"
     title = "Data shuffling"
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("muralidhar2006", "muralidhar2006b")

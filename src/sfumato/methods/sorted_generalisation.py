@@ -68,6 +68,8 @@ class SortedGeneralisation(LocalRecoding):
     """
 
     name = "sorted-generalisation"
+    family = "recoding"
+    nature = "non-perturbative"
     title = "Sorted generalisation"
     references = ("sanchez2016",)
 

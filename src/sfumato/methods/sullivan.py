@@ -81,6 +81,7 @@ class SullivanNoise(Method):
     """
 
     name = "sullivan-noise"
+    family = "noise"
     title = "Noise and non-linear transformation (Sullivan)"
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("sullivan1989", "brand2002", "hundepool2012")

@@ -71,6 +71,8 @@ class RecordSuppression(EnforcingMethod):
     """
 
     name = "record-suppression"
+    family = "suppression"
+    nature = "non-perturbative"
     takes_generalised = True
     title = "Record suppression"
     kinds = COMPARABLE | {Kind.SET}
@@ -207,6 +209,8 @@ class AttributeSuppression(EnforcingMethod):
     """
 
     name = "attribute-suppression"
+    family = "suppression"
+    nature = "non-perturbative"
     takes_generalised = True
     title = "Attribute suppression"
     references = ("hundepool2012", "willenborg2001")
@@ -334,6 +338,8 @@ class TrivialRemoval(Method):
     """
 
     name = "trivial-removal"
+    family = "suppression"
+    nature = "non-perturbative"
     takes_generalised = True
     title = "Trivial removal"
     kinds = COMPARABLE

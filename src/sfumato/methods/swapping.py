@@ -62,6 +62,7 @@ class RankSwapping(ColumnMethod):
     """
 
     name = "rank-swapping"
+    family = "swapping and shuffling"
     title = "Rank swapping"
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("moore1996", "dalenius1982", "nin2008")
@@ -145,6 +146,7 @@ class RankSwappingDistribution(ColumnMethod):
     """
 
     name = "rank-swapping-distribution"
+    family = "swapping and shuffling"
     title = "Rank swapping by distance (p-distribution)"
     kinds = RankSwapping.kinds
     references = ("nin2008", "herranz2015")
@@ -218,6 +220,7 @@ class RankSwappingBuckets(ColumnMethod):
     """
 
     name = "rank-swapping-buckets"
+    family = "swapping and shuffling"
     title = "Rank swapping by buckets (p-buckets)"
     kinds = RankSwapping.kinds
     references = ("nin2008",)

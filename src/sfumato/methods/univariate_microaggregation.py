@@ -119,6 +119,7 @@ class IndividualRanking(UnivariateMicroaggregation):
     """
 
     name = "individual-ranking"
+    family = "microaggregation"
     title = "Individual ranking"
     references = ("defays1993", "domingoferrer2002", "domingoferrer2002attacks")
 
@@ -172,6 +173,7 @@ class OptimalMicroaggregation(UnivariateMicroaggregation):
     """
 
     name = "optimal-microaggregation"
+    family = "microaggregation"
     title = "Optimal univariate microaggregation"
     references = ("hansen2003", "domingoferrer2002")
 

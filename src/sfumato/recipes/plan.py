@@ -15,7 +15,7 @@ from sfumato.core.params import Resource
 from sfumato.core.requirement import Requirement
 from sfumato.data.evidence import Scenario
 from sfumato.data.schema import Role, Schema
-from sfumato.errors import PlanError, ReadError, SfumatoError, UnknownNameError
+from sfumato.errors import PlanError, ReadError, SfumatoError, UnknownNameError, trouble_with
 from sfumato.io import addresses
 from sfumato.recipes.demand import Demand, read_scenarios, say_scenarios
 from sfumato.recipes.recipe import Recipe
@@ -128,9 +128,8 @@ class Plan:
                 hint="`sfumato inspect FILE --plan PLAN` writes one",
             ) from None
         except (OSError, UnicodeDecodeError) as error:
-            raise ReadError(
-                f"the plan `{path}` must be a readable text file, got: {type(error).__name__}"
-            ) from None
+            found = trouble_with(error)
+            raise ReadError(f"the plan `{path}` must be a readable text file, got: {found}") from None
         except tomllib.TOMLDecodeError as error:
             raise PlanError(f"the plan `{path}` must be TOML, got: {error}") from None
         return cls.from_dict(said, folder=path.parent)

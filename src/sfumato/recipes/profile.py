@@ -23,7 +23,7 @@ from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.schema import Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.errors import PlanError, ReadError, SfumatoError, UnknownNameError
+from sfumato.errors import PlanError, ReadError, SfumatoError, UnknownNameError, trouble_with
 from sfumato.recipes.demand import Demand
 
 if TYPE_CHECKING:
@@ -129,9 +129,8 @@ class Profile:
                 hint="`sfumato profiles public --write my.toml` writes one to edit",
             ) from None
         except (OSError, UnicodeDecodeError) as error:
-            raise ReadError(
-                f"the profile `{path}` must be a readable text file, got: {type(error).__name__}"
-            ) from None
+            found = trouble_with(error)
+            raise ReadError(f"the profile `{path}` must be a readable text file, got: {found}") from None
         return cls.parse(text, name=path.stem)
 
     @classmethod

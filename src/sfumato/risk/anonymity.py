@@ -87,6 +87,7 @@ class KAnonymity(WorstClassMeasure):
     """
 
     name = "k-anonymity"
+    family = "who is alike"
     usual = True
     aliases = ("k",)
     title = "k-anonymity"
@@ -167,6 +168,7 @@ class KMap(KeyMeasure):
     """
 
     name = "k-map"
+    family = "who is alike"
     title = "k-map"
     better = "high"
     bounds = (0.0, math.inf)
@@ -219,6 +221,7 @@ class XYAnonymity(WorstClassMeasure):
     """
 
     name = "xy-anonymity"
+    family = "who is alike"
     title = "(X,Y)-anonymity"
     better = "high"
     bounds = (0.0, math.inf)

@@ -135,6 +135,7 @@ class TCloseness(WorstColumnMeasure):
     """
 
     name = "t-closeness"
+    family = "what is learnt"
     aliases = ("t",)
     title = "t-closeness"
     says = "the sensitive values of those who share its keys are {:.3g} (of at most 1) from those of all"
@@ -246,6 +247,7 @@ class DeltaDisclosure(WorstColumnMeasure):
     """
 
     name = "delta-disclosure"
+    family = "what is learnt"
     title = "δ-disclosure privacy"
     better = "low"
     bounds = (0.0, math.inf)
@@ -316,6 +318,7 @@ class BetaLikeness(WorstColumnMeasure):
     """
 
     name = "beta-likeness"
+    family = "what is learnt"
     aliases = ("beta",)
     title = "β-likeness"
     better = "low"

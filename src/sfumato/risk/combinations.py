@@ -79,6 +79,7 @@ class UnsafeCombinations(KeyMeasure):
     """
 
     name = "unsafe-combinations"
+    family = "who is alike"
     title = "Unsafe combinations"
     better = "low"
     bounds = (0.0, 1.0)
@@ -236,6 +237,7 @@ class LkcPrivacy(SensitiveMeasure):
     """
 
     name = "lkc-privacy"
+    family = "who is alike"
     title = "LKC-privacy"
     better = "high"
     bounds = (0.0, np.inf)

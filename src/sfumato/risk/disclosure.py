@@ -79,6 +79,7 @@ class AttributeDisclosure(SensitiveMeasure):
     """
 
     name = "attribute-disclosure"
+    family = "what is learnt"
     title = "Attribute disclosure"
     better = "low"
     bounds = (0.0, 1.0)

@@ -154,6 +154,7 @@ class LDiversity(_Diversity):
     """
 
     name = "l-diversity"
+    family = "what is learnt"
     aliases = ("l",)
     title = "l-diversity"
     says = "who shares its keys has {:.3g} different sensitive values (effectively)"
@@ -202,6 +203,7 @@ class RecursiveDiversity(_Diversity):
     """
 
     name = "recursive-diversity"
+    family = "what is learnt"
     title = "Recursive (c,l)-diversity"
     better = "low"
     bounds = (0.0, math.inf)
@@ -251,6 +253,7 @@ class PSensitivity(_Diversity):
     """
 
     name = "p-sensitivity"
+    family = "what is learnt"
     aliases = ("p",)
     title = "p-sensitive k-anonymity"
     better = "high"
@@ -296,6 +299,7 @@ class AlphaKAnonymity(_Diversity):
     """
 
     name = "alpha-k-anonymity"
+    family = "what is learnt"
     aliases = ("alpha",)
     title = "(α,k)-anonymity"
     better = "low"

@@ -103,6 +103,7 @@ class GlobalLinkage(LinkageMeasure):
     """
 
     name = "gdbrl"
+    family = "linkage"
     usual = True
     title = "Global record linkage"
     intruder = "links everybody at once, one to one,"

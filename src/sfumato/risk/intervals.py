@@ -81,6 +81,7 @@ class IntervalDisclosure(Measure):
     """
 
     name = "interval-disclosure"
+    family = "what is learnt"
     title = "Interval disclosure"
     says = "of its values, {:.0%} lie within the interval around what was released for it"
     aspect = "risk"
@@ -184,6 +185,7 @@ class IntervalLinkage(LinkageMeasure):
     """
 
     name = "interval-linkage"
+    family = "linkage"
     title = "Linkage within intervals"
     intruder = "looks among the records all of whose values are near"
     references = ("herranz2015", "domingoferrer2001")
@@ -260,6 +262,7 @@ class RankIntervalLinkage(TrueLinkMeasure):
     """
 
     name = "rank-interval-linkage"
+    family = "linkage"
     title = "Rank interval linkage"
     intruder = "knows how far ranks may have moved"
     kinds = ORDERED

@@ -84,6 +84,7 @@ class KmAnonymity(Measure):
     """
 
     name = "km-anonymity"
+    family = "who is alike"
     title = "kᵐ-anonymity"
     aspect = "risk"
     better = "high"

@@ -148,6 +148,7 @@ class DistanceLinkage(LinkageMeasure):
     """
 
     name = "dbrl"
+    family = "linkage"
     usual = True
     title = "Distance-based record linkage"
     intruder = "takes the nearest released record"
@@ -242,6 +243,7 @@ class AttributeLinkage(LinkageMeasure):
     """
 
     name = "attribute-linkage"
+    family = "linkage"
     title = "Attribute disclosure by linkage"
     says = "of its values, {:.0%} are learnt from the released record that is nearest in the other columns"
     references = ("soriacomas2015", "carvalho2023")

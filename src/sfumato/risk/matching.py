@@ -47,6 +47,7 @@ class DirectMatching(TrueLinkMeasure):
     """
 
     name = "direct-matching"
+    family = "linkage"
     title = "Direct matching"
     intruder = "looks for a record that says the same"
     references = ("carvalho2023", "herzog2007")

@@ -39,6 +39,7 @@ class CertainLinks(LinkageMeasure):
     """
 
     name = "certain-links"
+    family = "linkage"
     title = "Certain links within a bound"
     intruder = "rules out by the published bound all that cannot be"
     references = ("herranz2015", "tassa2012")

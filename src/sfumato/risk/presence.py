@@ -60,6 +60,7 @@ class DeltaPresence(KeyMeasure):
     """
 
     name = "delta-presence"
+    family = "chance to be found"
     title = "δ-presence"
     better = "low"
     bounds = (0.0, 1.0)
@@ -145,6 +146,7 @@ class PKAngelisation(SensitiveMeasure):
     """
 
     name = "pk-angelisation"
+    family = "what is learnt"
     title = "(p,k)-angelisation"
     better = "high"
     bounds = (0.0, math.inf)

@@ -129,6 +129,7 @@ class ProbabilisticLinkage(Measure):
     """
 
     name = "probabilistic-linkage"
+    family = "linkage"
     title = "Probabilistic record linkage"
     intruder = "weighs agreements and disagreements of columns"
     aspect = "risk"

@@ -119,6 +119,7 @@ class RankLinkage(_RankMeasure):
     """
 
     name = "rank-linkage"
+    family = "permutation model"
     usual = True
     title = "Rank linkage R(X,Y)"
     says = "log rank distance to the nearest released record, per column: {:.3g}"
@@ -184,6 +185,7 @@ class PermutationDistance(_RankMeasure):
     """
 
     name = "permutation-distance"
+    family = "permutation model"
     usual = True
     title = "Permutation distance"
     says = "the nearest released record is {:.2%} of all ranks away in its farthest column"

@@ -158,6 +158,7 @@ class ProsecutorRisk(_Finding, ClassMeasure):
     """
 
     name = "prosecutor-risk"
+    family = "chance to be found"
     title = "Prosecutor risk"
     intruder = "knows that it is in the file, and its keys,"
     references = ("elemam2008",)
@@ -198,6 +199,7 @@ class JournalistRisk(_InPopulation):
     """
 
     name = "journalist-risk"
+    family = "chance to be found"
     title = "Journalist risk"
     intruder = "does not know who is in the file"
     references = ("elemam2008",)
@@ -238,6 +240,7 @@ class MarketerRisk(_InPopulation):
     """
 
     name = "marketer-risk"
+    family = "chance to be found"
     title = "Marketer risk"
     intruder = "looks for everybody"
     score_is = "mean"
@@ -267,6 +270,7 @@ class Distinction(KeyMeasure):
     """
 
     name = "distinction"
+    family = "who is alike"
     title = "Distinction of the keys"
     intruder = "knows the keys"
     better = "low"
@@ -306,6 +310,7 @@ class Separation(KeyMeasure):
     """
 
     name = "separation"
+    family = "who is alike"
     title = "Separation by the keys"
     better = "low"
     bounds = (0.0, 1.0)

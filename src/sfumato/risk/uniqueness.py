@@ -82,6 +82,7 @@ class Uniqueness(KeyMeasure):
     """
 
     name = "uniqueness"
+    family = "who is alike"
     usual = True
     sees_persons = True
     title = "Uniqueness"

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from sfumato.core.run import Run
-from sfumato.errors import ReadError, WriteError
+from sfumato.errors import ReadError, WriteError, trouble_with
 from sfumato.io import write_text
 
 #: What SQLite calls the application whose file this is: "sfum" in ASCII.
@@ -145,9 +145,10 @@ def kept_seed(ledger: Path) -> int | None:
         ) from None
 
 
-def _not_writable(path: Path | None, error: Exception) -> WriteError:
+def _not_writable(path: Path | None, error: OSError | sqlite3.Error) -> WriteError:
+    found = trouble_with(error) if isinstance(error, OSError) else "a database that takes nothing"
     return WriteError(
-        f"the ledger `{path}` must be a file that can be written, got: {type(error).__name__}",
+        f"the ledger `{path}` must be a file that can be written, got: {found}",
         hint="is there space, and may you write there?",
     )
 

@@ -73,6 +73,7 @@ class Ambiguity(Measure):
     """
 
     name = "ambiguity"
+    family = "coarseness"
     title = "Ambiguity"
     aspect = "utility"
     better = "low"
@@ -185,6 +186,7 @@ class NonUniformEntropy(Measure):
     """
 
     name = "non-uniform-entropy"
+    family = "coarseness"
     title = "Non-uniform entropy"
     aspect = "utility"
     better = "low"

@@ -163,6 +163,7 @@ class ContingencyDifference(ContingencyMeasure):
     """
 
     name = "contingency-difference"
+    family = "associations"
     title = "Difference of two-way tables"
     references = ("gibbs2002", "hundepool2012")
 
@@ -205,6 +206,7 @@ class CramersVDifference(ContingencyMeasure):
     """
 
     name = "cramers-v-difference"
+    family = "associations"
     title = "Difference of Cramér's V"
     references = ("cramer1946",)
 
@@ -244,6 +246,7 @@ class MutualInformationDifference(ContingencyMeasure):
     """
 
     name = "mutual-information-difference"
+    family = "associations"
     title = "Difference of mutual information"
     bounds = (0.0, np.inf)
     references = ("cover2006", "strehl2002")
@@ -323,6 +326,7 @@ class CorrelationDifference(PairMeasure):
     """
 
     name = "correlation-difference"
+    family = "associations"
     usual = True
     title = "Difference of correlations"
     bounds = (0.0, 2.0)

@@ -60,6 +60,7 @@ class SuppressedCells(Measure):
     """
 
     name = "suppressed-cells"
+    family = "cells"
     usual = True
     title = "Suppressed cells"
     aspect = "utility"
@@ -159,6 +160,7 @@ class CellsChanged(Measure):
     """
 
     name = "cells-changed"
+    family = "cells"
     title = "Cells changed"
     aspect = "utility"
     better = "low"

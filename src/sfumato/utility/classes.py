@@ -127,6 +127,7 @@ class Discernibility(ClassLoss):
     """
 
     name = "discernibility"
+    family = "coarseness"
     title = "Discernibility"
     bounds = (0.0, 1.0)
     references = ("bayardo2005", "carvalho2023")
@@ -203,6 +204,7 @@ class AverageClassSize(ClassLoss):
     """
 
     name = "average-class-size"
+    family = "coarseness"
     title = "Average class size"
     bounds = (0.0, np.inf)
     references = ("lefevre2006", "carvalho2023")

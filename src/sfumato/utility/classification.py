@@ -52,6 +52,7 @@ class ClassificationMetric(Measure):
     """
 
     name = "classification-metric"
+    family = "analyses"
     title = "Classification metric"
     aspect = "utility"
     better = "low"

@@ -83,6 +83,7 @@ class ClusterAgreement(ClusterMeasure):
     """
 
     name = "cluster-agreement"
+    family = "analyses"
     title = "Agreement of clusters"
     better = "high"
     bounds = (0.0, 1.0)
@@ -162,6 +163,7 @@ class ClusterStructure(ClusterMeasure):
     """
 
     name = "cluster-structure"
+    family = "analyses"
     title = "Structure of clusters"
     better = "low"
     bounds = (0.0, np.inf)

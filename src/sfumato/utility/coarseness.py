@@ -52,6 +52,7 @@ class GeneralisationLoss(Measure):
     """
 
     name = "generalisation-loss"
+    family = "coarseness"
     title = "Loss by generalisation"
     aspect = "utility"
     better = "low"

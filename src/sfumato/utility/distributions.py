@@ -116,6 +116,7 @@ class ColumnEarthMoversDistance(ColumnDistance):
     """
 
     name = "column-emd"
+    family = "distributions"
     usual = True
     title = "Earth mover's distance by column"
     bounds = (0.0, np.inf)
@@ -165,6 +166,7 @@ class KolmogorovSmirnov(ColumnDistance):
     """
 
     name = "kolmogorov-smirnov"
+    family = "distributions"
     title = "Kolmogorov–Smirnov distance"
     kinds = ORDERED
     references = ("massey1951", "gibbs2002")
@@ -273,6 +275,7 @@ class TotalVariation(BinnedDistance):
     """
 
     name = "total-variation"
+    family = "distributions"
     title = "Total variation distance"
     references = ("gibbs2002",)
 
@@ -312,6 +315,7 @@ class Hellinger(BinnedDistance):
     """
 
     name = "hellinger"
+    family = "distributions"
     title = "Hellinger distance"
     references = ("gibbs2002",)
 
@@ -353,6 +357,7 @@ class JensenShannon(BinnedDistance):
     """
 
     name = "jensen-shannon"
+    family = "distributions"
     title = "Jensen–Shannon distance"
     references = ("lin1991", "endres2003")
 

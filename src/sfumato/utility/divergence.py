@@ -74,6 +74,7 @@ class KullbackLeiblerDivergence(BinnedDistance):
     """
 
     name = "kl-divergence"
+    family = "distributions"
     title = "Kullback–Leibler divergence"
     bounds = (0.0, np.inf)
     references = ("kullback1951", "kifer2006")

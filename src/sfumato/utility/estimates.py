@@ -232,6 +232,7 @@ class IntervalOverlap(EstimateMeasure):
     """
 
     name = "interval-overlap"
+    family = "analyses"
     title = "Overlap of confidence intervals"
     better = "high"
     bounds = (0.0, 1.0)
@@ -280,6 +281,7 @@ class EstimateDifference(EstimateMeasure):
     """
 
     name = "estimate-difference"
+    family = "analyses"
     title = "Difference of estimates"
     better = "low"
     bounds = (0.0, np.inf)

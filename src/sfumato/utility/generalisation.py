@@ -156,6 +156,7 @@ class GeneralisedInformationLoss(CoarseCells):
     """
 
     name = "generalised-information-loss"
+    family = "coarseness"
     title = "Generalised information loss (GenILoss)"
     references = ("iyengar2002", "carvalho2023")
 
@@ -214,6 +215,7 @@ class PrecisionLoss(CoarseCells):
     """
 
     name = "precision-loss"
+    family = "coarseness"
     title = "Precision loss (1 − Prec)"
     references = ("sweeney2002generalization", "samarati2001")
 

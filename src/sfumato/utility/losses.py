@@ -145,6 +145,7 @@ class Il1s(MappedLoss):
     """
 
     name = "il1s"
+    family = "cells"
     usual = True
     title = "Mean change in spreads (IL1s)"
     references = ("yancey2002", "mateosanz2005")
@@ -199,6 +200,7 @@ class Il1(MappedLoss):
     """
 
     name = "il1"
+    family = "cells"
     title = "Mean relative change (IL1)"
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("domingoferrer2001", "mateosanz2005")
@@ -261,6 +263,7 @@ class SseRatio(MappedLoss):
     """
 
     name = "sse-ratio"
+    family = "cells"
     former = ("squares-lost",)
     title = "Sum of squares lost (SSE/SST)"
     references = ("domingoferrer2002", "domingoferrer2005")

@@ -70,6 +70,7 @@ class RankUtility(Measure):
     """
 
     name = "rank-utility"
+    family = "associations"
     title = "Utility of the permutation model (UM)"
     aspect = "utility"
     better = "high"

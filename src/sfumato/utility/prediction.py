@@ -141,6 +141,7 @@ class Prediction(PredictionMeasure):
     """
 
     name = "prediction"
+    family = "analyses"
     title = "Prediction of classes"
     better = "high"
     bounds = (0.0, 1.0)
@@ -195,6 +196,7 @@ class PredictionError(PredictionMeasure):
     """
 
     name = "prediction-error"
+    family = "analyses"
     title = "Prediction error"
     better = "low"
     bounds = (0.0, np.inf)

@@ -90,6 +90,7 @@ class ProbabilisticInformationLoss(Measure):
     """
 
     name = "probabilistic-information-loss"
+    family = "analyses"
     title = "Probabilistic information loss (PIL)"
     aspect = "utility"
     better = "low"

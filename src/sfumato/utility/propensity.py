@@ -104,6 +104,7 @@ class PropensityMeanSquare(PropensityMeasure):
     """
 
     name = "pmse"
+    family = "distributions"
     title = "Propensity score mean square"
     bounds = (0.0, 0.25)
     references = ("woo2009", "snoke2018")
@@ -150,6 +151,7 @@ class PropensityRatio(PropensityMeasure):
     """
 
     name = "pmse-ratio"
+    family = "distributions"
     title = "Propensity score ratio"
     bounds = (0.0, np.inf)
     references = ("snoke2018", "woo2009")

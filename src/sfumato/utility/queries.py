@@ -57,6 +57,7 @@ class QueryError(ModelMeasure):
     """
 
     name = "query-error"
+    family = "analyses"
     title = "Error of counting queries"
     better = "low"
     bounds = (0.0, np.inf)

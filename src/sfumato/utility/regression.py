@@ -83,6 +83,7 @@ class CoefficientOverlap(TargetMeasure):
     """
 
     name = "coefficient-overlap"
+    family = "analyses"
     title = "Overlap of coefficients"
     better = "high"
     bounds = (0.0, 1.0)

@@ -56,6 +56,7 @@ class SlicedEarthMoversDistance(Measure):
     """
 
     name = "sliced-emd"
+    family = "distributions"
     title = "Sliced earth mover's distance"
     aspect = "utility"
     better = "low"

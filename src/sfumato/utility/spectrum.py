@@ -61,6 +61,7 @@ class EigenvalueDifference(Measure):
     """
 
     name = "eigenvalue-difference"
+    family = "associations"
     title = "Eigenvalue difference"
     aspect = "utility"
     better = "low"

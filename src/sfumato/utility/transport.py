@@ -59,6 +59,7 @@ class EarthMoversDistance(Measure):
     """
 
     name = "earth-movers-distance"
+    family = "distributions"
     usual = True
     title = "Earth mover's distance"
     aspect = "utility"
