@@ -71,7 +71,7 @@ lowest:  ## all tests with the oldest versions of other libraries that are allow
 	$(PYTHON) -m venv $(VENV)-lowest
 	$(VENV)-lowest/bin/python -m pip install --quiet uv
 	$(VENV)-lowest/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct \
-		--editable '.[data,frames,files,databases,linkage,models,tune]' \
+		--editable '.[all]' \
 		'pytest>=9' 'pytest-xdist>=3.8' 'hypothesis>=6.140' 'openpyxl>=3.1.5'
 	$(VENV)-lowest/bin/python -m pytest -n 2
 
