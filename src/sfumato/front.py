@@ -151,12 +151,11 @@ def assess(
     table, _ = as_table(original, schema=schema)
     if release is not None and not isinstance(release, Release):
         release = beside(table, release, aligned=aligned)
-    known = registry.measures().values()
     if measures == "all":
-        chosen = [cls() for cls in known]
+        chosen = [cls() for cls in registry.measures().values()]
     else:
         chosen = [parse_measure(m) if isinstance(m, str) else m for m in measures]
-    chosen = chosen or [cls() for cls in known if cls.usual]
+    chosen = chosen or [cls() for cls in registry.measures().values() if cls.usual]
     case = Case(table, scenario or Scenario(), _like(table, resources))
     return Scores(evaluate(release, case, chosen, make_run(seed, run)).scores)
 

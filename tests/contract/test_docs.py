@@ -120,7 +120,9 @@ def assert_shown(shown, came):
 
 
 @pytest.mark.parametrize(
-    "page", [ROOT / "README.md", DOCS / "install.md", *sorted((DOCS / "guides").glob("*.md"))], ids=lambda page: page.stem
+    "page",
+    [ROOT / "README.md", DOCS / "install.md", *sorted((DOCS / "guides").glob("*.md"))],
+    ids=lambda page: page.stem,
 )
 def test_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

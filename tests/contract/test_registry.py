@@ -126,3 +126,16 @@ def test_a_family_may_be_a_package(family):
 def test_unknown_names_are_told_with_near_ones():
     with pytest.raises(UnknownNameError, match="mdav"):
         registry.method("mdaw")
+
+
+def test_one_measure_is_asked_without_the_libraries_of_others(tmp_path):
+    file = tmp_path / "people.csv"
+    file.write_text("age,sex\n" + "".join(f"{i % 7},{i % 2}\n" for i in range(40)), encoding="utf-8")
+    probe = (
+        "import sys\nfrom sfumato.cli import _exit_code\n"
+        f"code = _exit_code(['risk', {str(file)!r}, '-m', 'k', '-q'])\n"
+        "assert code == 0, code\n"
+        "print([name for name in ('scipy', 'numba', 'sklearn', 'duckdb', 'optuna') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -23,14 +23,12 @@ def score(
     from sfumato.study.cost import Work
 
     requirements = [Requirement.parse(text) for text in options["require"]]
-    ours = [cls for cls in registry.measures().values() if cls.aspect == aspect]
-    every_one = "all" in options["measure"]
-    measures = [cls() for cls in ours] if every_one else [parse_measure(text) for text in options["measure"]]
+    measures = _every(aspect) if "all" in options["measure"] else [*map(parse_measure, options["measure"])]
     for measure in (*measures, *(requirement.measure for requirement in requirements)):
         if measure.aspect != aspect:
             raise ParameterError(f"{measure.name} must be a measure of {aspect}, got: {measure.aspect}")
     if not measures and not requirements:
-        measures = [cls() for cls in ours if cls.usual]
+        measures = [measure for measure in _every(aspect) if measure.usual]
     schema, scenario = schema_and_scenario(options["plan_path"])
     table, resources = with_resources(read(original, schema=schema), options)
     known = split(options["columns"])
@@ -52,6 +50,10 @@ def score(
         say(requirement.verdict(scores[str(requirement.measure)]), quiet=options["quiet"])
     if unmet:
         raise RequirementError(f"{len(unmet)} of {len(requirements)} requirements are not met")
+
+
+def _every(aspect: str) -> list[Measure]:
+    return [cls() for cls in registry.measures().values() if cls.aspect == aspect]
 
 
 def _show(measures: list[Measure], scores: dict[str, Score], options: dict[str, Any]) -> None:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
 
 from sfumato import kernels
 from sfumato.core.run import Run
@@ -126,7 +125,7 @@ def _small(mine: Floats, theirs: Floats) -> tuple[Floats, Floats]:
 
 def _ranked(mine: Floats, theirs: Floats) -> tuple[Floats, Floats]:
     """Replace both by mid-ranks among both; a missing value has none."""
-    ranks = rankdata(np.concatenate((mine, theirs)), nan_policy="omit") if len(mine) + len(theirs) else mine
+    ranks = kernels.ranks.midranks(np.concatenate((mine, theirs)))
     return ranks[: len(mine)], ranks[len(mine) :]
 
 
@@ -204,7 +203,7 @@ def _points(comparisons: list[Comparison], *, ranked: bool) -> tuple[Floats, Flo
             continue
         if gone.any():
             coded.append(gone.astype(np.float64))
-        there = rankdata(values[~gone]) if ranked else values[~gone]
+        there = kernels.ranks.midranks(values[~gone]) if ranked else values[~gone]
         placed = np.zeros(len(values))
         if len(there):
             placed[~gone] = (there - there.mean()) / (there.std() or 1.0)

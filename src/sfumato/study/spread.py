@@ -42,9 +42,9 @@ class Spread:
         """Interval that holds the mean with 95 % confidence (Student's t)."""
         if self.runs == 1 or not self.deviation:
             return (self.mean, self.mean)
-        from scipy.stats import t
+        from scipy.special import stdtrit
 
-        half = float(t.ppf((1 + CONFIDENCE) / 2, self.runs - 1)) * self.error
+        half = float(stdtrit(self.runs - 1, (1 + CONFIDENCE) / 2)) * self.error
         return (self.mean - half, self.mean + half)
 
     def differs_from(self, other: Spread) -> bool:
@@ -52,11 +52,11 @@ class Spread:
         gap, variance = abs(self.mean - other.mean), self.error**2 + other.error**2
         if not variance:
             return gap > 0
-        from scipy.stats import t
+        from scipy.special import stdtrit
 
         parts = [(spread.error**2) ** 2 / (spread.runs - 1) for spread in (self, other) if spread.error]
         freedom = variance**2 / sum(parts)
-        return bool(gap / math.sqrt(variance) > t.ppf((1 + CONFIDENCE) / 2, freedom))
+        return bool(gap / math.sqrt(variance) > stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON."""

@@ -92,14 +92,14 @@ class ModelMeasure(Measure):
 
     def _together(self, scores: Sequence[Score]) -> Score:
         """One score of several samples, with the interval in which their mean lies in 95 of 100 cases."""
-        from scipy.stats import t
+        from scipy.special import stdtrit
 
         for score in scores:
             if score.status is not Status.OK:
                 return score
         values = np.array([score.value for score in scores])
         mean = float(values.mean())
-        half = float(t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+        half = float(stdtrit(len(values) - 1, 0.975) * values.std(ddof=1) / np.sqrt(len(values)))
         low, high = self.bounds
         baselines = [score.baseline for score in scores if score.baseline is not None]
         return Score(

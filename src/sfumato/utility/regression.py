@@ -207,10 +207,10 @@ class Fit:
 
     def intervals(self, confidence: float) -> Floats:
         """The confidence interval of each coefficient [K, 2], NaN where it is not known."""
-        from scipy.stats import norm, t
+        from scipy.special import ndtri, stdtrit
 
         tail = (1 + confidence) / 2
-        quantile = norm.ppf(tail) if np.isinf(self.freedom) else t.ppf(tail, self.freedom)
+        quantile = ndtri(tail) if np.isinf(self.freedom) else stdtrit(self.freedom, tail)
         ends = np.stack(
             [self.coefficients - quantile * self.errors, self.coefficients + quantile * self.errors]
         )
