@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 # Which tests stay in one process is said in tests/conftest.py; compiled tests are kept for the next run.
-TRY := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadgroup
+# Linear algebra has one thread each: two that wait for each other cost ten times the work.
+TRY := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
 
 # Seven numbers an intruder might know of the 5,912 persons of the RAND health insurance experiment; the level is
 # what microaggregation in threes gives. Transport is solved on samples of 1,000, which takes seconds.

@@ -19,6 +19,9 @@ import click
 from sfumato.errors import RenamedWarning, SfumatoError, WriteError, trouble_with
 from sfumato.version import __version__
 
+os.environ.setdefault(
+    "OPENBLAS_NUM_THREADS", "1"
+)  # as `kernels.pace.one_thread_of_algebra`, for all there is
 INTERNAL_ERROR = 70
 INTERRUPTED = 130
 #: What the system says of an output that takes no more: nobody reads on, the disk is full or broken.

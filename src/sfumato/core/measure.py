@@ -14,6 +14,7 @@ from sfumato.data.classes.classes import Classes
 from sfumato.data.evidence import Evidence
 from sfumato.data.persons import joining
 from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.pace import one_thread_of_algebra
 
 Aspect = Literal["risk", "utility"]
 Better = Literal["low", "high"]
@@ -144,7 +145,8 @@ class Measure(Described):
         if (undefined := self.undefined(evidence)) is not None:
             return Score.not_estimable(undefined)
         run.check()
-        score = self.measure(evidence, run)
+        with one_thread_of_algebra():
+            score = self.measure(evidence, run)
         if math.isnan(score.value) and score.status in {Status.OK, Status.APPROXIMATE}:
             return replace(
                 score, status=Status.NOT_ESTIMABLE, reason=score.reason or "the result is undefined"

@@ -19,6 +19,7 @@ from sfumato.data.schema import Column, Kind, Role
 from sfumato.data.table import TEXTUAL, Codes, Table
 from sfumato.errors import DataError, ParameterError, RefusedError
 from sfumato.kernels.arrays import Flags, Floats, Values
+from sfumato.kernels.pace import one_thread_of_algebra
 
 #: Kinds whose values are seen as codes.
 _CODED = frozenset({Kind.ORDINAL, Kind.NOMINAL})
@@ -108,7 +109,8 @@ class Method(Described):
         if reason is not None:
             raise RefusedError(reason, hint="choose other columns or settings, or correct kinds in the plan")
         run.check()
-        return self.protect(table, run)
+        with one_thread_of_algebra():
+            return self.protect(table, run)
 
     @classmethod
     def describe(cls) -> dict[str, Any]:

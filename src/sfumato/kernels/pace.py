@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from sfumato.kernels.arrays import Ints
 
@@ -16,6 +20,22 @@ from sfumato.kernels.arrays import Ints
 Tick: TypeAlias = Callable[[int, int], None]
 
 SLICE = 0.2  # seconds of work between two ticks: about this to three times this
+
+
+def one_thread_of_algebra() -> AbstractContextManager[object]:
+    """Have linear algebra done by one thread meanwhile: the same bits on every machine, and no idle waiting.
+
+    On small matrices the threads of a BLAS spend ten times the work in waiting for each other, and what a sum
+    rounds to depends on how many there are.
+    """
+    found = _libraries("scipy.linalg" in sys.modules)  # it brings a BLAS of its own
+    limited: AbstractContextManager[object] = found.limit(limits=1, user_api="blas")
+    return limited
+
+
+@cache
+def _libraries(_: bool) -> ThreadpoolController:  # noqa: FBT001  — a key
+    return ThreadpoolController()
 
 
 def next_size(size: int, began: float) -> int:
