@@ -46,8 +46,9 @@ class PredictionMeasure(TargetMeasure):
     classes: ClassVar[bool]
 
     records: int = param(
-        5_000, "Largest number of records fitted; of larger tables samples are.", ge=20, unit="records"
+        2_000, "Largest number of records fitted; of larger tables samples are.", ge=20, unit="records"
     )
+    draws: int = param(3, "Number of samples of tables that are larger.", ge=2, le=100)
     model: Literal["linear", "forest"] = param(
         "linear", "What is trained: a logistic or linear regression, or a random forest (scikit-learn)."
     )

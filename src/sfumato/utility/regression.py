@@ -90,6 +90,9 @@ class CoefficientOverlap(TargetMeasure):
     references = ("karr2006", "snoke2018")
     cost = "n"
 
+    records: int = param(
+        10_000, "Largest number of records fitted; of larger tables samples are.", ge=20, unit="records"
+    )
     confidence: float = param(95.0, "Confidence of the intervals.", gt=0, lt=100, unit="%")
 
     def fit(self, evidence: Evidence, run: Run) -> Score:
