@@ -16,8 +16,8 @@ Model: TypeAlias = Literal["linear", "forest", "guess"]
 
 #: Steps after which a logistic regression is taken as it is.
 _STEPS = 500
-#: Share of its first slope at which it is done: chances are then right to four digits.
-_FLAT = 1e-4
+#: Share of its first slope at which it is done: chances are then right to about four digits.
+_FLAT = 1e-5
 #: Moves remembered to learn the curvature from.
 _MOVES = 10
 

@@ -46,7 +46,7 @@ class PredictionMeasure(TargetMeasure):
     classes: ClassVar[bool]
 
     records: int = param(
-        2_000, "Largest number of records fitted; of larger tables samples are.", ge=20, unit="records"
+        1_500, "Largest number of records fitted; of larger tables samples are.", ge=20, unit="records"
     )
     draws: int = param(3, "Number of samples of tables that are larger.", ge=2, le=100)
     model: Literal["linear", "forest"] = param(
