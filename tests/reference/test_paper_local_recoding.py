@@ -57,7 +57,7 @@ def sorted_as_printed(frame, k):
 def test_algorithm_s2_on_patients(k):
     table = patients(503)
     keys = table.schema.with_role(Role.KEY)
-    release = SortedGeneralisation(k=k).apply(table.aimed_at(keys), Run(seed=1))
+    release = SortedGeneralisation(k=k, exact_ends=True).apply(table.aimed_at(keys), Run(seed=1))
     ages, stays = table.frame["age_yrs"], table.frame["los"]
     for cluster in sorted_as_printed(table.frame.select(sorted(keys)), k):
         for name, values in (("age_yrs", ages), ("los", stays)):
@@ -99,5 +99,5 @@ def test_a_3_anonymous_version_of_table_s2():
         {"zip": [93_722, 93_611, 93_561, 93_560, 93_555, 93_551], "quarter": [1, 2, 2, 2, 4, 2]}
     )
     table = Table(frame, Schema(tuple(Column(name, Kind.CONTINUOUS) for name in frame.columns)))
-    shown = SortedGeneralisation(k=3).apply(table.aimed_at(["zip"]), Run(seed=1)).table
+    shown = SortedGeneralisation(k=3, exact_ends=True).apply(table.aimed_at(["zip"]), Run(seed=1)).table
     assert to_text(shown.frame["zip"]).to_list() == ["[93561;93722]"] * 3 + ["[93551;93560]"] * 3

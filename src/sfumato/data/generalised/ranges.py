@@ -87,19 +87,23 @@ def with_ranges(
     *,
     hierarchies: Mapping[str, Hierarchy] | None = None,
     cover_missing: bool = False,
+    exact_ends: bool = False,
 ) -> Table:
     """Show in some columns the range that the values of each record's group span.
 
     Where some of a group are missing and others are not, the whole group shows the wildcard, "any value, or
     none"; where all are missing they stay so, unless ``cover_missing`` covers these too. So records of a
-    group are always alike. A hierarchy is climbed by categories; numbers and dates span intervals.
+    group are always alike. A hierarchy is climbed by categories; numbers and dates span intervals, which end
+    at round numbers unless ``exact_ends`` asks for the values that are there.
     """
     if not len(table):
         return table
     columns, nodes = [], dict(table.nodes)
     for name in names:
         hierarchy = (hierarchies or {}).get(name)
-        column, found = _ranges(table, name, groups, hierarchy, cover_missing=cover_missing)
+        column, found = _ranges(
+            table, name, groups, hierarchy, cover_missing=cover_missing, exact_ends=exact_ends
+        )
         columns.append(column.alias(name))
         if found is not None:
             nodes[name] = found
@@ -107,7 +111,13 @@ def with_ranges(
 
 
 def _ranges(
-    table: Table, name: str, groups: Groups, hierarchy: Hierarchy | None, *, cover_missing: bool
+    table: Table,
+    name: str,
+    groups: Groups,
+    hierarchy: Hierarchy | None,
+    *,
+    cover_missing: bool,
+    exact_ends: bool,
 ) -> tuple[pl.Series, Nodes | None]:
     missing = table.missing(name)
     n_known = groups.totals(~missing)
@@ -115,7 +125,7 @@ def _ranges(
     shown = (n_known > 0) & ~covered
     numbers = None if hierarchy is not None and is_categorical(table, name) else measured(table, name)
     if numbers is not None:
-        ends = _ends(table.schema[name], numbers, ~missing, groups)
+        ends = _ends(table.schema[name], numbers, ~missing, groups, exact=exact_ends)
         return _intervals(ends, numbers[1], groups, shown, covered), None
     if hierarchy is not None:
         series = table.frame[name]
@@ -171,11 +181,13 @@ def _as_continuous(table: Table, name: str) -> Table:
 
 
 def _ends(
-    column: Column, numbers: tuple[Values, DType], known: Flags, groups: Groups
+    column: Column, numbers: tuple[Values, DType], known: Flags, groups: Groups, *, exact: bool
 ) -> tuple[Values, Values]:
     """The ends of what each group spans, moved outwards to round numbers but not beyond declared bounds."""
     values, dtype = numbers
     lows, highs = groups.lowest(values, known), groups.highest(values, known)
+    if exact:
+        return lows, highs
     spans = groups.totals(known) > 0
     new_lows, new_highs = lows.copy(), highs.copy()
     cuts = groups.cuts.get(column.name)
