@@ -130,7 +130,11 @@ class Cancelled(SfumatoError):  # noqa: N818  — it is not an error that the us
     exit_code = 130
 
 
-class RenamedWarning(FutureWarning):
+class NoteWarning(UserWarning):
+    """Something went another way than was asked for, and should be known; the command line shows a note."""
+
+
+class RenamedWarning(NoteWarning, FutureWarning):
     """A word was used that has a new name since; it still works."""
 
 

@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import polars as pl
+
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Score
 from sfumato.core.method import Method
@@ -19,7 +21,7 @@ from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.core.run import Run
 from sfumato.data.evidence import Scenario
 from sfumato.data.guess.columns import guess_schema
-from sfumato.data.schema import Column, Role, Schema, like_schema
+from sfumato.data.schema import Column, Kind, Role, Schema, like_schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, SfumatoError
 from sfumato.recipes.demand import Demand
@@ -40,12 +42,15 @@ def read(
     *,
     schema: Schema | None = None,
     roles: Mapping[str, str] | Literal["guess"] | None = "guess",
+    reading: Mapping[str, Any] | None = None,
 ) -> Table:
     """Read a file, or a built-in data set such as ``builtin:rand?per=person``.
 
     Without a schema the kinds and roles of the columns are guessed; look at ``table.schema``. ``roles`` are
     those of columns by name, ``{"age": "key"}``; the others are guessed, and with None no role is. A weight
-    is never guessed here: a column only weights results if a schema or ``roles`` says so.
+    is never guessed here: a column only weights results if a schema or ``roles`` says so. ``reading`` says
+    how a file is written where that is not to be found out: ``delimiter``, ``decimal``, ``encoding``,
+    ``header``, ``sheet``.
     """
     if str(source).startswith("builtin:"):
         from sfumato import datasets
@@ -53,7 +58,7 @@ def read(
         return datasets.from_uri(str(source))
     from sfumato.io import read_table
 
-    table = read_table(source, schema=schema)
+    table = read_table(source, schema=schema, **(reading or {}))
     return table if schema is not None else replace(table, schema=_with_roles(table.schema, roles))
 
 
@@ -197,7 +202,7 @@ def beside(original: Table, protected: Any, *, aligned: bool) -> Release:
             raise ParameterError(
                 "the protected table must share columns with the original, got: no common column"
             )
-        table = conform(frame.select(known), original.schema.select(known))
+        table = conform(frame.select(known), _as_released(frame, original.schema.select(known)))
     if not aligned:
         return Release.of(table)
     if len(table) != len(original):
@@ -205,6 +210,16 @@ def beside(original: Table, protected: Any, *, aligned: bool) -> Release:
             f"an aligned release must have the original's {len(original)} records, got: {len(table)}"
         )
     return replace(Release.unchanged(original), tables=Release.of(table).tables)
+
+
+def _as_released(frame: pl.DataFrame, schema: Schema) -> Schema:
+    """The schema of an original for its release, where numbers of people may have become pseudonyms."""
+    renamed = [
+        Column(column.name, Kind.NOMINAL, column.role, label=column.label, pseudonym=column.pseudonym)
+        for column in schema.columns
+        if column.pseudonym and frame.schema[column.name] == pl.String
+    ]
+    return schema.replace(*renamed)
 
 
 def compare(

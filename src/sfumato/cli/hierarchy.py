@@ -13,6 +13,7 @@ from sfumato.cli._options import (
     overwrite_option,
     plan_option,
     quiet_option,
+    reading_of,
     require_columns,
     schema_and_scenario,
 )
@@ -75,7 +76,7 @@ def _read(source: str, plan_path: Path | None) -> Table:
     from sfumato.front import read
 
     schema, _ = schema_and_scenario(plan_path)
-    table = read(source, schema=schema)
+    table = read(source, schema=schema, reading=reading_of(plan_path))
     if schema is not None and source.startswith("builtin:"):
         return Table(table.frame, schema)
     return table

@@ -33,6 +33,11 @@ _reading = (
     click.option("--decimal", help="The decimal sign of a text, `.` or `,`; found out when not given."),
     click.option("--encoding", help="The encoding of a text, such as cp1252; found out when not given."),
     click.option("--sheet", help="The sheet of a workbook; the first when not given."),
+    click.option(
+        "--header/--no-header",
+        default=None,
+        help="Whether the first line of a text holds the names of the columns; found out when not given.",
+    ),
 )
 
 
@@ -101,7 +106,9 @@ def look_into(source: str, how: Mapping[str, Any]) -> Overview:
 
     contents = read_contents(source, **how)
     guesses = guess(contents.frame, contents.facts)
-    return survey(contents.frame, guesses, guess_related(contents.frame, guesses))
+    found = survey(contents.frame, guesses, guess_related(contents.frame, guesses))
+    reading = contents.reading
+    return dataclasses.replace(found, notes=tuple(reading.notes()), reading=reading.to_dict())
 
 
 # On the screen --------------------------------------------------------------------------------------------
@@ -168,7 +175,7 @@ def starter(source: str, found: Overview, plan_path: Path, how: Mapping[str, Any
     from sfumato.recipes.recipe import Recipe, Step
 
     schema = _with_pseudonyms(found.schema)
-    data, unsaid = _source(source, plan_path, how)
+    data = _source(source, plan_path, {**found.reading, **how})
     step = Step(RankSwapping())
     able = bool(step.resolve(schema))
     output = Output(path="release.csv", drop=schema.with_role(Role.IDENTIFIER))
@@ -176,7 +183,6 @@ def starter(source: str, found: Overview, plan_path: Path, how: Mapping[str, Any
     head = ["# A starter plan. Give every column a role, choose the steps, then: sfumato check, sfumato run."]
     if schema.undecided():
         head.append(f"# Not decided yet: {', '.join(_one_line(name) for name in schema.undecided())}")
-    head += [f"# Read with --{name} {_one_line(value)}" for name, value in unsaid.items()]
     return "\n".join([*head, "", _commented(plan.to_toml(), found)])
 
 
@@ -190,18 +196,15 @@ def _with_pseudonyms(schema: Schema) -> Schema:
     return schema.replace(*renamed)
 
 
-def _source(source: str, plan_path: Path, how: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
-    """The plan's data, and what had to be said to read them but has no place in it."""
+def _source(source: str, plan_path: Path, how: Mapping[str, Any]) -> Any:
+    """The plan's data, and how they are read."""
     from sfumato.recipes.plan import Source
 
     path = source
     if Path(source).is_file():
         path = os.path.relpath(Path(source).resolve(), plan_path.resolve().parent)
-    known = {item.name for item in dataclasses.fields(Source)}
-    return (
-        Source(path, **{name: value for name, value in how.items() if name in known}),
-        {name: value for name, value in how.items() if name not in known},
-    )
+    said = {name: {True: "yes", False: "no"}.get(value, value) for name, value in how.items()}
+    return Source(path, **said)
 
 
 def _commented(toml: str, found: Overview) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -102,6 +102,8 @@ class Overview:
     relations: tuple[Relation, ...]
     duplicates: int
     unique: int
+    notes: tuple[str, ...] = ()  # on how the file was read
+    reading: Mapping[str, str] = field(default_factory=dict)  # what a plan says of that
 
     @property
     def schema(self) -> Schema:
@@ -143,7 +145,7 @@ class Overview:
             for summary in self.columns
             if summary.column.name in units
         ]
-        return [sentence for sentence in found if sentence]
+        return [*self.notes, *(sentence for sentence in found if sentence)]
 
     def _with_distinct(self, count: int) -> list[str]:
         present = [summary for summary in self.columns if self.records]
@@ -154,6 +156,7 @@ class Overview:
         keys = list(self.schema.with_role(Role.KEY))
         return {
             "records": self.records,
+            "reading": dict(self.reading),
             "columns": [summary.to_dict() for summary in self.columns],
             "duplicates": self.duplicates,
             "keys": keys,
