@@ -165,7 +165,8 @@ def _delimiter_of(head: str, quote: str | None) -> str:
     for delimiter in DELIMITERS:
         share, fields = _agreement(head, delimiter, quote)
         scores[delimiter] = (fields * share, fields) if fields > 1 else (0.0, 0)
-    best = max(scores, key=scores.__getitem__)
+    # In 3;1,5 both would do: the comma is of a number.
+    best = max(scores, key=lambda delimiter: (scores[delimiter], delimiter == ";"))
     return best if scores[best] > (0.0, 0) else ","
 
 
