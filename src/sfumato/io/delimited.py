@@ -80,7 +80,7 @@ def read(path: Path, options: Options) -> Contents:
     texts, dialect = frame, text.dialect
     frame, decimal = textual.typed(frame, decimal=options.decimal, commas=commas, text=options.text)
     # Numbers are typed first, as few columns are left to be looked through; but not where commas are in them.
-    frame = _whole(frame, text, texts if decimal == dialect.delimiter else frame)
+    frame = _whole(frame, text, texts if dialect.delimiter == "," else frame)
     reading = Reading(
         delimiter=dialect.delimiter,
         decimal=decimal,

@@ -61,6 +61,11 @@ def test_thousands_where_decimals_tell_the_signs_apart(tmp_path, texts, numbers)
     assert read.frame["a"].to_list() == numbers
 
 
+def test_thousands_in_quotes_between_commas(tmp_path):
+    read = contents(tmp_path, 'a,b\n"1,100.50",x\n2.5,y\n')
+    assert read.frame.rows() == [(1100.5, "x"), (2.5, "y")]
+
+
 def test_points_part_thousands_beside_decimal_commas(tmp_path):
     read = contents(tmp_path, "pay;share\n1.100;0,5\n2.350;1,25\n")
     assert read.frame.rows() == [(1100, 0.5), (2350, 1.25)]

@@ -166,19 +166,18 @@ def widened(
         new_lows[here] = scales.below(lows[here], scale)
         new_highs[here] = scales.last(highs[here], scale)
     if cuts is not None:
-        least = np.maximum(_CUT_SHARE * widths, scales.steps[finest])
-        bounds, steps = _between(values, scales, cuts.below)
-        np.maximum(new_lows, bounds, out=new_lows, where=steps >= least)
-        bounds, steps = _between(values, scales, cuts.above)
-        np.minimum(new_highs, bounds - scales.closed, out=new_highs, where=steps >= least)
+        least, distinct = _CUT_SHARE * widths, np.unique(values)
+        bounds, steps = _between(distinct, scales, cuts.below, finest)
+        np.maximum(new_lows, bounds, out=new_lows, where=(steps > 0) & (steps >= least))
+        bounds, steps = _between(distinct, scales, cuts.above, finest)
+        np.minimum(new_highs, bounds - scales.closed, out=new_highs, where=(steps > 0) & (steps >= least))
     return np.where(moved, np.minimum(new_lows, lows), lows), np.where(
         moved, np.maximum(new_highs, highs), highs
     )
 
 
-def _between(values: Values, scales: Scales, pairs: Codes) -> tuple[Values, Floats]:
+def _between(distinct: Values, scales: Scales, pairs: Codes, finest: int) -> tuple[Values, Floats]:
     """The roundest number between the two values of each pair, and the step of its scale; 0 for none."""
-    distinct = np.unique(values)
     places = np.maximum(pairs.astype(np.int64) - 1, 0)
     low, high = distinct[places[:, 0]], distinct[places[:, 1]]
     found, steps = low.copy(), np.zeros(len(low))
@@ -186,7 +185,7 @@ def _between(values: Values, scales: Scales, pairs: Codes) -> tuple[Values, Floa
     if not scales.closed:  # no value may lie where two intervals meet
         last = np.nextafter(high, -np.inf) if high.dtype.kind == "f" else high - 1
     open_: Flags = (pairs > 0).all(axis=1) & (low < high)
-    for scale in range(len(scales.steps) - 1, -1, -1):
+    for scale in range(len(scales.steps) - 1, finest - 1, -1):
         if not open_.any():
             break
         bounds = scales.below(last[open_], scale)
