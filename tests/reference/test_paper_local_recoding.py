@@ -29,7 +29,8 @@ IN_TEXT = [(0, 20), (21, 42), (43, 63), (64, 85)]
 
 @pytest.mark.parametrize("intervals", [TABLE_S7, TABLE_S8, IN_TEXT], ids=["S7", "S8", "text"])
 def test_coarsened_ages(intervals):
-    ages = Table(pl.DataFrame({"age": list(range(86))}), Schema((Column("age", Kind.CONTINUOUS),)))
+    age = Column("age", Kind.CONTINUOUS, lower=0, upper=85)
+    ages = Table(pl.DataFrame({"age": list(range(86))}), Schema((age,)))
     shown = NaiveCoarsening(resolution=len(intervals)).apply(ages, Run(seed=1)).table.frame["age"]
     assert shown.unique(maintain_order=True).to_list() == [{"lo": lo, "hi": hi} for lo, hi in intervals]
 
