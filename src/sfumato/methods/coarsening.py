@@ -38,8 +38,8 @@ class NaiveCoarsening(Method):
     and end where the next begins, less one; ages from 0 to 85 with :math:`r = 4` become [0, 20], [21, 42],
     [43, 63] and [64, 85]. Days and instants are whole numbers too. Of numbers with decimals the intervals
     begin at :math:`a + i (b - a)/r` and end where the next begins; a value at the border is in the upper one.
-    The domain is what the column declares (``lower``, ``upper``), or else from the lowest to the highest value
-    that occurs, widened to round ends: with those themselves every border would tell two people's values.
+    The domain is what the column declares (``lower``, ``upper``), or else what its values span, widened to
+    round ends: with the lowest and the highest value themselves every border would tell these two.
 
     Ordered categories are coarsened by their place; nominal ones by their number where they are numbers, as
     in the paper, or else by their place in the alphabet. They show the categories that occur in their
