@@ -41,7 +41,12 @@ def days(texts: pl.Series, form: str) -> pl.Series:
     whole = texts.str.strip_chars()
     fits = whole.str.contains(rf"^{FORMS[form][0]}{_CLOCK}$")
     iso = to_iso(whole.set(~fits, None), form)
-    return iso.str.head(10).str.to_date("%Y-%m-%d", strict=False)
+    found = iso.str.head(10).str.to_date("%Y-%m-%d", strict=False)
+    timed = iso.str.contains("T", literal=True).fill_null(value=False)
+    if not timed.any():
+        return found
+    times = iso.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", strict=False)
+    return found.set(timed & times.is_null(), None)
 
 
 def in_form(column: pl.Series, form: str) -> pl.Series:

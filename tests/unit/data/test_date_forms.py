@@ -65,6 +65,13 @@ def test_times_and_missing_words():
     assert read.null_count() == 2
 
 
+@pytest.mark.parametrize("wrong", ["31.02.2024", "31.12.2024 25:61"])
+def test_a_date_that_is_none_is_told(wrong):
+    [found] = guess(pl.DataFrame({"born": [wrong, "01.01.2024", "02.01.2024"]}))
+    assert found.column.kind is Kind.NOMINAL
+    assert "but 1 values are none" in found.kind_reason
+
+
 def test_a_form_is_for_dates():
     with pytest.raises(PlanError, match="`form` is for dates"):
         Column("a", Kind.NOMINAL, form="dd.mm.yyyy")

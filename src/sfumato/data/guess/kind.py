@@ -166,6 +166,13 @@ def _by_date_form(facts: Facts) -> KindSign | None:
         return KindSign(Kind.DATE, reason, 0.95, {"missing": codes, "form": form})
     if _codes_beside(facts, lambda texts: texts.str.extract(_SHORT_YEAR)) is not None:
         return KindSign(Kind.NOMINAL, "dates with years of two digits: write four, or it stays text", 0.3)
+    unread = {form: int(days(facts.values, form).null_count()) for form in FORMS}
+    form = min(unread, key=unread.__getitem__)
+    if 2 * unread[form] <= len(facts.values):
+        reason = (
+            f"dates written {form}, but {unread[form]} values are none: correct them, or list as `missing`"
+        )
+        return KindSign(Kind.NOMINAL, reason, 0.3)
     return None
 
 
