@@ -308,7 +308,7 @@ class _Trial:
         sample, release = _sampled(self.table, work.release, n)
         try:
             if work.recipe.steps:
-                limited = self._for(run, _MOST_SPENT) if steps[0].points else run
+                limited = run.within(_MOST_SPENT, self.clock) if steps[0].points else run
                 release = self._protected(work, sample, limited, steps, n)
         except (SfumatoError, ValueError, ArithmeticError):
             self.place.check()  # somebody may have stopped it
@@ -317,13 +317,8 @@ class _Trial:
         for part in measures:
             afford = max(_AT_A_TIME, min(_SHARE * part.total(len(self.table))[0], _MOST_SPENT))
             if n <= part.at_once and not part.too_slow and part.next_seconds(n) <= afford:
-                self._measured(part, evidence, self._for(run, afford) if part.points else run, n)
+                self._measured(part, evidence, run.within(afford, self.clock) if part.points else run, n)
         return True
-
-    def _for(self, run: Run, seconds: float) -> Run:
-        """The same run, stopped after so many seconds: what is slower than thought is not awaited."""
-        until = self.clock() + seconds
-        return replace(run, stopped=lambda: run.stopped() or self.clock() > until)
 
     def _measured(self, part: _Part, evidence: Evidence, run: Run, n: int) -> None:
         assert isinstance(part.described, Measure)
