@@ -278,7 +278,7 @@ def tune(
     repeats: int = 3,
     confirmations: int = 5,
     workers: int = 1,
-    minutes: float | None = None,
+    minutes: float | None = 5.0,
     ledger: str | Path | None = None,
     schema: Schema | None = None,
     scenario: Scenario | None = None,
@@ -292,8 +292,9 @@ def tune(
 
     Recipes of several steps are searched, each step a method on a group of columns; the best are run again
     on fresh chance before one is recommended. ``groups`` (``{"money": ["income", "tax"]}``) says which
-    columns one step protects; ``methods`` and ``without`` which methods are tried. ``trials`` is the budget,
-    ``minutes`` only ends it early. With a ``ledger`` (a file) a search that was stopped goes on where it was.
+    columns one step protects; ``methods`` and ``without`` which methods are tried. ``trials`` is what it may
+    try, in at most so many ``minutes`` (None: as long as it takes). With a ``ledger`` (a file) a search
+    that was stopped goes on where it was.
     ``tuned.plan.to_toml()`` is what ``sfumato run`` takes. ``before`` is told what is about to be done.
     """
     from sfumato.recipes.profile import Profile

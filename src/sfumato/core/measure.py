@@ -132,7 +132,7 @@ class Measure(Described):
         raise NotImplementedError  # abstract: every measure in the registry has its own
 
     def quick(self) -> Measure:
-        """What a search ranks by until the last few are left: a measure of the same order that costs little."""
+        """What a search ranks by until few are left: a measure of the same order that costs little."""
         return self
 
     @final

@@ -240,7 +240,7 @@ def test_a_recipe_that_cannot_be_followed_is_counted_and_the_search_goes_on():
 def test_methods_beyond_the_budget_are_named():
     tuned = search([needs()], methods=[Shift, NoisyShift, Short], groups={"both": ["x", "y"]}, trials=3)
     assert tuned.found.skipped == ("toy-short",)
-    assert "Not tried alone, for want of trials: toy-short." in tuned.sentences()
+    assert "Not tried alone, for want of trials or time: toy-short." in tuned.sentences()
 
 
 def test_a_time_limit_ends_early_and_says_so():
