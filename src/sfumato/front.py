@@ -237,7 +237,7 @@ def compare(
     """
     from sfumato.recipes.profile import Profile
     from sfumato.study.cost import SETTINGS, works_of
-    from sfumato.study.target import HELD, RANKED_BY, as_measure, demands_of, target_of
+    from sfumato.study.target import RANKED_BY, as_measure, demands_of, held_by_default, target_of
 
     case, names = _case(data, columns, schema, scenario, resources)
     run, used = make_run(seed, run, resources), None if profile is None else Profile.of(profile)
@@ -248,7 +248,7 @@ def compare(
     demands = demands_of(wanted, case, run, profile=used, columns=names, like=like)
     steps = _steps(methods, names, case.table.schema, driven=not demands)
     ranked_by = as_measure(rank_by or (used and used.rank_by) or RANKED_BY)
-    held = as_measure(hold or HELD)
+    held = as_measure(hold) if hold else held_by_default(case)
     turns = repeats if repeats is not None else used.repeats if used else 5
     if before is not None:
         measures = [*([demand.measure for demand in demands] or [held]), ranked_by]

@@ -39,7 +39,8 @@ def announce(
     from sfumato.study.cost import FREE_UP_TO_RECORDS, duration, estimate
 
     cost = None if quiet or len(table) < FREE_UP_TO_RECORDS else estimate(works, table, run)
-    if cost is not None and at_most is not None and cost.seconds >= at_most:
+    large = not quiet and len(table) >= FREE_UP_TO_RECORDS
+    if at_most is not None and large and (cost is None or cost.seconds >= at_most):
         say(
             f"this takes about {duration(at_most)}, the time it is given (--minutes); Ctrl-C stops it cleanly"
         )

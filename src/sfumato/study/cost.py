@@ -305,7 +305,7 @@ class _Trial:
 
     def _once(self, work: Work, n: int, run: Run, steps: Sequence[_Part], measures: Sequence[_Part]) -> bool:
         """Follow the work on n records, noting the seconds of each part; False if a step cannot."""
-        sample, release = _sampled(self.table, work.release, n)
+        sample, release = sampled(self.table, work.release, n)
         try:
             if work.recipe.steps:
                 limited = run.within(_MOST_SPENT, self.clock) if steps[0].points else run
@@ -347,7 +347,7 @@ class _Trial:
         return release if len(release.tables) == 1 else None
 
 
-def _sampled(table: Table, release: Release | None, n: int) -> tuple[Table, Release | None]:
+def sampled(table: Table, release: Release | None, n: int) -> tuple[Table, Release | None]:
     """Every so-many-th record of a table, and of a release what belongs to it."""
     if release is None or len(release.tables) != 1:
         return table.take(_spread(len(table), n)), None

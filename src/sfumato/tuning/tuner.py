@@ -52,8 +52,8 @@ SHARE_OF_SINGLES: Final = 2 / 3
 _SURVIVING: Final = 1 / 3
 _FEWEST_SURVIVORS: Final = 4
 
-#: One method may take so many times its share of the time on the sample.
-_PATIENCE: Final = 4
+#: One method may take this share of the time that is left on the sample.
+_PATIENCE: Final = 1 / 4
 
 #: What is said of work for which there was no time.
 LATE: Final = "there was no time for it"
@@ -193,7 +193,6 @@ class Tuner:
         Where too few do there, the nearest go on as well: with everybody it is easier to be alike.
         """
         self._now("methods on a sample", 0, len(steps))
-        self.share = _PATIENCE * self.watch.left / max(len(steps), 1)
         found = self._work("weakest on the sample", [Recipe((step,)) for step in steps], self._on_sample)
         placed = []
         for place, (step, said) in enumerate(zip(steps, found, strict=True)):
@@ -384,7 +383,8 @@ class Tuner:
     def _on_sample(self, recipe: Recipe) -> dict[str, Any]:
         """Find where a method alone begins to do on the sample, and what it loses there."""
         run = self.watch.limited(self.quiet.at("sample"))
-        run = run if math.isinf(self.share) else run.within(self.share, self.watch.clock)
+        left = self.watch.left  # what promises most comes first, and may take more of it
+        run = run if math.isinf(left) else run.within(_PATIENCE * left, self.watch.clock)
         said = self._weakest_on(self.pruning.case, recipe, run, repeats=1)
         if "parameters" in said:
             (step,) = recipe.steps
