@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sfumato.core.measure import Score, Status
 from sfumato.core.requirement import Requirement
-from sfumato.core.run import Run
+from sfumato.core.run import Run, never
 from sfumato.errors import ParameterError
 from sfumato.recipes.demand import Demand, labelled
 from sfumato.recipes.recipe import Step
@@ -65,6 +65,7 @@ def weakest(
     *,
     repeats: int = 3,
     near: tuple[float, float] | None = None,
+    hurry: Callable[[], bool] = never,
 ) -> Weakest:
     """Find the setting of the step's drive that changes the data least and meets all requirements.
 
@@ -78,13 +79,14 @@ def weakest(
 
     A plain requirement is judged in the scenario of the case; a ``Demand`` brings its own. ``near`` is where
     it was found on other data, and the mild end there: then it is looked for from that setting on, and less
-    finely.
+    finely. Once ``hurry`` says so no other setting is looked at, and the best so far is taken.
     """
     if not requirements or repeats < 1:
         raise ParameterError(
             f"a search must have a requirement and a run, got: {len(requirements)} and {repeats}"
         )
     search = _Search(step, case, requirements, run, repeats=repeats)
+    search.hurry = hurry
     if search.drive is None:
         return search.ended(None if not search.meets(None) else search.seen[None])
     if near is not None:
@@ -102,6 +104,8 @@ def _from(search: _Search, start: float, mild: float) -> float | None:
     stronger = [value for value in values if abs(value - mild) > abs(start - mild)]
     failing = None if start == mild else mild
     for value in (start, *stronger):
+        if search.hurry():
+            break
         if search.meets(value):
             return _settled(search, failing, value, fineness=_COARSE)
         failing = value
@@ -124,6 +128,8 @@ def milder_first(
 def _scan(search: _Search, values: Sequence[float]) -> float | None:
     """The mildest setting that does, before or at the first of the grid that does; None if none is seen."""
     for place, value in enumerate(values):
+        if search.hurry():
+            return None
         if search.meets(value):
             found = _settled(search, values[place - 1] if place else None, value)
             if found is not None:
@@ -139,7 +145,7 @@ def _settled(
     doing = [meeting]
     while failing is not None:
         value = search.between(failing, doing[-1], fineness)
-        if value is None:
+        if value is None or search.hurry():
             break
         if search.meets(value):
             doing.append(value)
@@ -151,7 +157,7 @@ def _settled(
 def _island(search: _Search, values: Sequence[float]) -> tuple[float, float] | None:
     """Look more and more finely beside the nearest miss; a setting that fails and one beyond it that does."""
     line = list(values)
-    for _ in range(_ISLAND_ROUNDS):
+    for _ in range(0 if search.hurry() else _ISLAND_ROUNDS):
         nearest = line.index(min(line, key=search.shortfall))
         for left in (nearest, nearest - 1):  # the later gap first, so that places before stay as they are
             if not 0 <= left < len(line) - 1:
@@ -174,6 +180,7 @@ class _Search(Probe):
         demands = [each if isinstance(each, Demand) else Demand(each, case.scenario) for each in asked]
         super().__init__(step, case, demands, run, repeats=repeats, task="meeting the requirements")
         self.demands = labelled(demands)
+        self.hurry: Callable[[], bool] = never
 
     def has_told_enough(self, scores: Mapping[str, Score]) -> bool:
         """The first run that misses a demand: no other makes up for it."""

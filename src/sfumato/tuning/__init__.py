@@ -24,7 +24,7 @@ from sfumato.errors import ParameterError
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.plan import Output, Plan, identifiers_left
 from sfumato.recipes.recipe import Recipe
-from sfumato.study.cost import SETTINGS, Before, Work, works_of
+from sfumato.study.cost import SETTINGS, Before, Work, sampled, works_of
 from sfumato.study.evaluate import Case, evaluate
 from sfumato.tuning.candidate import Judge
 from sfumato.tuning.derive_space import Scope, derive, untreated
@@ -34,6 +34,9 @@ from sfumato.tuning.tuned import Tuned, conclude
 from sfumato.tuning.tuner import Budget, Tuner
 from sfumato.tuning.watch import Watch
 from sfumato.version import __version__
+
+#: Records that tell whether a demand looks at the sensitive columns.
+_RECORDS_LOOKED_AT = 2000
 
 
 def tune(
@@ -188,9 +191,11 @@ def looks_at_sensitive(case: Case, demands: Sequence[Demand], run: Run) -> bool:
     Found by trying: with the keys as they are and with all keys alike (where each record is a class of its
     own, diversity does not change), the sensitive columns are once shuffled and once made alike.
     """
-    table, sensitive = case.table, case.table.schema.with_role(Role.SENSITIVE)
-    if not sensitive or len(table) < 2:  # noqa: PLR2004
+    sensitive = case.table.schema.with_role(Role.SENSITIVE)
+    if not sensitive or len(case.table) < 2:  # noqa: PLR2004
         return False
+    case = replace(case, table=sampled(case.table, None, _RECORDS_LOOKED_AT)[0])
+    table = case.table
     keys = table.schema.with_role(Role.KEY)
     shuffled = run.at(table.digest).rng("sensitive").permutation(len(table))
     alike = np.zeros(len(table), dtype=np.int64)

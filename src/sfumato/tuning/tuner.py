@@ -52,8 +52,9 @@ SHARE_OF_SINGLES: Final = 2 / 3
 _SURVIVING: Final = 1 / 3
 _FEWEST_SURVIVORS: Final = 4
 
-#: One method may take this share of the time that is left on the sample.
+#: Of the time that is left one method may take this share, and is not awaited beyond the other.
 _PATIENCE: Final = 1 / 4
+_MOST_PATIENCE: Final = 1 / 2
 
 #: What is said of work for which there was no time.
 LATE: Final = "there was no time for it"
@@ -123,13 +124,15 @@ class Tuner:
         self.skipped: list[str] = []
         self.sampled_only: list[str] = []
         self.near: dict[str, tuple[float, float]] = {}
+        self.did: set[str] = set()
+        self.patience = 1.0
         self.stopped_early = ""
         self.task = ("unprotected data", 0, 1)
 
     def search(self) -> Found:
         """Search, then confirm, then measure by what was asked for."""
         self.watch.stage = SAMPLING
-        unprotected = self._work("unprotected", [Recipe()], self._evaluator("search", 1))[0]
+        unprotected = self._work("unprotected", [Recipe()], self._evaluator("search", 1))[0] or Result()
         self.shortfall = Shortfall(self.judge.demands, unprotected)
         as_it_is = self._candidate(Recipe(), AS_IT_IS, unprotected)
         self.candidates.append(as_it_is)
@@ -160,8 +163,8 @@ class Tuner:
         everything = self.space.singles()
         steps = self._survivors(everything) if self.pruning.records else everything
         self.watch.stage = SEARCHING
-        if self.near:  # at once something that may do, before anything is made better
-            self._try_alone([(step, True) for step in steps if self._digest(step) in self.near], proposals)
+        if self.pruning.records:  # at once something that may do, before anything is made better
+            self._try_at_once(steps, proposals)
         room = min(max(1, int(self.budget.trials * SHARE_OF_SINGLES)), len(steps))
         done = 0
         for start in range(0, room, BATCH):
@@ -186,6 +189,23 @@ class Tuner:
         self.skipped += [name_of(step, everything) for step in steps[done:]]
         self.run.tell("single methods", done, done, self._best())
         return done
+
+    def _try_at_once(self, steps: Sequence[Step], proposals: Proposals) -> None:
+        """Try with everybody what did on the sample: first the quickest, so that there is something at all.
+
+        Then the others, none for long, unless nothing has done yet.
+        """
+        waiting = [step for step in steps if self._digest(step) in self.did]
+        recipes = {self._digest(step): Recipe((step,)) for step in waiting}
+        self._now("single methods", 0, len(steps))
+        self._work("subsample", list(recipes.values()), self._on_part)  # which tells how long they take
+        waiting.sort(key=lambda step: self.watch.expected(recipes[self._digest(step)], len(self.case.table)))
+        self._try_alone([(step, True) for step in waiting[:1]], proposals)
+        for self.patience in (_MOST_PATIENCE, 1.0):
+            known = {each.recipe.digest for each in self.candidates}
+            rest = [step for step in steps if self._digest(step) in self.did - known]
+            if self.patience < 1 or not in_order(self.candidates):
+                self._try_alone([(step, True) for step in rest], proposals)
 
     def _survivors(self, steps: Sequence[Step]) -> list[Step]:
         """Bring each method to its weakest setting on the sample; the best of them, at that setting.
@@ -217,6 +237,7 @@ class Tuner:
         if not said["met"]:
             return step
         step = replace(step, method=type(step.method).from_dict(said["parameters"]))
+        self.did.add(self._digest(step))
         if said["value"] is not None and said["mild"] is not None:
             self.near[self._digest(step)] = (said["value"], said["mild"])
         return step
@@ -242,8 +263,12 @@ class Tuner:
             trials = proposals.ask(min(BATCH, self.budget.trials - done), in_order(self.candidates))
             points = [dict(trial.params) for trial in trials]
             recipes = [self.space.recipe(point) for point in points]
-            for trial, candidate in zip(trials, self._tried(recipes, SEARCHED, points), strict=True):
+            made = self._tried(recipes, SEARCHED, points)
+            for trial, candidate in zip(trials, made, strict=True):
                 proposals.tell(trial, candidate)
+            if all(candidate.result.refused == LATE for candidate in made):
+                self._stopped(f"{done} of {self.budget.trials} trials")
+                break
             done += len(trials)
         self.run.tell("recipes tried", done, max(done, self.budget.trials), self._best())
 
@@ -276,9 +301,15 @@ class Tuner:
         return passed, failed
 
     def _fresh(self, recipe: Recipe) -> Result:
-        """Fresh runs of a recipe, as many as there is time for: at least one."""
+        """Fresh runs of a recipe, as many as there is time for: at least one.
+
+        What leaves nothing to chance would come out as it did in the search.
+        """
+        if not recipe.stochastic:
+            known = [each.result for each in self.candidates if each.recipe.digest == recipe.digest]
+            return next(result for result in known if result.runs)
         run, runs = self.quiet.at("confirmation"), list[Reading]()
-        for turn in range(self.budget.confirmations if recipe.stochastic else 1):
+        for turn in range(self.budget.confirmations):
             try:
                 limited = self.watch.limited(run)
                 result = self.judge.evaluate(recipe, self.case, limited, replicates=[turn])
@@ -375,16 +406,17 @@ class Tuner:
     ) -> Callable[[Recipe], Result]:
         run, count = self.quiet.at(place), replicates or self.budget.repeats
         judge = judge or self.judge
-        return lambda recipe: judge.evaluate(recipe, self.case, self.watch.limited(run), replicates=count)
+        return lambda recipe: judge.evaluate(
+            recipe, self.case, self.watch.limited(run, self.patience), replicates=count
+        )
 
     def _on_part(self, recipe: Recipe) -> Result:
         return self.pruning.evaluate(recipe, self.watch.limited(self.quiet))
 
     def _on_sample(self, recipe: Recipe) -> dict[str, Any]:
         """Find where a method alone begins to do on the sample, and what it loses there."""
-        run = self.watch.limited(self.quiet.at("sample"))
-        left = self.watch.left  # what promises most comes first, and may take more of it
-        run = run if math.isinf(left) else run.within(_PATIENCE * left, self.watch.clock)
+        # What promises most comes first, and may take more of the time.
+        run = self.watch.limited(self.quiet.at("sample"), _MOST_PATIENCE)
         said = self._weakest_on(self.pruning.case, recipe, run, repeats=1)
         if "parameters" in said:
             (step,) = recipe.steps
@@ -395,14 +427,16 @@ class Tuner:
 
     def _weakest(self, recipe: Recipe) -> dict[str, Any]:
         """Find where a method alone begins to do, or why it never does."""
-        run = self.watch.limited(self.quiet.at("weakest"))
+        run = self.watch.limited(self.quiet.at("weakest"), _MOST_PATIENCE)
         return self._weakest_on(self.case, recipe, run, repeats=self.budget.repeats)
 
     def _weakest_on(self, case: Case, recipe: Recipe, run: Run, *, repeats: int) -> dict[str, Any]:
         (step,) = recipe.steps
         near = self.near.get(recipe.digest)
         try:
-            found = weakest(step, case, self.judge.demands, run, repeats=repeats, near=near)
+            hurry = self.watch.limited(run, _PATIENCE).stopped  # settle for the best so far
+            demands = self.judge.demands
+            found = weakest(step, case, demands, run, repeats=repeats, near=near, hurry=hurry)
         except FAILURES as error:
             return {"met": False, "reason": why_failed(error)}
         return {
@@ -430,7 +464,7 @@ class Tuner:
         records = self.pruning.records if "sample" in stage else len(self.case.table)
 
         def timed(recipe: Recipe) -> Any:
-            if not self.watch.may_begin(recipe, records):
+            if not self.watch.may_begin(recipe, records, self.patience):
                 return None
             began = self.watch.clock()
             try:
@@ -439,8 +473,9 @@ class Tuner:
                 self.quiet.check()  # somebody has stopped it
                 done = None
             self.longest = self.watch.clock() - began
-            if isinstance(done, Result) and done.runs:
-                self.watch.note(recipe, records, self.longest / len(done.runs))
+            runs = len(done.runs) if isinstance(done, Result) else 0
+            if runs or done is None:
+                self.watch.note(recipe, records, self.longest / max(runs, 1))
             return done
 
         return timed

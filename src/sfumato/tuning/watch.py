@@ -15,7 +15,7 @@ from sfumato.study.cost import Growth
 
 #: The share of the time by which a stage must have ended; the last one is the utility of the best.
 SAMPLING, SEARCHING, CONFIRMING, ENDING = "sampling", "searching", "confirming", "ending"
-_ENDS: Final = {SAMPLING: 0.3, SEARCHING: 0.65, CONFIRMING: 0.85, ENDING: 1.0}
+_ENDS: Final = {SAMPLING: 0.25, SEARCHING: 0.7, CONFIRMING: 0.85, ENDING: 1.0}
 
 
 @dataclass
@@ -35,13 +35,13 @@ class Watch:
         """Seconds until the present stage must end."""
         return self.started + _ENDS[self.stage] * self.seconds - self.clock()
 
-    def limited(self, run: Run) -> Run:
-        """The run that is stopped when the present stage must end."""
-        return run if math.isinf(self.seconds) else run.within(self.left, self.clock)
+    def limited(self, run: Run, share: float = 1.0) -> Run:
+        """The run that is stopped when the present stage must end, or after a share of what is left of it."""
+        return run if math.isinf(self.seconds) else run.within(share * self.left, self.clock)
 
-    def may_begin(self, recipe: Recipe, records: int) -> bool:
-        """Whether there is time for one run of a recipe on so many records."""
-        return self.expected(recipe, records) <= self.left
+    def may_begin(self, recipe: Recipe, records: int, share: float = 1.0) -> bool:
+        """Whether a share of the time that is left will do for one run of a recipe on so many records."""
+        return self.expected(recipe, records) <= share * self.left
 
     def note(self, recipe: Recipe, records: int, seconds: float) -> None:
         """Remember what one run of a recipe took; the longest on the most records counts."""
