@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import shutil
+import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -30,6 +32,9 @@ from sfumato.recipes.demand import labelled
 from sfumato.study.compare import Outcome, Study, fold
 from sfumato.study.level import Reached
 from sfumato.study.spread import Spread
+
+#: On a narrower screen remarks stand below the table.
+_WIDE = 110
 
 #: Options that are what the front door calls them.
 _GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points")
@@ -152,7 +157,11 @@ def _show(study: Study, *, quiet: bool, why: bool) -> None:
     folded = [outcome for each in study.inapplicable.values() for outcome in each]
     listed = [outcome for outcome in study.outcomes if outcome not in folded]
     rows = [_row(outcome, shown) for outcome in listed]
-    emit_table(["rank", "method", "parameter", *shown, ranked.name, "remark"], rows, right=[0])
+    narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE
+    headers = ["rank", "method", "parameter", *shown, ranked.name, *([] if narrow else ["remark"])]
+    emit_table(headers, [row[: len(headers)] for row in rows], right=[0])
+    for remark in dict.fromkeys(row[-1] for row in rows if narrow and row[-1]):
+        click.echo(f"{remark}: {', '.join(row[1] for row in rows if row[-1] == remark)}")
     _show_beside(listed, quiet=quiet)
     spreads = [spread for o in study.outcomes for spread in (o.held, o.ranked, *o.scores.values())]
     if any(spread and spread.approximate for spread in spreads):

@@ -253,7 +253,7 @@ class Tuner:
         tried = self._tried([Recipe((step,)) for step in steps], SINGLE, points)
         for (_, met), candidate in zip(ended, tried, strict=True):
             proposals.learn(candidate)
-            if met and not candidate.feasible:
+            if met and not candidate.feasible and candidate.result.refused != LATE:
                 self._nudge(candidate)
 
     def _try_proposals(self, done: int, proposals: Proposals) -> None:

@@ -50,11 +50,15 @@ class Watch:
             self.took[_methods(recipe)] = (records, max(seconds, longest if records == before else 0.0))
 
     def expected(self, recipe: Recipe, records: int) -> float:
-        """Seconds that a run of a recipe is likely to take: as before, or grown as its methods declare."""
+        """Seconds that a run of a recipe is likely to take: as before, or from fewer records.
+
+        Then between what it took there, much of which does not grow, and that grown as its methods declare.
+        """
         before, seconds = self.took.get(_methods(recipe), (0, 0.0))
         if not before or before >= records:
             return seconds
-        return seconds * max((_grown(step.method.cost, before, records) for step in recipe.steps), default=1)
+        grown = max((_grown(step.method.cost, before, records) for step in recipe.steps), default=1.0)
+        return seconds * math.sqrt(grown)
 
 
 def _methods(recipe: Recipe) -> tuple[str, ...]:
