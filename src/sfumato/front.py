@@ -302,7 +302,7 @@ def tune(
     from sfumato.tuning import ledger as ledgers
     from sfumato.tuning import tune as search
     from sfumato.tuning.derive_space import Scope
-    from sfumato.tuning.tuner import Budget
+    from sfumato.tuning.workbench import Budget
 
     place = None if ledger is None else Path(ledger)
     kept = ledgers.kept_seed(place) if place is not None and run is None and seed is None else seed

@@ -31,8 +31,9 @@ from sfumato.tuning.derive_space import Scope, derive, untreated
 from sfumato.tuning.ledger import Ledger, fingerprint
 from sfumato.tuning.search_space import SearchSpace
 from sfumato.tuning.tuned import Tuned, conclude
-from sfumato.tuning.tuner import Budget, Tuner
+from sfumato.tuning.tuner import Tuner
 from sfumato.tuning.watch import Watch
+from sfumato.tuning.workbench import Budget
 from sfumato.version import __version__
 
 #: Records that tell whether a demand looks at the sensitive columns.

@@ -15,7 +15,8 @@ from sfumato.recipes.recipe import Recipe
 from sfumato.study.spread import Spread
 from sfumato.tuning.candidate import Candidate, Judge, Result, in_order, on_front
 from sfumato.tuning.search_space import SearchSpace
-from sfumato.tuning.tuner import AS_IT_IS, NUDGED, SEARCHED, SINGLE, Found
+from sfumato.tuning.tuner import Found
+from sfumato.tuning.workbench import AS_IT_IS, NUDGED, SEARCHED, SINGLE
 
 #: How many that nearly won are named, and how many columns of a step.
 _NAMED = 3

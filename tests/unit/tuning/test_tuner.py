@@ -24,7 +24,7 @@ from sfumato.tuning import looks_at_sensitive, tune
 from sfumato.tuning.candidate import Judge
 from sfumato.tuning.derive_space import Scope
 from sfumato.tuning.tuned import describe
-from sfumato.tuning.tuner import Budget
+from sfumato.tuning.workbench import Budget
 from shifts import NUMBERS, Shift
 
 
