@@ -104,6 +104,12 @@ class DataError(SfumatoError, ValueError):
     exit_code = 3
 
 
+class UnjudgedError(RefusedError, DataError):
+    """A measure has no number for what a method made: nothing is said of the method itself."""
+
+    exit_code = 2
+
+
 class ReadError(DataError):
     """A file cannot be read."""
 

@@ -252,7 +252,7 @@ def compare(
     """
     from sfumato.recipes.profile import Profile
     from sfumato.study.cost import SETTINGS, works_of
-    from sfumato.study.target import HELD, RANKED_BY, as_measure, demands_of, target_of
+    from sfumato.study.target import RANKED_BY, as_measure, demands_of, held_by_default, target_of
 
     case, names = _case(data, columns, schema, scenario, resources)
     run, used = make_run(seed, run, resources), None if profile is None else Profile.of(profile)
@@ -263,7 +263,7 @@ def compare(
     demands = demands_of(wanted, case, run, profile=used, columns=names, like=like)
     steps = _steps(methods, names, case.table.schema, driven=not demands)
     ranked_by = as_measure(rank_by or (used and used.rank_by) or RANKED_BY)
-    held = as_measure(hold or HELD)
+    held = as_measure(hold) if hold else held_by_default(case)
     turns = repeats if repeats is not None else used.repeats if used else 5
     if before is not None:
         measures = [*([demand.measure for demand in demands] or [held]), ranked_by]
@@ -293,7 +293,7 @@ def tune(
     repeats: int = 3,
     confirmations: int = 5,
     workers: int = 1,
-    minutes: float | None = None,
+    minutes: float | None = 5.0,
     ledger: str | Path | None = None,
     schema: Schema | None = None,
     scenario: Scenario | None = None,
@@ -307,8 +307,9 @@ def tune(
 
     Recipes of several steps are searched, each step a method on a group of columns; the best are run again
     on fresh chance before one is recommended. ``groups`` (``{"money": ["income", "tax"]}``) says which
-    columns one step protects; ``methods`` and ``without`` which methods are tried. ``trials`` is the budget,
-    ``minutes`` only ends it early. With a ``ledger`` (a file) a search that was stopped goes on where it was.
+    columns one step protects; ``methods`` and ``without`` which methods are tried. ``trials`` is what it may
+    try, in at most so many ``minutes`` (None: as long as it takes). With a ``ledger`` (a file) a search
+    that was stopped goes on where it was.
     ``tuned.plan.to_toml()`` is what ``sfumato run`` takes. ``before`` is told what is about to be done.
     """
     from sfumato.recipes.profile import Profile
@@ -316,7 +317,7 @@ def tune(
     from sfumato.tuning import ledger as ledgers
     from sfumato.tuning import tune as search
     from sfumato.tuning.derive_space import Scope
-    from sfumato.tuning.tuner import Budget
+    from sfumato.tuning.workbench import Budget
 
     place = None if ledger is None else Path(ledger)
     kept = ledgers.kept_seed(place) if place is not None and run is None and seed is None else seed

@@ -28,7 +28,7 @@ def test_several_requirements_at_once(run, people):
         "--require", "dbrl <= 0.15", "--require", "k >= 3", *QUICK,
     )  # fmt: skip
     assert code == 0
-    head, first, second = out.splitlines()
+    head, first, second, *beside = out.splitlines()
     assert head.split()[:6] == ["rank", "method", "parameter", "dbrl", "k-anonymity", "il1s"]
     assert first.split()[:2] == ["1", "mdav"]
     assert second.split()[:2] == ["—", "uniform-noise"]
@@ -36,6 +36,8 @@ def test_several_requirements_at_once(run, people):
     assert "required: dbrl <= 0.15 and k-anonymity >= 3" in err
     assert "uniform-noise: " in err
     assert "k-anonymity >= 3: at most 1, at spread" in err
+    assert "1 of 2 methods ranked" in err
+    assert [line.split()[0] for line in beside] == ["method", "mdav"]
 
 
 @pytest.mark.slow

@@ -29,12 +29,22 @@ def say(text: str, *, quiet: bool = False) -> None:
         click.echo(text, err=True)
 
 
-def announce(works: Work | Sequence[Work], table: Table, run: Run, *, quiet: bool = False) -> None:
-    """Say what work on a table will cost, where that is worth knowing; small tables are not even tried."""
-    from sfumato.study.cost import FREE_UP_TO_RECORDS, estimate
+def announce(
+    works: Work | Sequence[Work], table: Table, run: Run, *, quiet: bool = False, at_most: float | None = None
+) -> None:
+    """Say what work on a table will cost, where that is worth knowing; small tables are not even tried.
+
+    ``at_most`` are the seconds after which it is ended.
+    """
+    from sfumato.study.cost import FREE_UP_TO_RECORDS, duration, estimate
 
     cost = None if quiet or len(table) < FREE_UP_TO_RECORDS else estimate(works, table, run)
-    if cost is not None and cost.worth_telling:
+    large = not quiet and len(table) >= FREE_UP_TO_RECORDS
+    if at_most is not None and large and (cost is None or cost.seconds >= at_most):
+        say(
+            f"this takes about {duration(at_most)}, the time it is given (--minutes); Ctrl-C stops it cleanly"
+        )
+    elif cost is not None and cost.worth_telling:
         say(f"this takes {cost.sentence()} ({cost.basis}); Ctrl-C stops it cleanly")
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import shutil
+import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -24,11 +27,15 @@ from sfumato.cli._options import (
 )
 from sfumato.cli._resources import files_named, hierarchy_option, resource_option, with_resources
 from sfumato.cli._screen import announce, emit_json, emit_table, running, say
+from sfumato.core.measure import Score, Status
 from sfumato.errors import ParameterError
 from sfumato.recipes.demand import labelled
-from sfumato.study.compare import Outcome, Study
+from sfumato.study.compare import Outcome, Study, fold
 from sfumato.study.level import Reached
 from sfumato.study.spread import Spread
+
+#: On a narrower screen remarks stand below the table.
+_WIDE = 110
 
 #: Options that are what the front door calls them.
 _GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points")
@@ -39,7 +46,9 @@ _GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points")
 @click.option(
     "-m", "--method", "methods", multiple=True, help="A method, such as 'mdav' or 'mdav(k=5)' (default: all)."
 )
-@click.option("--hold", help="The measure that is made equal.  [default: rank-linkage]")
+@click.option(
+    "--hold", help="The measure that is made equal.  [default: rank-linkage; dbrl if keys are mixed]"
+)
 @click.option("--level", type=float, help="Its level (default: what the first method gives as it is).")
 @click.option(
     "--require",
@@ -65,6 +74,7 @@ _GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points")
 @click.option(
     "--public", is_flag=True, help="Make the report fit to publish: nothing that helps an intruder."
 )
+@click.option("--why", is_flag=True, help="Say of each method that is not ranked why.")
 @columns_option
 @hierarchy_option
 @resource_option
@@ -106,7 +116,10 @@ def command(source: str, **options: Any) -> None:
             before=partial(announce, quiet=options["quiet"]),
             **{name: options[name] for name in _GIVEN},
         )
-    _show(study, as_json=options["as_json"], quiet=options["quiet"])
+    if options["as_json"]:
+        emit_json(study.to_dict())
+    else:
+        _show(study, quiet=options["quiet"], why=options["why"])
     if report is not None:
         paths = write_report(study, report, public=options["public"], **how)
         say("report: " + ", ".join(str(path) for path in paths), quiet=options["quiet"])
@@ -128,10 +141,7 @@ def method_of(text: str) -> Any:
     return cls.from_dict(parse_settings(rest.removesuffix(")"), cls))
 
 
-def _show(study: Study, *, as_json: bool, quiet: bool) -> None:
-    if as_json:
-        emit_json(study.to_dict())
-        return
+def _show(study: Study, *, quiet: bool, why: bool) -> None:
     held, ranked = study.target.measure, study.ranked_by
     what = (
         f"required: {study.aim}"
@@ -139,28 +149,58 @@ def _show(study: Study, *, as_json: bool, quiet: bool) -> None:
         else f"{held.title} held at {study.target.value:.4g} (± {study.target.tolerance:.0%})"
     )
     say(
-        f"{len(study.original)} records; {what}; ranked by {ranked.title}, {ranked.better} is better",
+        f"{len(study.original)} records; {what}; ranked by {ranked.title}, {ranked.better} is better; "
+        f"{study.headline}",
         quiet=quiet,
     )
     for note in study.notes:
         say(f"note: {note}", quiet=quiet)
     shown = list(dict.fromkeys(label for label, _ in labelled(study.demands))) or [held.name]
-    rows = [_row(outcome, shown) for outcome in study.outcomes]
-    emit_table(["rank", "method", "parameter", *shown, ranked.name, "remark"], rows, right=[0])
+    folded = [outcome for each in study.inapplicable.values() for outcome in each]
+    listed = [outcome for outcome in study.outcomes if outcome not in folded]
+    rows = [_row(outcome, shown) for outcome in listed]
+    narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE
+    headers = ["rank", "method", "parameter", *shown, ranked.name, *([] if narrow else ["remark"])]
+    emit_table(headers, [row[: len(headers)] for row in rows], right=[0])
+    for remark in dict.fromkeys(row[-1] for row in rows if narrow and row[-1]):
+        click.echo(f"{remark}: {', '.join(row[1] for row in rows if row[-1] == remark)}")
+    _show_beside(listed, quiet=quiet)
     spreads = [spread for o in study.outcomes for spread in (o.held, o.ranked, *o.scores.values())]
     if any(spread and spread.approximate for spread in spreads):
         say("≈ estimated from samples, so not exact", quiet=quiet)
+    if study.caution:
+        say(f"{study.winner.step.method.name}: {study.caution}" if study.winner else "", quiet=quiet)
     for outcome in study.unreached:
-        say(f"{outcome.step.method.name}: {outcome.level.sentence(study.target)}", quiet=quiet)
+        if why or (outcome.ranked is None and outcome not in folded):
+            say(f"{outcome.step.method.name}: {outcome.level.sentence(study.target)}", quiet=quiet)
+    for reached, outcomes in study.inapplicable.items():
+        if outcomes and not why:
+            say(f"{fold(reached, [o.step.method.name for o in outcomes])}; --why says why", quiet=quiet)
+
+
+def _show_beside(outcomes: Sequence[Outcome], *, quiet: bool) -> None:
+    """The risks that nobody held, of each method that was measured."""
+    measured = [outcome for outcome in outcomes if outcome.beside]
+    if not measured:
+        return
+    say("\nrisks of one release each, whatever was held:", quiet=quiet)
+    rows = [[o.step.method.name, *(_beside(score) for score in o.beside.values())] for o in measured]
+    emit_table(["method", *measured[0].beside], rows, right=range(1, len(rows[0])))
+    sampled = {s.reason for o in measured for s in o.beside.values() if s.status is Status.APPROXIMATE}
+    for reason in sorted(sampled):
+        say(f"≈ {reason}", quiet=quiet)
+
+
+def _beside(score: Score) -> str:
+    about = "≈ " if score.status is Status.APPROXIMATE else ""
+    return f"{about}{score.value:.4g}" if math.isfinite(score.value) else "—"
 
 
 def _row(outcome: Outcome, shown: Sequence[str]) -> list[str]:
-    reached, remarks = outcome.level.reached, [outcome.remark]
-    if reached is Reached.REFUSED:
-        remarks.append("refused")
-    elif outcome.rank is None:
+    reached, remarks = outcome.level.reached, [outcome.apart or outcome.remark]
+    if outcome.ranked is None:
         remarks.append("requirements not met" if outcome.level.reason else "level unreachable")
-    elif reached is Reached.NEAREST:
+    elif reached is Reached.NEAREST and not outcome.apart:
         remarks.append(str(reached))
     if outcome.tied_with_next:
         remarks.append("no better than the next, within chance")
@@ -168,7 +208,7 @@ def _row(outcome: Outcome, shown: Sequence[str]) -> list[str]:
     return [
         "—" if outcome.rank is None else str(outcome.rank),
         outcome.step.method.name,
-        outcome.level.setting if reached is not Reached.REFUSED else "",
+        outcome.level.setting,
         *map(_spread, scores),
         _spread(outcome.ranked),
         "; ".join(filter(None, remarks)),

@@ -69,7 +69,13 @@ _GIVEN = (
     type=click.Path(path_type=Path),
     help="Keep finished work in this file: the same command goes on where it was stopped.",
 )
-@click.option("--minutes", type=click.FloatRange(0, min_open=True), help="End early after so many minutes.")
+@click.option(
+    "--minutes",
+    default=5.0,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    help="The time it may take, confirmation included.",
+)
 @click.option("--write-plan", type=click.Path(path_type=Path), help="Write the plan for `sfumato run` here.")
 @click.option("-o", "--out", default="", help="Where that plan puts the release.  [default: release.csv]")
 @columns_option
@@ -130,7 +136,7 @@ def _searched(source: str, options: Mapping[str, Any]) -> Tuned:
                 resources=resources,
                 plan=_base(base, source, options),
                 run=run,
-                before=partial(announce, quiet=options["quiet"]),
+                before=partial(announce, quiet=options["quiet"], at_most=60 * options["minutes"]),
                 **{name: options[name] for name in _GIVEN},
             )
     except Cancelled:
@@ -178,7 +184,7 @@ def _show(tuned: Tuned) -> None:
     for sentence in tuned.sentences():
         click.echo(sentence)
     click.echo()
-    measures = [str(measure) for measure in tuned.judge.utilities]
+    measures = [str(measure) for measure in tuned.found.searched_by.utilities]
     headers = [*measures, *(str(demand) for demand in tuned.judge.demands), "met", "recipe"]
     emit_table(headers, [_row(each, tuned) for each in tuned.frontier], right=range(len(headers) - 2))
 
@@ -186,6 +192,6 @@ def _show(tuned: Tuned) -> None:
 def _row(candidate: Candidate, tuned: Tuned) -> list[str]:
     from sfumato.tuning.tuned import describe
 
-    utilities, demands = tuned.judge.spreads(candidate.result)
+    utilities, demands = tuned.found.searched_by.spreads(candidate.result)
     values = [f"{spread.mean:.4g}" if spread else "—" for spread in (*utilities, *demands)]
     return [*values, "yes" if candidate.feasible else "no", describe(candidate.recipe)]

@@ -106,6 +106,11 @@ class Run:
         """The same run telling nobody, for parts of a work whose whole is told; it can still be stopped."""
         return replace(self, report=quiet)
 
+    def within(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> Run:
+        """The same run, stopped after so many seconds: what is slower than thought is not awaited."""
+        until = clock() + seconds
+        return replace(self, stopped=lambda: self.stopped() or clock() > until)
+
     def chance(self, *labels: Label) -> Chance:
         """Give the chance of a named place, for work that is done elsewhere."""
         root = hashlib.blake2b(digest_size=32, key=self.secret, person=b"chance").digest()

@@ -23,7 +23,7 @@ from sfumato.report.correlations import correlations
 from sfumato.report.distributions import distributions
 from sfumato.report.mosaics import mosaics
 from sfumato.report.words import direction, plain, remark, verdict
-from sfumato.study.compare import Outcome, Study
+from sfumato.study.compare import Outcome, Study, beside_said
 from sfumato.study.frontier import Point, mark_front
 from sfumato.study.spread import Spread
 from sfumato.version import __version__
@@ -64,6 +64,7 @@ def twin(study: Study, *, public: bool, generated: str = "") -> dict[str, Any]:
         "tolerance": study.target.tolerance,
         "repeats": study.repeats,
         "scenario": {**asdict(study.scenario), "columns": list(study.scenario.columns)},
+        "headline": study.headline,
         "verdict": verdict(study, dict(enumerate(labels)), public=public),
         "outcomes": [
             _outcome(study, place, labels, key=keys[place], public=public) for place in range(len(keys))
@@ -92,6 +93,7 @@ def _coarse(study: Study) -> Study:
             held=_coarse_spread(outcome.held),
             ranked=_coarse_spread(outcome.ranked),
             scores={label: _coarse_spread(spread) for label, spread in outcome.scores.items()},
+            beside={name: replace(s, value=_digits(s.value)) for name, s in outcome.beside.items()},
         )
         for outcome in study.outcomes
     )
@@ -204,6 +206,8 @@ def _outcome(study: Study, place: int, labels: Sequence[str], *, key: str, publi
         "ranked": _spread(outcome.ranked),
         "scores": {label: _spread(spread) for label, spread in outcome.scores.items()},
         "runs_met": outcome.kept,
+        "apart": outcome.apart,
+        "beside": {name: beside_said(score) for name, score in outcome.beside.items()},
         "tied_with_next": outcome.tied_with_next,
         "remark": remark(outcome, following, target=study.target),
     }

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from sfumato.core.measure import Measure
-from sfumato.study.compare import Outcome, Study
+from sfumato.study.compare import Outcome, Study, fold
 from sfumato.study.level import Reached, Target
 from sfumato.study.spread import Spread
 
@@ -53,13 +53,17 @@ def remark(outcome: Outcome, following: str, *, target: Target) -> str:
     parts = []
     if outcome.level.reached is Reached.REFUSED:
         parts.append("does not apply to these data")
+    elif outcome.level.reached is Reached.UNJUDGED:
+        parts.append("what it makes cannot be judged by what was asked for")
     elif outcome.level.reached is Reached.UNREACHABLE and outcome.level.reason:
         parts.append("cannot meet the requirements")
     elif outcome.level.reached is Reached.UNREACHABLE:
         parts.append(f"cannot be brought to {target.value:g}; nearest: {figure(outcome.level.score)}")
-    if outcome.level.reached is Reached.NEAREST:
+    if outcome.apart:
+        parts.append(outcome.apart)
+    elif outcome.level.reached is Reached.NEAREST:
         parts.append(outcome.level.nearness(target))
-    if outcome.remark:
+    if outcome.remark and outcome.remark != outcome.apart:
         parts.append(outcome.remark)
     if outcome.tied_with_next:
         parts.append(f"tied with {following}")
@@ -82,10 +86,20 @@ def verdict(study: Study, labels: Mapping[int, str], *, public: bool) -> list[st
         where = f"{'Under' if study.demands else 'At'} {study.aim}"
         said.append(f"{where}, {label} ranks first, with {ranked_by.title} {mean} ({direction(ranked_by)}).")
         said.append(_lead(winner, placed[1:], ranked_by, alone=len(named) == 1))
+        said += [study.caution] if study.caution else []
     else:
         brought = "meet" if study.demands else "be brought to"
         said.append(f"None of the methods compared can {brought} {study.aim}.")
-    said += [_left_behind(label, o, study, public=public) for label, o in named if o.rank is None]
+    out = study.inapplicable
+    folded = [o for each in out.values() for o in each]
+    said += [
+        _left_behind(label, o, study, public=public)
+        for label, o in named
+        if o.rank is None and o not in folded
+    ]
+    for reached, outcomes in out.items():
+        if outcomes:
+            said.append(f"{fold(reached, [label for label, o in named if o in outcomes])}.")
     return said + [
         f"{measure.title} is estimated from samples (≈), not exact."
         for measure, spreads in (
@@ -128,10 +142,12 @@ def _percent(first: float, second: float) -> str:
 
 
 def _left_behind(label: str, outcome: Outcome, study: Study, *, public: bool) -> str:
+    if outcome.apart and outcome.held and outcome.ranked:
+        held, ranked = figure(outcome.held.mean), figure(outcome.ranked.mean)
+        there = f"{study.target.measure.title} {held} and {study.ranked_by.title} {ranked}"
+        return f"{label} is not ranked with the others: {outcome.apart}, with {there} in fresh runs."
     if not public:
         return f"{label} is not ranked: {outcome.level.sentence(study.target)}."
-    if outcome.level.reached is Reached.REFUSED:
-        return f"{label} is not ranked: it does not apply to these data."
     if study.demands:
         return f"{label} is not ranked: it cannot meet the requirements."
     level, nearest = f"{study.target.value:g}", figure(outcome.level.score)

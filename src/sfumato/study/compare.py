@@ -7,22 +7,40 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sfumato.core.measure import Measure, Score
+from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.params import listed
 from sfumato.core.release import Release
+from sfumato.core.requirement import parse_measure
 from sfumato.core.run import Run
 from sfumato.data.evidence import Scenario
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, PlanError, RefusedError, SfumatoError, UnreachableError
+from sfumato.errors import (
+    ParameterError,
+    PlanError,
+    RefusedError,
+    SfumatoError,
+    UnjudgedError,
+    UnreachableError,
+)
 from sfumato.recipes.demand import Demand, labelled
 from sfumato.recipes.recipe import Recipe, Step
+from sfumato.study.cost import sampled
 from sfumato.study.evaluate import CANNOT, Case, evaluate, repeated, spread_of, spreads_of, usable
 from sfumato.study.frontier import Point, frontier, mark_front
 from sfumato.study.level import Level, Reached, Target, reach
 from sfumato.study.requirements import weakest
 from sfumato.study.spread import Spread
 
-#: How many times as many runs the search for a setting may take, when fresh ones miss the requirements.
+#: How many times as many runs the search for a setting may take, when fresh ones miss what was asked for.
 _MOST_SEARCHING = 4
+
+#: Risks that stand beside every ranking, whatever was held; from so many records on the slow ones are
+#: estimated from a sample of as many.
+BESIDE = ("uniqueness", "k-anonymity", "dbrl", "gdbrl")
+_SAMPLED_BESIDE, _EXACT_UP_TO = ("gdbrl",), 2000
+
+#: A winner that leaves more people unique is not without a word.
+_MOST_UNIQUE = 0.5
 
 
 @dataclass(frozen=True)
@@ -30,7 +48,8 @@ class Outcome:
     """One method at the level: its parameter, and the measures over fresh runs.
 
     Where several requirements are asked for, ``scores`` has each of them by its label, and ``kept`` says in
-    how many of the fresh runs all were met.
+    how many of the fresh runs all were met. One that is ``apart`` is measured but not ranked: its
+    fresh runs are not where the others are. ``beside`` are risks of one release that nobody held.
     """
 
     level: Level
@@ -40,6 +59,8 @@ class Outcome:
     tied_with_next: bool = False
     scores: Mapping[str, Spread] = field(default_factory=dict)
     kept: int | None = None
+    apart: str = ""
+    beside: Mapping[str, Score] = field(default_factory=dict, repr=False, compare=False)
     example: Release | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -69,6 +90,8 @@ class Outcome:
             "tied_with_next": self.tied_with_next,
             "scores": {label: spread.to_dict() for label, spread in self.scores.items()},
             "runs_met": self.kept,
+            "apart": self.apart,
+            "beside": {name: beside_said(score) for name, score in self.beside.items()},
             "tried": [[value, score] for value, score in self.level.tried.items()],
         }
 
@@ -94,8 +117,31 @@ class Study:
 
     @property
     def unreached(self) -> tuple[Outcome, ...]:
-        """The methods that cannot be brought to the level."""
+        """The methods that are not ranked: they cannot be brought to the level, or lie apart from it."""
         return tuple(outcome for outcome in self.outcomes if outcome.rank is None)
+
+    @property
+    def inapplicable(self) -> dict[Reached, tuple[Outcome, ...]]:
+        """The methods that refuse the data, and those whose results no measure here can judge."""
+        kinds = (Reached.REFUSED, Reached.UNJUDGED)
+        return {kind: tuple(o for o in self.outcomes if o.level.reached is kind) for kind in kinds}
+
+    @property
+    def headline(self) -> str:
+        """How many of the methods are ranked."""
+        ranked, total = sum(o.rank is not None for o in self.outcomes), len(self.outcomes)
+        return f"{ranked} of {total} methods ranked" if total > 1 else "1 method"
+
+    @property
+    def caution(self) -> str:
+        """What must be said of a winner that protects few; empty if nothing must."""
+        winner = self.winner
+        unique = winner.beside.get("uniqueness") if winner else None
+        if unique is None or not unique.value > _MOST_UNIQUE:
+            return ""
+        asked = "What was required" if self.demands else f"The same {self.target.measure.title}"
+        said = f"With it {unique.value:.0%} of the people are still unique in what is known of them."
+        return f"{said} {asked} does not see that."
 
     @property
     def aim(self) -> str:
@@ -167,11 +213,12 @@ def compare(
             outcomes.append(comparison.brought(step, run))
         except CANNOT as error:
             refusals.append(error)
-            level = Level(step, "", math.nan, math.nan, Reached.REFUSED, reason=error.message)
-            outcomes.append(Outcome(level))
+            how = Reached.UNJUDGED if isinstance(error, UnjudgedError) else Reached.REFUSED
+            outcomes.append(Outcome(Level(step, "", math.nan, math.nan, how, reason=error.message)))
     if len(refusals) == len(steps):
         raise refusals[0]
-    able = [outcome.step for outcome in outcomes if outcome.level.reached is not Reached.REFUSED]
+    out = (Reached.REFUSED, Reached.UNJUDGED)
+    able = [outcome.step for outcome in outcomes if outcome.level.reached not in out]
     return Study(
         original=case.table,
         target=comparison.target,
@@ -181,7 +228,7 @@ def compare(
         repeats=repeats,
         scenario=case.scenario,
         demands=comparison.demands,
-        notes=tuple(notes),
+        notes=(*notes, *comparison.unseen()),
     )
 
 
@@ -220,23 +267,67 @@ class _Comparison:
     def brought(self, step: Step, run: Run) -> Outcome:
         """Bring a step to the target, or to meet the demands, and look at it in fresh runs.
 
-        A setting that met the requirements in the search but not in every fresh run was found by luck: it is
-        looked for again over twice as many runs, which only a stronger one survives.
+        Fresh runs decide. A setting that met the requirements, or the level, in the search but not in them
+        was found by luck: it is looked for again over twice as many runs. What still misses it lies apart.
         """
         searching = self.repeats
         while True:
             level = self._searched(step, run, searching)
             outcome = self._fresh(level, run, range(searching, searching + self.repeats))
-            if not outcome.remark or searching >= _MOST_SEARCHING * self.repeats:
-                return outcome
+            apart = self._apart(outcome)
+            if not apart or not step.method.stochastic or level.reached is Reached.BETTER:
+                break
+            if searching >= _MOST_SEARCHING * self.repeats:
+                break
             searching *= 2
+        return replace(outcome, apart=apart, beside=self._beside(outcome.example, run))
+
+    def _apart(self, outcome: Outcome) -> str:
+        """Why an outcome cannot be ranked with the others, in a few words; empty if it can."""
+        if outcome.held is None or outcome.remark:
+            return outcome.remark
+        if self.demands or not self.target.missed_by(outcome.held):
+            return ""
+        always = "always " if outcome.level.reached is Reached.BETTER else ""
+        return f"{always}{self.target.side_of(outcome.held.mean)} than the level"
+
+    def _beside(self, release: Release | None, run: Run) -> dict[str, Score]:
+        """Risks of a release that nobody held; of large tables the slow ones in a sample of the records."""
+        if release is None or len(release.tables) != 1:
+            return {}
+        quiet, found = run.silent(), dict[str, Score]()
+        for name in BESIDE:
+            measure, case, shown = parse_measure(name), self.against, release
+            large = name in _SAMPLED_BESIDE and len(case.table) > _EXACT_UP_TO
+            if large:
+                original, part = sampled(case.table, release, _EXACT_UP_TO)
+                case, shown = replace(case, table=original), part or release
+            score = evaluate(shown, case, [measure], quiet).scores[str(measure)]
+            reason = f"in a sample of {len(case.table)} records, where more are found than in all"
+            found[name] = replace(score, status=Status.APPROXIMATE, reason=reason) if large else score
+        return found
+
+    def unseen(self) -> list[str]:
+        """Which of the columns that an intruder knows a measure does not look at, in words."""
+        asked = [(each.measure, each.scenario) for each in self.demands]
+        said = {}
+        for measure, scenario in asked or [(self.target.measure, self.case.scenario)]:
+            evidence = self.case.evidence(Release.unchanged(self.case.table), scenario)
+            blind = [name for name in evidence.known_columns if name not in measure.columns(evidence)]
+            if measure.aspect == "risk" and blind:
+                said[f"{measure.name} does not see {listed(blind)}, which the intruder knows"] = True
+        return list(said)
 
     def _searched(self, step: Step, run: Run, repeats: int) -> Level:
         if not self.demands:
-            return reach(step, self.case, self.target, run, repeats=min(repeats, 3))
+            first = repeats == self.repeats
+            return reach(step, self.case, self.target, run, repeats=min(repeats, 3) if first else repeats)
         found = weakest(step, self.case, self.demands, run, repeats=repeats)
-        if not any(each.runs for each in found.tried):
+        tried = [each for each in found.tried if each.runs]
+        if not tried:
             raise RefusedError(found.reason)
+        if any(all(label not in each.scores for each in tried) for label, _ in self.labelled):
+            raise UnjudgedError(found.reason)
         return Level(
             step=found.step,
             parameter=found.parameter or "",
@@ -294,16 +385,31 @@ class _Comparison:
 
 
 def _in_order(outcomes: Sequence[Outcome], measure: Measure) -> tuple[Outcome, ...]:
-    """Best first; those that did not reach the level last, without a rank."""
+    """Best first; then without a rank those that lie apart from the level, and those that never reach it."""
     sign = 1 if measure.better == "low" else -1
-    reached = sorted((o for o in outcomes if o.ranked), key=lambda o: sign * o.ranked.mean)  # type: ignore[union-attr]
+    measured = sorted((o for o in outcomes if o.ranked), key=lambda o: sign * o.ranked.mean)  # type: ignore[union-attr]
+    reached = [outcome for outcome in measured if not outcome.apart]
     placed = [
         replace(outcome, rank=place, tied_with_next=_tied(outcome, following))
         for place, (outcome, following) in enumerate(
             zip(reached, [*reached[1:], None], strict=False), start=1
         )
     ]
-    return (*placed, *(outcome for outcome in outcomes if not outcome.ranked))
+    apart = [outcome for outcome in measured if outcome.apart]
+    return (*placed, *apart, *(outcome for outcome in outcomes if not outcome.ranked))
+
+
+def fold(reached: Reached, names: Sequence[str]) -> str:
+    """Name the methods that are not even measured, in one line."""
+    verb = ("does" if len(names) == 1 else "do") + " not apply to these data"
+    verb = "cannot be judged by what was asked for" if reached is Reached.UNJUDGED else verb
+    return f"{len(names)} {verb}: {', '.join(names)}"
+
+
+def beside_said(score: Score) -> dict[str, Any]:
+    """A risk that stands beside the ranking, as a dictionary for JSON."""
+    value = score.value if math.isfinite(score.value) else None
+    return {"value": value, "status": score.status.value, "reason": score.reason}
 
 
 def _tied(first: Outcome, second: Outcome | None) -> bool:
@@ -313,8 +419,10 @@ def _tied(first: Outcome, second: Outcome | None) -> bool:
 
 
 def require_reached(study: Study) -> None:
-    """Raise when no method, of those compared, can be brought to the level."""
-    if study.winner is None:
+    """Raise when no method, of those compared, can be brought to the level, and none is better than it."""
+    measure, level = study.target.measure, study.target.value
+    better = any(measure.is_better(o.held.mean, level) for o in study.outcomes if o.held)
+    if study.winner is None and (study.demands or not better):
         listed = "; ".join(f"{o.step.method.name}: {o.level.sentence(study.target)}" for o in study.unreached)
         what = (
             f"meet {study.aim}"

@@ -305,10 +305,10 @@ class _Trial:
 
     def _once(self, work: Work, n: int, run: Run, steps: Sequence[_Part], measures: Sequence[_Part]) -> bool:
         """Follow the work on n records, noting the seconds of each part; False if a step cannot."""
-        sample, release = _sampled(self.table, work.release, n)
+        sample, release = sampled(self.table, work.release, n)
         try:
             if work.recipe.steps:
-                limited = self._for(run, _MOST_SPENT) if steps[0].points else run
+                limited = run.within(_MOST_SPENT, self.clock) if steps[0].points else run
                 release = self._protected(work, sample, limited, steps, n)
         except (SfumatoError, ValueError, ArithmeticError):
             self.place.check()  # somebody may have stopped it
@@ -317,13 +317,8 @@ class _Trial:
         for part in measures:
             afford = max(_AT_A_TIME, min(_SHARE * part.total(len(self.table))[0], _MOST_SPENT))
             if n <= part.at_once and not part.too_slow and part.next_seconds(n) <= afford:
-                self._measured(part, evidence, self._for(run, afford) if part.points else run, n)
+                self._measured(part, evidence, run.within(afford, self.clock) if part.points else run, n)
         return True
-
-    def _for(self, run: Run, seconds: float) -> Run:
-        """The same run, stopped after so many seconds: what is slower than thought is not awaited."""
-        until = self.clock() + seconds
-        return replace(run, stopped=lambda: run.stopped() or self.clock() > until)
 
     def _measured(self, part: _Part, evidence: Evidence, run: Run, n: int) -> None:
         assert isinstance(part.described, Measure)
@@ -352,7 +347,7 @@ class _Trial:
         return release if len(release.tables) == 1 else None
 
 
-def _sampled(table: Table, release: Release | None, n: int) -> tuple[Table, Release | None]:
+def sampled(table: Table, release: Release | None, n: int) -> tuple[Table, Release | None]:
     """Every so-many-th record of a table, and of a release what belongs to it."""
     if release is None or len(release.tables) != 1:
         return table.take(_spread(len(table), n)), None

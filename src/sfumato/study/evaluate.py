@@ -21,6 +21,7 @@ from sfumato.errors import (
     ParameterError,
     PlanError,
     RefusedError,
+    UnjudgedError,
     UnknownNameError,
     UnreachableError,
 )
@@ -134,9 +135,9 @@ def repeated(
 def usable(measure: Measure, score: Score) -> float:
     """The value of a score that a comparison may use, or an error that says why there is none."""
     if score.status is Status.REFUSED:
-        raise RefusedError(score.reason)
+        raise UnjudgedError(score.reason)
     if score.status is Status.NOT_ESTIMABLE:
-        raise DataError(f"{measure.name} must be estimable to compare by it, got: {score.reason}")
+        raise UnjudgedError(f"{measure.name} must be estimable to compare by it, got: {score.reason}")
     return score.value
 
 

@@ -14,6 +14,7 @@ from sfumato.errors import ParameterError
 from sfumato.recipes.recipe import Step
 from sfumato.study._probe import Probe
 from sfumato.study.evaluate import CANNOT, Case
+from sfumato.study.spread import Spread
 
 #: Steps after which narrowing stops.
 _MOST_STEPS = 40
@@ -26,9 +27,11 @@ class Reached(StrEnum):
 
     WITHIN = "within tolerance"
     NEAREST = "nearest found"
+    BETTER = "always better than the level"
     UNREACHABLE = "unreachable"
     MET = "meets the requirements"
     REFUSED = "refused"
+    UNJUDGED = "cannot be judged"
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,19 @@ class Target:
     def met_by(self, value: float) -> bool:
         """Whether a value is near enough."""
         return abs(value - self.value) <= self.slack
+
+    def missed_by(self, spread: Spread) -> bool:
+        """Whether repeated runs lie outside the tolerance by more than chance explains."""
+        low, high = spread.interval
+        near = min(max(self.value, low), high)
+        return not self.met_by(spread.mean) and not self.met_by(near)
+
+    def side_of(self, value: float) -> str:
+        """On which side of the level a value lies, in a word."""
+        better = self.measure.is_better(value, self.value)
+        if self.measure.aspect == "risk":
+            return "safer" if better else "riskier"
+        return "more useful" if better else "less useful"
 
 
 @dataclass(frozen=True)
@@ -89,12 +105,13 @@ class Level:
     def sentence(self, target: Target) -> str:
         """Say in words where the search ended."""
         if self.reason:
-            return f"refused: {self.reason}" if self.reached is Reached.REFUSED else self.reason
+            refused = self.reached in {Reached.REFUSED, Reached.UNJUDGED}
+            return f"{self.reached}: {self.reason}" if refused else self.reason
         at = f"{self.parameter} = {self.value:.4g} gives {target.measure.name} {self.score:.4g}"
+        if self.reached is Reached.BETTER:
+            return f"it is always {target.side_of(self.score)} than {target.value:g}: the nearest is {at}"
         if self.reached is Reached.UNREACHABLE:
-            always = target.measure.is_better(self.score, target.value)
-            side = " (it is always better than that)" if always else ""
-            return f"{target.value:g} is unreachable{side}: the nearest is {at}"
+            return f"{target.value:g} is unreachable: the nearest is {at}"
         if self.reached is Reached.NEAREST:
             return f"{at}, {self.nearness(target)}"
         return at
@@ -153,6 +170,8 @@ def reach(step: Step, case: Case, target: Target, run: Run, *, repeats: int = 3)
     bracketed = _approach(search, values)
     value = search.best(start=values[0])
     reached = Reached.NEAREST if bracketed else Reached.UNREACHABLE
+    if not bracketed and target.measure.is_better(search.score(value), target.value):
+        reached = Reached.BETTER
     return Level(
         step=search.at(value).step,
         parameter=search.drive.name if search.drive else "",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from sfumato.core.measure import Score, Status
 from sfumato.core.requirement import Requirement
-from sfumato.core.run import Run
+from sfumato.core.run import Run, never
 from sfumato.errors import ParameterError
 from sfumato.recipes.demand import Demand, labelled
 from sfumato.recipes.recipe import Step
@@ -18,6 +18,7 @@ from sfumato.study.spread import Spread
 
 #: How finely the drive is set, as a share of the range worth searching.
 _FINENESS = 1e-3
+_COARSE = 0.02  # where it was found on other data before
 #: Fewest fresh runs that confirm a setting of a method with chance: the search has picked it among many.
 _CONFIRMING_RUNS = 5
 #: Rounds in which the neighbourhood of the nearest miss is looked at for an island.
@@ -53,10 +54,18 @@ class Weakest:
     scores: Mapping[str, Spread]
     reason: str
     tried: tuple[Tried, ...] = field(default=(), repr=False)
+    mild: float | None = None  # the end of the drive's range from which it was looked for
 
 
 def weakest(
-    step: Step, case: Case, requirements: Sequence[Requirement | Demand], run: Run, *, repeats: int = 3
+    step: Step,
+    case: Case,
+    requirements: Sequence[Requirement | Demand],
+    run: Run,
+    *,
+    repeats: int = 3,
+    near: tuple[float, float] | None = None,
+    hurry: Callable[[], bool] = never,
 ) -> Weakest:
     """Find the setting of the step's drive that changes the data least and meets all requirements.
 
@@ -68,18 +77,39 @@ def weakest(
     a setting is returned only if it was itself seen to meet all. Where the scan finds none, the
     neighbourhood of the nearest miss is looked at more finely.
 
-    A plain requirement is judged in the scenario of the case; a ``Demand`` brings its own.
+    A plain requirement is judged in the scenario of the case; a ``Demand`` brings its own. ``near`` is where
+    it was found on other data, and the mild end there: then it is looked for from that setting on, and less
+    finely. Once ``hurry`` says so no other setting is looked at, and the best so far is taken.
     """
     if not requirements or repeats < 1:
         raise ParameterError(
             f"a search must have a requirement and a run, got: {len(requirements)} and {repeats}"
         )
     search = _Search(step, case, requirements, run, repeats=repeats)
+    search.hurry = hurry
     if search.drive is None:
         return search.ended(None if not search.meets(None) else search.seen[None])
-    values = search.from_the_milder_end(search.grid())
-    found = None if search.refused_at(values[0], values[-1]) else _scan(search, values)
-    return search.ended(None if found is None else search.seen[found])
+    if near is not None:
+        found, mild = _from(search, *near), near[1]
+    else:
+        values = search.from_the_milder_end(search.grid())
+        found = None if search.refused_at(values[0], values[-1]) else _scan(search, values)
+        mild = values[0]
+    return replace(search.ended(None if found is None else search.seen[found]), mild=mild)
+
+
+def _from(search: _Search, start: float, mild: float) -> float | None:
+    """The mildest setting that does, looked for from one that is likely to, towards the mild end or away."""
+    values = sorted(search.grid(), key=lambda value: abs(value - mild))
+    stronger = [value for value in values if abs(value - mild) > abs(start - mild)]
+    failing = None if start == mild else mild
+    for value in (start, *stronger):
+        if search.hurry():
+            break
+        if search.meets(value):
+            return _settled(search, failing, value, fineness=_COARSE)
+        failing = value
+    return None
 
 
 def milder_first(
@@ -98,6 +128,8 @@ def milder_first(
 def _scan(search: _Search, values: Sequence[float]) -> float | None:
     """The mildest setting that does, before or at the first of the grid that does; None if none is seen."""
     for place, value in enumerate(values):
+        if search.hurry():
+            return None
         if search.meets(value):
             found = _settled(search, values[place - 1] if place else None, value)
             if found is not None:
@@ -106,12 +138,14 @@ def _scan(search: _Search, values: Sequence[float]) -> float | None:
     return None if island is None else _settled(search, *island)
 
 
-def _settled(search: _Search, failing: float | None, meeting: float) -> float | None:
+def _settled(
+    search: _Search, failing: float | None, meeting: float, fineness: float = _FINENESS
+) -> float | None:
     """Halve the gap between a setting that fails and one that does; then the mildest that lasts."""
     doing = [meeting]
     while failing is not None:
-        value = search.between(failing, doing[-1], _FINENESS)
-        if value is None:
+        value = search.between(failing, doing[-1], fineness)
+        if value is None or search.hurry():
             break
         if search.meets(value):
             doing.append(value)
@@ -123,7 +157,7 @@ def _settled(search: _Search, failing: float | None, meeting: float) -> float | 
 def _island(search: _Search, values: Sequence[float]) -> tuple[float, float] | None:
     """Look more and more finely beside the nearest miss; a setting that fails and one beyond it that does."""
     line = list(values)
-    for _ in range(_ISLAND_ROUNDS):
+    for _ in range(0 if search.hurry() else _ISLAND_ROUNDS):
         nearest = line.index(min(line, key=search.shortfall))
         for left in (nearest, nearest - 1):  # the later gap first, so that places before stay as they are
             if not 0 <= left < len(line) - 1:
@@ -146,6 +180,7 @@ class _Search(Probe):
         demands = [each if isinstance(each, Demand) else Demand(each, case.scenario) for each in asked]
         super().__init__(step, case, demands, run, repeats=repeats, task="meeting the requirements")
         self.demands = labelled(demands)
+        self.hurry: Callable[[], bool] = never
 
     def has_told_enough(self, scores: Mapping[str, Score]) -> bool:
         """The first run that misses a demand: no other makes up for it."""

@@ -15,8 +15,16 @@ from sfumato.recipes.recipe import Step
 from sfumato.study.evaluate import CANNOT, Case, evaluate, usable
 from sfumato.study.level import Target, level_of
 
-#: What is held when nobody says what, and what ranks.
-HELD, RANKED_BY = "rank-linkage", "earth-movers-distance"
+#: What is held when nobody says what (and where the intruder knows what that does not see), and what ranks.
+HELD, HELD_IF_MIXED, RANKED_BY = "rank-linkage", "dbrl", "earth-movers-distance"
+
+
+def held_by_default(case: Case) -> Measure:
+    """What is held when nobody says what: the usual measure, or one that sees all that the intruder knows."""
+    evidence = case.evidence(Release.unchanged(case.table))
+    usual = parse_measure(HELD)
+    sees_all = set(usual.columns(evidence)) >= set(evidence.known_columns)
+    return usual if sees_all else parse_measure(HELD_IF_MIXED)
 
 
 def as_measure(said: Measure | str) -> Measure:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,21 +17,27 @@ from sfumato.core.measure import Measure
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.hierarchy.tree import Hierarchy
+from sfumato.data.persons import joining
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.plan import Output, Plan, identifiers_left
 from sfumato.recipes.recipe import Recipe
-from sfumato.study.cost import SETTINGS, Before, Work, works_of
+from sfumato.study.cost import SETTINGS, Before, Work, sampled, works_of
 from sfumato.study.evaluate import Case, evaluate
 from sfumato.tuning.candidate import Judge
 from sfumato.tuning.derive_space import Scope, derive, untreated
 from sfumato.tuning.ledger import Ledger, fingerprint
 from sfumato.tuning.search_space import SearchSpace
 from sfumato.tuning.tuned import Tuned, conclude
-from sfumato.tuning.tuner import Budget, Tuner
+from sfumato.tuning.tuner import Tuner
+from sfumato.tuning.watch import Watch
+from sfumato.tuning.workbench import Budget
 from sfumato.version import __version__
+
+#: Records that tell whether a demand looks at the sensitive columns.
+_RECORDS_LOOKED_AT = 2000
 
 
 def tune(
@@ -44,6 +52,7 @@ def tune(
     plan: Plan | None = None,
     notes: Sequence[str] = (),
     before: Before | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Tuned:
     """Search recipes, confirm the best in fresh runs, and recommend one.
 
@@ -66,7 +75,9 @@ def tune(
     notes
         What should be told with the recommendation, such as requirements that do not apply.
     before
-        Told of about the work that is to be done, before it is.
+        Told of about the work that is to be done, before it is; that counts as time of the search.
+    clock
+        Where the seconds of the budget are read.
     """
     if not demands or not utilities:
         raise ParameterError(
@@ -74,7 +85,11 @@ def tune(
             f"{len(demands)} and {len(utilities)}",
             hint="require something, such as `dbrl <= 0.05`, or name a release profile",
         )
-    table, judge, budget = case.table, Judge(tuple(demands), tuple(utilities)), budget or Budget()
+    judge, budget = Judge(tuple(demands), tuple(utilities)), budget or Budget()
+    watch = Watch(math.inf if budget.minutes is None else 60 * budget.minutes, clock)
+    whole = case.table
+    case, plan, left = _without_links(case, demands, plan or Plan())
+    table, notes = case.table, (*notes, *left)
     run = replace(run, resources={**run.resources, **case.resources})
     space = derive(
         table,
@@ -87,18 +102,37 @@ def tune(
         before(_works(space, judge, budget, case.resources), table, run)
     mark = fingerprint(run, _identity(case, judge, space, run.resources))
     with Ledger(ledger, mark) as kept:
-        found = Tuner(case, judge, space, run, budget, kept).search()
+        found = Tuner(case, judge, space, run, budget, kept, watch).search()
     bare = untreated(space, table.schema)
     said = (*notes, bare) if bare else tuple(notes)
-    return conclude(
-        found, judge, space, lambda recipe: _planned(plan or Plan(), recipe, demands, table), said
-    )
+    return conclude(found, judge, space, lambda recipe: _planned(plan, recipe, demands, whole), said)
+
+
+def _without_links(case: Case, demands: Sequence[Demand], plan: Plan) -> tuple[Case, Plan, list[str]]:
+    """What leaves: without the persons' and households' numbers that the plan drops, or that no demand bears.
+
+    Where a column joins records, a measure that looks at each alone is never certain, and nothing would do.
+    """
+    schema = case.table.schema
+    linking = [name for role in (Role.PERSON, Role.HOUSEHOLD) for name in schema.with_role(role)]
+    blind = sorted({demand.measure.name for demand in demands if not demand.measure.sees_persons})
+    joined = joining(case.evidence(Release.unchanged(case.table))) if blind else {}
+    new = [name for name in linking if name in joined and name not in plan.output.drop]
+    gone = {*new, *(name for name in linking if name in plan.output.drop)}
+    if not gone:
+        return case, plan, []
+    kept = case.table.select([name for name in case.table.names if name not in gone])
+    plan = replace(plan, output=replace(plan.output, drop=(*plan.output.drop, *new)))
+    said = [
+        f"`{name}` is left out: it joins records, and {' and '.join(blind)} must be certain" for name in new
+    ]
+    return replace(case, table=kept), plan, said
 
 
 def _works(space: SearchSpace, judge: Judge, budget: Budget, resources: Mapping[str, Any]) -> list[Work]:
     """About what a search does: each method alone over its settings, then as many recipes as may be tried."""
     singles = space.singles()
-    measures = [*(demand.measure for demand in judge.demands), *judge.utilities]
+    measures = [*(demand.measure for demand in judge.demands), *judge.quick().utilities]
     runs = SETTINGS * min(len(singles), budget.trials) + max(0, budget.trials - len(singles)) * budget.repeats
     scenario = judge.demands[0].scenario
     return works_of(singles, measures, runs / max(len(singles), 1), scenario=scenario, resources=resources)
@@ -158,9 +192,11 @@ def looks_at_sensitive(case: Case, demands: Sequence[Demand], run: Run) -> bool:
     Found by trying: with the keys as they are and with all keys alike (where each record is a class of its
     own, diversity does not change), the sensitive columns are once shuffled and once made alike.
     """
-    table, sensitive = case.table, case.table.schema.with_role(Role.SENSITIVE)
-    if not sensitive or len(table) < 2:  # noqa: PLR2004
+    sensitive = case.table.schema.with_role(Role.SENSITIVE)
+    if not sensitive or len(case.table) < 2:  # noqa: PLR2004
         return False
+    case = replace(case, table=sampled(case.table, None, _RECORDS_LOOKED_AT)[0])
+    table = case.table
     keys = table.schema.with_role(Role.KEY)
     shuffled = run.at(table.digest).rng("sensitive").permutation(len(table))
     alike = np.zeros(len(table), dtype=np.int64)

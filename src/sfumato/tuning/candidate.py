@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 import numpy as np
@@ -31,7 +31,7 @@ FAILURES: Final = (SfumatoError, ArithmeticError, np.linalg.LinAlgError)
 
 @dataclass(frozen=True)
 class Reading:
-    """The scores of one run: one for each demand, one for each measure of utility."""
+    """The scores of one run: one for each demand, one for each measure of utility (none: not measured)."""
 
     demands: tuple[Score, ...]
     utilities: tuple[Score, ...]
@@ -65,6 +65,11 @@ class Result:
     runs: tuple[Reading, ...] = ()
     refused: str = ""
 
+    @property
+    def with_utilities(self) -> tuple[Reading, ...]:
+        """The runs whose utilities were measured."""
+        return tuple(run for run in self.runs if run.utilities)
+
     def to_dict(self) -> dict[str, Any]:
         """Say it as the ledger does."""
         return {"runs": [run.to_list() for run in self.runs], "refused": self.refused}
@@ -85,11 +90,12 @@ class Judge:
     def __post_init__(self) -> None:
         labelled(self.demands)  # raises before any work if they cannot be told apart
 
-    def evaluate(self, recipe: Recipe, case: Case, run: Run, *, replicates: int) -> Result:
+    def evaluate(self, recipe: Recipe, case: Case, run: Run, *, replicates: int | Sequence[int]) -> Result:
         """Follow a recipe with the chance of each replicate, and score what comes of it."""
         runs = []
+        turns = range(replicates) if isinstance(replicates, int) else replicates
         try:
-            for found in repeated(recipe, case, self.demands, run, range(replicates)):
+            for found in repeated(recipe, case, self.demands, run, turns):
                 lost = evaluate(found.release, case, self.utilities, run.silent()).scores
                 demands = tuple(_bare(found.scores[label]) for label, _ in labelled(self.demands))
                 runs.append(Reading(demands, tuple(_bare(lost[str(each)]) for each in self.utilities)))
@@ -97,14 +103,17 @@ class Judge:
             return Result(refused=why_failed(error))
         return Result(tuple(runs))
 
+    def quick(self) -> Judge:
+        """The judge of a search: the same demands, and utilities of the same order that cost little."""
+        return replace(self, utilities=tuple(each.quick() for each in self.utilities))
+
     def losses(self, result: Result) -> tuple[float, ...] | None:
         """The mean loss by each measure of utility, smaller being better; None if one has no number."""
-        if not result.runs or any(
-            each.status not in NUMBERS for run in result.runs for each in run.utilities
-        ):
+        runs = result.with_utilities
+        if not runs or any(each.status not in NUMBERS for run in runs for each in run.utilities):
             return None
         means = tuple(
-            float(np.mean([loss_of(measure, run.utilities[place].value) for run in result.runs]))
+            float(np.mean([loss_of(measure, run.utilities[place].value) for run in runs]))
             for place, measure in enumerate(self.utilities)
         )
         return means if all(map(math.isfinite, means)) else None
@@ -112,7 +121,8 @@ class Judge:
     def spreads(self, result: Result) -> tuple[tuple[Spread, ...], tuple[Spread | None, ...]]:
         """Each utility, and each demand whose measure gave numbers, over the runs."""
         utilities = [
-            spread_of([run.utilities[place] for run in result.runs]) for place in range(len(self.utilities))
+            spread_of([run.utilities[place] for run in result.with_utilities])
+            for place in range(len(self.utilities))
         ]
         demands = [
             spread_of([run.demands[place] for run in result.runs]) for place in range(len(self.demands))

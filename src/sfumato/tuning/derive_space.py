@@ -19,6 +19,9 @@ from sfumato.tuning.search_space import Axis, Group, Option, SearchSpace
 #: From here on a method that looks at all pairs of records is too slow to be tried again and again.
 MOST_RECORDS_FOR_PAIRS: Final = 50_000
 
+#: From here on it is tried after what does not.
+MANY_FOR_PAIRS: Final = 10_000
+
 #: The two words for a parameter that takes requirements: its default, or what the release must meet.
 _AS_IT_IS, _AS_REQUIRED = "as it is", "as required"
 
@@ -105,7 +108,7 @@ def _sets(
         if scope.columns:
             raise ParameterError("only one of `columns` and `groups` can be given, got: both")
         return {name: _resolved(schema, words, name) for name, words in scope.groups.items()}
-    keys = schema.with_role(Role.KEY)
+    keys = schema.known() if schema.with_role(Role.KEY) else ()  # what nobody decided on is known too
     if scope.columns:
         parts = {"columns": schema.resolve(scope.columns)}
     elif keys:
@@ -148,7 +151,25 @@ def _options(
         if reason:
             refusals[word] = reason
         else:
-            yield Option(cls, tuple(_axes(cls, table, requirements)))
+            axes = tuple(_axes(cls, table, requirements))
+            start = {axis.name: axis.meanings[_AS_REQUIRED] for axis in axes if _AS_REQUIRED in axis.meanings}
+            yield Option(cls, axes, start, _tier(cls, len(table), enforces=bool(start), asked=requirements))
+
+
+def _tier(cls: type[Method], records: int, *, enforces: bool, asked: Sequence[Requirement]) -> int:
+    """How little a method promises, from what it declares: 0 is tried first.
+
+    Where records must be alike, that is what enforces it, then what makes groups; elsewhere what changes
+    values rather than suppresses them. What has no drive can be brought to nothing, and what compares all
+    pairs comes late where there are many.
+    """
+    drive = cls.drive()
+    if any(isinstance(each.measure, ClassMeasure) for each in asked):
+        tier = 0 if enforces else 1 if drive is not None and drive.symbol == "k" else 2
+    else:
+        tier = int(cls.suppresses)
+    slow = cls.cost.startswith("n²") and records > MANY_FOR_PAIRS
+    return tier + 3 * (drive is None) + 3 * slow
 
 
 def _axes(cls: type[Method], table: Table, requirements: Sequence[Requirement]) -> Iterable[Axis]:
@@ -182,5 +203,6 @@ def _meanings(
 def untreated(space: SearchSpace, schema: Schema) -> str:
     """Say which keys no group of the space holds; empty if all are held."""
     held = {column for group in space.groups for column in group.columns}
-    bare = [name for name in schema.with_role(Role.KEY) if name not in held]
+    keys = schema.known() if schema.with_role(Role.KEY) else ()
+    bare = [name for name in keys if name not in held]
     return f"no step of this search protects the keys {listed(bare)}" if bare else ""

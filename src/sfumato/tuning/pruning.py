@@ -1,7 +1,8 @@
-"""Pruning on a subsample: what loses clearly too much on few records is not tried on all of them.
+"""A sample of the persons: what loses clearly too much on few records is not tried on all of them.
 
-Only utility is looked at. Risks that depend on the number of records (how many share a key, who is unique)
-say nothing on a part of them.
+On a sample it is harder to be one of several alike, and easier to be found: who meets the requirements there
+mostly does so with everybody. It tells whom to try first, never that a requirement is met. Recipes of several
+steps are pruned by utility alone.
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ from typing import Final
 import numpy as np
 
 from sfumato.core.run import Run
+from sfumato.data.schema import Role
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Ints
 from sfumato.recipes.recipe import Recipe
 from sfumato.study.evaluate import Case
 from sfumato.tuning.candidate import Candidate, Judge, Result
 
-#: The subsample has so many records at least, and so large a share of them.
+#: The sample has so many records at least and at most, and so large a share of them.
 _MIN_RECORDS: Final = 500
+_MAX_RECORDS: Final = 2000
 _SHARE: Final = 8
 
 #: Recipes that must have been tried on both before anything is pruned.
@@ -37,18 +42,19 @@ class Pruning:
 
     def __init__(self, case: Case, judge: Judge, run: Run) -> None:
         n = len(case.table)
-        records = max(_MIN_RECORDS, n // _SHARE)
-        self.records = records if 2 * records <= n else 0
+        records = min(max(_MIN_RECORDS, n // _SHARE), _MAX_RECORDS)
         self.judge, self.run = Judge((), judge.utilities), run.at("subsample")
-        if self.records:
-            rows = self.run.at(case.table.digest).rng("rows").choice(n, self.records, replace=False)
-            self.case = replace(case, table=case.table.take(np.sort(rows)))
+        self.case = case
+        if 2 * records <= n:
+            rows = _drawn(case.table, records, self.run.at(case.table.digest).rng("rows"))
+            self.case = replace(case, table=case.table.take(rows))
+        self.records = len(self.case.table) if 2 * records <= n else 0
         self.pairs: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {}
         self.best: Sequence[Candidate] = ()
 
-    def evaluate(self, recipe: Recipe) -> Result:
+    def evaluate(self, recipe: Recipe, run: Run) -> Result:
         """What a recipe loses on the subsample, in one run."""
-        return self.judge.evaluate(recipe, self.case, self.run, replicates=1)
+        return self.judge.evaluate(recipe, self.case, run.at("subsample"), replicates=1)
 
     def learn(self, small: Result, candidate: Candidate) -> None:
         """Remember what a recipe loses on the subsample and on the full data."""
@@ -65,3 +71,17 @@ class Pruning:
         helped = (wholes / parts).min(axis=0)
         limit = np.max([each.losses or () for each in self.best[:_BETTER]], axis=0)
         return bool((np.array(losses) * helped > limit).all())
+
+
+def _drawn(table: Table, records: int, rng: np.random.Generator) -> Ints:
+    """So many records by lot, all of a household or person together."""
+    roles = [table.schema.only_role(role) for role in (Role.HOUSEHOLD, Role.PERSON)]
+    name = next((name for name in roles if name is not None), None)
+    if name is None:
+        return np.sort(rng.choice(len(table), records, replace=False))
+    codes = table.codes(name).codes
+    alone = np.where(codes < 0, codes.max(initial=-1) + 1 + np.arange(len(codes)), codes)
+    _, places, sizes = np.unique(alone, return_inverse=True, return_counts=True)
+    order = rng.permutation(len(sizes))
+    enough = int(np.searchsorted(np.cumsum(sizes[order]), records)) + 1
+    return np.flatnonzero(np.isin(places, order[:enough]))

@@ -103,10 +103,15 @@ class Axis:
 
 @dataclass(frozen=True)
 class Option:
-    """One method on one group of columns, with the parameters that are searched."""
+    """One method on one group of columns, with the parameters that are searched.
+
+    ``start`` is how it is tried alone; of two, that of the smaller ``tier`` promises more.
+    """
 
     method: type[Method]
     axes: tuple[Axis, ...] = ()
+    start: Mapping[str, Any] = field(default_factory=dict)
+    tier: int = 0
 
     @property
     def name(self) -> str:
@@ -202,14 +207,16 @@ class SearchSpace:
         return None
 
     def singles(self) -> list[Step]:
-        """Each method alone, as it is, on the widest groups it can take; those that take most come first."""
-        found = []
+        """Each method alone on the widest groups it takes: most columns first, then what promises most."""
+        found: list[tuple[int, Step]] = []
         for group in self.groups:
             for option in group.options:
                 wider = [g for g in self.groups if set(g.columns) > set(group.columns)]
                 if not any(other.option(option.name) for other in wider):
-                    found.append(Step(option.method(), group.columns))
-        return sorted(found, key=lambda step: (-len(step.columns), step.method.name, step.columns))
+                    step = Step(option.method.from_dict(dict(option.start)), group.columns)
+                    found.append((option.tier, step))
+        found.sort(key=lambda each: (-len(each[1].columns), each[0], each[1].method.name, each[1].columns))
+        return [step for _, step in found]
 
     def neighbour(
         self, point: Point, rng: np.random.Generator, *, stride: float = 0.1

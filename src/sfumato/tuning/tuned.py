@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sfumato.core.method import Method
+from sfumato.core.params import Requirements
+from sfumato.core.requirement import Requirement
 from sfumato.errors import UnreachableError
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe
 from sfumato.study.spread import Spread
 from sfumato.tuning.candidate import Candidate, Judge, Result, in_order, on_front
 from sfumato.tuning.search_space import SearchSpace
-from sfumato.tuning.tuner import AS_IT_IS, NUDGED, SEARCHED, SINGLE, Found
+from sfumato.tuning.tuner import Found
+from sfumato.tuning.workbench import AS_IT_IS, NUDGED, SEARCHED, SINGLE
 
 #: How many that nearly won are named, and how many columns of a step.
 _NAMED = 3
@@ -134,26 +137,37 @@ class Tuned:
             )
         if self.found.stopped_early:
             yield f"The search was {self.found.stopped_early}."
+        if self.found.searched_by != self.judge:
+            quick = ", ".join(map(str, self.found.searched_by.utilities))
+            yield f"Losses were counted by {quick} during the search, and by what was asked for of the best."
 
     def _not_tried(self) -> Iterator[str]:
         yield from (f"Note: {note}." for note in self.notes)
         for name, reason in self.found.unreachable.items():
             yield f"Cannot do it alone: {name} ({reason})."
+        reasons: dict[str, list[str]] = {}
         for name, reason in self.space.left_out.items():
-            yield f"Left out: {name} ({reason})."
+            reasons.setdefault(reason, []).append(name)
+        for reason, names in reasons.items():
+            yield f"Left out: {', '.join(names)} ({reason})."
+        if self.found.sampled_only:
+            worse = ", ".join(self.found.sampled_only)
+            sample = f"a sample of {self.found.subsample} records"
+            yield f"Did worse alone on {sample}, so not tried on all: {worse}."
         if self.found.skipped:
-            yield f"Not tried alone, for want of trials: {', '.join(self.found.skipped)}."
+            yield f"Not tried alone, for want of trials or time: {', '.join(self.found.skipped)}."
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON; nothing per record, no seed."""
         return {
             "recommended": self.best.to_dict(self.judge),
             "runners_up": [each.to_dict(self.judge) for each in self.runners_up],
-            "frontier": [_point(each, self.judge) for each in self.frontier],
+            "frontier": [_point(each, self.found.searched_by) for each in self.frontier],
             "counts": self.counts,
             "unreachable": dict(self.found.unreachable),
             "left_out": dict(self.space.left_out),
             "not_tried_alone": list(self.found.skipped),
+            "tried_on_a_sample_only": list(self.found.sampled_only),
             "failed_in_fresh_runs": [
                 {"steps": candidate.recipe.to_list(), "missed": self.judge.missed(result)}
                 for candidate, result in self.found.failed
@@ -177,6 +191,7 @@ def conclude(
     passed = {candidate.recipe.digest: result for candidate, result in found.confirmed}
     if not passed:
         raise _unreachable(found, judge)
+    judge = found.judge
     # The order is that of the fresh runs: the runs of the search flatter what was chosen by them.
     fresh = [
         Candidate(c.recipe, c.origin, result, judge.losses(result), (0.0,)) for c, result in found.confirmed
@@ -238,11 +253,19 @@ def _short(method: Method) -> str:
     """The method with its drive and what else is not default, numbers short enough to be read."""
     default, drive = type(method)().to_dict(), method.drive()
     said = [
-        f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
+        f"{key}={_said(getattr(method, key), value)}"
         for key, value in method.to_dict().items()
         if value != default.get(key) or (drive is not None and key == drive.name)
     ]
     return f"{method.name}({', '.join(said)})" if said else method.name
+
+
+def _said(setting: Any, value: Any) -> str:
+    """A setting in short: of what is enforced the measure and its number."""
+    if isinstance(setting, Requirements):
+        short = (Requirement.parse(each) for each in setting)
+        return ", ".join(f"{each.measure.name} {each.sign} {each.level:g}" for each in short)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def said_spread(spread: Spread) -> str:

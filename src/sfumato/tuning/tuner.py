@@ -1,41 +1,31 @@
-"""The tuner: search recipes that meet all requirements and lose least, then confirm the best on fresh runs.
+"""The search: find recipes that meet all requirements and lose least, then confirm the best on fresh runs.
 
 1. The data as they are set the scale: how far each requirement is missed without protection.
-2. Each method alone, at the weakest setting that does: no recipe is recommended that such a one beats.
+2. Each method alone, what promises most first, at the weakest setting that does. From some records on this is
+   done on a sample of the persons, and only the best go on with everybody, from where they ended there.
 3. Batches of recipes of several steps, proposed by Optuna and near the best found so far. Large data: what
-   loses clearly too much on a subsample is not tried on the full data.
+   loses clearly too much on the sample is not tried on the full data.
 4. The best few are run again on chance that the search never saw; only what meets everything there counts.
+5. Until here losses are counted by what is quick; those few are measured by what was asked for.
 
-Batches have a fixed size and are told in order, and chance is keyed by place: neither the number of workers
-nor an interruption changes anything.
+Each stage has its share of the time. What would not end in it is not begun, or stopped: a limit may change
+what is found. Without one, batches have a fixed size and are told in order, and chance is keyed by place:
+neither the number of workers nor an interruption changes anything.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from sfumato.core.run import Run
-from sfumato.errors import ParameterError
+from sfumato.errors import Cancelled
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.study.evaluate import Case
-from sfumato.study.requirements import weakest
-from sfumato.tuning.candidate import (
-    FAILURES,
-    Candidate,
-    Judge,
-    Result,
-    Shortfall,
-    in_order,
-    why_failed,
-)
-from sfumato.tuning.ledger import Ledger
+from sfumato.tuning.candidate import Candidate, Judge, Reading, Result, Shortfall, in_order
 from sfumato.tuning.proposals import Proposals
-from sfumato.tuning.pruning import Pruning
-from sfumato.tuning.search_space import Point, SearchSpace
+from sfumato.tuning.watch import CONFIRMING, ENDING, SAMPLING, SEARCHING
+from sfumato.tuning.workbench import AS_IT_IS, LATE, MOST_PATIENCE, NUDGED, SEARCHED, SINGLE, Workbench
 
 #: Recipes proposed together. It is part of what a search means, so it does not depend on the workers.
 BATCH: Final = 8
@@ -43,30 +33,13 @@ BATCH: Final = 8
 #: The most of the budget that single methods may take, so that there is a search at all.
 SHARE_OF_SINGLES: Final = 2 / 3
 
+#: Of the methods alone, the share that goes on from the sample to everybody, and how many do at least.
+_SURVIVING: Final = 1 / 3
+_FEWEST_SURVIVORS: Final = 4
+
 #: Candidates that are run on fresh chance at most, and that must pass before the best of them is taken.
 _MOST_CONFIRMATIONS: Final = 12
 _ENOUGH_CONFIRMED: Final = 3
-
-AS_IT_IS, SINGLE, SEARCHED, NUDGED = "as it is", "single method", "search", "nudged"
-
-
-@dataclass(frozen=True)
-class Budget:
-    """How much a search may do: recipes tried, runs of each, fresh runs at the end, workers, minutes."""
-
-    trials: int = 60
-    repeats: int = 3
-    confirmations: int = 5
-    workers: int = 1
-    minutes: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("trials", "repeats", "confirmations", "workers"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ParameterError(f"`{name}` must be a whole number from 1, got: `{value}`")
-        if self.minutes is not None and not self.minutes > 0:
-            raise ParameterError(f"`minutes` must be a number above 0, got: `{self.minutes}`")
 
 
 @dataclass(frozen=True)
@@ -76,38 +49,23 @@ class Found:
     candidates: tuple[Candidate, ...]
     confirmed: tuple[tuple[Candidate, Result], ...]
     failed: tuple[tuple[Candidate, Result], ...]
+    judge: Judge  # of what was confirmed: by what was asked for, or by what is quick if there was no time
+    searched_by: Judge
     unreachable: Mapping[str, str] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
+    sampled_only: tuple[str, ...] = ()
     stopped_early: str = ""
     subsample: int = 0
     replayed: int = 0
 
 
-@dataclass
-class Tuner:
+class Tuner(Workbench):
     """One search; ``search`` carries it out."""
 
-    case: Case
-    judge: Judge
-    space: SearchSpace
-    run: Run
-    budget: Budget
-    ledger: Ledger
-
-    def __post_init__(self) -> None:
-        self.run = self.run.at("tuner")
-        self.quiet = self.run.silent()
-        self.started = time.monotonic()
-        self.pruning = Pruning(self.case, self.judge, self.quiet)
-        self.candidates: list[Candidate] = []
-        self.unreachable: dict[str, str] = {}
-        self.skipped: list[str] = []
-        self.stopped_early = ""
-        self.task = ("unprotected data", 0, 1)
-
     def search(self) -> Found:
-        """Search, then confirm."""
-        unprotected = self._work("unprotected", [Recipe()], self._evaluator("search", 1))[0]
+        """Search, then confirm, then measure by what was asked for."""
+        self.watch.stage = SAMPLING
+        unprotected = self._work("unprotected", [Recipe()], self._evaluator("search", 1))[0] or Result()
         self.shortfall = Shortfall(self.judge.demands, unprotected)
         as_it_is = self._candidate(Recipe(), AS_IT_IS, unprotected)
         self.candidates.append(as_it_is)
@@ -116,12 +74,16 @@ class Tuner:
             proposals = Proposals(self.space, here, utilities=len(self.judge.utilities))
             self._try_proposals(self._try_singles(proposals), proposals)
         confirmed, failed = self._confirm()
+        judge, confirmed = self._measured(confirmed)
         return Found(
             candidates=tuple(self.candidates),
             confirmed=tuple(confirmed),
             failed=tuple(failed),
+            judge=judge,
+            searched_by=self.judge,
             unreachable=self.unreachable,
             skipped=tuple(self.skipped),
+            sampled_only=tuple(self.sampled_only),
             stopped_early=self.stopped_early,
             subsample=self.pruning.records,
             replayed=self.ledger.replayed,
@@ -131,29 +93,91 @@ class Tuner:
 
     def _try_singles(self, proposals: Proposals) -> int:
         """Bring each method alone to its weakest setting that does; say of the others why they cannot."""
-        steps = self.space.singles()
-        room = max(1, int(self.budget.trials * SHARE_OF_SINGLES))
+        everything = self.space.singles()
+        steps = self._survivors(everything) if self.pruning.records else everything
+        self.watch.stage = SEARCHING
+        if self.pruning.records:  # at once something that may do, before anything is made better
+            self._try_at_once(steps, proposals)
+        room = min(max(1, int(self.budget.trials * SHARE_OF_SINGLES)), len(steps))
         done = 0
-        for start in range(0, min(room, len(steps)), BATCH):
+        for start in range(0, room, BATCH):
             if self._out_of_time(done):
                 break
-            self._now("single methods", done, min(room, len(steps)))
+            self._now("single methods", done, room)
             batch = steps[start : min(start + BATCH, room)]
-            found = self._work(
-                f"weakest of {self.budget.repeats}", [Recipe((step,)) for step in batch], self._weakest
-            )
+            stage = f"weakest of {self.budget.repeats}"
+            found = self._work(stage, [Recipe((step,)) for step in batch], self._weakest)
             ended = []
             for step, said in zip(batch, found, strict=True):
+                if said is None:
+                    self.skipped.append(name_of(step, everything))
+                    continue
                 if not said["met"]:
-                    self.unreachable[name_of(step, steps)] = said["reason"]
+                    self.unreachable[name_of(step, everything)] = said["reason"]
                 if "parameters" in said:  # where it ended: at what does, or at the nearest miss
                     method = type(step.method).from_dict(said["parameters"])
                     ended.append((replace(step, method=method), said["met"]))
             self._try_alone(ended, proposals)
             done += len(batch)
-        self.skipped += [name_of(step, steps) for step in steps[done:]]
-        self.run.tell("single methods", done, done)
+        self.skipped += [name_of(step, everything) for step in steps[done:]]
+        self.run.tell("single methods", done, done, self._best())
         return done
+
+    def _try_at_once(self, steps: Sequence[Step], proposals: Proposals) -> None:
+        """Try with everybody what did on the sample: first the quickest, so that there is something at all.
+
+        Then the others, none for long, unless nothing has done yet.
+        """
+        waiting = [step for step in steps if self._digest(step) in self.did]
+        recipes = {self._digest(step): Recipe((step,)) for step in waiting}
+        self._now("single methods", 0, len(steps))
+        self._work("subsample", list(recipes.values()), self._on_part)  # which tells how long they take
+        waiting.sort(key=lambda step: self.watch.expected(recipes[self._digest(step)], len(self.case.table)))
+        self._try_alone([(step, True) for step in waiting[:1]], proposals)
+        for self.patience in (MOST_PATIENCE, 1.0):
+            known = {each.recipe.digest for each in self.candidates}
+            rest = [step for step in steps if self._digest(step) in self.did - known]
+            if self.patience < 1 or not in_order(self.candidates):
+                self._try_alone([(step, True) for step in rest], proposals)
+
+    def _survivors(self, steps: Sequence[Step]) -> list[Step]:
+        """Bring each method to its weakest setting on the sample; the best of them, at that setting.
+
+        Where too few do there, the nearest go on as well: with everybody it is easier to be alike.
+        """
+        self._now("methods on a sample", 0, len(steps))
+        found = self._work("weakest on the sample", [Recipe((step,)) for step in steps], self._on_sample)
+        placed = []
+        for place, (step, said) in enumerate(zip(steps, found, strict=True)):
+            if said is None:
+                self.skipped.append(name_of(step, steps))
+            elif "parameters" not in said:
+                self.unreachable[name_of(step, steps)] = said["reason"]
+            else:
+                result = Result.from_dict(said["result"])
+                losses, short = self.judge.losses(result), max(self.shortfall(result))
+                met = bool(said["met"] and losses)
+                placed.append((not met, sum(losses or ()) if met else short, place, said))
+        placed.sort(key=lambda each: each[:3])
+        doing = sum(not each[0] for each in placed)
+        kept = min(doing, math.ceil(_SURVIVING * len(steps)))
+        kept = max(kept, min(doing, _FEWEST_SURVIVORS)) if doing else _FEWEST_SURVIVORS
+        self.sampled_only += [name_of(steps[place], steps) for _, _, place, _ in placed[kept:]]
+        return [self._started(steps[place], said) for _, _, place, said in placed[:kept]]
+
+    def _started(self, step: Step, said: Mapping[str, Any]) -> Step:
+        """The step where it ended on the sample, from which it goes on with everybody."""
+        if not said["met"]:
+            return step
+        step = replace(step, method=type(step.method).from_dict(said["parameters"]))
+        self.did.add(self._digest(step))
+        if said["value"] is not None and said["mild"] is not None:
+            self.near[self._digest(step)] = (said["value"], said["mild"])
+        return step
+
+    @staticmethod
+    def _digest(step: Step) -> str:
+        return Recipe((step,)).digest
 
     def _try_alone(self, ended: Sequence[tuple[Step, bool]], proposals: Proposals) -> None:
         """Try steps alone; where the search finds one that did too weak, also what lies beside it."""
@@ -162,7 +186,7 @@ class Tuner:
         tried = self._tried([Recipe((step,)) for step in steps], SINGLE, points)
         for (_, met), candidate in zip(ended, tried, strict=True):
             proposals.learn(candidate)
-            if met and not candidate.feasible:
+            if met and not candidate.feasible and candidate.result.refused != LATE:
                 self._nudge(candidate)
 
     def _try_proposals(self, done: int, proposals: Proposals) -> None:
@@ -172,10 +196,14 @@ class Tuner:
             trials = proposals.ask(min(BATCH, self.budget.trials - done), in_order(self.candidates))
             points = [dict(trial.params) for trial in trials]
             recipes = [self.space.recipe(point) for point in points]
-            for trial, candidate in zip(trials, self._tried(recipes, SEARCHED, points), strict=True):
+            made = self._tried(recipes, SEARCHED, points)
+            for trial, candidate in zip(trials, made, strict=True):
                 proposals.tell(trial, candidate)
+            if all(candidate.result.refused == LATE for candidate in made):
+                self._stopped(f"{done} of {self.budget.trials} trials")
+                break
             done += len(trials)
-        self.run.tell("recipes tried", done, max(done, self.budget.trials))
+        self.run.tell("recipes tried", done, max(done, self.budget.trials), self._best())
 
     def _confirm(self) -> tuple[list[tuple[Candidate, Result]], list[tuple[Candidate, Result]]]:
         """Run the best again on fresh chance until enough of them pass, the best single method among them."""
@@ -183,24 +211,84 @@ class Tuner:
         failed: list[tuple[Candidate, Result]] = []
         looked: set[str] = set()
         while len(looked) < _MOST_CONFIRMATIONS:
+            self.watch.stage = CONFIRMING if passed else ENDING  # one must pass, whatever it takes
             self._now("confirming", len(looked), 0)
             waiting = [each for each in in_order(self.candidates) if each.recipe.digest not in looked]
             batch = waiting[: _ENOUGH_CONFIRMED - len(passed)]
             if len(passed) >= _ENOUGH_CONFIRMED and not any(_alone(each) for each, _ in passed):
                 batch = [each for each in waiting if _alone(each)][:1]
-            if not batch:
+            if not batch or self.watch.left <= 0:
                 break
             looked |= {each.recipe.digest for each in batch}
-            stage = f"confirmation of {self.budget.confirmations}"
-            work = self._evaluator("confirmation", self.budget.confirmations)
-            results = self._work(stage, [each.recipe for each in batch], work)
+            results = self._work(
+                f"confirmation of {self.budget.confirmations}", [each.recipe for each in batch], self._fresh
+            )
             for candidate, result in zip(batch, results, strict=True):
+                if result is None:
+                    continue
                 met = max(self.shortfall(result)) <= 0 and self.judge.losses(result) is not None
                 (passed if met else failed).append((candidate, result))
                 if not met:
                     self._nudge(candidate)
         self.run.tell("confirming", len(looked), len(looked), f"{len(passed)} confirmed")
         return passed, failed
+
+    def _fresh(self, recipe: Recipe) -> Result:
+        """Fresh runs of a recipe, as many as there is time for: at least one.
+
+        What leaves nothing to chance would come out as it did in the search.
+        """
+        if not recipe.stochastic:
+            known = [each.result for each in self.candidates if each.recipe.digest == recipe.digest]
+            return next(result for result in known if result.runs)
+        run, runs = self.quiet.at("confirmation"), list[Reading]()
+        for turn in range(self.budget.confirmations):
+            try:
+                limited = self.watch.limited(run)
+                result = self.judge.evaluate(recipe, self.case, limited, replicates=[turn])
+            except Cancelled:
+                self.quiet.check()  # somebody has stopped it
+                if not runs:
+                    raise
+                self._stopped(f"{len(runs)} of {self.budget.confirmations} fresh runs")
+                break
+            if result.refused:
+                return result
+            runs += result.runs
+        return Result(tuple(runs))
+
+    def _measured(
+        self, passed: Sequence[tuple[Candidate, Result]]
+    ) -> tuple[Judge, list[tuple[Candidate, Result]]]:
+        """What was confirmed, by the utilities that were asked for; by the quick ones if there is no time.
+
+        In turns, one run of each: so that all of them have a number before one has two.
+        """
+        if self.final == self.judge or not passed:
+            return self.final, list(passed)
+        self.watch.stage, self.patience = ENDING, 0.75  # a transport is not stopped at once
+        found: list[list[Any]] = [[] for _ in passed]
+        judge = replace(self.final, demands=())
+        for turn in range(max(len(result.runs) for _, result in passed)):
+            self._now("measuring the best", turn, 0)
+            for place, (candidate, result) in enumerate(passed):
+                if turn < len(result.runs) and turn == len(found[place]) and self._may_measure(turn):
+                    work = self._evaluator("confirmation", [turn], judge)
+                    (score,) = self._work(f"utility of run {turn}", [candidate.recipe], work)
+                    found[place] += [] if score is None or not score.runs else [score.runs[0].utilities]
+        if not all(found):
+            self._stopped("the loss of the best as quick measures see it")
+            return self.judge, list(passed)
+        merged = []
+        for (candidate, result), known in zip(passed, found, strict=True):
+            lost = [*known, *([()] * (len(result.runs) - len(known)))]
+            runs = tuple(replace(run, utilities=u) for run, u in zip(result.runs, lost, strict=True))
+            merged.append((candidate, Result(runs)))
+        return self.final, merged
+
+    def _may_measure(self, turn: int) -> bool:
+        """Whether one more run can be measured: as long as the longest so far is to be had."""
+        return turn == 0 or self.longest <= self.watch.left
 
     def _nudge(self, failed: Candidate) -> None:
         """Try what lies beside a candidate that was too weak; what is weaker still is set aside."""
@@ -210,98 +298,6 @@ class Tuner:
         self.candidates[before:] = [
             replace(each, set_aside=each.shortfall >= failed.shortfall) for each in self.candidates[before:]
         ]
-
-    # ------------------------------------------------------------------------------------------- the work
-
-    def _tried(
-        self, recipes: Sequence[Recipe], origin: str, points: Sequence[Point | None]
-    ) -> list[Candidate]:
-        """Try recipes, on the subsample first where there is one, and remember them as candidates."""
-        small = self._work("subsample", recipes, self.pruning.evaluate) if self.pruning.records else []
-        worse = [origin == SEARCHED and self.pruning.clearly_worse(result) for result in small]
-        full = [r for place, r in enumerate(recipes) if not small or not worse[place]]
-        results = iter(self._work(f"search of {self.budget.repeats}", full, self._evaluator("search")))
-        made = []
-        for place, recipe in enumerate(recipes):
-            if small and worse[place]:
-                result = replace(small[place], runs=())
-                candidate = replace(self._candidate(recipe, origin, result, points[place]), pruned=True)
-            else:
-                candidate = self._candidate(recipe, origin, next(results), points[place])
-            made.append(candidate)
-        # Only now, so that what is pruned does not depend on places within a batch.
-        self.candidates += made
-        for place, candidate in enumerate(made):
-            if small:
-                self.pruning.learn(small[place], candidate)
-        self.pruning.best = in_order(self.candidates)
-        return made
-
-    def _candidate(
-        self, recipe: Recipe, origin: str, result: Result, point: Point | None = None
-    ) -> Candidate:
-        return Candidate(
-            recipe, origin, result, self.judge.losses(result), self.shortfall(result), point=point
-        )
-
-    def _evaluator(self, place: str, replicates: int | None = None) -> Callable[[Recipe], Result]:
-        run, count = self.quiet.at(place), replicates or self.budget.repeats
-        return lambda recipe: self.judge.evaluate(recipe, self.case, run, replicates=count)
-
-    def _weakest(self, recipe: Recipe) -> dict[str, Any]:
-        """Find where a method alone begins to do, or why it never does."""
-        (step,) = recipe.steps
-        run = self.quiet.at("weakest")
-        try:
-            found = weakest(step, self.case, self.judge.demands, run, repeats=self.budget.repeats)
-        except FAILURES as error:
-            return {"met": False, "reason": why_failed(error)}
-        return {"met": found.met, "reason": found.reason, "parameters": found.step.method.to_dict()}
-
-    def _work(self, stage: str, recipes: Sequence[Recipe], work: Callable[[Recipe], Any]) -> list[Any]:
-        """Do a piece of work for each recipe, or take it from the ledger; results in their order."""
-        missing = {
-            recipe.digest: recipe for recipe in recipes if self.ledger.get(stage, recipe.digest) is None
-        }
-        for recipe, result in self._done(list(missing.values()), work):
-            said = result.to_dict() if isinstance(result, Result) else result
-            self.ledger.keep(stage, recipe.digest, recipe.to_list(), said)
-        known = [self.ledger.get(stage, recipe.digest) for recipe in recipes]
-        return [Result.from_dict(said) if "runs" in said else said for said in known]
-
-    def _done(self, recipes: list[Recipe], work: Callable[[Recipe], Any]) -> Iterator[tuple[Recipe, Any]]:
-        """Yield each recipe with its result as soon as it is there."""
-        if self.budget.workers == 1 or len(recipes) == 1:
-            for recipe in recipes:
-                self._tell_of(recipe)
-                yield recipe, work(recipe)
-            return
-        pool = ThreadPoolExecutor(self.budget.workers, thread_name_prefix="sfumato-tuner")
-        try:
-            futures: dict[Future[Any], Recipe] = {pool.submit(work, recipe): recipe for recipe in recipes}
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-                self._tell_of(futures[future])
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-
-    def _now(self, task: str, done: int, total: int) -> None:
-        """Say how far it has come; until it is said again, each recipe is told of as a note to it."""
-        self.task = (task, done, total)
-        self.run.tell(task, done, total)
-
-    def _tell_of(self, recipe: Recipe) -> None:
-        self.run.tell(*self.task, note=" + ".join(step.method.name for step in recipe.steps))
-
-    def _out_of_time(self, done: int) -> bool:
-        limit = self.budget.minutes
-        if limit is None or time.monotonic() - self.started <= 60 * limit:
-            return False
-        self.stopped_early = (
-            f"stopped after {limit:g} minutes with {done} of {self.budget.trials} trials; on another machine "
-            "the result may be another"
-        )
-        return True
 
 
 def _alone(candidate: Candidate) -> bool:

@@ -122,9 +122,13 @@ def distances(space: Coordinates, mine: Floats, theirs: Floats) -> Floats:
 
 
 def _squares_of_groups(shares: Any, mine: Floats, theirs: Floats) -> Floats:
-    """Half the squared distances of rows of shares: 1 between two single values that differ."""
-    rows = [shares[np.nan_to_num(side).astype(np.int64)] for side in (mine, theirs)]
+    """Half the squared distances of rows of shares: 1 between two single values that differ.
+
+    Each code is looked at once, not once a record: a group may stand for thousands of values.
+    """
+    found = [np.unique(np.nan_to_num(side).astype(np.int64), return_inverse=True) for side in (mine, theirs)]
+    rows = [shares[codes] for codes, _ in found]
     lengths = [(each * each).sum(axis=1) for each in rows]
     within = (rows[0] @ rows[1].T).toarray()
     squares: Floats = np.maximum(0.5 * (lengths[0][:, None] + lengths[1][None, :]) - within, 0.0)
-    return squares
+    return squares[found[0][1][:, None], found[1][1][None, :]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 
@@ -81,6 +83,10 @@ class EarthMoversDistance(Measure):
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns of both tables whose values compare."""
         return readable_columns(evidence, self.kinds)
+
+    def quick(self) -> EarthMoversDistance:
+        """The same on small samples: hundreds of times as fast, and methods stand in the same order."""
+        return replace(self, records=min(self.records, 500), matched=2, draws=2)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Solve the transport problem between the two tables, or between samples of them."""

@@ -2,6 +2,7 @@
 
 import json
 import math
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -26,6 +27,7 @@ from sfumato.study.evaluate import Case
 from sfumato.study.frontier import Point, frontier, mark_front
 from sfumato.study.level import Reached, Target, level_of, reach
 from sfumato.study.spread import Spread
+from sfumato.study.target import held_by_default
 from shifts import Lost, Moved, Shift
 
 
@@ -132,9 +134,8 @@ def test_a_level_that_cannot_be_reached_says_what_is_best():
     assert found.sentence(target) == "150 is unreachable: the nearest is by = 100 gives toy-moved 100"
     low = Target(Moved(), -5.0)
     never = reach(Step(Shift()), CASE, low, Run(seed=1))
-    assert never.sentence(low).startswith(
-        "-5 is unreachable (it is always better than that): the nearest is by = 0"
-    )
+    assert never.reached is Reached.BETTER
+    assert never.sentence(low) == "it is always safer than -5: the nearest is by = 0 gives toy-moved 0"
 
 
 def test_a_hump_is_found_between_ends_that_give_nothing():
@@ -400,7 +401,7 @@ def test_a_measure_that_is_not_estimable_for_one_method_leaves_the_others():
     found = compare(CASE, steps, Run(seed=1), ranked_by=Lost(), target=Target(Sometimes(), 30.0))
     assert found.winner.level.value == pytest.approx(30, rel=0.01)  # though its strong end has no number
     far, stairs = found.unreached
-    assert far.level.reached is Reached.REFUSED
+    assert far.level.reached is Reached.UNJUDGED  # the method applies, only nobody can say what it does
     assert far.level.reason == "toy-sometimes must be estimable to compare by it, got: too far"
     assert stairs.level.reached is Reached.UNREACHABLE
 
@@ -470,5 +471,87 @@ def test_any_measure_can_be_held_or_says_why_not(measure):
     else:
         found = sfumato.compare(table, [Mdav(k=3)], **hold)
         assert found.target == Target(cls(), scores[measure].value)
-        told = found.winner or "unreachable" in found.unreached[0].level.sentence(found.target)
+        told = (
+            found.winner
+            or found.unreached[0].apart
+            or found.unreached[0].level.reached.value == "unreachable"
+        )
         assert told  # a measure with chance of its own may not come to one draw's level again
+
+
+# ------------------------------------------------------------------------------------- equal risk means it
+
+
+class _Drifting(Shift):
+    """Moves twenty farther in every run but the first three, which are those that a search looks at."""
+
+    name = "toy-drifting"
+    stochastic = True
+    first: ClassVar[list[int]] = []
+
+    def shift(self, rng):
+        draw = int(rng.integers(2**40))
+        if len(self.first) < 3 and draw not in self.first:
+            self.first.append(draw)
+        return self.by + (0 if draw in self.first else 20)
+
+
+class _AlwaysFar(Shift):
+    name = "toy-always-far"
+
+    def shift(self, rng):
+        return 60 + self.by
+
+
+def test_fresh_runs_decide_and_what_drifts_is_moved_and_then_stands_apart():
+    _Drifting.first.clear()
+    steps = [Step(_Drifting()), Step(Shift())]
+    found = compare(CASE, steps, Run(seed=1), ranked_by=Lost(), target=Target(Moved(), 30.0))
+    assert found.winner.step.method.name == "toy-shift"
+    (drifting,) = found.unreached
+    assert drifting.level.value < 20  # 30 did in the search of three runs: moved, but never far enough
+    assert drifting.apart == "safer than the level"
+    assert drifting.ranked is not None
+    assert found.headline == "1 of 2 methods ranked"
+
+
+def test_chance_alone_puts_nobody_apart():
+    found = compare(CASE, [Step(_NoisyShift())], Run(seed=1), ranked_by=Lost(), target=Target(Moved(), 30.0))
+    assert found.winner is not None
+
+
+def test_what_is_always_safer_is_measured_and_said_to_be_so():
+    steps = [Step(_AlwaysFar()), Step(Shift())]
+    found = compare(CASE, steps, Run(seed=1), ranked_by=Lost(), target=Target(Moved(), 30.0))
+    (far,) = found.unreached
+    assert far.apart == "always safer than the level"
+    assert far.ranked.mean == far.held.mean == 60
+    alone = compare(CASE, steps[:1], Run(seed=1), ranked_by=Lost(), target=Target(Moved(), 30.0))
+    assert alone.winner is None
+    require_reached(alone)  # who is safer has not failed
+
+
+def test_risks_that_nobody_held_stand_beside_and_a_winner_that_protects_nobody_says_so():
+    """A shift keeps the order: everyone is unique, and the nearest of a shifted grid is mostly somebody else."""
+    found = compare(CASE, [Step(Shift())], Run(seed=1), ranked_by=Lost(), target=Target(Moved(), 0.1))
+    beside = found.winner.beside
+    assert list(beside) == ["uniqueness", "k-anonymity", "dbrl", "gdbrl"]
+    assert [beside[name].value for name in beside] == [1, 1, 1, 1]
+    assert found.caution.startswith("With it 100% of the people are still unique")
+    assert found.to_dict()["outcomes"][0]["beside"]["k-anonymity"]["value"] == 1
+
+
+def test_the_default_sees_all_keys_or_says_which_not():
+    mixed = people()
+    assert held_by_default(Case(mixed)).name == ("dbrl" if _mixed(mixed) else "rank-linkage")
+    frame = pl.DataFrame({"x": np.arange(20.0), "town": ["a", "b"] * 10})
+    schema = Schema((Column("x", Kind.CONTINUOUS, Role.KEY), Column("town", Kind.NOMINAL, Role.KEY)))
+    case = Case(Table(frame, schema))
+    assert held_by_default(case).name == "dbrl"
+    step, target = Step(Shift(), ("x",)), Target(Moved(), 30.0)
+    found = compare(case, [step], Run(seed=1), ranked_by=Lost(), target=target, repeats=1)
+    assert found.notes == ("toy-moved does not see `town`, which the intruder knows",)
+
+
+def _mixed(table):
+    return any(table.schema[name].kind is Kind.NOMINAL for name in table.schema.known())

@@ -21,9 +21,10 @@ from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.study.evaluate import Case
 from sfumato.tuning import looks_at_sensitive, tune
+from sfumato.tuning.candidate import Judge
 from sfumato.tuning.derive_space import Scope
 from sfumato.tuning.tuned import describe
-from sfumato.tuning.tuner import Budget
+from sfumato.tuning.workbench import Budget
 from shifts import NUMBERS, Shift
 
 
@@ -240,7 +241,7 @@ def test_a_recipe_that_cannot_be_followed_is_counted_and_the_search_goes_on():
 def test_methods_beyond_the_budget_are_named():
     tuned = search([needs()], methods=[Shift, NoisyShift, Short], groups={"both": ["x", "y"]}, trials=3)
     assert tuned.found.skipped == ("toy-short",)
-    assert "Not tried alone, for want of trials: toy-short." in tuned.sentences()
+    assert "Not tried alone, for want of trials or time: toy-short." in tuned.sentences()
 
 
 def test_a_time_limit_ends_early_and_says_so():
@@ -354,3 +355,168 @@ def test_without_optuna_the_extra_is_named(monkeypatch):
     with pytest.raises(MissingDependencyError, match="tuning needs the package `optuna`") as caught:
         search([needs()], trials=1)
     assert caught.value.hint == "pip install 'sfumato[tune]'"
+
+
+# ---------------------------------------------------------------------------------------------- its time
+
+
+class Clock:
+    """Stands still until somebody works."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+CLOCK = Clock()
+
+
+class Slow(Shift):
+    """Takes ten seconds a column."""
+
+    name = "toy-slow"
+
+    def shift(self, rng):
+        CLOCK.now += 10
+        return self.by
+
+
+class Endless(Shift):
+    """Never comes to an end, but looks whether it should."""
+
+    name = "toy-endless"
+
+    def protect(self, table, run):
+        while True:
+            CLOCK.now += 1
+            run.check()
+
+
+def timed(methods, *, minutes, records=20, clock=CLOCK, level=10.0, **more):
+    CLOCK.now = 0.0
+    scope = Scope(groups={"both": ["x", "y"]}, methods=tuple(methods))
+    budget = Budget(trials=60, minutes=minutes)
+    return tune(
+        Case(table(records)), [needs(level=level)], [Lost()], Run(seed=1), scope=scope, budget=budget,
+        clock=clock, **more,
+    )  # fmt: skip
+
+
+def test_a_search_keeps_its_minutes_confirmation_included():
+    """Sixty trials of twenty seconds would take twenty minutes, and the scan of one method seven."""
+    tuned = timed([Slow], minutes=10)
+    assert CLOCK.now <= 600 * 1.1
+    assert tuned.best.result.runs[0].demands[0].value >= 10
+    assert "stopped after 10 minutes with" in tuned.found.stopped_early
+
+
+def test_a_method_that_does_not_end_is_stopped_and_the_others_go_on():
+    tuned = timed([Endless, Shift], minutes=5)
+    assert CLOCK.now <= 300 * 1.1
+    assert [step.method.name for step in tuned.recipe.steps] == ["toy-shift"]
+    assert tuned.found.skipped == ("toy-endless",)
+
+
+def test_what_is_told_before_counts_as_time_of_the_search():
+    def wait(works, table, run):
+        CLOCK.now += 400
+
+    with pytest.raises(UnreachableError) as caught:
+        timed([Slow], minutes=5, before=wait)
+    assert "stopped after 5 minutes" in caught.value.hint
+
+
+def test_nobody_stops_a_search_without_a_limit():
+    tuned = timed([Slow], minutes=None)
+    assert CLOCK.now > 600
+    assert not tuned.found.stopped_early
+
+
+class Wasteful(Shift):
+    """Protects no more than it should, and loses more the higher its number."""
+
+    name = "toy-wasteful-0"
+    extra = 0
+
+    def protect_column(self, column, rng):
+        apart = np.where(np.arange(len(column.values)) % 2, -1.0, 1.0)
+        return column.values + self.by + self.extra * apart
+
+
+WASTEFUL = [
+    type(f"Waste{i}", (Wasteful,), {"name": f"toy-wasteful-{i}", "extra": 40 + 10 * i}) for i in range(1, 7)
+]
+
+
+def test_of_many_methods_the_best_on_a_sample_go_on_with_everybody():
+    """All move the mean alike, but waste moves records further to and fro."""
+    tuned = timed([*WASTEFUL[::-1], Shift], minutes=None, records=1000, level=30.0)
+    assert tuned.found.subsample == 500
+    assert len(tuned.found.sampled_only) == 3
+    assert set(tuned.found.sampled_only) == {"toy-wasteful-4", "toy-wasteful-5", "toy-wasteful-6"}
+    alone = [each for each in tuned.found.candidates if each.origin == "single method"]
+    assert not {each.recipe.steps[0].method.name for each in alone} & set(tuned.found.sampled_only)
+    assert tuned.best.utilities[0].mean < 31
+    assert "on a sample of 500 records, so not tried on all" in "\n".join(tuned.sentences())
+
+
+def test_a_sample_keeps_households_together():
+    from sfumato.tuning.pruning import Pruning
+
+    frame = pl.DataFrame({"x": np.arange(1200.0), "home": np.arange(1200) // 3})
+    columns = (Column("x", Kind.CONTINUOUS, Role.KEY), Column("home", Kind.NOMINAL, Role.HOUSEHOLD))
+    made = Pruning(Case(Table(frame, Schema(columns))), Judge((), ()), Run(seed=1))
+    assert 500 <= made.records <= 502
+    assert set(made.case.table.frame["home"].value_counts()["count"]) == {3}
+
+
+def test_a_household_number_that_nothing_could_bear_is_left_out_and_said():
+    """dbrl looks at each record alone, so it is never certain where a column joins records."""
+    frame = table(60).frame.with_columns(home=pl.Series(np.arange(60) // 2))
+    schema = Schema((*table().schema.columns, Column("home", Kind.NOMINAL, Role.HOUSEHOLD)))
+    demand = Demand(Requirement.parse("dbrl <= 0.3"), Scenario())
+    tuned = tune(
+        Case(Table(frame, schema)), [demand], [Lost()], Run(seed=1), scope=Scope(methods=("mdav",)),
+        budget=Budget(trials=3),
+    )  # fmt: skip
+    assert tuned.plan.output.drop == ("home",)
+    assert "home" in tuned.plan.schema
+    assert tuned.notes == ("`home` is left out: it joins records, and dbrl must be certain",)
+
+
+class Dear(Lost):
+    """What is asked for; a search ranks by something quick instead."""
+
+    name = "toy-dear"
+
+    def quick(self):
+        return Lost()
+
+    def measure(self, evidence, run):
+        CLOCK.now += 50
+        return Score(2 * super().measure(evidence, run).value)
+
+
+def test_only_the_last_few_are_measured_by_what_costs_much():
+    tuned = timed_by(Dear(), minutes=None)
+    assert CLOCK.now == 150  # three finalists
+    assert tuned.best.utilities[0].mean == pytest.approx(20, rel=0.02)
+    assert tuned.judge.utilities == (Dear(),)
+    assert set(tuned.to_dict()["frontier"][0]["utility"]) == {"toy-lost"}
+    assert any("toy-lost during the search" in said for said in tuned.sentences())
+
+
+def test_without_time_for_it_the_quick_loss_is_told_and_said_to_be_that():
+    tuned = timed_by(Dear(), minutes=1)
+    assert CLOCK.now <= 150
+    assert tuned.judge.utilities == (Lost(),)
+    assert "the loss of the best as quick measures see it" in tuned.found.stopped_early
+
+
+def timed_by(measure, *, minutes):
+    CLOCK.now = 0.0
+    scope = Scope(groups={"both": ["x", "y"]}, methods=(Shift,))
+    budget = Budget(trials=20, minutes=minutes)
+    return tune(Case(table()), [needs()], [measure], Run(seed=1), scope=scope, budget=budget, clock=CLOCK)

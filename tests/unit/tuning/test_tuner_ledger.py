@@ -66,7 +66,7 @@ def test_a_ledger_changes_nothing_and_a_second_time_computes_nothing(whole, tmp_
         raise AssertionError("nothing may be computed again")
 
     monkeypatch.setattr("sfumato.tuning.candidate.Judge.evaluate", forbidden)
-    monkeypatch.setattr("sfumato.tuning.tuner.weakest", forbidden)
+    monkeypatch.setattr("sfumato.tuning.workbench.weakest", forbidden)
     again = search(ledger)
     assert again.to_dict() == whole
     assert again.found.replayed == len(before)

@@ -303,3 +303,54 @@ def test_what_has_no_number_teaches_nothing():
     bad = Result((Reading((), (Score(float("nan"), status=Status.REFUSED, reason="r"),)),))
     found.learn(bad, judged(2, 1.0))
     assert not found.pairs
+
+
+# --------------------------------------------------------------------------------------------- promising first
+
+
+class Grouping(Toy):
+    name = "a-grouping"
+    amount: int = param(3, "How many alike.", ge=1, le=50, tune=(2, 20), symbol="k", drive=True)
+
+
+class Settled(Toy):
+    name = "a-settled"
+    amount: float = param(1.0, "How much.", gt=0, le=9)
+
+
+class Suppressing(Toy):
+    name = "a-suppressing"
+    suppresses = True
+
+
+def order(*methods, requirements):
+    found = space(*methods, requirements=requirements, groups={"money": ["income", "age"]})
+    return [step.method.name for step in found.singles()]
+
+
+def test_where_records_must_be_alike_what_enforces_it_comes_first():
+    asked = [Requirement.parse("k >= 3"), Requirement.parse("l >= 2")]
+    given = (Settled, Toy, Grouping, Enforcing)
+    assert order(*given, requirements=asked) == ["enforcing", "a-grouping", "toy", "a-settled"]
+    started = space(Enforcing, requirements=asked, groups={"money": ["income"]}).singles()[0].method
+    assert [each.split("(")[0] for each in started.also] == ["k-anonymity", "l-diversity"]
+
+
+def test_elsewhere_what_changes_values_comes_before_what_suppresses_them():
+    asked = [Requirement.parse("dbrl <= 0.1")]
+    assert order(Suppressing, Toy, Settled, requirements=asked) == ["toy", "a-suppressing", "a-settled"]
+
+
+def test_what_compares_all_pairs_comes_last_where_there_are_many(monkeypatch):
+    asked = [Requirement.parse("dbrl <= 0.1")]
+    assert order(Toy, Pairwise, requirements=asked) == ["pairwise", "toy"]
+    monkeypatch.setattr(derive_space, "MANY_FOR_PAIRS", 29)
+    assert order(Toy, Pairwise, requirements=asked) == ["toy", "pairwise"]
+
+
+def test_columns_that_nobody_decided_on_are_protected_too():
+    from dataclasses import replace
+
+    open_ = replace(table(), schema=table().schema.replace(Column("charge", Kind.CONTINUOUS)))
+    found = derive(open_, Scope(methods=(AnyKind,)), sensitive=False)
+    assert found.groups[-1].columns == ("income", "age", "grade", "town", "charge")

@@ -1,0 +1,237 @@
+"""The work of a search: recipes tried in the time there is, by several workers, or read in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from sfumato.core.run import Run
+from sfumato.errors import Cancelled, ParameterError
+from sfumato.recipes.recipe import Recipe
+from sfumato.study.evaluate import Case
+from sfumato.study.requirements import weakest
+from sfumato.tuning.candidate import FAILURES, Candidate, Judge, Result, Shortfall, in_order, why_failed
+from sfumato.tuning.ledger import Ledger
+from sfumato.tuning.pruning import Pruning
+from sfumato.tuning.search_space import Point, SearchSpace
+from sfumato.tuning.watch import Watch
+
+#: Of the time that is left one method may take this share, and is not awaited beyond the other.
+_PATIENCE: Final = 1 / 4
+MOST_PATIENCE: Final = 1 / 3
+
+#: What is said of work for which there was no time.
+LATE: Final = "there was no time for it"
+
+#: Where a candidate comes from.
+AS_IT_IS, SINGLE, SEARCHED, NUDGED = "as it is", "single method", "search", "nudged"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much a search may do: recipes tried, runs of each, fresh runs at the end, workers, minutes."""
+
+    trials: int = 60
+    repeats: int = 3
+    confirmations: int = 5
+    workers: int = 1
+    minutes: float | None = 5.0
+
+    def __post_init__(self) -> None:
+        for name in ("trials", "repeats", "confirmations", "workers"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ParameterError(f"`{name}` must be a whole number from 1, got: `{value}`")
+        if self.minutes is not None and not self.minutes > 0:
+            raise ParameterError(f"`minutes` must be a number above 0, got: `{self.minutes}`")
+
+
+@dataclass
+class Workbench:
+    """What a search has at hand: its trials and its time, what is known already, and whom it tells."""
+
+    case: Case
+    judge: Judge
+    space: SearchSpace
+    run: Run
+    budget: Budget
+    ledger: Ledger
+    watch: Watch = field(default_factory=Watch)
+
+    def __post_init__(self) -> None:
+        self.run = self.run.at("tuner")
+        self.quiet = self.run.silent()
+        self.final, self.judge = self.judge, self.judge.quick()
+        self.pruning = Pruning(self.case, self.judge, self.quiet)
+        self.candidates: list[Candidate] = []
+        self.unreachable: dict[str, str] = {}
+        self.skipped: list[str] = []
+        self.sampled_only: list[str] = []
+        self.near: dict[str, tuple[float, float]] = {}
+        self.did: set[str] = set()
+        self.patience = 1.0
+        self.stopped_early = ""
+        self.shortfall = Shortfall(self.judge.demands, Result())
+        self.longest = 0.0
+        self.task = ("unprotected data", 0, 1)
+
+    def _tried(
+        self, recipes: Sequence[Recipe], origin: str, points: Sequence[Point | None]
+    ) -> list[Candidate]:
+        """Try recipes, on the subsample first where there is one, and remember them as candidates."""
+        small = self._work("subsample", recipes, self._on_part) if self.pruning.records else []
+        small = [Result(refused=LATE) if result is None else result for result in small]
+        worse = [origin == SEARCHED and self.pruning.clearly_worse(result) for result in small]
+        full = [r for place, r in enumerate(recipes) if not small or not worse[place]]
+        results = iter(self._work(f"search of {self.budget.repeats}", full, self._evaluator("search")))
+        made = []
+        for place, recipe in enumerate(recipes):
+            if small and worse[place]:
+                result = replace(small[place], runs=())
+                candidate = replace(self._candidate(recipe, origin, result, points[place]), pruned=True)
+            else:
+                result = next(results) or Result(refused=LATE)
+                candidate = self._candidate(recipe, origin, result, points[place])
+            made.append(candidate)
+        # Only now, so that what is pruned does not depend on places within a batch.
+        self.candidates += [each for each in made if each.result.refused != LATE]
+        for place, candidate in enumerate(made):
+            if small:
+                self.pruning.learn(small[place], candidate)
+        self.pruning.best = in_order(self.candidates)
+        return made
+
+    def _candidate(
+        self, recipe: Recipe, origin: str, result: Result, point: Point | None = None
+    ) -> Candidate:
+        return Candidate(
+            recipe, origin, result, self.judge.losses(result), self.shortfall(result), point=point
+        )
+
+    def _evaluator(
+        self, place: str, replicates: int | Sequence[int] | None = None, judge: Judge | None = None
+    ) -> Callable[[Recipe], Result]:
+        run, count = self.quiet.at(place), replicates or self.budget.repeats
+        judge = judge or self.judge
+        return lambda recipe: judge.evaluate(
+            recipe, self.case, self.watch.limited(run, self.patience), replicates=count
+        )
+
+    def _on_part(self, recipe: Recipe) -> Result:
+        return self.pruning.evaluate(recipe, self.watch.limited(self.quiet))
+
+    def _on_sample(self, recipe: Recipe) -> dict[str, Any]:
+        """Find where a method alone begins to do on the sample, and what it loses there."""
+        # What promises most comes first, and may take more of the time.
+        run = self.watch.limited(self.quiet.at("sample"), MOST_PATIENCE)
+        said = self._weakest_on(self.pruning.case, recipe, run, repeats=1)
+        if "parameters" in said:
+            (step,) = recipe.steps
+            step = replace(step, method=type(step.method).from_dict(said["parameters"]))
+            result = self.judge.evaluate(Recipe((step,)), self.pruning.case, run, replicates=1)
+            said["result"] = result.to_dict()
+        return said
+
+    def _weakest(self, recipe: Recipe) -> dict[str, Any]:
+        """Find where a method alone begins to do, or why it never does."""
+        run = self.watch.limited(self.quiet.at("weakest"), MOST_PATIENCE)
+        return self._weakest_on(self.case, recipe, run, repeats=self.budget.repeats)
+
+    def _weakest_on(self, case: Case, recipe: Recipe, run: Run, *, repeats: int) -> dict[str, Any]:
+        (step,) = recipe.steps
+        near = self.near.get(recipe.digest)
+        try:
+            hurry = self.watch.limited(run, _PATIENCE).stopped  # settle for the best so far
+            demands = self.judge.demands
+            found = weakest(step, case, demands, run, repeats=repeats, near=near, hurry=hurry)
+        except FAILURES as error:
+            return {"met": False, "reason": why_failed(error)}
+        return {
+            "met": found.met, "reason": found.reason, "parameters": found.step.method.to_dict(),
+            "value": found.value, "mild": found.mild,
+        }  # fmt: skip
+
+    def _work(self, stage: str, recipes: Sequence[Recipe], work: Callable[[Recipe], Any]) -> list[Any]:
+        """Do a piece of work for each recipe, or take it from the ledger; results in their order.
+
+        None stands for work for which there was no time; nobody keeps it.
+        """
+        missing = {
+            recipe.digest: recipe for recipe in recipes if self.ledger.get(stage, recipe.digest) is None
+        }
+        for recipe, result in self._done(list(missing.values()), self._timed(stage, work)):
+            if result is not None:
+                said = result.to_dict() if isinstance(result, Result) else result
+                self.ledger.keep(stage, recipe.digest, recipe.to_list(), said)
+        known = [self.ledger.get(stage, recipe.digest) for recipe in recipes]
+        return [Result.from_dict(said) if said is not None and "runs" in said else said for said in known]
+
+    def _timed(self, stage: str, work: Callable[[Recipe], Any]) -> Callable[[Recipe], Any]:
+        """The work, if there is time to begin it and it ends in time; else None."""
+        records = self.pruning.records if "sample" in stage else len(self.case.table)
+
+        def timed(recipe: Recipe) -> Any:
+            if not self.watch.may_begin(recipe, records, self.patience):
+                return None
+            began = self.watch.clock()
+            try:
+                done = work(recipe)
+            except Cancelled:
+                self.quiet.check()  # somebody has stopped it
+                done = None
+            self.longest = self.watch.clock() - began
+            runs = len(done.runs) if isinstance(done, Result) else 0
+            if runs or done is None:
+                self.watch.note(recipe, records, self.longest / max(runs, 1))
+            return done
+
+        return timed
+
+    def _done(self, recipes: list[Recipe], work: Callable[[Recipe], Any]) -> Iterator[tuple[Recipe, Any]]:
+        """Yield each recipe with its result as soon as it is there."""
+        if self.budget.workers == 1 or len(recipes) == 1:
+            for recipe in recipes:
+                self._tell_of(recipe)
+                yield recipe, work(recipe)
+            return
+        pool = ThreadPoolExecutor(self.budget.workers, thread_name_prefix="sfumato-tuner")
+        try:
+            futures: dict[Future[Any], Recipe] = {pool.submit(work, recipe): recipe for recipe in recipes}
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+                self._tell_of(futures[future])
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _now(self, task: str, done: int, total: int) -> None:
+        """Say how far it has come; until it is said again, each recipe is told of as a note to it."""
+        self.task = (task, done, total)
+        self.run.tell(task, done, total, self._best())
+
+    def _tell_of(self, recipe: Recipe) -> None:
+        name = " + ".join(step.method.name for step in recipe.steps)
+        self.run.tell(*self.task, note="; ".join(filter(None, (name, self._best()))))
+
+    def _best(self) -> str:
+        """The best so far, in a few words."""
+        first = next(iter(in_order(self.candidates)), None)
+        if first is None or not first.losses:
+            return ""
+        names = " + ".join(step.method.name for step in first.recipe.steps) or "the data as they are"
+        return f"best so far: {names}, {self.judge.utilities[0].name} {first.losses[0]:.4g}"
+
+    def _out_of_time(self, done: int) -> bool:
+        if self.watch.left > 0:
+            return False
+        self._stopped(f"{done} of {self.budget.trials} trials")
+        return True
+
+    def _stopped(self, with_what: str) -> None:
+        """Remember that the time ended something, and what there is of it."""
+        before = f"{self.stopped_early.split(' with ')[1].split(';')[0]} and " if self.stopped_early else ""
+        self.stopped_early = (
+            f"stopped after {self.budget.minutes:g} minutes with {before}{with_what}; on another machine the "
+            "result may be another"
+        )
