@@ -19,7 +19,7 @@ from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.core.run import Run
 from sfumato.data.evidence import Scenario
 from sfumato.data.guess.columns import guess_schema
-from sfumato.data.schema import Column, Role, Schema, like_schema
+from sfumato.data.schema import Role, Schema, like_schema, with_roles
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, SfumatoError
 from sfumato.recipes.demand import Demand
@@ -62,9 +62,7 @@ def _with_roles(guessed: Schema, roles: Mapping[str, str] | Literal["guess"] | N
     for column in guessed.columns:
         if roles is None or column.role is Role.WEIGHT:
             guessed = guessed.replace(replace(column, role=None))
-    for name, role in roles.items() if isinstance(roles, Mapping) else ():
-        guessed = guessed.replace(Column.from_dict(name, {**guessed[name].to_dict(), "role": role}))
-    return guessed
+    return with_roles(guessed, roles if isinstance(roles, Mapping) else {})
 
 
 def as_table(data: Any, *, schema: Schema | None = None) -> tuple[Table, Any]:

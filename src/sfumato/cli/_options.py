@@ -39,11 +39,34 @@ columns_option = click.option(
 overwrite_option = click.option(
     "--overwrite", is_flag=True, help="Replace the output if it is there (never an original)."
 )
+require_option = click.option(
+    "--require", multiple=True, help="What the release must score, such as 'k >= 5'; may be repeated."
+)
+for_option = click.option(
+    "--for", "profile", metavar="PROFILE",
+    help="Whom the release is for: public, scientific, industry, secure, or the file of a profile.",
+)  # fmt: skip
+unjudged_option = click.option(
+    "--unjudged", is_flag=True, help="Release though nothing is required; the private trail keeps that."
+)
+roles_option = click.option(
+    "-r", "--role", "roles", multiple=True, metavar="COLUMN=ROLE",
+    help="The role of a column: key, sensitive, identifier, person, household, weight or other.",
+)  # fmt: skip
 
 
 def split(values: Sequence[str]) -> tuple[str, ...]:
     """Take comma-separated and repeated options alike."""
     return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+
+
+def roles_of(values: Sequence[str]) -> dict[str, str]:
+    """Read ``--role edu=key``; a column's name may hold an equals sign."""
+    pairs = [value.rpartition("=") for value in values]
+    for value, (column, _, role) in zip(values, pairs, strict=True):
+        if not column or not role:
+            raise ParameterError(f"`--role` must be written COLUMN=ROLE, got: `{value}`")
+    return {column.strip(): role.strip() for column, _, role in pairs}
 
 
 def schema_and_scenario(plan_path: Path | None) -> tuple[Schema | None, Scenario | None]:

@@ -11,10 +11,13 @@ import click
 from sfumato.cli._options import (
     SOURCE,
     columns_option,
+    for_option,
     json_option,
     overwrite_option,
     plan_option,
     quiet_option,
+    require_option,
+    roles_option,
     seed_option,
     split,
 )
@@ -66,6 +69,9 @@ _ADVICE = "allow more with --local and --everywhere, or name a method that prote
     "--keep-order", is_flag=True, help="Do not shuffle the records; file order can identify people."
 )
 @columns_option
+@require_option
+@for_option
+@roles_option
 @hierarchy_option
 @resource_option
 @plan_option
