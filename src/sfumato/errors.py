@@ -130,6 +130,10 @@ class Cancelled(SfumatoError):  # noqa: N818  — it is not an error that the us
     exit_code = 130
 
 
+class IdentifierWarning(UserWarning):
+    """A column that identifies people was left out of what a script asked for."""
+
+
 class RenamedWarning(FutureWarning):
     """A word was used that has a new name since; it still works."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sfumato.cli._options import json_option, quiet_option, unjudged_option
+from sfumato.cli._options import json_option, plan_argument, quiet_option, unjudged_option
 from sfumato.cli._release import WRITE_REQUIREMENTS, require_requirement
 from sfumato.cli._screen import emit_json, say
 from sfumato.errors import PlanError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command("check", help=__doc__)
-@click.argument("plan_path", metavar="PLAN", type=click.Path(path_type=Path))
+@plan_argument
 @click.option("--no-data", is_flag=True, help="Do not read the data; check the plan alone.")
 @unjudged_option
 @json_option

@@ -15,6 +15,7 @@ from sfumato.cli._options import (
     quiet_option,
     require_columns,
     schema_and_scenario,
+    with_source,
 )
 from sfumato.cli._screen import emit_json, emit_table, say
 from sfumato.errors import DataError, ParameterError
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @click.command("hierarchy", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
-@click.argument("source")
+@with_source("source")
 @click.argument("column")
 @plan_option
 @click.option(
@@ -71,14 +72,9 @@ def command(source: str, column: str, **options: Any) -> None:
 
 
 def _read(source: str, plan_path: Path | None) -> Table:
-    from sfumato.data.table import Table
     from sfumato.front import read
 
-    schema, _ = schema_and_scenario(plan_path)
-    table = read(source, schema=schema)
-    if schema is not None and source.startswith("builtin:"):
-        return Table(table.frame, schema)
-    return table
+    return read(source, schema=schema_and_scenario(plan_path)[0])
 
 
 def _show(hierarchy: Hierarchy, values: pl.Series, column: str, options: dict[str, Any]) -> None:

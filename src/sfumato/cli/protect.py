@@ -20,6 +20,7 @@ from sfumato.cli._options import (
     require_option,
     roles_option,
     seed_option,
+    source_argument,
     split,
     unjudged_option,
 )
@@ -54,7 +55,7 @@ def _command_of(cls: type[Method]) -> click.Command:
         _protect(cls.from_dict(parameters_from(cls, options)), options)
 
     made = click.Command(cls.name, callback=run_it, short_help=cls.summary(), help=cls.summary())
-    made.params.append(click.Argument(["source"], metavar="SOURCE"))
+    made.params.append(source_argument())
     made.params += [option_of(declared) for declared in cls.parameters()]
     for decorate in _shared:
         decorate(made)

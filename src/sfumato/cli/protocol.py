@@ -20,6 +20,7 @@ from sfumato.cli._options import (
     roles_option,
     seed_option,
     split,
+    with_source,
 )
 from sfumato.cli._release import one_step, tell, write_if_met
 from sfumato.cli._resources import hierarchy_option, resource_option
@@ -40,7 +41,7 @@ _ADVICE = "allow more with --local and --everywhere, or name a method that prote
 
 
 @click.command("protocol", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
-@click.argument("source")
+@with_source("source")
 @click.option(
     "-m",
     "--method",

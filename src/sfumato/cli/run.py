@@ -7,14 +7,21 @@ from pathlib import Path
 
 import click
 
-from sfumato.cli._options import json_option, overwrite_option, quiet_option, seed_option, unjudged_option
+from sfumato.cli._options import (
+    json_option,
+    overwrite_option,
+    plan_argument,
+    quiet_option,
+    seed_option,
+    unjudged_option,
+)
 from sfumato.cli._release import WRITE_REQUIREMENTS, announce_plan, tell, write_if_met
 from sfumato.cli._screen import emit_json, running, say
 from sfumato.errors import ParameterError
 
 
 @click.command("run", help=__doc__)
-@click.argument("plan_path", metavar="PLAN", type=click.Path(path_type=Path))
+@plan_argument
 @click.option(
     "--replay", type=click.Path(path_type=Path), help="Rerun with the chance of this private audit trail."
 )

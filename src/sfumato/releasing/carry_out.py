@@ -175,7 +175,12 @@ def _read_source(
 
 
 def carry_out(
-    plan: Plan, run: Run, *, before: Loaded | None = None, protect: Protect | None = None
+    plan: Plan,
+    run: Run,
+    *,
+    before: Loaded | None = None,
+    protect: Protect | None = None,
+    table: Table | None = None,
 ) -> Outcome:
     """Protect every table of a plan and judge what came of it; people have the same pseudonym in all of them.
 
@@ -189,12 +194,14 @@ def carry_out(
         Sees each plan, its table and the run with its resources, once they are read.
     protect
         Makes the release of a table; by default the plan's recipe does.
+    table
+        The table of a plan for one table, where it is at hand and need not be read.
     """
     blockers = plan.blockers()
     if blockers:
         raise PlanError.gather("the plan", blockers, hint="correct the columns in the plan")
     parts = {
-        name: _carry_out(part, run.at("table", name) if name else run, before, protect)
+        name: _carry_out(part, run.at("table", name) if name else run, before, protect, table)
         for name, part in plan.parts.items()
     }
     tables = {name: part.release.table for name, part in parts.items()}
@@ -217,9 +224,11 @@ def with_joins(parts: Mapping[str, Part], run: Run) -> dict[str, Part]:
     return {name: replace(part, judgements=tuple(judged[name])) for name, part in parts.items()}
 
 
-def _carry_out(plan: Plan, run: Run, before: Loaded | None, protect: Protect | None) -> Part:
-    table = load(plan)
-    run = replace(run, resources=load_resources(plan))
+def _carry_out(
+    plan: Plan, run: Run, before: Loaded | None, protect: Protect | None, table: Table | None
+) -> Part:
+    table = load(plan) if table is None else table
+    run = replace(run, resources={**run.resources, **load_resources(plan)})
     if before is not None:
         before(plan, table, run)
     made = plan.recipe.apply(table, run) if protect is None else protect(table, run)
