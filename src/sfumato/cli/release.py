@@ -57,7 +57,7 @@ def command(source: str, **options: Any) -> None:
     quiet, seeded = options["quiet"], options["seed"] is not None
     roles = roles_of(options["roles"])
     found = front.inspect(source, roles=roles)
-    roles |= asked_roles(found) if sys.stdin.isatty() else {}
+    roles |= asked_roles(found) if on_terminal() else {}
     front.require_roles(with_roles(found.schema, roles))
     if options["profile"] is None and not front.is_plan(source):
         say(f"for {DEFAULT_PROFILE} use; --for public, industry or secure for others", quiet=quiet)
@@ -82,6 +82,11 @@ def command(source: str, **options: Any) -> None:
     else:
         _tell(released, folder, source)
     say("written: " + ", ".join(str(path) for path in written), quiet=quiet)
+
+
+def on_terminal() -> bool:
+    """Whether there is someone to ask."""
+    return sys.stdin.isatty()
 
 
 def asked_roles(found: Overview) -> dict[str, str]:
