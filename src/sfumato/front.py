@@ -426,9 +426,9 @@ def release(
         used = replace(used, name="plan", title="What the plan requires", summary="", intruders=())
     run = make_run(seed, run, resources)
 
-    def tuned() -> Tuned:
+    def tuned(plan: Plan, kept: Table) -> Tuned:
         how = {"utility": used.rank_by or (), "minutes": minutes, "resources": resources, **search}
-        return tune(table, base.demands, plan=base, run=run, **how)
+        return tune(kept, plan.demands, plan=plan, run=run, **how)
 
     missed = []
     for tried, how in ways(base, table, run, tuned):

@@ -55,7 +55,7 @@ def safe_step(schema: Schema, demands: Sequence[Demand]) -> Step | None:
     k = max(_persons_alike(demand) for demand in risks)
     also = tuple(
         dict.fromkeys(
-            str(demand.requirement)
+            f"{demand.measure} {demand.requirement.sign} {demand.requirement.level:.12g}"
             for demand in risks
             if isinstance(demand.measure, ClassMeasure) and demand.requirement.persons_alike is None
         )

@@ -30,33 +30,52 @@ from sfumato.tuning.tuned import Tuned, describe
 PLAN, PAGE = "plan.toml", "report.html"
 
 
-def ways(plan: Plan, table: Table, run: Run, tuned: Callable[[], Tuned]) -> Iterator[tuple[Plan, str]]:
-    """The plans that may make the release, best first, each with how it was found; the next if one fails.
+def enforced(plan: Plan, table: Table, run: Run) -> tuple[Plan, bool]:
+    """The plan whose one step enforces what is required, at its weakest setting that does, and whether it does.
 
-    First what the search recommends, then the step that enforces what is required, at its weakest setting
-    that does, then the same without the numbers that tell whose records belong together.
+    Where it cannot while a number tells whose records belong together, that number is left out.
     """
-    if not plan.demands:
-        yield plan, "nothing is required, so nothing was changed but what identifies people"
-        return
-    why = "the search is over"
-    try:
-        found = tuned()
-        yield replace(plan, recipe=found.recipe), "the best that the search found and fresh runs confirmed"
-        why = "what the search found failed in the end"
-    except UnreachableError:
-        why = "the search found nothing in time that does"
     numbers = table.schema.with_role(Role.PERSON, Role.HOUSEHOLD)
     for drop in ((), numbers) if numbers else ((),):
-        known = table.select([name for name in table.names if name not in drop])
+        dropped = (*plan.output.drop, *drop)
+        known = table.select([name for name in table.names if name not in dropped])
+        made = replace(plan, output=replace(plan.output, drop=dropped))
         step = safe_step(known.schema, plan.demands)
         if step is not None:
             case = Case(known, resources=run.resources)
             end = weakest(step, case, plan.demands, run, repeats=1)
-            output = replace(plan.output, drop=(*plan.output.drop, *drop))
-            less = f", without {named(drop)}" if drop else ""
-            how = f"{why}: the method that enforces what is required, at its weakest setting that does{less}"
-            yield replace(plan, recipe=Recipe((end.step,)), output=output), how
+            if end.met:
+                return replace(made, recipe=Recipe((end.step,))), True
+    return plan, False
+
+
+def ways(
+    plan: Plan, table: Table, run: Run, search: Callable[[Plan, Table], Tuned]
+) -> Iterator[tuple[Plan, str]]:
+    """The plans that may make the release, best first, each with how it was found; the next if one fails.
+
+    First what the search recommends, then the step that enforces what is required, which is found before:
+    it is safe, and it tells whether the numbers of persons and households can stay.
+    """
+    if not plan.demands:
+        yield plan, "nothing is required, so nothing was changed but what identifies people"
+        return
+    safe, met = enforced(plan, table, run)
+    gone = [name for name in safe.output.drop if name not in plan.output.drop]
+    less = f"; {named(gone)} left out, as it tells whose records belong together" if gone else ""
+    try:
+        found = search(safe, table.select([name for name in table.names if name not in safe.output.drop]))
+        yield (
+            replace(safe, recipe=found.recipe),
+            f"the best that the search found and fresh runs confirmed{less}",
+        )
+        why = "what the search found failed in the end"
+    except UnreachableError as error:
+        why = "the search found nothing in time that does"
+        if not met:
+            raise UnreachableError(f"{error.message}, so nothing was released", hint=error.hint) from None
+    if met:
+        yield safe, f"{why}, so the method that enforces it, at its weakest setting that does{less}"
 
 
 @dataclass(frozen=True)
