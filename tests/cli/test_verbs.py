@@ -200,7 +200,10 @@ def test_inspect_and_a_starter_plan_that_works(run, people, tmp_path):
         assert f"\n{column} " in out
     said = tomllib.loads((tmp_path / "plan.toml").read_text())
     assert said["columns"]["name"]["role"] == "identifier"
-    assert said["output"]["drop"] == ["name"]
+    assert "drop" not in said["output"]  # its role says enough
+    assert {scenario["name"] for scenario in said["scenarios"]} == {"acquaintance", "matching"}
+    assert said["steps"][0]["method"] == "mondrian"
+    assert "it requires what the profile scientific does" in err
     described = json.loads(run("inspect", "people.csv", "--json")[1])
     assert described["records"] == 120
     assert all(column["role_reason"] for column in described["columns"])

@@ -173,6 +173,10 @@ def starter(source: str, found: Overview, plan_path: Path, how: Mapping[str, Any
     if undecided:
         head.append(f"# Not decided yet, so taken as known: {', '.join(map(_one_line, undecided))}")
     head.append(f"# The requirements are those of the profile {used.name}: `sfumato profiles {used.name}`.")
+    head += [
+        f"# `{_one_line(name)}` tells whose records belong together: not in `drop` it stays, renamed."
+        for name in plan.output.drop
+    ]
     if not plan.recipe.steps:
         head.append("# No step: this profile requires nothing of the records, or there is no key to protect.")
     head += [f"# Read with --{name} {_one_line(value)}" for name, value in unsaid.items()]

@@ -23,12 +23,13 @@ def starter(
 ) -> Plan:
     """A plan with the requirements of a profile and a step that fits the keys, for a person to edit.
 
-    The numbers of persons and households are renamed rather than released as they are.
+    The numbers of persons and households have a pseudonym, and are left out where something is required:
+    whose records are told together is seldom like anyone.
     """
-    plan = Plan(data, with_pseudonyms(schema), output=Output(path=path))
-    plan = profile.apply_to(plan)
+    plan = profile.apply_to(Plan(data, with_pseudonyms(schema), output=Output(path=path)))
     step = safe_step(plan.schema or schema, plan.demands)
-    return replace(plan, recipe=Recipe((step,) if step else ()))
+    drop = schema.with_role(*_PSEUDONYMS) if plan.demands else ()
+    return replace(plan, recipe=Recipe((step,) if step else ()), output=replace(plan.output, drop=drop))
 
 
 def with_pseudonyms(schema: Schema) -> Schema:

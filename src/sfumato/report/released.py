@@ -31,7 +31,7 @@ PLAN, PAGE = "plan.toml", "report.html"
 
 
 def enforced(plan: Plan, table: Table, run: Run) -> tuple[Plan, bool]:
-    """The plan whose one step enforces what is required, at its weakest setting that does, and whether it does.
+    """The plan whose step enforces what is required, at its weakest setting that does, and whether it does.
 
     Where it cannot while a number tells whose records belong together, that number is left out.
     """

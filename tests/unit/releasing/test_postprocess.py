@@ -287,7 +287,7 @@ def test_a_raw_number_of_a_person_is_warned_of(hospital):
     del said["tables"]["persons"]["columns"]["pid"]["pseudonym"]
     plan = Plan.from_dict(said)
     assert any("give it a `pseudonym`" in warning for warning in plan.warnings())
-    assert any("persons: no identifier may be released" in blocker for blocker in plan.blockers())
+    assert plan.tables["persons"].left_out == ("pid",)
 
 
 def test_a_plan_from_table_to_table_of_a_database(hospital):
