@@ -423,7 +423,9 @@ def release(
     if for_ is not None or not base.demands:
         base = used.apply_to(replace(base, scenarios=(), requirements=(), required_in={}))
     else:
-        used = replace(used, name="plan", title="What the plan requires", summary="", intruders=())
+        used = replace(
+            used, name="plan", title="What the plan requires", summary="", intruders=(), thresholds=()
+        )
     run = make_run(seed, run, resources)
 
     def tuned(plan: Plan, kept: Table) -> Tuned:

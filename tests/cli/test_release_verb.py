@@ -114,7 +114,7 @@ def test_what_protects_nobody_is_said_loudly(run, people, plan, tmp_path):
         )
     )
     _, _, err = run("run", "plan.toml", "--unjudged")
-    assert "warning: no step protects a key: `age`, `sex`, `zip` would be released as they are" in err
+    assert "warning: no step protects any of the keys, `age`, `sex`, `zip`: they leave as they are" in err
     assert "WARNING: in the release k = 1:" in err
     _, _, err = run(
         "protect", "recoding", "people.csv", "--levels", 0, "-c", "zip", "-o", "no.csv", "--unjudged"

@@ -177,6 +177,7 @@ def starter(source: str, found: Overview, plan_path: Path, how: Mapping[str, Any
         f"# `{_one_line(name)}` tells whose records belong together: not in `drop` it stays, renamed."
         for name in plan.output.drop
     ]
+    head += [f"# {_one_line(each)}" for each in used.left_out(found.schema)]
     if not plan.recipe.steps:
         head.append("# No step: this profile requires nothing of the records, or there is no key to protect.")
     head += [f"# Read with --{name} {_one_line(value)}" for name, value in unsaid.items()]

@@ -259,7 +259,7 @@ def _keys_untouched(schema: Schema, recipe: Recipe, left_out: Sequence[str]) -> 
     keys = [name for name in schema.with_role(Role.KEY) if name not in left_out]
     if not keys or {name for step in recipe.steps for name in step.resolve(schema)} & set(keys):
         return []
-    return [f"no step protects a key: {_ticked(keys)} would be released as they are"]
+    return [f"no step protects any of the keys, {_ticked(keys)}: they leave as they are"]
 
 
 def identifiers_left(schema: Schema, drop: Sequence[str]) -> list[str]:

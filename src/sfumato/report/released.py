@@ -121,6 +121,11 @@ class Released:
             f"of the profile {self.profile.name}. {self.profile.summary}"
         )
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the profile requires that does not apply to such columns, each with the reason."""
+        return self.profile.left_out(self.plan.schema) if self.plan.schema else ()
+
     def against(self) -> list[str]:
         """Against whom it is safe, and by what number."""
         reasons = {each.name: each.reason for each in self.profile.intruders}
@@ -142,6 +147,7 @@ class Released:
             *(f"Against {each}" for each in self.against()),
             f"Made by {describe(self.plan.recipe)} ({self.how}).",
             f"Lost: {'; '.join(self.lost())}.",
+            *(f"Note: {each}." for each in self.notes),
             *(f"WARNING: {each}." for each in self.part.warnings),
         ]
 
@@ -152,6 +158,7 @@ class Released:
             "verdict": self.verdict,
             "against": self.against(),
             "how": self.how,
+            "notes": list(self.notes),
             "words": self.sentences(),
             **self.outcome.to_dict(),
         }
