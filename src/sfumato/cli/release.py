@@ -166,6 +166,6 @@ def _next(released: Released, folder: Path, source: str) -> list[str]:
     table = folder / released.plan.output.path
     return [
         f"  read {folder / PAGE}; what has `private` in its name stays with you",
-        f"  sfumato risk {shlex.quote(source)} {table}    # by other measures",
-        f"  sfumato run {folder / PLAN} --overwrite    # after an edit of the plan",
+        f"  sfumato risk {shlex.quote(source)} {table}  # by other measures",
+        f"  sfumato run {folder / PLAN} --overwrite  # the plan, edited",
     ]
