@@ -7,6 +7,7 @@ the same sort of table they were given.
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -413,7 +414,7 @@ def release(
     from sfumato.recipes.plan import Plan
     from sfumato.recipes.profile import Profile
     from sfumato.recipes.starter import with_pseudonyms
-    from sfumato.releasing.carry_out import carry_out
+    from sfumato.releasing.carry_out import carry_out, load_resources
     from sfumato.report.released import Released, ways
 
     base = plan or (Plan.read(Path(data)) if is_plan(data) else Plan())
@@ -426,10 +427,12 @@ def release(
         used = replace(
             used, name="plan", title="What the plan requires", summary="", intruders=(), thresholds=()
         )
-    run = make_run(seed, run, resources)
+    resources = {**load_resources(base), **(resources or {})}
+    run, start = make_run(seed, run, resources), time.monotonic()
 
     def tuned(plan: Plan, kept: Table) -> Tuned:
-        how = {"utility": used.rank_by or (), "minutes": minutes, "resources": resources, **search}
+        left = max(minutes - (time.monotonic() - start) / 60, minutes / 10)
+        how = {"utility": used.rank_by or (), "minutes": left, "resources": resources, **search}
         return tune(kept, plan.demands, plan=plan, run=run, **how)
 
     missed = []

@@ -155,7 +155,6 @@ def write_if_met(
 ) -> list[Path | str]:
     """Write a release that meets every requirement, and say what was written; else say the way out."""
     from sfumato.releasing.destination import write_release
-    from sfumato.releasing.trail import earlier_releases
 
     if outcome.unjudged and not unjudged:
         raise nothing_required(outcome.unjudged, where)
@@ -164,6 +163,17 @@ def write_if_met(
             f"{outcome.unmet} of {len(outcome.judgements)} requirements are not met, so nothing was written",
             hint=_way_out(outcome, fixed=seeded or replayed),
         )
+    warn_of_earlier(outcome, destination, run, quiet=quiet)
+    written = write_release(outcome, destination, run, seeded=seeded, record=record, unjudged=unjudged)
+    say("written: " + ", ".join(str(path) for path in written), quiet=quiet)
+    say(f"keep {destination.trail.name} private: with its seed the noise can be undone", quiet=quiet)
+    return written
+
+
+def warn_of_earlier(outcome: Outcome, destination: Destination, run: Run, *, quiet: bool) -> None:
+    """Say if the same data were released here before with other chance: of several, noise averages out."""
+    from sfumato.releasing.trail import earlier_releases
+
     earlier = earlier_releases(destination.ledger, outcome, run)
     if earlier:
         say(
@@ -171,10 +181,6 @@ def write_if_met(
             "mean of them, and fresh noise is gone",
             quiet=quiet,
         )
-    written = write_release(outcome, destination, run, seeded=seeded, record=record, unjudged=unjudged)
-    say("written: " + ", ".join(str(path) for path in written), quiet=quiet)
-    say(f"keep {destination.trail.name} private: with its seed the noise can be undone", quiet=quiet)
-    return written
 
 
 def _way_out(outcome: Outcome, *, fixed: bool) -> str:

@@ -22,6 +22,7 @@ from sfumato.cli._options import (
     roles_option,
     seed_option,
 )
+from sfumato.cli._release import warn_of_earlier
 from sfumato.cli._screen import emit_json, running, say
 
 if TYPE_CHECKING:
@@ -58,20 +59,23 @@ def command(source: str, **options: Any) -> None:
     roles = roles_of(options["roles"])
     found = front.inspect(source, roles=roles)
     roles |= asked_roles(found) if on_terminal() else {}
-    front.require_roles(with_roles(found.schema, roles))
+    folder = options["out"] or Path(f"{_stem(source)}-release")
+    plan = _base(source, folder)
+    schema = with_roles(found.schema, roles)
+    front.require_roles(schema.select([name for name in schema.names if name not in plan.output.drop]))
     if options["profile"] is None and not front.is_plan(source):
         say(f"for {DEFAULT_PROFILE} use; --for public, industry or secure for others", quiet=quiet)
-    folder = options["out"] or Path(f"{_stem(source)}-release")
     made = _made(folder)
     try:
-        plan = _base(source, folder)
-        destination_of(plan, overwrite=options["overwrite"]).check()
+        destination = destination_of(plan, overwrite=options["overwrite"])
+        destination.check()
         say(f"searching for at most {options['minutes']:g} minutes; Ctrl-C stops it cleanly", quiet=quiet)
         with running(quiet=quiet, seed=options["seed"]) as run:
             released = front.release(
                 source, for_=options["profile"], minutes=options["minutes"], roles=roles, plan=plan, run=run,
                 methods=options["methods"],
             )  # fmt: skip
+        warn_of_earlier(released.outcome, destination, run, quiet=quiet)
         written = released.write(folder, overwrite=options["overwrite"], seeded=seeded)
     finally:
         if made:
