@@ -134,7 +134,11 @@ class IdentifierWarning(UserWarning):
     """A column that identifies people was left out of what a script asked for."""
 
 
-class RenamedWarning(FutureWarning):
+class NoteWarning(UserWarning):
+    """Something went another way than was asked for, and should be known; the command line shows a note."""
+
+
+class RenamedWarning(NoteWarning, FutureWarning):
     """A word was used that has a new name since; it still works."""
 
 

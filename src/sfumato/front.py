@@ -26,7 +26,7 @@ from sfumato.core.run import Run
 from sfumato.data.evidence import Scenario
 from sfumato.data.guess.columns import guess_schema
 from sfumato.data.notebook import as_html
-from sfumato.data.schema import Role, Schema, like_schema, with_roles
+from sfumato.data.schema import Column, Kind, Role, Schema, like_schema, with_roles
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, SfumatoError, UnreachableError
 from sfumato.recipes.demand import Demand
@@ -60,11 +60,12 @@ def inspect(data: Any, *, roles: Mapping[str, str] | None = None, **reading: Any
         return declared(replace(table, schema=with_roles(table.schema, roles or {})))
     if isinstance(data, str | Path):
         contents = read_contents(data, **reading)
-        frame, facts = contents.frame, contents.facts
+        frame, facts, told = contents.frame, contents.facts, contents.reading
     else:
-        frame, facts = frames.to_polars(data)[0], {}
+        frame, facts, told = frames.to_polars(data)[0], {}, None
     guesses = guess(frame, facts)
-    return survey(frame, [each.given(roles or {}) for each in guesses], guess_related(frame, guesses))
+    found = survey(frame, [each.given(roles or {}) for each in guesses], guess_related(frame, guesses))
+    return replace(found, notes=tuple(told.notes()), reading=told.to_dict()) if told else found
 
 
 def is_plan(data: Any) -> bool:
@@ -77,6 +78,7 @@ def read(
     *,
     schema: Schema | None = None,
     roles: Mapping[str, str] | Literal["guess"] | None = "guess",
+    reading: Mapping[str, Any] | None = None,
 ) -> Table:
     """Read a file, a frame (pandas, polars, Arrow), the data of a plan, or a built-in data set.
 
@@ -84,7 +86,9 @@ def read(
 
     Without a schema the kinds and roles of the columns are guessed; look at ``table.schema``. ``roles`` are
     those of columns by name, ``{"age": "key"}``; the others are guessed, and with None no role is. A weight
-    is never guessed here: a column only weights results if a schema or ``roles`` says so.
+    is never guessed here: a column only weights results if a schema or ``roles`` says so. ``reading`` says
+    how a file is written where that is not to be found out: ``delimiter``, ``decimal``, ``encoding``,
+    ``header``, ``sheet``.
     """
     if isinstance(source, Table):
         return source if schema is None else Table(source.frame, schema)
@@ -101,7 +105,7 @@ def read(
     from sfumato.io import conform, frames, read_table
 
     if isinstance(source, str | Path):
-        table = read_table(source, schema=schema)
+        table = read_table(source, schema=schema, **(reading or {}))
     else:
         frame, _ = frames.to_polars(source)
         table = conform(frame, schema or guess_schema(frame))
@@ -250,7 +254,7 @@ def beside(original: Table, protected: Any, *, aligned: bool) -> Release:
             raise ParameterError(
                 "the protected table must share columns with the original, got: no common column"
             )
-        table = conform(frame.select(known), original.schema.select(known))
+        table = conform(frame.select(known), _as_released(frame, original.schema.select(known)))
     if not aligned:
         return Release.of(table)
     if len(table) != len(original):
@@ -258,6 +262,16 @@ def beside(original: Table, protected: Any, *, aligned: bool) -> Release:
             f"an aligned release must have the original's {len(original)} records, got: {len(table)}"
         )
     return replace(Release.unchanged(original), tables=Release.of(table).tables)
+
+
+def _as_released(frame: pl.DataFrame, schema: Schema) -> Schema:
+    """The schema of an original for its release, where numbers of people may have become pseudonyms."""
+    renamed = [
+        Column(column.name, Kind.NOMINAL, column.role, label=column.label, pseudonym=column.pseudonym)
+        for column in schema.columns
+        if column.pseudonym and frame.schema[column.name] == pl.String
+    ]
+    return schema.replace(*renamed)
 
 
 def compare(

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from sfumato.errors import RenamedWarning, SfumatoError, WriteError, trouble_with
+from sfumato.errors import NoteWarning, SfumatoError, WriteError, trouble_with
 from sfumato.version import __version__
 
 os.environ.setdefault(
@@ -109,7 +109,7 @@ def _show_note(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any
 ) -> None:
     """Show what was renamed as a note; any other warning as Python does."""
-    if issubclass(category, RenamedWarning):
+    if issubclass(category, NoteWarning):
         click.echo(f"note: {message}", err=True)
     else:
         sys.stderr.write(warnings.formatwarning(message, category, filename, lineno))

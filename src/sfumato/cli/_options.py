@@ -133,6 +133,16 @@ def schema_and_scenario(plan_path: Path | None) -> tuple[Schema | None, Scenario
     return plan.schema, None if plan.scenarios == (Scenario(),) else plan.scenarios[0]
 
 
+def reading_of(plan_path: Path | None) -> dict[str, Any]:
+    """How the data of a plan are to be read, when one is named that says so."""
+    if plan_path is None:
+        return {}
+    from sfumato.recipes.plan import Plan
+
+    data = Plan.read(plan_path).data
+    return {} if data is None else data.reading
+
+
 def option_of(declared: Param) -> click.Option:
     """Make the command-line option of a parameter: its type, bounds and default stand in the declaration."""
     symbol = f"{declared.symbol}: " if declared.symbol else ""

@@ -33,7 +33,7 @@ def one_step(step: Step, source: str, options: Mapping[str, Any]) -> tuple[Plan,
     """
     from sfumato.data.schema import with_roles
     from sfumato.front import read
-    from sfumato.recipes.plan import Plan, Source
+    from sfumato.recipes.plan import Plan
     from sfumato.recipes.recipe import Recipe
     from sfumato.releasing.destination import Destination
 
@@ -46,10 +46,10 @@ def one_step(step: Step, source: str, options: Mapping[str, Any]) -> tuple[Plan,
         drop=tuple(dict.fromkeys((*plan.output.drop, *drop))),
         shuffle=plan.output.shuffle and not options["keep_order"],
     )
-    plan = replace(plan, data=Source(source), recipe=Recipe((step,)), output=output, tables={})
+    plan = replace(plan, data=plan.source_at(source), recipe=Recipe((step,)), output=output, tables={})
     destination = Destination(plan, overwrite=options["overwrite"], also_read=(path,) if path else ())
     destination.check()
-    schema = declared(plan.schema or read(source).schema, options)
+    schema = declared(plan.schema or read(source, reading=plan.source_at(source).reading).schema, options)
     require_columns(schema, (*step.columns, *step.within, *drop))
     schema = with_roles(schema, roles_of(options["roles"]))
     # What the owner has not decided counts as known: a plan that is written down is stricter.

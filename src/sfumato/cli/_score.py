@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
-from sfumato.cli._options import require_columns, schema_and_scenario, split
+from sfumato.cli._options import reading_of, require_columns, schema_and_scenario, split
 from sfumato.cli._resources import with_resources
 from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.core import registry
@@ -30,7 +30,9 @@ def score(
     if not measures and not requirements:
         measures = [measure for measure in _every(aspect) if measure.usual]
     schema, scenario = schema_and_scenario(options["plan_path"])
-    table, resources = with_resources(read(original, schema=schema), options)
+    table, resources = with_resources(
+        read(original, schema=schema, reading=reading_of(options["plan_path"])), options
+    )
     known = split(options["columns"])
     require_columns(table.schema, known)
     if known:

@@ -16,6 +16,7 @@ from sfumato.cli._options import (
     overwrite_option,
     plan_option,
     quiet_option,
+    reading_of,
     require_columns,
     schema_and_scenario,
     seed_option,
@@ -85,7 +86,8 @@ def command(source: str, **options: Any) -> None:
     if report is not None:
         check_report(report, **how)
     schema, scenario = schema_and_scenario(options["plan_path"])
-    table, resources = with_resources(front.read(source, schema=schema), options)
+    reading = reading_of(options["plan_path"])
+    table, resources = with_resources(front.read(source, schema=schema, reading=reading), options)
     columns = split(options["columns"])
     require_columns(table.schema, columns)
     if options["like"] and options["level"] is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli._options import overwrite_option, plan_option, quiet_option, schema_and_scenario
+from sfumato.cli._options import overwrite_option, plan_option, quiet_option, reading_of, schema_and_scenario
 from sfumato.cli._screen import say
 from sfumato.cli.inspect import given, reading_options
 from sfumato.errors import PlanError, SfumatoError
@@ -73,7 +73,7 @@ def _read(source: str, plan_path: Path | None, how: Mapping[str, Any]) -> Table:
 
         table = datasets.from_uri(source)
         return table if schema is None else conform(table.frame, schema)
-    found = read_contents(source, schema=schema, **how)
+    found = read_contents(source, schema=schema, **{**reading_of(plan_path), **how})
     if schema is not None:
         return conform(found.frame, schema)
     return Table(found.frame, _as_told(found.frame, found.facts))

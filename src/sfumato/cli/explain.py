@@ -177,7 +177,9 @@ class _Case:
         plan = None if options["plan_path"] is None else Plan.read(options["plan_path"])
         if plan is not None and plan.tables:
             raise PlanError("the plan must be for one table to explain a record, got: several tables")
-        table, resources = with_resources(read(source, schema=plan.schema if plan else None), options)
+        reading = plan.data.reading if plan and plan.data else None
+        table = read(source, schema=plan.schema if plan else None, reading=reading)
+        table, resources = with_resources(table, options)
         known = split(options["columns"])
         require_columns(table.schema, known)
         scenario = Scenario(columns=known) if known else _scenario(plan, options["scenario"])

@@ -13,6 +13,7 @@ from sfumato.cli._options import (
     overwrite_option,
     plan_option,
     quiet_option,
+    reading_of,
     require_columns,
     schema_and_scenario,
     with_source,
@@ -74,7 +75,8 @@ def command(source: str, column: str, **options: Any) -> None:
 def _read(source: str, plan_path: Path | None) -> Table:
     from sfumato.front import read
 
-    return read(source, schema=schema_and_scenario(plan_path)[0])
+    schema, _ = schema_and_scenario(plan_path)
+    return read(source, schema=schema, reading=reading_of(plan_path))
 
 
 def _show(hierarchy: Hierarchy, values: pl.Series, column: str, options: dict[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shutil
 import sys
@@ -39,6 +38,11 @@ _reading = (
     click.option("--decimal", help="The decimal sign of a text, `.` or `,`; found out when not given."),
     click.option("--encoding", help="The encoding of a text, such as cp1252; found out when not given."),
     click.option("--sheet", help="The sheet of a workbook; the first when not given."),
+    click.option(
+        "--header/--no-header",
+        default=None,
+        help="Whether the first line of a text holds the names of the columns; found out when not given.",
+    ),
 )
 
 
@@ -165,7 +169,7 @@ def starter(source: str, found: Overview, plan_path: Path, how: Mapping[str, Any
     from sfumato.recipes import starter as starters
     from sfumato.recipes.profile import Profile
 
-    data, unsaid = _source(source, plan_path, how)
+    data = _source(source, plan_path, {**found.reading, **how})
     used = Profile.of(profile)
     plan = starters.starter(found.schema, used, data)
     head = ["# A starter plan. Give every column a role, choose the steps, then: sfumato check, sfumato run."]
@@ -180,22 +184,18 @@ def starter(source: str, found: Overview, plan_path: Path, how: Mapping[str, Any
     head += [f"# {_one_line(each)}" for each in used.left_out(found.schema)]
     if not plan.recipe.steps:
         head.append("# No step: this profile requires nothing of the records, or there is no key to protect.")
-    head += [f"# Read with --{name} {_one_line(value)}" for name, value in unsaid.items()]
     return "\n".join([*head, "", _commented(plan.to_toml(), found)])
 
 
-def _source(source: str, plan_path: Path, how: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
-    """The plan's data, and what had to be said to read them but has no place in it."""
+def _source(source: str, plan_path: Path, how: Mapping[str, Any]) -> Any:
+    """The plan's data, and how they are read."""
     from sfumato.recipes.plan import Source
 
     path = source
     if Path(source).is_file():
         path = os.path.relpath(Path(source).resolve(), plan_path.resolve().parent)
-    known = {item.name for item in dataclasses.fields(Source)}
-    return (
-        Source(path, **{name: value for name, value in how.items() if name in known}),
-        {name: value for name, value in how.items() if name not in known},
-    )
+    said = {name: {True: "yes", False: "no"}.get(value, value) for name, value in how.items()}
+    return Source(path, **said)
 
 
 def _commented(toml: str, found: Overview) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import textwrap
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,7 +61,7 @@ def command(source: str, **options: Any) -> None:
     found = front.inspect(source, roles=roles)
     roles |= asked_roles(found) if on_terminal() else {}
     folder = options["out"] or Path(f"{_stem(source)}-release")
-    plan = _base(source, folder)
+    plan = _base(source, folder, found.reading)
     schema = with_roles(found.schema, roles)
     front.require_roles(schema.select([name for name in schema.names if name not in plan.output.drop]))
     if options["profile"] is None and not front.is_plan(source):
@@ -115,7 +116,7 @@ def _question(summary: Summary) -> str:
     return f"What is `{summary.column.name}`? ({facts}; key: others may know it)"
 
 
-def _base(source: str, folder: Path) -> Plan:
+def _base(source: str, folder: Path, reading: Mapping[str, Any]) -> Plan:
     """The plan as it will stand in the folder: where the data are from there, and what the file is called."""
     from dataclasses import replace
 
@@ -123,6 +124,7 @@ def _base(source: str, folder: Path) -> Plan:
     from sfumato.recipes.plan import Output
 
     plan = sourced(source)
+    plan = replace(plan, data=replace(plan.data, **reading)) if plan.data else plan
     suffix = Path(plan.data.path).suffix if plan.data else ""
     name = f"release{suffix.lower() if suffix.lower() in _WRITTEN_AS_READ else '.csv'}"
     output = replace(plan.output, path=name) if plan.output.path else Output(path=name)

@@ -109,7 +109,7 @@ def _searched(source: str, options: Mapping[str, Any]) -> Tuned:
     from sfumato.tuning import ledger as ledgers
 
     base = Plan.read(options["plan_path"]) if options["plan_path"] else Plan()
-    table = front.read(source, schema=base.schema)
+    table = front.read(source, schema=base.schema, reading=base.source_at(source).reading)
     table, resources = with_resources(table, options)
     columns = split(options["columns"])
     require_columns(table.schema, columns)
@@ -157,8 +157,6 @@ def _groups(said: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 def _base(plan: Plan, source: str, options: Mapping[str, Any]) -> Plan:
     """What the written plan says beside the recipe, its paths as they are seen from its folder."""
-    from sfumato.recipes.plan import Source
-
     place: Path | None = options["write_plan"]
     folder = (place or Path("plan.toml")).resolve().parent
 
@@ -169,7 +167,7 @@ def _base(plan: Plan, source: str, options: Mapping[str, Any]) -> Plan:
     output = replace(plan.output, path=options["out"]) if options["out"] else plan.output
     return replace(
         plan,
-        data=Source(seen(source)),
+        data=plan.source_at(seen(source)),
         schema=None,  # that of the table, with the hierarchies declared on the command line
         resources={name: replace(each, path=seen(each.path)) for name, each in named.items()},
         output=output,

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import polars as pl
 
+from sfumato.data.date_forms import FORMS
 from sfumato.data.rules import Rule
 from sfumato.errors import PlanError, UnknownNameError, note_renamed
 
@@ -61,7 +62,8 @@ class Column:
     ``missing`` lists the codes that stand for "not known" (−9, 99, "."), ``missing_range`` the ends of a
     range of such codes; ``suppressed`` is the code that a release writes where it holds a value back;
     ``labels`` say what values mean (1 is "male"). ``hierarchy`` names a resource; columns of one
-    ``pseudonym`` hold the same numbers (of persons, of households) and are renamed alike in a release.
+    ``pseudonym`` hold the same numbers (of persons, of households) and are renamed alike in a release;
+    ``form`` is how a text file writes dates (``dd.mm.yyyy``).
     """
 
     name: str
@@ -78,6 +80,7 @@ class Column:
     missing_range: tuple[float, float] | None = field(default=None, kw_only=True)
     suppressed: Scalar | None = field(default=None, kw_only=True)
     pseudonym: str = field(default="", kw_only=True)
+    form: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
         # "key" for Role.KEY and a list for a tuple are what people write; all code may rely on the latter.
@@ -114,12 +117,17 @@ class Column:
         )
         if self.lower is not None and self.upper is not None and self.lower > self.upper:
             yield f"`lower` must be at most `upper`, got: {self.lower} and {self.upper}"
-        if self.role is Role.WEIGHT and self.kind is not Kind.CONTINUOUS:
-            yield f"a weight must be continuous, got kind: `{self.kind}`"
+        yield from self._kind_faults()
         if len({value for value, _ in self.labels}) != len(self.labels):
             yield "`labels` must name each value once"
         if self.missing_range is not None and not self.missing_range[0] <= self.missing_range[1]:
             yield "`missing_range` must go from the lower end to the upper"
+
+    def _kind_faults(self) -> Iterator[str]:
+        if self.form and (self.form not in FORMS or self.kind is not Kind.DATE):
+            yield f"`form` is for dates, and one of {', '.join(FORMS)}, got: `{self.form}` ({self.kind})"
+        if self.role is Role.WEIGHT and self.kind is not Kind.CONTINUOUS:
+            yield f"a weight must be continuous, got kind: `{self.kind}`"
 
     @property
     def missing_codes(self) -> tuple[Scalar, ...]:
@@ -181,6 +189,7 @@ _FACTS: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "missing_range": ("a list", (list, tuple)),
     "suppressed": ("a text or number", (str, int, float)),
     "pseudonym": ("a text", (str,)),
+    "form": ("a text", (str,)),
 }
 
 

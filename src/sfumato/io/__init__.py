@@ -17,17 +17,19 @@ from typing import Any
 import polars as pl
 
 from sfumato.data.generalised.intervals import is_interval
+from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.guess.columns import guess_schema
 from sfumato.data.schema import Column, Kind, Schema, like_schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, ReadError, WriteError, trouble_with
-from sfumato.io import addresses, atomic, codebook, databases
+from sfumato.io import addresses, atomic, codebook, databases, delimited
 from sfumato.io import guard as guards
 from sfumato.io.atomic import Staging, write_text
 from sfumato.io.conform import as_text, conform
-from sfumato.io.formats import FORMATS, KEEP_INTERVALS, Contents, Options, format_of
+from sfumato.io.formats import FORMATS, KEEP_INTERVALS, Contents, Options, Reading, format_of
 from sfumato.io.frames import Native, back, to_polars
+from sfumato.io.stdin import STDIN, piped
 
 __all__ = [
     "FORMATS",
@@ -57,13 +59,15 @@ def read_contents(
     encoding: str | None = None,
     rows: int | None = None,
     sheet: str | None = None,
+    header: bool | None = None,
 ) -> Contents:
     """Read a file as it stands, with what it says of its columns; generalised values and dates stay text.
 
     Parameters
     ----------
     path
-        The file, whose suffix says the format; or the address of a table (see `sfumato.io.addresses`).
+        The file, whose suffix says the format; or the address of a table (see `sfumato.io.addresses`); or
+        ``-`` for what is piped in.
     schema
         Keeps the columns as they are written that it declares to be dates or words with an order.
     delimiter, decimal, encoding
@@ -72,8 +76,10 @@ def read_contents(
         Read at most this many records.
     sheet
         The sheet of an Excel workbook; the first when not given.
+    header
+        Whether the first line of a delimited text holds names; found out when not given.
     """
-    place, address = Path(path), addresses.is_address(path)
+    place, address = piped() if str(path) == STDIN else Path(path), addresses.is_address(path)
     if not address and not place.name:  # "", `.` and `/`
         _require_file(place)
     text = frozenset() if schema is None else as_text(schema)
@@ -84,6 +90,7 @@ def read_contents(
         rows=rows,
         text=text if address else text | codebook.explained(place),
         sheet=sheet,
+        header=header,
     )
     if sheet is not None and (address or FORMATS.get(place.suffix.lower()) != "excel"):
         raise ParameterError("`sheet` is for Excel workbooks, got: a file or table without sheets")
@@ -113,6 +120,7 @@ def read_table(
     encoding: str | None = None,
     rows: int | None = None,
     sheet: str | None = None,
+    header: bool | None = None,
     generalised: Collection[str] = (),
     like: Schema | None = None,
 ) -> Table:
@@ -122,7 +130,14 @@ def read_table(
     ``like`` it has too are declared as they are there: a register is compared with what it is a register of.
     """
     found = read_contents(
-        path, schema=schema, delimiter=delimiter, decimal=decimal, encoding=encoding, rows=rows, sheet=sheet
+        path,
+        schema=schema,
+        delimiter=delimiter,
+        decimal=decimal,
+        encoding=encoding,
+        rows=rows,
+        sheet=sheet,
+        header=header,
     )
     proposed = guess_schema(found.frame, found.facts) if schema is None else schema
     if like is not None:
@@ -137,10 +152,12 @@ def write(
     originals: Sequence[str | Path] = (),
     overwrite: bool = False,
     guard: bool = False,
+    like: Reading | None = None,
 ) -> None:
     """Write a table to a file, or a table of a database, that appears whole or not at all.
 
-    Generalised values are written in their text form; in Parquet and Arrow, intervals stay structs. What
+    Generalised values are written in their text form, dates of a delimited text in the form that the schema
+    has; in Parquet and Arrow, intervals stay structs. What
     the labels of large groups stand for is written beside the file (see `sfumato.io.codebook`).
 
     Parameters
@@ -155,12 +172,21 @@ def write(
         Whether another file or table that is there already may be replaced.
     guard
         Whether texts that a spreadsheet would take for formulas are disarmed (see `sfumato.io.guard`).
+    like
+        How another delimited text was read: this one is written so too.
     """
     with Staging(originals=codebook.with_codebooks(originals), overwrite=overwrite) as staging:
-        stage(data, path, staging, guard=guard)
+        stage(data, path, staging, guard=guard, like=like)
 
 
-def stage(data: Table | pl.DataFrame, path: str | Path, staging: Staging, *, guard: bool = False) -> None:
+def stage(
+    data: Table | pl.DataFrame,
+    path: str | Path,
+    staging: Staging,
+    *,
+    guard: bool = False,
+    like: Reading | None = None,
+) -> None:
     """Make a table ready to appear with other files (see `write` and `Staging`).
 
     A table of a database is stored, in a transaction of its own, before the files take their names.
@@ -177,7 +203,10 @@ def stage(data: Table | pl.DataFrame, path: str | Path, staging: Staging, *, gua
     if guard:
         table, lines = guards.guarded(table), guards.guarded_texts(lines)
     with staging.open(place) as file:
-        format_of(place, error=WriteError).write(table, Path(file.name), suffix)
+        if FORMATS[suffix] == "delimited":
+            delimited.write(table, Path(file.name), suffix, like)
+        else:
+            format_of(place, error=WriteError).write(table, Path(file.name), suffix)
     codebook.stage(lines, place, staging)
 
 
@@ -223,11 +252,36 @@ def _plain(
             texts.append(to_text(series, nodes))
     frame = table.frame.with_columns(texts)
     changed = [name for name in table.names if frame.schema[name] != table.frame.schema[name]]
-    words = [
-        Column(name, Kind.NOMINAL, table.schema[name].role, label=table.schema[name].label)
-        for name in changed
-    ]
+    numbers = {name: _numbers_again(frame[name], table.schema[name]) for name in changed}
+    again = {name: series for name, series in numbers.items() if series is not None}
+    frame = frame.with_columns(again.values())
+    words = [_in_words(table.schema[name], frame[name]) for name in changed if name not in again]
     return Table(frame, table.schema.replace(*words)), pl.concat(lines) if lines else pl.DataFrame()
+
+
+def _numbers_again(texts: pl.Series, column: Column) -> pl.Series | None:
+    """Codes that have labels as the numbers they were, if all cells still show single ones."""
+    if not column.labels or not all(isinstance(value, int | float) for value, _ in column.labels):
+        return None
+    numbers = texts.cast(pl.Int64, strict=False)
+    return numbers if numbers.null_count() == texts.null_count() else None
+
+
+def _in_words(column: Column, texts: pl.Series) -> Column:
+    """A column whose values have become texts; how dates are written still holds of their intervals.
+
+    Labels stay with the texts of their values, and a set has those of its members.
+    """
+    if column.kind is Kind.DATE and column.form:
+        return Column(column.name, Kind.DATE, column.role, label=column.label, form=column.form)
+    values = canonical_text(pl.Series([value for value, _ in column.labels], strict=False))
+    meant = dict(zip(values, (label for _, label in column.labels), strict=True))
+    labels = []
+    for text in texts.drop_nulls().unique().sort() if meant else ():
+        members = text[1:-1].split("|") if text.startswith("{") else [text]
+        if all(member in meant for member in members):
+            labels.append((text, " or ".join(meant[member] for member in members)))
+    return Column(column.name, Kind.NOMINAL, column.role, label=column.label, labels=tuple(labels))
 
 
 def _bare_schema(frame: pl.DataFrame) -> Schema:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from sfumato.data.date_forms import to_iso
 from sfumato.data.generalised.nodes import WILDCARD, Nodes
 from sfumato.data.generalised.text_forms import parse_intervals, parse_nodes
 from sfumato.data.guess.columns import generalised_form
@@ -14,6 +15,9 @@ from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, PlanError
 from sfumato.io import textual
+
+#: Intervals of numbers with a comma before their decimals, as in a file that has such.
+_COMMAS_BOXED = r"^\[[-+\d.,e]*;[-+\d.,e]*\]$"
 
 
 @dataclass
@@ -63,6 +67,10 @@ def _conform_column(column: Column, result: _Result, *, generalised: bool) -> No
     if not isinstance(series.dtype, pl.String | pl.Categorical | pl.Enum):
         return
     plain = _without_codes(series.cast(pl.String), column)
+    if column.form:
+        plain = to_iso(plain, column.form)
+    if column.kind is Kind.CONTINUOUS and plain.str.contains(_COMMAS_BOXED).any():
+        plain = plain.str.replace_all(",", ".", literal=True)
     form = generalised_form(plain) if series.dtype == pl.String or generalised else None
     if form is not None or generalised:
         # Nothing but wildcards, or no form at all: the kind of the column says which it would be.
@@ -128,7 +136,7 @@ def _put_dates(texts: pl.Series, result: _Result) -> None:
     elif readings:
         result.faults.append(
             f"column `{texts.name}` is declared a date, got: dates that may be day or month first; "
-            "write them as 2026-11-15"
+            'give its `form`, "dd/mm/yyyy" or "mm/dd/yyyy"'
         )
     else:
         result.faults.append(

@@ -8,21 +8,33 @@ account number its digits, and a code such as 250.00 beside 250.0 its last zeros
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass
+import io
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import polars as pl
 
+from sfumato.data.date_forms import in_form
+from sfumato.data.schema import Column
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, ReadError, WriteError
+from sfumato.errors import NoteWarning, ParameterError, ReadError, WriteError
 from sfumato.io import lines, sniff, textual
-from sfumato.io.formats import Contents, Options
+from sfumato.io.formats import DELIMITERS, Contents, Options, Reading
 from sfumato.io.sniff import Dialect
 from sfumato.kernels.arrays import Bytes
 
 _UTF8 = frozenset({"utf-8", "utf-8-sig", "ascii"})
 _TABBED = frozenset({".tsv", ".tab"})
+_QUOTE_STYLES: Mapping[str, Literal["necessary", "always", "non_numeric"]] = {
+    "": "necessary",
+    "all": "always",
+    "text": "non_numeric",
+}
+_NUMBERS_BOXED = r"^\[[-+\d.e]*;[-+\d.e]*\]$"
 _SPARE = 100  # lines read beyond those asked for, since blank ones are no records
 
 
@@ -34,6 +46,7 @@ class Text:
     source: Path | bytes
     content: Bytes
     dialect: Dialect
+    encoding: str = "utf-8"
 
     @property
     def layout(self) -> lines.Layout:
@@ -43,8 +56,8 @@ class Text:
 
     def first(self, records: int) -> Text:
         """The header and the first records only."""
-        content = lines.cut(self.layout, records + 1)
-        return Text(self.name, content.tobytes(), content, self.dialect)
+        content = lines.cut(self.layout, records + self.dialect.header)
+        return replace(self, source=content.tobytes(), content=content)
 
 
 def read(path: Path, options: Options) -> Contents:
@@ -52,7 +65,8 @@ def read(path: Path, options: Options) -> Contents:
     if options.decimal not in {None, ".", ","}:
         raise ParameterError(f"`decimal` must be `.` or `,`, got: `{options.decimal}`")
     text = _open(path, options)
-    if options.decimal == text.dialect.delimiter:
+    quote = text.layout.quote
+    if options.decimal == text.dialect.delimiter and (quote is None or not text.layout.count(quote)):
         raise ParameterError(
             f"`decimal` and the delimiter of `{path.name}` must differ, got: `{options.decimal}` for both"
         )
@@ -62,22 +76,82 @@ def read(path: Path, options: Options) -> Contents:
         frame = _parse(text)
     if frame is None:
         raise _diagnosed(text)
-    commas = {",": "no", ";": "yes"}.get(text.dialect.delimiter, "unless thousands")
-    frame = textual.typed(frame, decimal=options.decimal, commas=commas, text=options.text)
-    frame = _whole(frame, text)
-    return Contents(frame if options.rows is None else frame.head(options.rows))
+    commas = "yes" if text.dialect.delimiter == ";" else "unless thousands"
+    texts, dialect = frame, text.dialect
+    frame, decimal = textual.typed(frame, decimal=options.decimal, commas=commas, text=options.text)
+    # Numbers are typed first, as few columns are left to be looked through; but not where commas are in them.
+    frame = _whole(frame, text, texts if dialect.delimiter == "," else frame)
+    reading = Reading(
+        delimiter=dialect.delimiter,
+        decimal=decimal,
+        encoding=text.encoding,
+        header="yes" if dialect.header else "no",
+        quotes=dialect.quoted,
+    )
+    return Contents(frame if options.rows is None else frame.head(options.rows), reading=reading)
 
 
-def write(table: Table, path: Path, suffix: str) -> None:
-    """Write a delimited text, with tabs in a TSV file; a missing value is nothing, empty text is ``""``."""
+def write(table: Table, path: Path, suffix: str, like: Reading | None = None) -> None:
+    """Write a delimited text, with tabs in a TSV file; a missing value is nothing, empty text is ``""``.
+
+    It is written as another was read: with its delimiter, decimal sign, quotes and encoding, if that can hold
+    all values.
+    """
+    like = like or Reading()
+    decimal = like.decimal or "."
+    frame = table.frame.with_columns(
+        _as_written(table.frame[column.name], column, decimal) for column in table.schema.columns
+    )
+    text = path if like.encoding in {"", *_UTF8} else io.BytesIO()
     try:
-        table.frame.write_csv(path, separator="\t" if suffix in _TABBED else ",")
+        frame.write_csv(
+            text,
+            separator="\t" if suffix in _TABBED else like.delimiter or ",",
+            quote_style=_QUOTE_STYLES[like.quotes],
+            include_bom=like.encoding == "utf-8-sig",
+        )
     except pl.exceptions.PolarsError:
         wrong = [name for name, dtype in table.frame.schema.items() if not _writable(dtype)]
         raise WriteError(
             f"the columns must hold plain values to be written as text, got others in {wrong[:10]}",
             hint="write a Parquet file instead",
         ) from None
+    if isinstance(text, io.BytesIO):
+        path.write_bytes(_encoded(text.getvalue(), like.encoding))
+
+
+def _as_written(series: pl.Series, column: Column, decimal: str) -> pl.Series:
+    """A column as a text file has it: dates in their form, a code for a missing value without decimals."""
+    if column.form and (series.dtype == pl.String or series.dtype.is_temporal()):
+        return in_form(series, column.form)
+    codes = [
+        int(code) for code in column.missing_codes if isinstance(code, int | float) and code == int(code)
+    ]
+    if series.dtype == pl.String and decimal == ",":
+        return _with_commas(series)
+    if not series.dtype.is_float() or (decimal == "." and not codes):
+        return series
+    texts = series.cast(pl.String).replace([f"{code}.0" for code in codes], [str(code) for code in codes])
+    return texts.str.replace(".", decimal, literal=True)
+
+
+def _with_commas(texts: pl.Series) -> pl.Series:
+    """Intervals of numbers, and single numbers beside them, with commas before their decimals."""
+    boxed = texts.str.contains(_NUMBERS_BOXED).fill_null(value=False)
+    if not boxed.any():
+        return texts
+    boxed |= texts.str.contains(r"^-?\d+\.\d+$").fill_null(value=False)
+    return texts.str.replace_all(".", ",", literal=True).zip_with(boxed, texts)
+
+
+def _encoded(text: bytes, encoding: str) -> bytes:
+    """The text in an encoding, or as it is, in UTF-8, where that has no letter for a value."""
+    try:
+        return text.decode().encode(encoding)
+    except UnicodeEncodeError:
+        note = f"the release is written in UTF-8: some letters are not to be had in {encoding}"
+        warnings.warn(NoteWarning(note), stacklevel=2)
+        return text
 
 
 def _writable(dtype: pl.DataType) -> bool:
@@ -98,7 +172,8 @@ def _open(path: Path, options: Options) -> Text:
     encoding = sniff.encoding_of(head, name=path.name) if options.encoding is None else options.encoding
     encoding = sniff.known_encoding(encoding)
     if encoding in _UTF8 and (b"\n" in head or b"\r" not in head):
-        return _text(path, path, np.memmap(path, dtype=np.uint8, mode="r"), options)
+        text = _text(path, path, np.memmap(path, dtype=np.uint8, mode="r"), options)
+        return replace(text, encoding="utf-8-sig" if head.startswith(codecs.BOM_UTF8) else "utf-8")
     return _rewritten(path, encoding, options)
 
 
@@ -116,7 +191,7 @@ def _rewritten(path: Path, encoding: str, options: Options) -> Text:
     if "\n" not in decoded:
         decoded = decoded.replace("\r", "\n")
     content = decoded.encode()
-    return _text(path, content, np.frombuffer(content, dtype=np.uint8), options)
+    return replace(_text(path, content, np.frombuffer(content, dtype=np.uint8), options), encoding=encoding)
 
 
 def _text(path: Path, source: Path | bytes, content: Bytes, options: Options) -> Text:
@@ -124,7 +199,7 @@ def _text(path: Path, source: Path | bytes, content: Bytes, options: Options) ->
     if len(content) > sniff.HEAD and "\n" in head:
         head = head[: head.rindex("\n") + 1]  # the last line may have been cut
     delimiter = options.delimiter or ("\t" if path.suffix.lower() in _TABBED else None)
-    dialect = sniff.dialect_of(head, name=path.name, delimiter=delimiter)
+    dialect = sniff.dialect_of(head, name=path.name, delimiter=delimiter, header=options.header)
     text = Text(path.name, source, content, dialect)
     return text if options.rows is None else text.first(options.rows + _SPARE)
 
@@ -146,6 +221,7 @@ def _parse(text: Text) -> pl.DataFrame | None:
             text.source,
             separator=text.dialect.delimiter,
             quote_char=text.dialect.quote,
+            has_header=text.dialect.header,
             infer_schema=False,
             glob=False,
         )
@@ -157,22 +233,23 @@ def _parse(text: Text) -> pl.DataFrame | None:
     return frame
 
 
-def _whole(frame: pl.DataFrame, text: Text) -> pl.DataFrame:
+def _whole(frame: pl.DataFrame, text: Text, texts: pl.DataFrame) -> pl.DataFrame:
     """Make sure that no line was too short, and leave out blank lines.
 
     Polars refuses a line that is too long; so if the file has exactly as many delimiters as full lines have
-    (and those within quotes), no line was too short either.
+    (and those within quotes, which ``texts`` still have), no line was too short either.
     """
     layout, width = text.layout, len(text.dialect.names)
     quoted = layout.quote is not None and layout.count(layout.quote) > 0
-    within = _within(frame, text.dialect) if quoted else 0
-    missing = (width - 1) * (frame.height + 1) + within - layout.count(layout.delimiter)
+    within = _within(texts, text.dialect) if quoted else 0
+    named = int(text.dialect.header)
+    missing = (width - 1) * (frame.height + named) + within - layout.count(layout.delimiter)
     # Polars passes over one delimiter too many at the very end, which could make up for a short line.
     if not missing and layout.content[-1] != layout.delimiter:
         return frame
     if missing < 0 or lines.uneven(layout, fields=width):
         raise _diagnosed(text)
-    blank = lines.blank(layout) - 1
+    blank = lines.blank(layout) - named
     if missing != len(blank) * (width - 1):
         raise _diagnosed(text)
     kept = np.ones(frame.height, dtype=bool)
@@ -184,7 +261,7 @@ def _within(frame: pl.DataFrame, dialect: Dialect) -> int:
     """The number of delimiters that are part of a value or a name."""
     texts = frame.select(pl.col(pl.String).str.count_matches(dialect.delimiter, literal=True).sum())
     in_values = sum(int(count) for count in texts.row(0)) if texts.width else 0
-    return in_values + sum(name.count(dialect.delimiter) for name in dialect.names)
+    return in_values + sum(name.count(dialect.delimiter) for name in dialect.names if dialect.header)
 
 
 def _diagnosed(text: Text) -> ReadError:
@@ -208,7 +285,7 @@ def _diagnosed(text: Text) -> ReadError:
         )
     return ReadError(
         f"`{text.name}` must be a delimited text, got: one that cannot be read with the delimiter "
-        f"`{sniff.DELIMITERS.get(text.dialect.delimiter, text.dialect.delimiter)}`",
+        f"`{DELIMITERS.get(text.dialect.delimiter, text.dialect.delimiter)}`",
         hint="say which `delimiter` and `encoding` it has",
     )
 

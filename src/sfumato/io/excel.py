@@ -27,7 +27,7 @@ import polars as pl
 from sfumato.data.table import TEXTUAL, Table
 from sfumato.errors import MissingDependencyError, ReadError, WriteError
 from sfumato.io import textual
-from sfumato.io.formats import Contents, Options
+from sfumato.io.formats import Contents, Options, Reading
 
 MOST_ROWS, MOST_COLUMNS, LONGEST_TEXT = 1_048_576, 16_384, 32_767
 
@@ -76,7 +76,9 @@ def read(path: Path, options: Options) -> Contents:
             f"`{path.name}` must be a whole Excel workbook, got: one that is damaged or of another format",
             hint="open it in Excel and save it again as .xlsx",
         ) from None
-    return Contents(frame if options.rows is None else frame.head(options.rows))
+    others = tuple(name for name in book.sheet_names if name != chosen)
+    reading = Reading(sheet=chosen if others or options.sheet else "", sheets=others)
+    return Contents(frame if options.rows is None else frame.head(options.rows), reading=reading)
 
 
 def _require_workbook(path: Path) -> None:

@@ -36,6 +36,11 @@ FORMATS = {
     ".xpt": "statistical",
 }
 
+#: What may be said of how a file is read.
+READING = ("delimiter", "decimal", "encoding", "header", "sheet")
+
+DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+
 #: The formats that can hold an interval as it is, not as text.
 KEEP_INTERVALS = frozenset({"parquet", "arrow"})
 
@@ -45,7 +50,7 @@ class Options:
     """What a reader may be told; None is "find out".
 
     ``rows`` is the number of records to read at most, ``text`` names the columns whose values must be kept as
-    they are written, ``sheet`` is the one of a workbook.
+    they are written, ``sheet`` is the one of a workbook, ``header`` is whether names stand in the first line.
     """
 
     delimiter: str | None = None
@@ -54,6 +59,7 @@ class Options:
     rows: int | None = None
     text: frozenset[str] = frozenset()
     sheet: str | None = None
+    header: bool | None = None
 
     def __post_init__(self) -> None:
         if self.rows is not None and self.rows < 0:
@@ -67,15 +73,61 @@ class Options:
 
 
 @dataclass(frozen=True)
+class Reading:
+    """How a file was read: what was said of it, and what was found out; empty where it does not apply.
+
+    ``quotes`` is "all" or "text" where every field, or every text, stands in quotes; ``sheets`` are the
+    other sheets of the workbook.
+    """
+
+    delimiter: str = ""
+    decimal: str = ""
+    encoding: str = ""
+    header: str = ""
+    sheet: str = ""
+    quotes: str = ""
+    sheets: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, str]:
+        """What has to be said to read the file so again, as a plan's ``[data]`` does."""
+        said = {name: getattr(self, name) for name in READING}
+        usual = {"delimiter": ",", "decimal": ".", "encoding": "utf-8", "header": "yes"}
+        return {name: value for name, value in said.items() if value and value != usual.get(name)}
+
+    def notes(self) -> list[str]:
+        """What should be known of how the file was read, in words."""
+        said = self.to_dict()
+        words = (
+            [f"{DELIMITERS.get(said['delimiter'], said['delimiter'])} between fields"]
+            if "delimiter" in said
+            else []
+        )
+        words += ["a comma before decimals"] if "decimal" in said else []
+        words += [f"encoding {said['encoding']}"] if "encoding" in said else []
+        found = [f"read with {', '.join(words)}"] if words else []
+        if said.get("header") == "no":
+            found.append(
+                "the first line looks like a record, so that the columns have numbers for names: give "
+                "the file a header, or say --header if this is one"
+            )
+        if self.sheets:
+            others = ", ".join(f"`{name}`" for name in self.sheets)
+            found.append(f"read from the sheet `{self.sheet}`; there is also {others}")
+        return found
+
+
+@dataclass(frozen=True)
 class Contents:
     """The records of a file, and what the file itself says of its columns.
 
     ``facts`` has, for some columns, facts as `sfumato.data.schema.Column` takes them: ``kind``, ``label``,
-    ``labels``, ``missing``, ``missing_range``, ``order``. They are surer than any guess.
+    ``labels``, ``missing``, ``missing_range``, ``order``. They are surer than any guess. ``reading`` is how
+    the file was read, as `Reading` says it.
     """
 
     frame: pl.DataFrame
     facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    reading: Reading = field(default_factory=Reading)
 
 
 class Format(Protocol):

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from itertools import islice
 
 from sfumato.errors import ParameterError, ReadError
+from sfumato.io.formats import DELIMITERS
 
 #: How much of a file is looked at.
 HEAD = 1 << 20
 
-DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -24,15 +24,23 @@ _MARKS = {
 }
 _FIELD_START = r"(?:^|[,;|\t])"
 _RECORDS = 200
+_LINES = 20
+#: A number, a date or an e-mail address: no name of a column.
+_VALUE = r"\s*[-+]?[\d.,:/\-T ]*\d[\d.,:/\-TZ ]*|[\w.+\-]+@[\w\-]+\.[\w.\-]+"
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a delimited text is written; ``quote`` is None when quotes are letters like any other."""
+    """How a delimited text is written; ``quote`` is None when quotes are letters like any other.
+
+    ``quoted`` says which fields stand in quotes although they need none: "all", those of "text", or "".
+    """
 
     delimiter: str
     quote: str | None
     names: tuple[str, ...]
+    header: bool = True
+    quoted: str = ""
 
 
 def encoding_of(head: bytes, *, name: str) -> str:
@@ -63,7 +71,7 @@ def known_encoding(encoding: str) -> str:
         ) from None
 
 
-def dialect_of(head: str, *, name: str, delimiter: str | None = None) -> Dialect:
+def dialect_of(head: str, *, name: str, delimiter: str | None = None, header: bool | None = None) -> Dialect:
     """Find the quotes, the delimiter and the names of the columns."""
     if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
         raise ParameterError(
@@ -74,14 +82,43 @@ def dialect_of(head: str, *, name: str, delimiter: str | None = None) -> Dialect
     chosen = delimiter or _delimiter_of(head, quote)
     if quote == '"' and _has_single_quotes(head, chosen):
         quote = "'"
-    header = next((record for record in _records(head, chosen, quote) if record), [])
-    if not header:
+    records = _records(head, chosen, quote)
+    first = next((record for record in records if record), [])
+    if not first:
         raise ReadError(
             f"`{name}` must begin with a header line, got: an empty file",
             hint="the first line holds the names of the columns",
         )
-    _require_names(header, name)
-    return Dialect(delimiter=chosen, quote=quote, names=tuple(header))
+    named = not _is_record(first, records[1:]) if header is None else header
+    names = first if named else [f"column_{place}" for place in range(1, len(first) + 1)]
+    _require_names(names, name)
+    return Dialect(chosen, quote, tuple(names), named, _quoted(head, chosen))
+
+
+def _quoted(head: str, delimiter: str) -> str:
+    """Which fields of the first lines stand in quotes: "all", all that are no numbers ("text"), or ""."""
+    cut = re.compile(rf"{re.escape(delimiter)}(?=(?:[^\"]*\"[^\"]*\")*[^\"]*$)")
+    fields = [field for line in head.splitlines()[:_LINES] for field in cut.split(line) if field]
+    bare = [field for field in fields if not field.startswith('"')]
+    if not fields or len(bare) == len(fields):
+        return ""
+    return "all" if not bare else "text" if all(re.fullmatch(_VALUE, field) for field in bare) else ""
+
+
+def _is_record(first: list[str], others: list[list[str]]) -> bool:
+    """Whether the first line is a record: at least half of it are numbers, dates or addresses as those below.
+
+    Years alone may be the names of columns.
+    """
+    alike = [
+        place
+        for place, field in enumerate(first)
+        if re.fullmatch(_VALUE, field)
+        and (below := [each[place] for each in others if len(each) > place and each[place]])
+        and sum(bool(re.fullmatch(_VALUE, each)) for each in below) * 2 > len(below)
+    ]
+    years = all(re.fullmatch(r"(?:19|20)\d\d", first[place]) for place in alike)
+    return 2 * len(alike) >= len(first) and len(alike) > 0 and not years
 
 
 def _records(text: str, delimiter: str, quote: str | None) -> list[list[str]]:
@@ -128,7 +165,8 @@ def _delimiter_of(head: str, quote: str | None) -> str:
     for delimiter in DELIMITERS:
         share, fields = _agreement(head, delimiter, quote)
         scores[delimiter] = (fields * share, fields) if fields > 1 else (0.0, 0)
-    best = max(scores, key=scores.__getitem__)
+    # In 3;1,5 both would do: the comma is of a number.
+    best = max(scores, key=lambda delimiter: (scores[delimiter], delimiter == ";"))
     return best if scores[best] > (0.0, 0) else ","
 
 

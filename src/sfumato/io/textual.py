@@ -16,28 +16,47 @@ _SAMPLE = 1_000
 _TRUTH = ({"true": True, "false": False}, {"True": True, "False": False}, {"TRUE": True, "FALSE": False})
 _SPOILT = r"^\s*(\+|-?0\d)"
 _MANY_DIGITS = rf"^\s*-?\d{{{MOST_DIGITS + 1},}}\s*$"
-_DECIMAL_COMMA = r"^\s*-?\d+(,\d+)?([eE][+-]?\d+)?\s*$"
+_DECIMAL_COMMA = r"^\s*-?(\d+|\d{1,3}([. '’\x{a0}\x{202f}]\d{3})+)(,\d+)?([eE][+-]?\d+)?\s*$"
 _THOUSANDS = r"^\s*-?\d{1,3}(,\d{3})*\s*$"
+_POINTED_THOUSANDS = r"^\s*-?\d{1,3}(\.\d{3})*\s*$"
+#: Digits in threes, by the sign before the decimals: 1.100,50 and 1,100.50, or with spaces or ticks between.
+_GROUPED = {
+    ".": r"^\s*-?\d{1,3}((,\d{3})+|([ '’\x{a0}\x{202f}]\d{3})+)(\.\d+)?\s*$",
+    ",": r"^\s*-?\d{1,3}((\.\d{3})+|([ '’\x{a0}\x{202f}]\d{3})+)(,\d+)?\s*$",
+}
+_GROUPING = {".": r"[, '’\x{a0}\x{202f}]", ",": r"[. '’\x{a0}\x{202f}]"}
 _ISO_DATE, _ISO_TIME = "%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%.f"
 _DATES = (_ISO_DATE, "%Y%m%d", "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y")
 
 
-def typed(frame: pl.DataFrame, *, decimal: str | None, commas: str, text: frozenset[str]) -> pl.DataFrame:
-    """Turn the columns of text that hold numbers or truth values into such.
+def typed(
+    frame: pl.DataFrame, *, decimal: str | None, commas: str, text: frozenset[str]
+) -> tuple[pl.DataFrame, str]:
+    """Turn the columns of text that hold numbers or truth values into such; and the decimal sign they have.
 
     Without ``decimal`` it is the point; or the comma, where columns read so and none of the file reads with a
-    point. ``commas`` says how readily: "no", "unless thousands" (1,234 may be either) or "yes".
+    point, unless as thousands (1.234). ``commas`` says how readily: "unless thousands" (1,234 may be either)
+    or "yes".
     """
     new = {name: frame[name] for name in frame.columns}
     open_to_it = [name for name in new if name not in text]
     with ThreadPoolExecutor() as pool:  # polars works outside the interpreter's lock
         read = pool.map(lambda name: _typed(frame[name], decimal or "."), open_to_it)
         new |= dict(zip(open_to_it, read, strict=True))
-    if decimal is None and commas != "no" and not any(series.dtype == pl.Float64 for series in new.values()):
-        for name, series in new.items():
-            if series.dtype == pl.String and name not in text and _has_commas(series, commas):
-                new[name] = _typed(series, ",")
-    return pl.DataFrame(new)
+    pointed = [name for name in open_to_it if new[name].dtype == pl.Float64]
+    if decimal is None:
+        texts = {name: frame[name] for name in open_to_it if new[name].dtype == pl.String}
+        found = [name for name, series in texts.items() if _has_commas(series, commas)]
+        if found and all(_all(frame[name], _POINTED_THOUSANDS) for name in pointed):
+            also = [name for name, series in texts.items() if _has_commas(series, "yes")]
+            new |= {name: _typed(frame[name], ",") for name in (*also, *pointed)}
+            decimal = ","
+    return pl.DataFrame(new), decimal or ("." if pointed else "")
+
+
+def _all(texts: pl.Series, pattern: str) -> bool:
+    present = texts.filter(texts != "")
+    return bool(present.str.contains(pattern).all())
 
 
 def _typed(series: pl.Series, decimal: str) -> pl.Series:
@@ -102,7 +121,21 @@ def is_code(series: pl.Series, read: pl.Series) -> bool:
 
 
 def numbers(series: pl.Series, *, decimal: str = ".", whole: bool = True) -> pl.Series | None:
-    """Read whole numbers as Int64 (if ``whole``), or else numbers as Float64; empty text is missing."""
+    """Read whole numbers as Int64 (if ``whole``), or else numbers as Float64; empty text is missing.
+
+    Digits in threes are read where decimals beside them tell the two signs apart, as in 1.100,50.
+    """
+    read = _plain_numbers(series, decimal, whole=whole)
+    if read is not None:
+        return read
+    grouped = series.str.contains(_GROUPED[decimal]).fill_null(value=False)
+    if grouped.any() and (decimal == "," or series.filter(grouped).str.contains(".", literal=True).any()):
+        bare = series.str.replace_all(_GROUPING[decimal], "")
+        return _plain_numbers(bare.zip_with(grouped, series), decimal, whole=whole)
+    return None
+
+
+def _plain_numbers(series: pl.Series, decimal: str, *, whole: bool) -> pl.Series | None:
     if decimal == ",":
         if series.str.contains(".", literal=True).any():
             return None

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.core.params import listed
+from sfumato.core.params import listed, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
@@ -30,6 +30,7 @@ class Canvas:
     table: Table
     guarantee: Guarantee
     run: Run
+    exact_ends: bool = False
 
     @cached_property
     def hierarchies(self) -> Mapping[str, Hierarchy]:
@@ -68,6 +69,7 @@ class Canvas:
             groups,
             hierarchies=self.hierarchies,
             cover_missing=self.covers_missing,
+            exact_ends=self.exact_ends,
         )
 
     def failing(self, groups: Groups) -> Flags:
@@ -126,6 +128,12 @@ class LocalRecoding(EnforcingMethod):
     generalises = True
     cost = "n log n"
 
+    exact_ends: bool = param(
+        False,
+        "End ranges at the lowest and highest value of a group, as published, and not at round numbers.",
+        hint="these are values of real people",
+    )
+
     def group(self, canvas: Canvas) -> tuple[Groups, tuple[str, ...]]:
         """Put the records into groups that meet the guarantee; and what there is to say of it."""
         raise NotImplementedError  # abstract: every method in the registry has its own
@@ -139,7 +147,7 @@ class LocalRecoding(EnforcingMethod):
 
     def enforce(self, table: Table, guarantee: Guarantee, run: Run) -> Release:
         """Group the records, and show what the groups span."""
-        canvas = Canvas(table, guarantee, run)
+        canvas = Canvas(table, guarantee, run, self.exact_ends)
         groups, notes = self.group(canvas)
         return self.released(canvas, groups, notes)
 

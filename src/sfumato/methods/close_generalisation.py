@@ -171,7 +171,7 @@ class CloseGeneralisation(CloseRecoding):
     >>> table = Table(frame, Schema(columns), targets=("age",))
     >>> shown = CloseGeneralisation(k=2).protect(table, Run(seed=1)).table
     >>> to_text(shown.frame["age"]).to_list()
-    ['[20;22]', '[58;61]', '[24;50]', '[24;50]', '[20;22]', '[58;61]']
+    ['[20;29]', '[50;69]', '[20;59]', '[20;59]', '[20;29]', '[50;69]']
     """
 
     name = "close-generalisation"

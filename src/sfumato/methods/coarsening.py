@@ -13,6 +13,7 @@ from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import DType
 from sfumato.data.generalised.ranges import Groups, is_categorical, measured, with_ranges
+from sfumato.data.generalised.round_ends import widened
 from sfumato.data.schema import Column, Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
@@ -37,7 +38,8 @@ class NaiveCoarsening(Method):
     and end where the next begins, less one; ages from 0 to 85 with :math:`r = 4` become [0, 20], [21, 42],
     [43, 63] and [64, 85]. Days and instants are whole numbers too. Of numbers with decimals the intervals
     begin at :math:`a + i (b - a)/r` and end where the next begins; a value at the border is in the upper one.
-    The domain is what the column declares (``lower``, ``upper``), or else the values that occur.
+    The domain is what the column declares (``lower``, ``upper``), or else what its values span, widened to
+    round ends: with the lowest and the highest value themselves every border would tell these two.
 
     Ordered categories are coarsened by their place; nominal ones by their number where they are numbers, as
     in the paper, or else by their place in the alphabet. They show the categories that occur in their
@@ -68,7 +70,7 @@ class NaiveCoarsening(Method):
     >>> from sfumato.data.schema import Schema
     >>> from sfumato.data.generalised.text_forms import to_text
     >>> ages = pl.DataFrame({"age": [0, 20, 21, 50, 85]})
-    >>> table = Table(ages, Schema((Column("age", Kind.CONTINUOUS),)))
+    >>> table = Table(ages, Schema((Column("age", Kind.CONTINUOUS, lower=0, upper=85),)))
     >>> to_text(NaiveCoarsening(share=25).protect(table, Run(seed=1)).table.frame["age"]).to_list()
     ['[0;20]', '[0;20]', '[21;42]', '[43;63]', '[64;85]']
     """
@@ -136,11 +138,14 @@ def _in_intervals(column: Column, numbers: tuple[Numbers, DType], missing: Flags
     """The interval of each value, as a column of intervals."""
     values, dtype = numbers
     whole = values.dtype.kind == "i" or (column.integer and _are_whole(values))
-    low, high = values[~missing].min(), values[~missing].max()
+    known = values[~missing]
+    low, high = known.min(), known.max()
+    (outer_low,), (outer_high,) = widened(known.min(keepdims=True), known.max(keepdims=True), known, dtype)
     if column.lower is not None and np.isfinite(column.lower):
-        low = min(low, np.ceil(column.lower) if whole else column.lower)
+        outer_low = min(low, np.ceil(column.lower) if whole else column.lower)
     if column.upper is not None and np.isfinite(column.upper):
-        high = max(high, np.floor(column.upper) if whole else column.upper)
+        outer_high = max(high, np.floor(column.upper) if whole else column.upper)
+    low, high = outer_low, outer_high
     begins = begins_of(low, high, parts, whole=whole)
     ends = np.append(begins[1:] - 1, int(high)) if whole else np.append(begins[1:], high)
     places = np.clip(np.searchsorted(begins, values, side="right") - 1, 0, len(begins) - 1)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sfumato import kernels
 from sfumato.core.params import Columns, listed, param
 from sfumato.data.generalised.ranges import Groups, is_categorical, measured
+from sfumato.data.generalised.round_ends import Cuts
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
@@ -33,8 +34,8 @@ class Mondrian(LocalRecoding):
 
     at the value that leaves the two sides most equal in number, if both meet the guarantee; otherwise the
     next widest key is tried. What can be cut by none is final, and every record shows, key by key, what its
-    group spans: an interval of numbers or dates, a run of neighbours of ordered categories, the set of
-    those that occur of others.
+    group spans: an interval of numbers or dates, widened to round ends; a run of neighbours of ordered
+    categories; the set of those that occur of others.
 
     Ordinal keys count by the places of their values. Nominal keys are cut into two sets of categories as
     equal in number as dealing them out, the most frequent first, makes them; :math:`w_j` is then the number
@@ -60,10 +61,11 @@ class Mondrian(LocalRecoding):
     **Guarantees.** Whatever is asked for holds of what is released, or nothing is. Every range holds the
     value that it hides. A group that could be cut by some key, at the most equal place, is: groups of k only
     have fewer than 2k records unless ties or another requirement forbid it. No group of a strict partition
-    overlaps another, but for labels of a hierarchy, which may cover values of both sides of a cut, and for
-    wildcards over missing values.
+    overlaps another, but for labels of a hierarchy, which may cover values of both sides of a cut, for
+    wildcards over missing values, and for ranges between whose groups no round number lies.
 
-    **Risk to know.** The ends of ranges are values of real people. As with every release that is k-anonymous
+    **Risk to know.** The ends of ranges are round, not values of real people, but that somebody is near them
+    they tell. As with every release that is k-anonymous
     alone, all of a group may share a sensitive value: ask for ``l`` or ``t`` in ``also``.
 
     **Ties, missing, weights.** Equal values stay on one side; with ``relaxed`` records with the middle value
@@ -86,7 +88,7 @@ class Mondrian(LocalRecoding):
     >>> table = Table(frame, Schema((Column("age", Kind.CONTINUOUS), Column("sex", Kind.NOMINAL))))
     >>> shown = Mondrian(k=3).protect(table, Run(seed=1)).table
     >>> to_text(shown.frame["age"]).to_list()
-    ['[20;24]', '[20;24]', '[50;58]', '[20;24]', '[50;58]', '[50;58]']
+    ['[20;24]', '[20;24]', '[50;59]', '[20;24]', '[50;59]', '[50;59]']
     """
 
     name = "mondrian"
@@ -120,7 +122,7 @@ class Mondrian(LocalRecoding):
         def failing(order: Ints, starts: Ints) -> Flags:
             return canvas.failing(Groups(order, starts))
 
-        order, starts = kernels.mondrian.partition(
+        order, starts, borders = kernels.mondrian.partition(
             coded_keys(table, canvas.hierarchies),
             canvas.k,
             relaxed=self.relaxed,
@@ -128,7 +130,9 @@ class Mondrian(LocalRecoding):
             failing=None if canvas.needs_only_k else failing,
             tick=canvas.run.ticker(self.title),
         )
-        return Groups(order, starts), ()
+        places = {name: borders[:, place] for place, name in enumerate(table.chosen)}
+        cuts = {name: Cuts(each[:, :2], each[:, 2:]) for name, each in places.items()}
+        return Groups(order, starts, cuts), ()
 
 
 def coded_keys(table: Table, hierarchies: Mapping[str, Hierarchy]) -> Any:

@@ -45,8 +45,8 @@ class SortedGeneralisation(LocalRecoding):
     value that it hides. Groups have :math:`k` to :math:`2k - 1` records unless a requirement besides k asks
     for more: then groups that fail are joined with their neighbours until none does.
 
-    **Risk to know.** The ends of ranges are values of real people. As with every release that is k-anonymous
-    alone, all of a group may share a sensitive value: ask for ``l`` or ``t`` in ``also``.
+    **Risk to know.** The ends of ranges are round, but somebody is near them. As with every release that is
+    k-anonymous alone, all of a group may share a sensitive value: ask for ``l`` or ``t`` in ``also``.
 
     **Ties, missing, weights.** Equal distances stand in the order of the file. Records with the same keys
     missing are grouped among themselves if there are k of them, and stay missing (under ``missing`` other
@@ -64,7 +64,7 @@ class SortedGeneralisation(LocalRecoding):
     >>> table = Table(frame, Schema(tuple(Column(name, Kind.CONTINUOUS) for name in frame.columns)))
     >>> shown = SortedGeneralisation(k=3).protect(table, Run(seed=1)).table
     >>> to_text(shown.frame["age"]).to_list()
-    ['[20;24]', '[50;61]', '[50;61]', '[20;24]', '[20;24]', '[50;61]']
+    ['[20;29]', '[50;69]', '[50;69]', '[20;29]', '[20;29]', '[50;69]']
     """
 
     name = "sorted-generalisation"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
@@ -17,6 +17,8 @@ from sfumato.data.evidence import Scenario
 from sfumato.data.schema import Role, Schema
 from sfumato.errors import PlanError, ReadError, SfumatoError, UnknownNameError, trouble_with
 from sfumato.io import addresses
+from sfumato.io.formats import READING
+from sfumato.io.stdin import STDIN, piped
 from sfumato.recipes.demand import Demand, read_scenarios, say_scenarios
 from sfumato.recipes.recipe import Recipe
 
@@ -41,12 +43,25 @@ _PARTS: Mapping[str, type] = {
 class Source:
     """A file (or a table of a database) the plan uses.
 
-    A file has its fingerprint, so that another file of the same name is noticed.
+    A file has its fingerprint, so that another file of the same name is noticed; and how it is to be read,
+    where that is not to be found out: ``delimiter``, ``decimal``, ``encoding``, the ``sheet`` of a workbook,
+    and whether names stand in its first line (``header``, "yes" or "no").
     """
 
     path: str
     holds: Literal["table", "hierarchy"] = "table"
     sha256: str = ""
+    delimiter: str = ""
+    decimal: str = ""
+    encoding: str = ""
+    header: str = ""
+    sheet: str = ""
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """What is said of how it is to be read, as `sfumato.io.read_table` takes it."""
+        said = {name: getattr(self, name) for name in READING if getattr(self, name)}
+        return {**said, "header": self.header == "yes"} if self.header else said
 
     @property
     def is_builtin(self) -> bool:
@@ -70,6 +85,8 @@ class Source:
 
 def located(path: str, folder: Path) -> Path | str:
     """Where a plan's path leads from the plan's folder: a file, or the address of a table in a database."""
+    if path == STDIN:
+        return piped()
     return addresses.within(path, folder) if addresses.is_address(path) else folder / path
 
 
@@ -216,6 +233,10 @@ class Plan:
         ]
         return {source.path: located(source.path, folder) for source, folder in said if not source.is_builtin}
 
+    def source_at(self, path: str) -> Source:
+        """The data at another place, read as the plan says of its own."""
+        return replace(self.data, path=path, sha256="") if self.data else Source(path)
+
     def warnings(self) -> list[str]:
         """What is allowed but should be known."""
         if self.tables:
@@ -321,6 +342,8 @@ def _source(what: str, said: Mapping[str, Any]) -> Source:
     source = _record(Source, what, said)
     if source.holds not in {"table", "hierarchy"}:
         raise PlanError(f"`holds` of {what} must be table or hierarchy, got: `{source.holds}`")
+    if source.header not in {"", "yes", "no"}:
+        raise PlanError(f"`header` of {what} must be yes or no, got: `{source.header}`")
     return source
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from sfumato.core.measure import Score
@@ -14,10 +15,11 @@ from sfumato.data.checks import Violation, violations
 from sfumato.data.schema import Schema
 from sfumato.data.table import Table
 from sfumato.errors import PlanError
-from sfumato.io import read_table
+from sfumato.io import FORMATS, addresses, read_contents, read_table
+from sfumato.io.formats import Reading
 from sfumato.io.hierarchies import read_hierarchy
 from sfumato.recipes.demand import labelled
-from sfumato.recipes.plan import Plan, Source
+from sfumato.recipes.plan import Plan, Source, located
 from sfumato.releasing.joins import joins_of
 from sfumato.releasing.postprocess import dangling, postprocess
 from sfumato.releasing.stakes import Stake, stake_of, warnings_of
@@ -27,6 +29,9 @@ from sfumato.version import __version__
 
 #: Called with a plan, its table and the run with its resources, before the work on it begins.
 Loaded = Callable[[Plan, Table, Run], None]
+
+#: Records that are looked at to see how a text is written.
+_ROWS_LOOKED_AT = 10_000
 
 #: Makes a release of a table.
 Protect = Callable[[Table, Run], Release]
@@ -163,6 +168,17 @@ def load_resources(plan: Plan, schema: Schema | None = None) -> dict[str, Any]:
     }
 
 
+def reading_of(plan: Plan) -> Reading | None:
+    """How the plan's data are read, so that a release can be written likewise; None if they are no text."""
+    source = plan.data
+    if source is None or source.is_builtin or addresses.is_address(source.path):
+        return None
+    place = Path(located(source.path, plan.folder))
+    if FORMATS.get(place.suffix.lower()) != "delimited":
+        return None
+    return read_contents(place, schema=plan.schema, rows=_ROWS_LOOKED_AT, **source.reading).reading
+
+
 def _read_source(
     source: Source, plan: Plan, *, schema: Schema | None = None, like: Schema | None = None
 ) -> Table:
@@ -171,7 +187,7 @@ def _read_source(
 
         table = datasets.from_uri(source.path)
         return table if schema is None else Table(table.frame, schema)
-    return read_table(source.check(plan.folder), schema=schema, like=like)
+    return read_table(source.check(plan.folder), schema=schema, like=like, **source.reading)
 
 
 def carry_out(

@@ -13,7 +13,7 @@ from sfumato.core.run import Run
 from sfumato.errors import PlanError, RequirementError
 from sfumato.io import Staging, check_format, check_writable, codebook, stage
 from sfumato.recipes.plan import Plan, located
-from sfumato.releasing.carry_out import Outcome
+from sfumato.releasing.carry_out import Outcome, reading_of
 from sfumato.releasing.trail import grown_ledger, trail_of
 
 #: Said wherever a release stops because nobody has said what it must meet.
@@ -98,7 +98,8 @@ def write_release(
     places = destination.places
     with Staging(originals=destination.originals, overwrite=destination.overwrite) as staging:
         for name, part in outcome.parts.items():
-            stage(part.release.table, places[name], staging, guard=part.plan.output.guard)
+            like = reading_of(part.plan)
+            stage(part.release.table, places[name], staging, guard=part.plan.output.guard, like=like)
         trail = trail_of(outcome, places, staging.written(), run, seeded=seeded)
         kept = {"unjudged": bool(outcome.unjudged), **(record or {})}
         text = json.dumps({**trail, **kept}, indent=2, allow_nan=False)

@@ -14,6 +14,7 @@ import polars as pl
 
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.data.generalised.nodes import WILDCARD, canonical_text
 from sfumato.data.pseudonyms import derive_key, pseudonyms
 from sfumato.data.repair import repair
 from sfumato.data.schema import Column, Kind
@@ -97,14 +98,22 @@ def forget_unshown(table: Table) -> Table:
     Columns of generalised values are made anew as text when they are written.
     """
     frame = table.frame.with_columns(only_shown(table.frame.drop(table.nodes)))
-    columns = [replace(each, labels=_labels_shown(each, frame[each.name])) for each in table.schema.columns]
+    columns = [replace(each, labels=_labels_shown(each, table)) for each in table.schema.columns]
     return replace(table, frame=frame, schema=table.schema.replace(*columns))
 
 
-def _labels_shown(column: Column, series: pl.Series) -> tuple[tuple[Any, str], ...]:
-    """The labels of values that some record has, and of the codes for what is missing."""
-    shown = {*series.unique().to_list(), *column.missing, column.suppressed} if column.labels else set()
-    return tuple((value, label) for value, label in column.labels if value in shown)
+def _labels_shown(column: Column, table: Table) -> tuple[tuple[Any, str], ...]:
+    """The labels of values that some record shows, alone or in a set, and of codes for what is missing."""
+    if not column.labels:
+        return ()
+    series, nodes = table.frame[column.name], table.nodes.get(column.name)
+    shown = {*series.unique().to_list(), *column.missing, column.suppressed}
+    if nodes is not None:
+        used = series.filter(series.cast(pl.String) != WILDCARD).unique()
+        shown |= {member for code in nodes.codes(used) for member in nodes.members_of(int(code))}
+    texts = canonical_text(pl.Series([value for value, _ in column.labels], strict=False))
+    pairs = zip(column.labels, texts, strict=True)
+    return tuple(pair for pair, text in pairs if pair[0] in shown or (nodes is not None and text in shown))
 
 
 def dangling(tables: Mapping[str, Table]) -> dict[str, int]:

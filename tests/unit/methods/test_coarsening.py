@@ -25,7 +25,7 @@ def coarsened(values, kind, *, parts, **facts):
 
 def test_whole_numbers():
     assert coarsened([0, 4, 5, 9], Kind.CONTINUOUS, parts=2) == ["[0;4]", "[0;4]", "[5;9]", "[5;9]"]
-    assert coarsened([-3, 3], Kind.CONTINUOUS, parts=2) == ["[-3;-1]", "[0;3]"]
+    assert coarsened([-3, 3], Kind.CONTINUOUS, parts=2) == ["[-4;-1]", "[0;3]"]
 
 
 def test_the_declared_domain_is_cut_if_it_is_wider():
@@ -57,14 +57,14 @@ def test_categories_by_place_or_number():
 
 
 def test_one_interval_and_more_than_there_are_values():
-    assert coarsened([3, 8], Kind.CONTINUOUS, parts=1) == ["[3;8]", "[3;8]"]
+    assert coarsened([3, 8], Kind.CONTINUOUS, parts=1) == ["[2;9]", "[2;9]"]
     assert coarsened([3, 5], Kind.CONTINUOUS, parts=50) == ["3", "5"]
     assert coarsened([4.5, 4.5], Kind.CONTINUOUS, parts=3) == ["4.5", "4.5"]
 
 
 def test_missing_stays_missing():
-    assert coarsened([1, None, 8], Kind.CONTINUOUS, parts=1) == ["[1;8]", None, "[1;8]"]
-    assert coarsened([1, -9, 8], Kind.CONTINUOUS, parts=1, missing=(-9,)) == ["[1;8]", None, "[1;8]"]
+    assert coarsened([1, None, 8], Kind.CONTINUOUS, parts=1) == ["[0;9]", None, "[0;9]"]
+    assert coarsened([1, -9, 8], Kind.CONTINUOUS, parts=1, missing=(-9,)) == ["[0;9]", None, "[0;9]"]
     assert coarsened(["a", None, "b", "c"], Kind.NOMINAL, parts=2) == ["a", None, "{b|c}", "{b|c}"]
     assert coarsened(pl.Series([None, None], dtype=pl.Date), Kind.DATE, parts=2) == [None, None]
 

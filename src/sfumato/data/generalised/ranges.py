@@ -1,13 +1,14 @@
 """Ranges: records in groups, and what the values of a group span, shown instead of what each record has.
 
-Numbers and dates span an interval, ordered categories all between the lowest and the highest, other
-categories the set of those that occur, and categories with a hierarchy climb to their lowest common label.
+Numbers and dates span an interval that is widened to round ends (`sfumato.data.generalised.round_ends`),
+ordered categories all between the lowest and the highest, other categories the set of those that occur, and
+categories with a hierarchy climb to their lowest common label.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,9 +18,10 @@ import polars as pl
 from sfumato.data.classes.packing import distinct_of
 from sfumato.data.generalised.intervals import end_dtype, intervals
 from sfumato.data.generalised.nodes import WILDCARD, DType, Nodes, canonical_text
+from sfumato.data.generalised.round_ends import Cuts, widened
 from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.hierarchy.tree import Hierarchy
-from sfumato.data.schema import Kind
+from sfumato.data.schema import Column, Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Ints, Values
 
@@ -33,6 +35,7 @@ class Groups:
 
     order: Ints  # [records]
     starts: Ints  # [groups + 1] no group is empty
+    cuts: Mapping[str, Cuts] = field(default_factory=dict)  # by column, where the groups were cut apart
 
     @classmethod
     def of(cls, numbers: Ints) -> Groups:
@@ -84,19 +87,23 @@ def with_ranges(
     *,
     hierarchies: Mapping[str, Hierarchy] | None = None,
     cover_missing: bool = False,
+    exact_ends: bool = False,
 ) -> Table:
     """Show in some columns the range that the values of each record's group span.
 
     Where some of a group are missing and others are not, the whole group shows the wildcard, "any value, or
     none"; where all are missing they stay so, unless ``cover_missing`` covers these too. So records of a
-    group are always alike. A hierarchy is climbed by categories; numbers and dates span intervals.
+    group are always alike. A hierarchy is climbed by categories; numbers and dates span intervals, which end
+    at round numbers unless ``exact_ends`` asks for the values that are there.
     """
     if not len(table):
         return table
     columns, nodes = [], dict(table.nodes)
     for name in names:
         hierarchy = (hierarchies or {}).get(name)
-        column, found = _ranges(table, name, groups, hierarchy, cover_missing=cover_missing)
+        column, found = _ranges(
+            table, name, groups, hierarchy, cover_missing=cover_missing, exact_ends=exact_ends
+        )
         columns.append(column.alias(name))
         if found is not None:
             nodes[name] = found
@@ -104,7 +111,13 @@ def with_ranges(
 
 
 def _ranges(
-    table: Table, name: str, groups: Groups, hierarchy: Hierarchy | None, *, cover_missing: bool
+    table: Table,
+    name: str,
+    groups: Groups,
+    hierarchy: Hierarchy | None,
+    *,
+    cover_missing: bool,
+    exact_ends: bool,
 ) -> tuple[pl.Series, Nodes | None]:
     missing = table.missing(name)
     n_known = groups.totals(~missing)
@@ -112,7 +125,8 @@ def _ranges(
     shown = (n_known > 0) & ~covered
     numbers = None if hierarchy is not None and is_categorical(table, name) else measured(table, name)
     if numbers is not None:
-        return _intervals(numbers, ~missing, groups, shown, covered), None
+        ends = _ends(table.schema[name], numbers, ~missing, groups, exact=exact_ends)
+        return _intervals(ends, numbers[1], groups, shown, covered), None
     if hierarchy is not None:
         series = table.frame[name]
         present = series.zip_with(pl.Series(~missing), pl.Series([None], dtype=series.dtype))
@@ -166,15 +180,31 @@ def _as_continuous(table: Table, name: str) -> Table:
     return only.with_values(name, table.frame[name], column=plain)
 
 
-def _intervals(
-    numbers: tuple[Values, DType], known: Flags, groups: Groups, shown: Flags, covered: Flags
-) -> pl.Series:
+def _ends(
+    column: Column, numbers: tuple[Values, DType], known: Flags, groups: Groups, *, exact: bool
+) -> tuple[Values, Values]:
+    """The ends of what each group spans, moved outwards to round numbers but not beyond declared bounds."""
     values, dtype = numbers
+    lows, highs = groups.lowest(values, known), groups.highest(values, known)
+    if exact:
+        return lows, highs
+    spans = groups.totals(known) > 0
+    new_lows, new_highs = lows.copy(), highs.copy()
+    cuts = groups.cuts.get(column.name)
+    cuts = None if cuts is None else Cuts(cuts.below[spans], cuts.above[spans])
+    new_lows[spans], new_highs[spans] = widened(lows[spans], highs[spans], values[known], dtype, cuts)
+    for bound, end, inwards in ((column.lower, new_lows, np.maximum), (column.upper, new_highs, np.minimum)):
+        if bound is not None and abs(bound) < 2.0**62:
+            inwards(end, end.dtype.type(bound), out=end)
+    new_lows, new_highs = np.minimum(new_lows, lows), np.maximum(new_highs, highs)
+    return new_lows, new_highs
+
+
+def _intervals(
+    ends: tuple[Values, Values], dtype: DType, groups: Groups, shown: Flags, covered: Flags
+) -> pl.Series:
     kept, nothing = pl.Series(shown), pl.Series([None], dtype=dtype)
-    lows, highs = (
-        pl.Series(np.where(shown, end, 0)).cast(dtype).zip_with(kept, nothing)
-        for end in (groups.lowest(values, known), groups.highest(values, known))
-    )
+    lows, highs = (pl.Series(np.where(shown, end, 0)).cast(dtype).zip_with(kept, nothing) for end in ends)
     return intervals(lows, highs, missing=~(shown | covered)).gather(groups.of_record)
 
 

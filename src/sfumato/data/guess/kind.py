@@ -7,10 +7,12 @@ The signs are asked in order and the first that speaks is believed. To teach it 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import polars as pl
 
+from sfumato.data.date_forms import FORMS, days, to_iso
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.text_forms import looks_generalised
 from sfumato.data.guess import words
@@ -24,6 +26,10 @@ _BANDS_AT_MOST = 50  # more ranges than this are no grades
 _SHORT = 3  # NA may be one among words of at most this length
 
 _ISO_DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}:\d{2}(\.\d+)?)?$"
+_LIKE_A_DATE = r"^\s*(?:\d{1,2}[./\-]\d{1,2}[./\-]\d{2,4}|\d{4}[./\-]\d{1,2}[./\-]\d{1,2})"
+_SHORT_YEAR = r"^\s*(\d{1,2}[./\-]\d{1,2}[./\-]\d{2})\s*$"
+_THOUSANDS_OR_DECIMALS = r"^\s*-?\d{1,3}(,\d{3})+\s*$"
+_CENTURIES = (18_500_000, 21_000_000)
 _NUMBER = r"\d+(?:\.\d+)?"
 #: Ranges as people write them: 18-24, 25 to 34, < 18, 65+, and a single number beside them.
 _BAND = (
@@ -64,7 +70,18 @@ def _by_type(facts: Facts) -> KindSign | None:
 
 
 def _by_form(facts: Facts) -> KindSign | None:
-    form = generalised_form(facts.values) if facts.series.dtype == pl.String else None
+    if facts.series.dtype != pl.String:
+        return None
+    form = generalised_form(facts.values)
+    if (
+        form is None and facts.values.str.contains(r"^\[.*;.*\]$").any()
+    ):  # written as in the original's country
+        if generalised_form(facts.values.str.replace_all(",", ".", literal=True)) == "interval":
+            return KindSign(Kind.CONTINUOUS, "intervals written as text, with decimal commas", 0.9)
+        for each in FORMS:
+            if generalised_form(to_iso(facts.values, each)) == "interval":
+                reason = f"intervals of dates written {each}"
+                return KindSign(Kind.DATE, reason, 0.9, {"form": each})
     if form == "interval":
         temporal = facts.share(r"\d{4}-\d{2}-\d{2}") > 0
         return KindSign(Kind.DATE if temporal else Kind.CONTINUOUS, "intervals written as text", 0.9)
@@ -75,12 +92,23 @@ def _by_numbers(facts: Facts) -> KindSign | None:
     if not facts.series.dtype.is_numeric() or not facts.distinct:
         return None
     codes = _missing_numbers(facts)
+    if facts.series.dtype.is_integer() and _are_days(facts.values, codes):
+        return KindSign(Kind.DATE, "dates written yyyymmdd", 0.9, {"missing": codes, "form": "yyyymmdd"})
     kind, reason, confidence = _number_kind(facts, facts.distinct - len(codes))
     more: dict[str, Any] = {"missing": codes}
     if kind is Kind.CONTINUOUS and facts.whole:
         more["integer"] = True
     told = "; some values stand apart and may mean missing" if codes else ""
     return KindSign(kind, reason + told, confidence, more)
+
+
+def _are_days(values: pl.Series, codes: tuple[int, ...]) -> bool:
+    """Whether all but the missing codes are days such as 20241231, and not just numbers of eight digits."""
+    values = values.cast(pl.Int64, strict=False)
+    values = values.filter(~values.is_in(list(codes)))
+    if not len(values) or not values.is_between(*_CENTURIES).all():
+        return False
+    return not days(values.cast(pl.String), "yyyymmdd").is_null().any()
 
 
 def _number_kind(facts: Facts, distinct: int) -> tuple[Kind, str, float]:
@@ -108,12 +136,43 @@ def _by_text(facts: Facts) -> KindSign | None:
             return KindSign(Kind.CONTINUOUS, reason, 0.9, {"missing": odd})
         if odd is not None:
             return KindSign(Kind.NOMINAL, "digits that a number would spoil", 0.9, {"missing": odd})
+    if facts.sample.str.contains(_THOUSANDS_OR_DECIMALS).all():
+        reason = "numbers whose commas may part thousands or decimals: say which sign is `decimal`"
+        return KindSign(Kind.NOMINAL, reason, 0.3)
     if facts.sample.str.contains(_ISO_DATE).any():
         odd = _codes_beside(facts, _dates)
         if odd is not None:
             codes = (*odd, *_missing_dates(facts, facts.values))
             reason = "dates written year, month, day" + _told("texts", codes)
             return KindSign(Kind.DATE, reason, 0.95, {"missing": codes})
+    return _by_date_form(facts)
+
+
+def _by_date_form(facts: Facts) -> KindSign | None:
+    """Speak of dates as they are written in a country, if only one form reads all of them."""
+    if not facts.sample.str.contains(_LIKE_A_DATE).any():
+        return None
+    found = {form: _codes_beside(facts, partial(days, form=form)) for form in FORMS}
+    read = {form: odd for form, odd in found.items() if odd is not None}
+    if len(read) > 1:
+        forms = " or ".join(f'"{form}"' for form in read)
+        reason = (
+            f"dates of which nothing tells whether day or month is first: say kind = date, form = {forms}"
+        )
+        return KindSign(Kind.NOMINAL, reason, 0.3)
+    for form, odd in read.items():
+        codes = (*odd, *_missing_dates(facts, to_iso(facts.values, form)))
+        reason = f"dates written {form}" + _told("texts", codes)
+        return KindSign(Kind.DATE, reason, 0.95, {"missing": codes, "form": form})
+    if _codes_beside(facts, lambda texts: texts.str.extract(_SHORT_YEAR)) is not None:
+        return KindSign(Kind.NOMINAL, "dates with years of two digits: write four, or it stays text", 0.3)
+    unread = {form: int(days(facts.values, form).null_count()) for form in FORMS}
+    form = min(unread, key=unread.__getitem__)
+    if 2 * unread[form] <= len(facts.values):
+        reason = (
+            f"dates written {form}, but {unread[form]} values are none: correct them, or list as `missing`"
+        )
+        return KindSign(Kind.NOMINAL, reason, 0.3)
     return None
 
 

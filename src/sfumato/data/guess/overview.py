@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -105,6 +105,8 @@ class Overview:
     relations: tuple[Relation, ...]
     duplicates: int
     unique: int
+    notes: tuple[str, ...] = ()  # on how the file was read
+    reading: Mapping[str, str] = field(default_factory=dict)  # what a plan says of that
 
     @property
     def schema(self) -> Schema:
@@ -146,7 +148,7 @@ class Overview:
             for summary in self.columns
             if summary.column.name in units
         ]
-        return [sentence for sentence in found if sentence]
+        return [*self.notes, *(sentence for sentence in found if sentence)]
 
     def to_frame(self) -> pl.DataFrame:
         """A row for each column: its counts, what it seems to be, and why."""
@@ -181,6 +183,7 @@ class Overview:
         keys = list(self.schema.with_role(Role.KEY))
         return {
             "records": self.records,
+            "reading": dict(self.reading),
             "columns": [summary.to_dict() for summary in self.columns],
             "duplicates": self.duplicates,
             "keys": keys,

@@ -35,7 +35,10 @@ _WORDS = r"^[\p{L}'’.,\- ]+$"
 _TITLED = (
     r"\b(?:Mrs?|Ms|Dr|Prof|Herrn?|Frau|Mme|Mlle|Monsieur|Madame|Señora?|Sra|Signora?|Dott)\b\.? \p{Lu}\p{Ll}+"
 )
-_CALLED = r"(?:\+|\b00)\d{1,3}[\s().\-/]*\d[\d\s().\-/]{6,14}\d"
+_CALLED = (
+    r"(?:\+|\b00)\d{1,3}[\s().\-/]*\d[\d\s().\-/]{6,14}\d"
+    r"|\b0\d{1,5}[\s\-/]\d{3,4}[\d\s\-/]{1,6}\b|\b\d{3}[.\-]\d{3}[.\-]\d{4}\b"  # within a country
+)
 _STREET = (
     r"(?i)^\d+\w?,? .*\b(?:street|st|road|rd|avenue|ave|lane|ln|drive|dr|boulevard|blvd|way|court|ct|place"
     r"|square|terrace|close|crescent|rue|chemin|impasse|quai|allée)\b"

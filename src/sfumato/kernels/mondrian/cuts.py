@@ -289,3 +289,34 @@ def separate(codes: Codes, work: Work, part: tuple[int, int], threshold: int, ti
         if with_target:
             work.target[place + i] = work.moved[i, d]
     return place
+
+
+@njit(cache=True, nogil=True)
+def borders(keys: Keys, cut_at: Ints, starts: Ints) -> Codes:
+    """The codes on both sides of the last cut below and above each part, in every ordered column.
+
+    ``cut_at`` has a row for each cut, those of larger parts first: from where to where the part went, where
+    it was cut, and by which column.
+    """
+    found = np.zeros((len(starts) - 1, keys.codes.shape[1], 4), dtype=np.int32)
+    for number in range(len(cut_at)):
+        start, end, place, column = cut_at[number]
+        if keys.n_levels[column] > 0:
+            continue
+        low, high = 0, 2**31 - 1
+        for i in range(start, place):
+            low = max(low, keys.codes[i, column])
+        for i in range(place, end):
+            high = min(high, keys.codes[i, column])
+        if low == 0 or low >= high:  # missing from present, or equal values on both sides
+            continue
+        first, middle, last = (
+            np.searchsorted(starts, start),
+            np.searchsorted(starts, place),
+            np.searchsorted(starts, end),
+        )
+        for part in range(first, middle):
+            found[part, column, 2], found[part, column, 3] = low, high
+        for part in range(middle, last):
+            found[part, column, 0], found[part, column, 1] = low, high
+    return found

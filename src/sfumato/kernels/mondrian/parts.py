@@ -24,7 +24,7 @@ def partition(
     target: Codes | None = None,
     failing: Callable[[Ints, Ints], Flags] | None = None,
     tick: Tick | None = None,
-) -> tuple[Ints, Ints]:
+) -> tuple[Ints, Ints, Codes]:
     r"""Cut records into parts of at least k, by the widest column first.
 
     A part is cut by the column of greatest width that can be: an ordered one where the two sides are most
@@ -56,6 +56,9 @@ def partition(
     order : int64[n]
         The records, part by part; within a part in no particular order.
     starts : int64[parts + 1]
+    borders : int32[parts, columns, 4]
+        Where the last cut below and the last above a part went in an ordered column: the highest code on its
+        left and the lowest on its right; 0 where there was none.
 
     Notes
     -----
@@ -64,12 +67,12 @@ def partition(
     """
     n, d = keys.codes.shape
     if n == 0:
-        return np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        return np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros((0, d, 4), dtype=np.int32)
     rules, work = Rules(max(k, 1), relaxed), _room(keys, target)
     opens = np.zeros(n, dtype=np.bool_)
     opens[0] = True
     parts, tried = np.array([[0, n]], dtype=np.int64), np.zeros((1, d, 3), dtype=np.bool_)
-    done = 0
+    done, cut_at = 0, [np.zeros((0, 4), dtype=np.int64)]
     while len(parts):
         now = Round(parts, tried, np.full((len(parts), 3), -1, dtype=np.int64))
         if target is not None:
@@ -82,11 +85,13 @@ def partition(
         if failing is not None and len(now.parts):
             taken = _taken(work.rows, opens, now, failing)
         opens[now.cuts[taken, 2]] = True
+        cut_at.append(np.column_stack((now.parts[taken], now.cuts[taken][:, [2, 0]])))
         parts, tried, closed = _next_parts(now, taken, rules.k)
         done += closed
         if tick is not None:
             tick(done, n)
-    return work.rows, np.append(np.flatnonzero(opens), n)
+    starts = np.append(np.flatnonzero(opens), n)
+    return work.rows, starts, cuts.borders(keys, np.concatenate(cut_at), starts)
 
 
 def _next_parts(now: Round, taken: Flags, k: int) -> tuple[Ints, Flags, int]:
