@@ -120,7 +120,8 @@ def method_command(cls: type[Method]) -> str:
     options = [
         f"--{p.name.replace('_', '-')} {p.default}" for p in cls.parameters() if p.default not in {None, ""}
     ]
-    return " \\\n    ".join([f"$ sfumato protect {cls.name} people.csv", *options, "--out protected.csv"])
+    last = "--require 'k >= 3' --out protected.csv"
+    return " \\\n    ".join([f"$ sfumato protect {cls.name} people.csv", *options, last])
 
 
 def methods_page(methods: Iterable[type[Method]]) -> str:

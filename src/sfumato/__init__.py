@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sfumato.data.evidence import Scenario
     from sfumato.data.schema import Column, Kind, Role, Schema
     from sfumato.data.table import Table
-    from sfumato.front import assess, compare, protect, read, tune
+    from sfumato.front import assess, compare, inspect, protect, read, release, tune
     from sfumato.recipes.recipe import Recipe, Step
 
 #: Where each public name lives.
@@ -31,14 +31,16 @@ _HOMES = {
     "Table": "sfumato.data.table",
     "assess": "sfumato.front",
     "compare": "sfumato.front",
+    "inspect": "sfumato.front",
     "protect": "sfumato.front",
     "read": "sfumato.front",
+    "release": "sfumato.front",
     "tune": "sfumato.front",
 }
 
 __all__ = [
     "Column", "Kind", "Recipe", "Release", "Role", "Scenario", "Schema", "Step", "Table", "__version__",
-    "assess", "compare", "protect", "read", "tune",
+    "assess", "compare", "inspect", "protect", "read", "release", "tune",
 ]  # fmt: skip
 
 

@@ -136,6 +136,10 @@ class Cancelled(SfumatoError):  # noqa: N818  — it is not an error that the us
     exit_code = 130
 
 
+class IdentifierWarning(UserWarning):
+    """A column that identifies people was left out of what a script asked for."""
+
+
 class NoteWarning(UserWarning):
     """Something went another way than was asked for, and should be known; the command line shows a note."""
 

@@ -1,4 +1,4 @@
-"""The front door's five verbs: read, protect, assess, compare, tune — for scripts and notebooks.
+"""The front door's verbs: inspect, release; read, protect, assess, compare, tune — for scripts and notebooks.
 
 They take what people have in hand (a path, a pandas, polars or Arrow table, or a ``Table``) and give back
 the same sort of table they were given.
@@ -6,8 +6,11 @@ the same sort of table they were given.
 
 from __future__ import annotations
 
+import shlex
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,35 +19,70 @@ import polars as pl
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Score
 from sfumato.core.method import Method
+from sfumato.core.params import listed
 from sfumato.core.release import Release
-from sfumato.core.requirement import Requirement, parse_measure
+from sfumato.core.requirement import Requirement, parse_measure, parse_method
 from sfumato.core.run import Run
 from sfumato.data.evidence import Scenario
 from sfumato.data.guess.columns import guess_schema
-from sfumato.data.schema import Column, Kind, Role, Schema, like_schema
+from sfumato.data.notebook import as_html
+from sfumato.data.schema import Column, Kind, Role, Schema, like_schema, with_roles
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, SfumatoError
+from sfumato.errors import ParameterError, PlanError, SfumatoError, UnreachableError
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.study import compare as studies
 from sfumato.study.evaluate import Case, evaluate
 
 if TYPE_CHECKING:
+    from sfumato.data.guess.overview import Overview
     from sfumato.recipes.plan import Plan
     from sfumato.recipes.profile import Profile
+    from sfumato.report.released import Released
     from sfumato.study.compare import Study
     from sfumato.study.cost import Before
     from sfumato.tuning.tuned import Tuned
 
 
+def inspect(data: Any, *, roles: Mapping[str, str] | None = None, **reading: Any) -> Overview:
+    """Say what is in a table: what each column seems to be and why, and who is alone in the likely keys.
+
+    ``data`` is a path, a plan, a pandas, polars or Arrow table or a ``Table``; ``roles`` are those that are
+    decided, ``{"edu": "key"}``. ``reading`` says how a file is to be read (``delimiter``, ``decimal``,
+    ``encoding``, ``sheet``). The result shows itself; ``.schema`` is what it proposes.
+    """
+    from sfumato.data.guess.columns import guess, guess_related
+    from sfumato.data.guess.overview import declared, survey
+    from sfumato.io import frames, read_contents
+
+    if is_plan(data) or isinstance(data, Table) or (isinstance(data, str) and data.startswith("builtin:")):
+        table = read(data)
+        return declared(replace(table, schema=with_roles(table.schema, roles or {})))
+    if isinstance(data, str | Path):
+        contents = read_contents(data, **reading)
+        frame, facts, told = contents.frame, contents.facts, contents.reading
+    else:
+        frame, facts, told = frames.to_polars(data)[0], {}, None
+    guesses = guess(frame, facts)
+    found = survey(frame, [each.given(roles or {}) for each in guesses], guess_related(frame, guesses))
+    return replace(found, notes=tuple(told.notes()), reading=told.to_dict()) if told else found
+
+
+def is_plan(data: Any) -> bool:
+    """Whether this is the path of a plan, and so stands for its data with its schema."""
+    return isinstance(data, str | Path) and Path(data).suffix.lower() == ".toml"
+
+
 def read(
-    source: str | Path,
+    source: Any,
     *,
     schema: Schema | None = None,
     roles: Mapping[str, str] | Literal["guess"] | None = "guess",
     reading: Mapping[str, Any] | None = None,
 ) -> Table:
-    """Read a file, or a built-in data set such as ``builtin:rand?per=person``.
+    """Read a file, a frame (pandas, polars, Arrow), the data of a plan, or a built-in data set.
+
+    A built-in data set is said like ``builtin:rand?per=person``.
 
     Without a schema the kinds and roles of the columns are guessed; look at ``table.schema``. ``roles`` are
     those of columns by name, ``{"age": "key"}``; the others are guessed, and with None no role is. A weight
@@ -52,13 +90,25 @@ def read(
     how a file is written where that is not to be found out: ``delimiter``, ``decimal``, ``encoding``,
     ``header``, ``sheet``.
     """
-    if str(source).startswith("builtin:"):
+    if isinstance(source, Table):
+        return source if schema is None else Table(source.frame, schema)
+    if isinstance(source, str) and source.startswith("builtin:"):
         from sfumato import datasets
 
-        return datasets.from_uri(str(source))
-    from sfumato.io import read_table
+        table = datasets.from_uri(source)
+        return table if schema is None else Table(table.frame, schema)
+    if is_plan(source) and schema is None:
+        from sfumato.recipes.plan import Plan
+        from sfumato.releasing.carry_out import load
 
-    table = read_table(source, schema=schema, **(reading or {}))
+        return load(Plan.read(Path(source)))
+    from sfumato.io import conform, frames, read_table
+
+    if isinstance(source, str | Path):
+        table = read_table(source, schema=schema, **(reading or {}))
+    else:
+        frame, _ = frames.to_polars(source)
+        table = conform(frame, schema or guess_schema(frame))
     return table if schema is not None else replace(table, schema=_with_roles(table.schema, roles))
 
 
@@ -67,24 +117,17 @@ def _with_roles(guessed: Schema, roles: Mapping[str, str] | Literal["guess"] | N
     for column in guessed.columns:
         if roles is None or column.role is Role.WEIGHT:
             guessed = guessed.replace(replace(column, role=None))
-    for name, role in roles.items() if isinstance(roles, Mapping) else ():
-        guessed = guessed.replace(Column.from_dict(name, {**guessed[name].to_dict(), "role": role}))
-    return guessed
+    return with_roles(guessed, roles if isinstance(roles, Mapping) else {})
 
 
 def as_table(data: Any, *, schema: Schema | None = None) -> tuple[Table, Any]:
     """Make a ``Table`` of whatever came in, and a way back to its type."""
     from sfumato.io import frames
 
-    if isinstance(data, Table):
-        return (data if schema is None else Table(data.frame, schema)), None
-    if isinstance(data, str | Path):
+    if isinstance(data, Table | str | Path):
         return read(data, schema=schema), None
     frame, native = frames.to_polars(data)
-    from sfumato.io import conform
-
-    schema = schema or _with_roles(guess_schema(frame), "guess")
-    return conform(frame, schema), lambda out: frames.back(out, native)
+    return read(frame, schema=schema), lambda out: frames.back(out, native)
 
 
 def _several(said: Any) -> tuple[Any, ...]:
@@ -112,7 +155,8 @@ def protect(
 ) -> Release:
     """Protect a table by a method, a step or a whole recipe.
 
-    ``release.data`` is the protected table in the type that came in. ``resources`` are what columns and
+    ``what`` may be text, as in ``"mdav(k=3)"``. ``release.data`` is the protected table in the type that came
+    in, without identifiers. ``resources`` are what columns and
     parameters name: hierarchies, a table of the population. ``seed`` is for experiments: who knows it can
     undo the noise.
 
@@ -126,7 +170,7 @@ def protect(
     """
     table, native = as_table(data, schema=schema)
     if isinstance(what, str):
-        what = registry.method(what)()
+        what = parse_method(what)
     if isinstance(what, Method):
         what = Step(what, _several(columns), _several(within))
     elif columns or within:
@@ -173,6 +217,14 @@ class Scores(dict[str, Score]):
         if name not in self.keys():  # `in self` would ask for other spellings again
             raise KeyError(said)
         return self[name]
+
+    def to_frame(self) -> pl.DataFrame:
+        """A row for each measure."""
+        rows = [each.to_frame().with_columns(pl.lit(name).alias("measure")) for name, each in self.items()]
+        return pl.concat(rows, how="vertical_relaxed").select("measure", pl.exclude("measure"))
+
+    def _repr_html_(self) -> str:
+        return as_html((), self.to_frame())
 
     def __contains__(self, said: object) -> bool:
         return isinstance(said, str) and self.get(said) is not None
@@ -340,6 +392,104 @@ def tune(
     )
 
 
+def release(
+    data: Any,
+    *,
+    for_: Profile | str | Path | None = None,
+    minutes: float = 5.0,
+    roles: Mapping[str, str] | None = None,
+    resources: Mapping[str, Any] | None = None,
+    plan: Plan | None = None,
+    seed: int | None = None,
+    run: Run | None = None,
+    **search: Any,
+) -> Released:
+    """Make a release for someone: find a recipe within some minutes that meets the profile, and judge it.
+
+    What fails its requirements is never given back: if the search finds nothing in time, a method that
+    enforces them is taken at its weakest setting that does, and if that fails too, the error says what came
+    nearest. Nothing is written; see ``Released.write``.
+
+    Parameters
+    ----------
+    data
+        A path, a plan, a pandas, polars or Arrow table, or a ``Table``.
+    for_
+        Whom it is for: a profile (``"public"``, ``"scientific"`` …). By default what the plan requires, and
+        without a requirement ``"scientific"``.
+    minutes
+        How long to search.
+    roles
+        Roles of columns by name; every column must have one, guessed or given.
+    plan
+        What is to be kept of a plan: where the data are, resources, the output.
+    search
+        More for ``tune``, such as ``methods`` or ``trials``.
+    """
+    from sfumato.recipes.plan import Plan
+    from sfumato.recipes.profile import Profile
+    from sfumato.recipes.starter import with_pseudonyms
+    from sfumato.releasing.carry_out import carry_out, load_resources
+    from sfumato.report.released import Released, ways
+
+    base = plan or (Plan.read(Path(data)) if is_plan(data) else Plan())
+    table, native = _decided(data, base, roles)
+    base = replace(base, schema=with_pseudonyms(table.schema), recipe=Recipe())
+    used = Profile.of(for_ or "scientific")
+    if for_ is not None or not base.demands:
+        base = used.apply_to(replace(base, scenarios=(), requirements=(), required_in={}))
+    else:
+        used = replace(
+            used, name="plan", title="What the plan requires", summary="", intruders=(), thresholds=()
+        )
+    resources = {**load_resources(base), **(resources or {})}
+    run, start = make_run(seed, run, resources), time.monotonic()
+
+    def tuned(plan: Plan, kept: Table) -> Tuned:
+        left = max(minutes - (time.monotonic() - start) / 60, minutes / 10)
+        how = {"utility": used.rank_by or (), "minutes": left, "resources": resources, **search}
+        return tune(kept, plan.demands, plan=plan, run=run, **how)
+
+    missed = []
+    for tried, how in ways(base, table, run, tuned):
+        outcome = carry_out(tried, run, table=table)
+        if outcome.met or not base.demands:
+            part = outcome.parts[""]
+            part = replace(part, release=replace(part.release, native=native))
+            return Released(replace(outcome, parts={"": part}), used, how, run)
+        missed += [
+            f"{how}: {each.requirement.verdict(each.score)}" for each in outcome.judgements if not each.met
+        ]
+    raise UnreachableError(
+        f"a release for {used.name} use must meet its profile, got: none that does, so nothing was released",
+        hint="; ".join(missed) or "leave out a column, or choose another profile",
+    )
+
+
+def _decided(data: Any, base: Plan, roles: Mapping[str, str] | None) -> tuple[Table, Any]:
+    """The table, every column of it with a role, and the way back to its type."""
+    from sfumato.io import frames
+
+    schema = inspect(data, roles=roles).schema
+    require_roles(schema.select([name for name in schema.names if name not in base.output.drop]))
+    native = None
+    if not isinstance(data, Table | str | Path):
+        _, form = frames.to_polars(data)
+        native = partial(frames.back, native=form)
+    table = read(data) if isinstance(data, Table) or is_plan(data) else read(data, schema=schema)
+    return replace(table, schema=schema), native
+
+
+def require_roles(schema: Schema) -> None:
+    """Stop if nothing says what a column is to others; list the columns, and what to type."""
+    if undecided := schema.undecided():
+        flags = " ".join(f"--role {shlex.quote(f'{name}=key')}" for name in undecided)
+        raise PlanError(
+            f"every column must have a role before it is released, got none for: {listed(undecided)}",
+            hint=f"say what each is to others: {flags} (or sensitive, identifier, other)",
+        )
+
+
 def _case(
     data: Any,
     columns: str | Sequence[str],
@@ -372,7 +522,7 @@ def _steps(
     methods: Sequence[Method | Step | str], columns: Sequence[str], schema: Schema, *, driven: bool
 ) -> list[Step]:
     if methods:
-        made = [registry.method(m)() if isinstance(m, str) else m for m in methods]
+        made = [parse_method(m) if isinstance(m, str) else m for m in methods]
         return [m if isinstance(m, Step) else Step(m, tuple(columns)) for m in made]
     able = [Step(cls(), tuple(columns)) for cls in registry.methods().values() if cls.drive() or not driven]
     able = [step for step in able if not list(step.faults(schema))]

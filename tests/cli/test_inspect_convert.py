@@ -171,8 +171,10 @@ def test_the_starter_plan_has_everything_found(run, people, tmp_path):
     assert schema["age_group"].order == ("18-24", "25-64", "65+")
     assert schema["admitted"].kind is Kind.DATE
     assert (schema["patient_id"].role, schema["patient_id"].pseudonym) == (Role.PERSON, "person")
-    assert plan.output.drop == ("e-mail",)
-    assert "# Not decided yet: x\n" in text
+    assert plan.output.drop == ("patient_id",)
+    assert plan.left_out == ("patient_id", "e-mail")
+    assert "# Not decided yet, so taken as known: x\n" in text
+    assert "# `patient_id` tells whose records belong together" in text
     before = dict(re.findall(r'^# (.*)\n\[columns\."?([^"\]]+)"?\]$', text, re.MULTILINE))
     reasons = {name: reason for reason, name in before.items()}
     assert set(reasons) == set(people.columns)

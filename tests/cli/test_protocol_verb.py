@@ -97,7 +97,6 @@ def test_what_cannot_go_well_is_told_before_the_work(run, people, tmp_path):
             "must not be an original",
             3,
         ),
-        (("people.csv", *method, "-o", "o.csv", "-c", "income"), "no identifier may be released", 2),
         (("people.csv", *method, "-o", "o.csv", "--drop", "nome"), "there is no column `nome`", 2),
         (("people.csv", *method, "-o", "o.csv", "--local", 5, *COLUMNS), "share from 0 to 1", 2),
         (("people.csv", "-m", "mdaw", "-o", "o.csv", *COLUMNS), "there is no method `mdaw`", 2),

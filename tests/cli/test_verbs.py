@@ -200,7 +200,10 @@ def test_inspect_and_a_starter_plan_that_works(run, people, tmp_path):
         assert f"\n{column} " in out
     said = tomllib.loads((tmp_path / "plan.toml").read_text())
     assert said["columns"]["name"]["role"] == "identifier"
-    assert said["output"]["drop"] == ["name"]
+    assert "drop" not in said["output"]  # its role says enough
+    assert {scenario["name"] for scenario in said["scenarios"]} == {"acquaintance", "matching"}
+    assert said["steps"][0]["method"] == "mondrian"
+    assert "it requires what the profile scientific does" in err
     described = json.loads(run("inspect", "people.csv", "--json")[1])
     assert described["records"] == 120
     assert all(column["role_reason"] for column in described["columns"])
@@ -216,7 +219,7 @@ def test_inspect_shows_no_cell(run, people):
 
 def test_protect_writes_a_shuffled_file_without_row_numbers(run, people, tmp_path):
     code, out, err = run(
-        "protect", "mdav", "people.csv", "-c", "age,income", "--k", 4, "--drop", "name", "-o", "out.csv"
+        "protect", "mdav", "people.csv", "-c", "age,income", "--k", 4, "--unjudged", "-o", "out.csv"
     )
     assert (code, out) == (0, "")
     assert "120 records written to out.csv" in err
@@ -234,6 +237,7 @@ def test_protect_repeats_with_a_seed_and_not_without(run, people, tmp_path):
                 "protect",
                 "correlated-noise",
                 "people.csv",
+                "--unjudged",
                 "-c",
                 "income",
                 "--drop",
@@ -250,11 +254,11 @@ def test_protect_repeats_with_a_seed_and_not_without(run, people, tmp_path):
     assert once("c.csv") != once("d.csv")
 
 
-def test_an_identifier_stops_a_release(run, people, tmp_path):
-    code, _, err = run("protect", "mdav", "people.csv", "-c", "age", "-o", "out.csv")
-    assert code == 2
-    assert "--drop name" in err
-    assert not (tmp_path / "out.csv").exists()
+def test_an_identifier_is_left_out_by_its_role_alone(run, people, tmp_path):
+    code, _, err = run("protect", "mdav", "people.csv", "-c", "age", "-o", "out.csv", "--unjudged")
+    assert code == 0
+    assert "left out, as they identify people: name" in err
+    assert "name" not in pl.read_csv(tmp_path / "out.csv").columns
 
 
 # ----------------------------------------------------------------------------------------- risk, utility
@@ -268,7 +272,9 @@ def test_protect_renames_people_and_warns_of_numbers_left_as_they_are(run, tmp_p
         '[columns]\npatient = { kind = "nominal", role = "person", pseudonym = "person" }\n'
         'home = { kind = "nominal", role = "household" }\ncost = { kind = "continuous", role = "key" }\n'
     )
-    code, _, err = run("protect", "rounding", "stays.csv", "--plan", "plan.toml", "-o", "out.csv")
+    code, _, err = run(
+        "protect", "rounding", "stays.csv", "--plan", "plan.toml", "-o", "out.csv", "--unjudged"
+    )
     assert code == 0
     assert "warning: `home` is the household's number, released as it is" in err
     assert "`patient` is" not in err
@@ -294,6 +300,7 @@ def test_risk_and_utility_in_json(run, people):
         "protect",
         "rank-swapping",
         "people.csv",
+        "--unjudged",
         "-c",
         "age,income",
         "--drop",
@@ -319,7 +326,7 @@ def test_risk_and_utility_in_json(run, people):
 
 
 def test_a_requirement_unmet_is_exit_code_1(run, people):
-    run("protect", "mdav", "people.csv", "-c", "age,income", "--drop", "name", "-o", "out.csv")
+    run("protect", "mdav", "people.csv", "-c", "age,income", "--unjudged", "-o", "out.csv")
     code, _, err = run("risk", "people.csv", "out.csv", "-c", "age,income", "--require", "rank-linkage >= 99")
     assert code == 1
     assert "not met: rank-linkage is" in err
@@ -328,7 +335,7 @@ def test_a_requirement_unmet_is_exit_code_1(run, people):
 
 def test_two_requirements_on_one_measure_are_judged_apart(run, people):
     """Both are scored with their own settings: the strict one must not be passed by the lax one's score."""
-    run("protect", "mdav", "people.csv", "-c", "age,income", "--drop", "name", "-o", "out.csv")
+    run("protect", "mdav", "people.csv", "-c", "age,income", "--unjudged", "-o", "out.csv")
     strict, lax = "rank-linkage >= 5", "rank-linkage(floor=1000000) >= 5"
     common = ["risk", "people.csv", "out.csv", "-c", "@key,income"]
     assert run(*common, "--require", strict)[0] == 1

@@ -66,7 +66,7 @@ def trail_of(folder, name):
     return json.loads((folder / f"{name}.private.json").read_text(encoding="utf-8"))
 
 
-NOISE = ("protect", "correlated-noise", "people.csv", "-c", "wage,rent", "--drop", "name,pid")
+NOISE = ("protect", "correlated-noise", "people.csv", "-c", "wage,rent", "--drop", "name,pid", "--unjudged")
 
 
 @pytest.mark.parametrize("more", [(), ("--within", "region"), ("--keep-order",), ("--plan", "plan.toml")])
@@ -82,9 +82,9 @@ def test_what_protect_wrote_is_made_again_from_its_trail(run, people, plan, tmp_
     assert list(trail["inputs"]) == ["people.csv"]
     assert stat.S_IMODE((tmp_path / "out.private.json").stat().st_mode) == 0o600
     (tmp_path / "again.toml").write_text(Plan.from_dict(trail["plan"]).to_toml())
-    assert run("run", "again.toml", "--replay", "out.private.json", "--overwrite")[0] == 0
+    assert run("run", "again.toml", "--unjudged", "--replay", "out.private.json", "--overwrite")[0] == 0
     assert (tmp_path / "out.csv").read_bytes() == first
-    assert run("run", "again.toml", "--overwrite")[0] == 0
+    assert run("run", "again.toml", "--unjudged", "--overwrite")[0] == 0
     assert (tmp_path / "out.csv").read_bytes() != first
 
 
@@ -97,6 +97,7 @@ def test_a_file_and_a_hierarchy_from_other_folders_are_found_again(run, people, 
     code, _, err = run(
         "protect", "recoding", tmp_path / "people.csv", "-c", "region", "--levels", 1, "--drop", "name,pid",
         "--hierarchy", "region=deep/region.csv", "--plan", "deep/plan.toml", "-o", "deep/out.csv",
+        "--unjudged",
     )  # fmt: skip
     assert code == 0, err
     trail = trail_of(tmp_path / "deep", "out")
@@ -107,11 +108,11 @@ def test_a_file_and_a_hierarchy_from_other_folders_are_found_again(run, people, 
 def test_the_three_verbs_give_the_same_bytes(run, people, plan, tmp_path):
     plan()
     shared = ("-c", "wage,rent", "--plan", "plan.toml", "--seed", 5)
-    assert run("protect", "mdav", "people.csv", "--k", 4, *shared, "-o", "protect.csv")[0] == 0
+    assert run("protect", "mdav", "people.csv", "--k", 4, *shared, "-o", "protect.csv", "--unjudged")[0] == 0
     said = trail_of(tmp_path, "protect")["plan"]
     said["output"]["path"] = "run.csv"
     (tmp_path / "again.toml").write_text(Plan.from_dict(said).to_toml())
-    assert run("run", "again.toml", "--seed", 5)[0] == 0
+    assert run("run", "again.toml", "--unjudged", "--seed", 5)[0] == 0
     limits = ("--local", 1, "--everywhere", 1)
     assert run("protocol", "people.csv", "-m", "mdav(k=4)", *limits, *shared, "-o", "protocol.csv")[0] == 0
     written = {(tmp_path / f"{verb}.csv").read_bytes() for verb in ("protect", "run", "protocol")}
@@ -163,7 +164,7 @@ def test_protect_is_judged_by_the_requirements_of_its_plan(run, people, plan, tm
 def test_protect_repairs_and_drops_what_its_plan_says(run, people, plan, tmp_path):
     plan(output="repair = true")
     words = ("protect", "correlated-noise", "people.csv", "-c", "wage,rent", "--plan", "plan.toml")
-    code, _, err = run(*words, "--drop", "born", "-o", "out.csv")
+    code, _, err = run(*words, "--drop", "born", "-o", "out.csv", "--unjudged")
     assert code == 0, err
     after = pl.read_csv(tmp_path / "out.csv")
     assert after.columns == ["pid", "wage", "rent", "income", "region"]
@@ -184,7 +185,16 @@ def test_a_trail_that_is_there_is_another_release_s(run, people, tmp_path):
 
 def test_the_codebook_is_named_among_what_was_written(run, tmp_path):
     code, _, err = run(
-        "protect", "recoding", "builtin:patients?n=300", "-c", "diag_p", "--levels", 2, "-o", "out.csv"
+        "protect",
+        "recoding",
+        "builtin:patients?n=300",
+        "-c",
+        "diag_p",
+        "--levels",
+        2,
+        "-o",
+        "out.csv",
+        "--unjudged",
     )
     assert code == 0, err
     assert "written: out.csv, out.labels.csv, out.private.json" in err

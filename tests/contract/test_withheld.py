@@ -208,7 +208,7 @@ def traces_in(folder, way, ending, tmp_path):
     plan, outcome = made(folder, way, sets=ending in HOLD_SETS)
     place = f"sqlite:{tmp_path}/out.db?table=t" if ending == "db" else str(tmp_path / f"out.{ending}")
     there = replace(plan, output=Output(place), folder=tmp_path)
-    write_release(outcome, Destination(there), Run(seed=1))
+    write_release(outcome, Destination(there), Run(seed=1), unjudged=True)
     files = [path for path in tmp_path.iterdir() if not path.name.endswith(".private.json")]
     content = b"\n".join(unpacked(path) for path in files)
     return {name for name, traces in TRACES.items() if any(trace in content for trace in traces)}

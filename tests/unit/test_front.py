@@ -1,11 +1,12 @@
 """The front door: scores by any spelling, roles that are given, and numbers in a release."""
 
+import numpy as np
 import polars as pl
 import pytest
 
 import sfumato
 from sfumato.data.schema import Role
-from sfumato.errors import SfumatoError, UnknownNameError
+from sfumato.errors import IdentifierWarning, PlanError, SfumatoError, UnknownNameError
 from sfumato.methods.global_recoding import GlobalRecoding
 from sfumato.methods.local_suppression import LocalSuppression
 
@@ -58,3 +59,63 @@ def test_figures_of_strata_add_up_or_are_means():
     assert release.figures["cells"] == 8
     lost = release.data["age"].null_count()
     assert release.figures["cells_suppressed"] == lost > 0
+
+
+# ----------------------------------------------------------------------- frames in, releases out, in notebooks
+
+
+@pytest.fixture(scope="module")
+def patients():
+    """A frame of 120 people with a name, keys and a diagnosis."""
+    rng = np.random.default_rng(2)
+    return pl.DataFrame(
+        {
+            "name": [f"Person {i}" for i in range(120)],
+            "age": rng.integers(18, 90, 120),
+            "sex": rng.choice(["f", "m"], 120),
+            "diagnosis": rng.choice(["E11", "I10", "J45"], 120),
+        }
+    )
+
+
+def test_a_frame_is_read_and_inspected(patients):
+    table = sfumato.read(patients, roles={"age": "sensitive"})
+    assert table.schema["age"].role is Role.SENSITIVE
+    found = sfumato.inspect(patients.to_arrow(), roles={"age": "sensitive"})
+    assert found.schema == table.schema
+    assert "identifier" in repr(found)
+    assert "Person 1" not in repr(found) + found._repr_html_()
+    assert found.to_frame()["column"].to_list() == patients.columns
+
+
+def test_a_method_may_be_said_in_words(patients):
+    release = sfumato.protect(patients.drop("name"), "mdav(k=3)", columns="age", seed=1)
+    assert release.provenance[0].parameters["k"] == 3
+    assert release.to_frame()["method"].to_list() == ["mdav"]
+    assert "120 records" in release._repr_html_()
+
+
+def test_an_identifier_is_not_in_the_data_and_that_is_said(patients):
+    release = sfumato.protect(patients, "mdav(k=3)", columns="age", seed=1)
+    with pytest.warns(IdentifierWarning, match="left out, as they identify people: `name`"):
+        assert release.data.columns == ["age", "sex", "diagnosis"]
+
+
+def test_a_release_for_someone(patients, tmp_path):
+    made = sfumato.release(patients, for_="scientific", minutes=0.1, methods=["mondrian"], seed=1)
+    assert made.outcome.met
+    assert made.data.columns == ["age", "sex", "diagnosis"]
+    assert made.data.group_by(["age", "sex"]).len()["len"].min() >= 3
+    assert made.verdict.startswith("Scientific use file: meets all 3 requirements")
+    assert "diagnosis untouched" in repr(made)
+    assert "<table>" in made._repr_html_()
+    assert set(made.to_frame()["fate"]) == {"changed", "untouched", "left out"}
+    assert "What was lost, by column" in made.report(tmp_path / "page.html").read_text()
+    with pytest.raises(PlanError, match="every column must have a role"):
+        sfumato.release(patients.with_columns(x=pl.int_range(120) % 7))
+
+
+def test_scores_show_themselves(patients):
+    scores = sfumato.assess(patients.drop("name"), None, ["k", "uniqueness"])
+    assert scores.to_frame()["measure"].to_list() == ["k-anonymity", "uniqueness"]
+    assert "<td>ok</td>" in scores._repr_html_() + scores["k"]._repr_html_()

@@ -11,11 +11,64 @@ import click
 from sfumato.core.params import Columns, Param, Parameters, Requirements
 from sfumato.data.evidence import Scenario
 from sfumato.data.schema import Schema
-from sfumato.errors import ParameterError, UnknownNameError
+from sfumato.errors import ParameterError, PlanError, UnknownNameError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-SOURCE = "a file, or a built-in data set such as builtin:rand?per=person"
+SOURCE = "a file, a plan (its data), or a built-in data set such as builtin:rand?per=person"
+
+#: Where the plan is kept that was named in place of its data.
+_PLAN_OF_SOURCE = "sfumato.plan of the source"
+
+
+def _data_of_plan(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
+    """The data of a plan that is named where data are; the plan is then taken as with ``--plan``."""
+    from sfumato.front import is_plan
+
+    if value is None or not is_plan(value):
+        return value
+    from sfumato.recipes.plan import Plan
+
+    plan = Plan.read(Path(value))
+    if plan.data is None:
+        raise PlanError(f"`{value}` must be a plan that names its data, got: none or several tables")
+    ctx.meta[_PLAN_OF_SOURCE] = Path(value)
+    return plan.data.path if plan.data.is_builtin else str(plan.data.check(plan.folder))
+
+
+def _or_that_of_source(ctx: click.Context, _: click.Parameter, value: Path | None) -> Path | None:
+    return value if value is not None else ctx.meta.get(_PLAN_OF_SOURCE)
+
+
+def source_argument(name: str = "source") -> click.Argument:
+    """The first argument of a verb: data, or a plan that names them; it is read before the options."""
+    return click.Argument([name], callback=_data_of_plan, is_eager=True)
+
+
+def with_source(name: str) -> Callable[[F], F]:
+    """Give a verb its first argument."""
+    return click.argument(name, callback=_data_of_plan, is_eager=True)
+
+
+def _not_data(_: click.Context, __: click.Parameter, value: Path) -> Path:
+    """A plan, and no data: say what leads from data to a plan or a release."""
+    from sfumato.io.formats import FORMATS
+
+    if value.suffix.lower() in FORMATS or str(value).startswith("builtin:"):
+        raise PlanError(
+            f"`{value}` must be a plan, got: data",
+            hint=f"`sfumato release {value}` makes a release in one go; `sfumato inspect {value} --plan "
+            "plan.toml` writes a plan",
+        )
+    return value
+
+
+plan_argument = click.argument(
+    "plan_path", metavar="PLAN", type=click.Path(path_type=Path), callback=_not_data
+)
+
+#: Whom a release is for, unless someone says.
+DEFAULT_PROFILE = "scientific"
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Write the result as JSON to stdout.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors.")
@@ -28,6 +81,7 @@ plan_option = click.option(
     "--plan",
     "plan_path",
     type=click.Path(path_type=Path),
+    callback=_or_that_of_source,
     help="Take the columns' kinds and roles from this plan.",
 )
 columns_option = click.option(
@@ -39,11 +93,34 @@ columns_option = click.option(
 overwrite_option = click.option(
     "--overwrite", is_flag=True, help="Replace the output if it is there (never an original)."
 )
+require_option = click.option(
+    "--require", multiple=True, help="What the release must score, such as 'k >= 5'; may be repeated."
+)
+for_option = click.option(
+    "--for", "profile", metavar="PROFILE",
+    help="Whom the release is for: public, scientific, industry, secure, or the file of a profile.",
+)  # fmt: skip
+unjudged_option = click.option(
+    "--unjudged", is_flag=True, help="Release though nothing is required; the private trail keeps that."
+)
+roles_option = click.option(
+    "-r", "--role", "roles", multiple=True, metavar="COLUMN=ROLE",
+    help="The role of a column: key, sensitive, identifier, person, household, weight or other.",
+)  # fmt: skip
 
 
 def split(values: Sequence[str]) -> tuple[str, ...]:
     """Take comma-separated and repeated options alike."""
     return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+
+
+def roles_of(values: Sequence[str]) -> dict[str, str]:
+    """Read ``--role edu=key``; a column's name may hold an equals sign."""
+    pairs = [value.rpartition("=") for value in values]
+    for value, (column, _, role) in zip(values, pairs, strict=True):
+        if not column or not role:
+            raise ParameterError(f"`--role` must be written COLUMN=ROLE, got: `{value}`")
+    return {column.strip(): role.strip() for column, _, role in pairs}
 
 
 def schema_and_scenario(plan_path: Path | None) -> tuple[Schema | None, Scenario | None]:

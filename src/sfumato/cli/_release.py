@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sfumato.cli._options import require_columns, split
+from sfumato.cli._options import require_columns, roles_of, split
 from sfumato.cli._resources import declared, resourced
 from sfumato.cli._screen import announce, say
 from sfumato.data.schema import Role
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from sfumato.releasing.carry_out import Outcome, Part
     from sfumato.releasing.destination import Destination
 
+#: The way on where a plan requires nothing.
+WRITE_REQUIREMENTS = 'write requirements = ["k >= 3"] at the top of the plan'
+
 
 def one_step(step: Step, source: str, options: Mapping[str, Any]) -> tuple[Plan, Destination]:
     """The plan of a verb that protects a file by one step, and where the release goes, which is checked.
@@ -28,6 +31,7 @@ def one_step(step: Step, source: str, options: Mapping[str, Any]) -> tuple[Plan,
     A plan that the options name says the rest: columns, resources, scenarios, requirements, and what else is
     to be dropped or repaired.
     """
+    from sfumato.data.schema import with_roles
     from sfumato.front import read
     from sfumato.recipes.plan import Plan
     from sfumato.recipes.recipe import Recipe
@@ -47,15 +51,18 @@ def one_step(step: Step, source: str, options: Mapping[str, Any]) -> tuple[Plan,
     destination.check()
     schema = declared(plan.schema or read(source, reading=plan.source_at(source).reading).schema, options)
     require_columns(schema, (*step.columns, *step.within, *drop))
+    schema = with_roles(schema, roles_of(options["roles"]))
     # What the owner has not decided counts as known: a plan that is written down is stricter.
     undecided = schema.undecided()
     plan = replace(plan, schema=schema.replace(*(replace(schema[name], role=Role.KEY) for name in undecided)))
-    _require_releasable(plan)
-    left = [name for name in undecided if name not in (*step.resolve(schema), *step.within, *output.drop)]
+    plan = _required(plan, options)
+    if blockers := plan.blockers():
+        raise PlanError("; ".join(blockers), hint="drop fewer columns")
+    left = [name for name in undecided if name not in (*step.resolve(schema), *step.within, *plan.left_out)]
     if left:
         named = ", ".join(f"`{name}`" for name in left)
         say(
-            f"note: nobody has decided on {named}, released as they are: give them a role, or --drop them",
+            f"note: nobody has decided on {named}, released as they are: give them a --role, or --drop them",
             quiet=quiet,
         )
     for warning in plan.warnings():
@@ -63,14 +70,40 @@ def one_step(step: Step, source: str, options: Mapping[str, Any]) -> tuple[Plan,
     return plan, destination
 
 
-def _require_releasable(plan: Plan) -> None:
-    from sfumato.recipes.plan import identifiers_left
+def _required(plan: Plan, options: Mapping[str, Any]) -> Plan:
+    """The plan with what the options require: single requirements, and those of a profile."""
+    from sfumato.core.requirement import Requirement
+    from sfumato.recipes.profile import Profile
 
-    blockers = plan.blockers()
-    if blockers and plan.schema is not None:
-        named = ",".join(identifiers_left(plan.schema, plan.output.drop))
-        hint = f"leave it out with --drop {named}, or correct its role in a plan and use --plan"
-        raise PlanError("; ".join(blockers), hint=hint if named else "drop fewer columns")
+    wanted = tuple(Requirement.parse(text) for text in options["require"])
+    plan = replace(plan, requirements=(*plan.requirements, *wanted))
+    return Profile.of(options["profile"]).apply_to(plan) if options["profile"] else plan
+
+
+def require_requirement(plan: Plan, tables: Mapping[str, Table], where: str, *, unjudged: bool) -> None:
+    """Stop if nothing is required of a table, and say what is at stake in it as it is."""
+    from sfumato.core.run import Run
+    from sfumato.releasing.carry_out import load_resources
+    from sfumato.releasing.stakes import stake_of
+
+    stakes = []
+    for name in () if unjudged else plan.unrequired:
+        part = plan.parts[name]
+        run = Run(resources=load_resources(part))
+        stake = stake_of(part, tables[name], None, run) if name in tables else None
+        stakes.append((f"{name}: " if name else "") + (stake.sentence() if stake else "nobody has looked"))
+    if stakes:
+        raise nothing_required(stakes, where)
+
+
+def nothing_required(stakes: Sequence[str], where: str) -> RequirementError:
+    """Say what is at stake where nobody has said what a release must meet, and the way on."""
+    from sfumato.releasing.destination import NOTHING_REQUIRED
+
+    return RequirementError(
+        f"{NOTHING_REQUIRED}, got: none, so nothing was written; {'; '.join(stakes)}",
+        hint=f"{where}; or --unjudged, which the private trail keeps",
+    )
 
 
 def announce_plan(plan: Plan, table: Table, run: Run, *, quiet: bool) -> None:
@@ -94,7 +127,9 @@ def tell(outcome: Outcome, *, quiet: bool) -> None:
 
 def _lines(part: Part, where: str) -> list[str]:
     notes = [note for taken in part.release.provenance for note in taken.notes]
+    left = [name for name in part.plan.left_out if name not in part.plan.output.drop]
     return [
+        *([f"{where}left out, as they identify people: {', '.join(left)}"] if left else []),
         *(f"{where}{each.scenario}: {each.requirement.verdict(each.score)}" for each in part.judgements),
         *(f"note: {where}{note}" for note in notes),
         *(f"{where}{what}: {count} cells" for what, count in part.changes.items()),
@@ -102,6 +137,7 @@ def _lines(part: Part, where: str) -> list[str]:
             f"note: {where}{each.records} records break the promise that {each.promise}"
             for each in part.broken
         ),
+        *(f"WARNING: {where}{each}" for each in part.warnings),
     ]
 
 
@@ -114,16 +150,30 @@ def write_if_met(
     replayed: bool = False,
     quiet: bool,
     record: Mapping[str, Any] | None = None,
+    unjudged: bool = False,
+    where: str = "",
 ) -> list[Path | str]:
     """Write a release that meets every requirement, and say what was written; else say the way out."""
     from sfumato.releasing.destination import write_release
-    from sfumato.releasing.trail import earlier_releases
 
+    if outcome.unjudged and not unjudged:
+        raise nothing_required(outcome.unjudged, where)
     if outcome.unmet:
         raise RequirementError(
             f"{outcome.unmet} of {len(outcome.judgements)} requirements are not met, so nothing was written",
             hint=_way_out(outcome, fixed=seeded or replayed),
         )
+    warn_of_earlier(outcome, destination, run, quiet=quiet)
+    written = write_release(outcome, destination, run, seeded=seeded, record=record, unjudged=unjudged)
+    say("written: " + ", ".join(str(path) for path in written), quiet=quiet)
+    say(f"keep {destination.trail.name} private: with its seed the noise can be undone", quiet=quiet)
+    return written
+
+
+def warn_of_earlier(outcome: Outcome, destination: Destination, run: Run, *, quiet: bool) -> None:
+    """Say if the same data were released here before with other chance: of several, noise averages out."""
+    from sfumato.releasing.trail import earlier_releases
+
     earlier = earlier_releases(destination.ledger, outcome, run)
     if earlier:
         say(
@@ -131,10 +181,6 @@ def write_if_met(
             "mean of them, and fresh noise is gone",
             quiet=quiet,
         )
-    written = write_release(outcome, destination, run, seeded=seeded, record=record)
-    say("written: " + ", ".join(str(path) for path in written), quiet=quiet)
-    say(f"keep {destination.trail.name} private: with its seed the noise can be undone", quiet=quiet)
-    return written
 
 
 def _way_out(outcome: Outcome, *, fixed: bool) -> str:

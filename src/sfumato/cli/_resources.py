@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -90,3 +91,23 @@ def _pairs(values: tuple[str, ...], option: str, left: str) -> list[tuple[str, s
             raise ParameterError(f"`{option}` must be written {left}=FILE, got: `{value}`")
         pairs.append((name, path))
     return pairs
+
+
+def sourced(source: str) -> Plan:
+    """The plan that a source stands for: a plan itself, or one that names the file and says nothing else."""
+    from sfumato.front import is_plan
+    from sfumato.recipes.plan import Plan, Source
+
+    return Plan.read(Path(source)) if is_plan(source) else Plan(Source(source))
+
+
+def seen_from(plan: Plan, folder: Path) -> Plan:
+    """The same plan, its paths as they are seen from another folder."""
+    from sfumato.recipes.plan import Source, located
+
+    def moved(each: Source) -> Source:
+        place = each.path if each.is_builtin else located(each.path, plan.folder)
+        return replace(each, path=os.path.relpath(place, folder) if isinstance(place, Path) else place)
+
+    resources = {name: moved(each) for name, each in plan.resources.items()}
+    return replace(plan, data=moved(plan.data) if plan.data else None, resources=resources, folder=folder)

@@ -24,6 +24,7 @@ from sfumato.cli._options import (
     schema_and_scenario,
     seed_option,
     split,
+    with_source,
 )
 from sfumato.cli._resources import files_named, hierarchy_option, resource_option, with_resources
 from sfumato.cli._screen import announce, emit_json, emit_table, running, say
@@ -42,7 +43,7 @@ _GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points")
 
 
 @click.command("compare", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
-@click.argument("source")
+@with_source("source")
 @click.option(
     "-m", "--method", "methods", multiple=True, help="A method, such as 'mdav' or 'mdav(k=5)' (default: all)."
 )
@@ -128,17 +129,9 @@ def command(source: str, **options: Any) -> None:
 
 def method_of(text: str) -> Any:
     """Read a method with its settings: ``mdav`` or ``mdav(k=5)``."""
-    from sfumato.core import registry
-    from sfumato.core.requirement import parse_settings
+    from sfumato.core.requirement import parse_method
 
-    name, bracket, rest = text.strip().partition("(")
-    cls = registry.method(name.strip())
-    if bracket and not rest.endswith(")"):
-        raise ParameterError(
-            f"a method must be written name or name(setting=value, …), got: `{text}`",
-            hint="write it like `mdav(k=5)`",
-        )
-    return cls.from_dict(parse_settings(rest.removesuffix(")"), cls))
+    return parse_method(text)
 
 
 def _show(study: Study, *, quiet: bool, why: bool) -> None:

@@ -16,6 +16,7 @@ from sfumato.cli._options import (
     reading_of,
     require_columns,
     schema_and_scenario,
+    with_source,
 )
 from sfumato.cli._screen import emit_json, emit_table, say
 from sfumato.errors import DataError, ParameterError
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @click.command("hierarchy", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
-@click.argument("source")
+@with_source("source")
 @click.argument("column")
 @plan_option
 @click.option(
@@ -72,14 +73,10 @@ def command(source: str, column: str, **options: Any) -> None:
 
 
 def _read(source: str, plan_path: Path | None) -> Table:
-    from sfumato.data.table import Table
     from sfumato.front import read
 
     schema, _ = schema_and_scenario(plan_path)
-    table = read(source, schema=schema, reading=reading_of(plan_path))
-    if schema is not None and source.startswith("builtin:"):
-        return Table(table.frame, schema)
-    return table
+    return read(source, schema=schema, reading=reading_of(plan_path))
 
 
 def _show(hierarchy: Hierarchy, values: pl.Series, column: str, options: dict[str, Any]) -> None:

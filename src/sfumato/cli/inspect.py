@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shutil
 import sys
@@ -12,21 +11,27 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from sfumato.cli._options import SOURCE, json_option, overwrite_option, quiet_option
+from sfumato.cli._options import (
+    DEFAULT_PROFILE,
+    SOURCE,
+    for_option,
+    json_option,
+    overwrite_option,
+    quiet_option,
+    roles_of,
+    roles_option,
+)
 from sfumato.cli._screen import emit_json, emit_table, say
 from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
     from sfumato.data.guess.overview import Overview, Summary
-    from sfumato.data.schema import Schema
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_DECLARED = "declared by the data set"
 _ROOM_FOR_REASONS = 40
 _LONGEST_NAME = 30  # that a narrow screen shows in full
 _UNITS = ("B", "kB", "MB", "GB", "TB")
-_PSEUDONYMS = {"person": "person", "household": "household"}
 
 _reading = (
     click.option("--delimiter", help="What stands between the fields of a text; found out when not given."),
@@ -59,13 +64,16 @@ def given(source: str, options: Mapping[str, str | None]) -> dict[str, Any]:
 @click.command("inspect", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
 @click.argument("source")
 @click.option("--plan", "plan_path", type=click.Path(path_type=Path), help="Write a starter plan here.")
+@for_option
+@roles_option
 @reading_options
 @overwrite_option
 @json_option
 @quiet_option
 def command(
-    source: str, *, plan_path: Path | None, overwrite: bool, as_json: bool, quiet: bool, **options: str | None
-) -> None:
+    source: str, *, plan_path: Path | None, profile: str | None, roles: tuple[str, ...], overwrite: bool,
+    as_json: bool, quiet: bool, **options: str | None,
+) -> None:  # fmt: skip
     """Look into a file."""
     from sfumato.io import check_writable, write_text
 
@@ -73,7 +81,7 @@ def command(
     originals = [source] if Path(source).is_file() else []
     if plan_path is not None:
         check_writable(plan_path, originals=originals, overwrite=overwrite)
-    found = look_into(source, how)
+    found = look_into(source, how, roles_of(roles))
     size = Path(source).stat().st_size if Path(source).is_file() else None
     if as_json:
         emit_json({"source": source, "format": _format(source), "bytes": size, **found.to_dict()})
@@ -84,31 +92,20 @@ def command(
         for warning in found.warnings():
             say(f"note: {warning}", quiet=quiet)
     if plan_path is not None:
-        text = starter(source, found, plan_path, how)
+        text = starter(source, found, plan_path, how, profile or DEFAULT_PROFILE)
         write_text(plan_path, text, originals=originals, overwrite=overwrite)
+        if profile is None:
+            say(
+                f"it requires what the profile {DEFAULT_PROFILE} does: --for public … for others", quiet=quiet
+            )
         say(f"plan: {plan_path} — decide every role, then `sfumato check {plan_path}`", quiet=quiet)
 
 
-def look_into(source: str, how: Mapping[str, Any]) -> Overview:
+def look_into(source: str, how: Mapping[str, Any], roles: Mapping[str, str] | None = None) -> Overview:
     """Read a file or make a built-in data set, and say what is in it."""
-    from sfumato.data.guess.columns import Guess, guess, guess_related
-    from sfumato.data.guess.overview import survey
-    from sfumato.data.guess.relations import Relation
+    from sfumato.front import inspect
 
-    if source.startswith("builtin:"):
-        from sfumato import datasets
-
-        table = datasets.from_uri(source)
-        declared = [Guess(column, _DECLARED, _DECLARED, 1.0) for column in table.schema.columns]
-        groups = [Relation(group, _DECLARED, 1.0) for group in table.schema.related]
-        return survey(table.frame, declared, groups)
-    from sfumato.io import read_contents
-
-    contents = read_contents(source, **how)
-    guesses = guess(contents.frame, contents.facts)
-    found = survey(contents.frame, guesses, guess_related(contents.frame, guesses))
-    reading = contents.reading
-    return dataclasses.replace(found, notes=tuple(reading.notes()), reading=reading.to_dict())
+    return inspect(source, roles=roles, **how)
 
 
 # On the screen --------------------------------------------------------------------------------------------
@@ -167,33 +164,27 @@ def in_bytes(size: float) -> str:
 # The starter plan -----------------------------------------------------------------------------------------
 
 
-def starter(source: str, found: Overview, plan_path: Path, how: Mapping[str, Any]) -> str:
-    """Write a plan to start from: what was found and why, one method on the keys, identifiers left out."""
-    from sfumato.data.schema import Role
-    from sfumato.methods.swapping import RankSwapping
-    from sfumato.recipes.plan import Output, Plan
-    from sfumato.recipes.recipe import Recipe, Step
+def starter(source: str, found: Overview, plan_path: Path, how: Mapping[str, Any], profile: str) -> str:
+    """Write a plan to start from: what was found and why, what is required, a step that can reach it."""
+    from sfumato.recipes import starter as starters
+    from sfumato.recipes.profile import Profile
 
-    schema = _with_pseudonyms(found.schema)
     data = _source(source, plan_path, {**found.reading, **how})
-    step = Step(RankSwapping())
-    able = bool(step.resolve(schema))
-    output = Output(path="release.csv", drop=schema.with_role(Role.IDENTIFIER))
-    plan = Plan(data, schema, recipe=Recipe((step,) if able else ()), output=output)
+    used = Profile.of(profile)
+    plan = starters.starter(found.schema, used, data)
     head = ["# A starter plan. Give every column a role, choose the steps, then: sfumato check, sfumato run."]
-    if schema.undecided():
-        head.append(f"# Not decided yet: {', '.join(_one_line(name) for name in schema.undecided())}")
-    return "\n".join([*head, "", _commented(plan.to_toml(), found)])
-
-
-def _with_pseudonyms(schema: Schema) -> Schema:
-    """Let the numbers of persons and households be renamed rather than released as they are."""
-    renamed = [
-        dataclasses.replace(column, pseudonym=_PSEUDONYMS[column.role])
-        for column in schema.columns
-        if column.role in _PSEUDONYMS and not column.pseudonym
+    undecided = found.schema.undecided()
+    if undecided:
+        head.append(f"# Not decided yet, so taken as known: {', '.join(map(_one_line, undecided))}")
+    head.append(f"# The requirements are those of the profile {used.name}: `sfumato profiles {used.name}`.")
+    head += [
+        f"# `{_one_line(name)}` tells whose records belong together: not in `drop` it stays, renamed."
+        for name in plan.output.drop
     ]
-    return schema.replace(*renamed)
+    head += [f"# {_one_line(each)}" for each in used.left_out(found.schema)]
+    if not plan.recipe.steps:
+        head.append("# No step: this profile requires nothing of the records, or there is no key to protect.")
+    return "\n".join([*head, "", _commented(plan.to_toml(), found)])
 
 
 def _source(source: str, plan_path: Path, how: Mapping[str, Any]) -> Any:

@@ -11,13 +11,18 @@ import click
 from sfumato.cli._options import (
     SOURCE,
     columns_option,
+    for_option,
     option_of,
     overwrite_option,
     parameters_from,
     plan_option,
     quiet_option,
+    require_option,
+    roles_option,
     seed_option,
+    source_argument,
     split,
+    unjudged_option,
 )
 from sfumato.cli._release import announce_plan, one_step, tell, write_if_met
 from sfumato.cli._resources import hierarchy_option, resource_option
@@ -50,7 +55,7 @@ def _command_of(cls: type[Method]) -> click.Command:
         _protect(cls.from_dict(parameters_from(cls, options)), options)
 
     made = click.Command(cls.name, callback=run_it, short_help=cls.summary(), help=cls.summary())
-    made.params.append(click.Argument(["source"], metavar="SOURCE"))
+    made.params.append(source_argument())
     made.params += [option_of(declared) for declared in cls.parameters()]
     for decorate in _shared:
         decorate(made)
@@ -66,6 +71,10 @@ _shared = [
     click.option(
         "--keep-order", is_flag=True, help="Do not shuffle the records; file order can identify people."
     ),
+    require_option,
+    for_option,
+    unjudged_option,
+    roles_option,
     hierarchy_option,
     resource_option,
     plan_option,
@@ -91,7 +100,10 @@ def _protect(method: Method, options: dict[str, Any]) -> None:
     with running(quiet=quiet, seed=options["seed"]) as run:
         outcome = carry_out(plan, run, before=partial(announce_plan, quiet=quiet))
         tell(outcome, quiet=quiet)
-        written = write_if_met(outcome, destination, run, seeded=seeded, quiet=quiet)
+        written = write_if_met(
+            outcome, destination, run, seeded=seeded, quiet=quiet, unjudged=options["unjudged"],
+            where="say what it must meet: --require 'k >= 3', or --for scientific",
+        )  # fmt: skip
     columns = ", ".join(outcome.release.provenance[0].columns)
     records = len(outcome.release.table)
     say(f"{method.title} on {columns}: {records} records written to {out}", quiet=quiet)

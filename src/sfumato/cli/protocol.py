@@ -11,12 +11,16 @@ import click
 from sfumato.cli._options import (
     SOURCE,
     columns_option,
+    for_option,
     json_option,
     overwrite_option,
     plan_option,
     quiet_option,
+    require_option,
+    roles_option,
     seed_option,
     split,
+    with_source,
 )
 from sfumato.cli._release import one_step, tell, write_if_met
 from sfumato.cli._resources import hierarchy_option, resource_option
@@ -37,7 +41,7 @@ _ADVICE = "allow more with --local and --everywhere, or name a method that prote
 
 
 @click.command("protocol", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
-@click.argument("source")
+@with_source("source")
 @click.option(
     "-m",
     "--method",
@@ -66,6 +70,9 @@ _ADVICE = "allow more with --local and --everywhere, or name a method that prote
     "--keep-order", is_flag=True, help="Do not shuffle the records; file order can identify people."
 )
 @columns_option
+@require_option
+@for_option
+@roles_option
 @hierarchy_option
 @resource_option
 @plan_option

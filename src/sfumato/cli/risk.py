@@ -6,13 +6,21 @@ from typing import Any
 
 import click
 
-from sfumato.cli._options import SOURCE, columns_option, json_option, plan_option, quiet_option, seed_option
+from sfumato.cli._options import (
+    SOURCE,
+    columns_option,
+    json_option,
+    plan_option,
+    quiet_option,
+    seed_option,
+    with_source,
+)
 from sfumato.cli._resources import hierarchy_option, resource_option
 from sfumato.cli._score import score
 
 
 @click.command("risk", help=__doc__, epilog=f"ORIGINAL is {SOURCE}. Columns are those the intruder knows.")
-@click.argument("original")
+@with_source("original")
 @click.argument("protected", required=False)
 @click.option(
     "-m",

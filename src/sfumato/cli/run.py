@@ -7,24 +7,33 @@ from pathlib import Path
 
 import click
 
-from sfumato.cli._options import json_option, overwrite_option, quiet_option, seed_option
-from sfumato.cli._release import announce_plan, tell, write_if_met
+from sfumato.cli._options import (
+    json_option,
+    overwrite_option,
+    plan_argument,
+    quiet_option,
+    seed_option,
+    unjudged_option,
+)
+from sfumato.cli._release import WRITE_REQUIREMENTS, announce_plan, tell, write_if_met
 from sfumato.cli._screen import emit_json, running, say
 from sfumato.errors import ParameterError
 
 
 @click.command("run", help=__doc__)
-@click.argument("plan_path", metavar="PLAN", type=click.Path(path_type=Path))
+@plan_argument
 @click.option(
     "--replay", type=click.Path(path_type=Path), help="Rerun with the chance of this private audit trail."
 )
+@unjudged_option
 @seed_option
 @overwrite_option
 @json_option
 @quiet_option
 def command(
-    plan_path: Path, *, replay: Path | None, seed: int | None, overwrite: bool, as_json: bool, quiet: bool
-) -> None:
+    plan_path: Path, *, replay: Path | None, seed: int | None, overwrite: bool, as_json: bool, quiet: bool,
+    unjudged: bool,
+) -> None:  # fmt: skip
     """Carry out a plan."""
     from sfumato.recipes.plan import Plan
     from sfumato.releasing.carry_out import carry_out
@@ -44,4 +53,7 @@ def command(
         tell(outcome, quiet=quiet)
         if as_json:
             emit_json(outcome.to_dict())
-        write_if_met(outcome, destination, run, seeded=given, replayed=replay is not None, quiet=quiet)
+        write_if_met(
+            outcome, destination, run, seeded=given, replayed=replay is not None, quiet=quiet,
+            unjudged=unjudged, where=WRITE_REQUIREMENTS,
+        )  # fmt: skip

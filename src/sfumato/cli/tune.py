@@ -21,6 +21,7 @@ from sfumato.cli._options import (
     require_columns,
     seed_option,
     split,
+    with_source,
 )
 from sfumato.cli._resources import hierarchy_option, resource_option, resourced, with_resources
 from sfumato.cli._screen import announce, emit_json, emit_table, running, say
@@ -41,7 +42,7 @@ _GIVEN = (
 
 
 @click.command("tune", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
-@click.argument("source")
+@with_source("source")
 @click.option("--require", multiple=True, help="What the release must score, such as 'dbrl <= 0.05'.")
 @click.option("--profile", help="The requirements of a release profile: public, scientific … or a file.")
 @click.option(

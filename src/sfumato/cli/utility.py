@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from sfumato.cli._options import SOURCE, json_option, plan_option, quiet_option, seed_option
+from sfumato.cli._options import SOURCE, json_option, plan_option, quiet_option, seed_option, with_source
 from sfumato.cli._resources import hierarchy_option, resource_option
 from sfumato.cli._score import score
 
 
 @click.command("utility", help=__doc__, epilog=f"ORIGINAL is {SOURCE}.")
-@click.argument("original")
+@with_source("original")
 @click.argument("protected")
 @click.option(
     "-m",

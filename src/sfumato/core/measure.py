@@ -8,10 +8,13 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Literal, Protocol, final
 
+import polars as pl
+
 from sfumato.core.method import Described
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.evidence import Evidence
+from sfumato.data.notebook import as_html
 from sfumato.data.persons import joining
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.pace import one_thread_of_algebra
@@ -86,6 +89,15 @@ class Score:
         if private and self.by_record is not None:
             said["by_record"] = [_finite(value) for value in self.by_record.tolist()]
         return said
+
+    def to_frame(self) -> pl.DataFrame:
+        """One row: the number, how far it can be trusted, its doubt, what guessing scores."""
+        low, high = self.interval or (None, None)
+        row = {"value": self.value, "status": self.status.value, "low": low, "high": high}
+        return pl.DataFrame([{**row, "baseline": self.baseline, "reason": self.reason}])
+
+    def _repr_html_(self) -> str:
+        return as_html((), self.to_frame())
 
 
 def _finite(value: float | str | None) -> float | str | None:

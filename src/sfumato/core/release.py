@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,11 @@ from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.generalised.suppressing import as_labels, as_ranges
+from sfumato.data.notebook import as_html
+from sfumato.data.schema import Role
 from sfumato.data.shown import only_shown
 from sfumato.data.table import Table
-from sfumato.errors import DataError
+from sfumato.errors import DataError, IdentifierWarning
 from sfumato.kernels.arrays import Ints
 
 if TYPE_CHECKING:
@@ -106,9 +109,37 @@ class Release:
 
     @property
     def data(self) -> Any:
-        """The protected table in the type the original came in (pandas, polars, Arrow)."""
-        frame = only_shown(self.table.frame)
+        """The protected table in the type the original came in (pandas, polars, Arrow), without identifiers.
+
+        What names people is left out by its role, with a warning; ``release.table`` has all columns.
+        """
+        frame, schema = only_shown(self.table.frame), self.table.schema
+        left = [name for name in schema.with_role(Role.IDENTIFIER) if not schema[name].pseudonym]
+        if left:
+            named = ", ".join(f"`{name}`" for name in left)
+            warnings.warn(f"left out, as they identify people: {named}", IdentifierWarning, stacklevel=2)
+            frame = frame.drop(left)
         return frame if self.native is None else self.native(frame)
+
+    def to_frame(self) -> pl.DataFrame:
+        """The steps that were taken, a row each; the protected table is ``data``."""
+        return pl.DataFrame(
+            [
+                {
+                    "method": each.method,
+                    "parameters": ", ".join(f"{key}={value}" for key, value in each.parameters.items()),
+                    "columns": ", ".join(each.columns),
+                    "notes": "; ".join(each.notes),
+                }
+                for each in self.provenance
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        sizes = [
+            f"{name}: {len(each)} records, {len(each.names)} columns" for name, each in self.tables.items()
+        ]
+        return as_html([*sizes, *self.notes], self.to_frame())
 
     def then(self, later: Release) -> Release:
         """Compose with a step that started from this release's table.

@@ -14,8 +14,9 @@ import numpy as np
 
 from sfumato.core import registry
 from sfumato.core.measure import ClassMeasure, Measure, Score, Status
+from sfumato.core.method import Method
 from sfumato.core.parameter_types import REQUIREMENT, Columns, Requirements
-from sfumato.errors import PlanError
+from sfumato.errors import ParameterError, PlanError
 from sfumato.kernels.arrays import Flags, Floats
 
 _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
@@ -45,6 +46,18 @@ def parse_measure(text: str) -> Measure:
         )
     cls = registry.measure(name.strip())
     return cls.from_dict(parse_settings(rest[:-1], cls))
+
+
+def parse_method(text: str) -> Method:
+    """Read a method with its settings: ``mdav`` or ``mdav(k=5)``."""
+    name, bracket, rest = text.strip().partition("(")
+    cls = registry.method(name.strip())
+    if bracket and not rest.endswith(")"):
+        raise ParameterError(
+            f"a method must be written name or name(setting=value, …), got: `{text}`",
+            hint="write it like `mdav(k=5)`",
+        )
+    return cls.from_dict(parse_settings(rest.removesuffix(")"), cls))
 
 
 def parse_settings(text: str, owner: Any) -> dict[str, Any]:

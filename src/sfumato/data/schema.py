@@ -384,6 +384,14 @@ class Schema:
         return cls(columns=tuple(columns), rules=tuple(rules), related=related)
 
 
+def with_roles(schema: Schema, roles: Mapping[str, str]) -> Schema:
+    """A schema whose columns have the roles that are given by their names."""
+    changed = [
+        Column.from_dict(name, {**schema[name].to_dict(), "role": role}) for name, role in roles.items()
+    ]
+    return schema.replace(*changed)
+
+
 def like_schema(schema: Schema, other: Schema) -> Schema:
     """A schema whose columns are declared as those of the same name in another, but for what they promise.
 

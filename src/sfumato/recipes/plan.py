@@ -244,6 +244,8 @@ class Plan:
         found = self.recipe.warnings(self.schema) if self.schema else []
         if not self.recipe.steps:
             found.append("the plan has no steps: the columns would be released as they are")
+        elif self.schema:
+            found += _keys_untouched(self.schema, self.recipe, self.left_out)
         return found + (bare_numbers(self.schema, self.output.drop) if self.schema else [])
 
     def blockers(self) -> list[str]:
@@ -252,23 +254,37 @@ class Plan:
             return [f"{name}: {said}" for name, plan in self.tables.items() for said in plan.blockers()]
         if self.schema is None:
             return ["the plan must declare the columns, got: none"]
-        kept = [name for name in self.schema.names if name not in self.output.drop]
+        kept = [name for name in self.schema.names if name not in self.left_out]
         undecided = [name for name in self.schema.undecided() if name in kept]
-        named = identifiers_left(self.schema, self.output.drop)
         blockers = []
         if not kept:
             blockers.append("at least one column must be released, got: none")
         if undecided:
             blockers.append(f"every released column must have a role, got none for: {_ticked(undecided)}")
-        if named:
-            blockers.append(
-                f"no identifier may be released, got: {_ticked(named)} (drop it, or give it a `pseudonym`)"
-            )
         return blockers
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The columns that stay behind: those that ``drop`` names, and identifiers by their role alone."""
+        drop = self.output.drop
+        return (*drop, *(identifiers_left(self.schema, drop) if self.schema else ()))
+
+    @property
+    def unrequired(self) -> list[str]:
+        """The tables of which nothing is required; of a plan for one table, that one without a name."""
+        return [name for name, plan in self.parts.items() if not plan.demands]
+
+
+def _keys_untouched(schema: Schema, recipe: Recipe, left_out: Sequence[str]) -> list[str]:
+    """Warn if no step is about any of the keys that are released."""
+    keys = [name for name in schema.with_role(Role.KEY) if name not in left_out]
+    if not keys or {name for step in recipe.steps for name in step.resolve(schema)} & set(keys):
+        return []
+    return [f"no step protects any of the keys, {_ticked(keys)}: they leave as they are"]
 
 
 def identifiers_left(schema: Schema, drop: Sequence[str]) -> list[str]:
-    """The identifiers that would be released as they are."""
+    """The identifiers that nobody has dropped or given a pseudonym: they are left out by their role."""
     named = schema.with_role(Role.IDENTIFIER)
     return [name for name in named if name not in drop and not schema[name].pseudonym]
 

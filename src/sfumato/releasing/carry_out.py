@@ -22,7 +22,9 @@ from sfumato.recipes.demand import labelled
 from sfumato.recipes.plan import Plan, Source, located
 from sfumato.releasing.joins import joins_of
 from sfumato.releasing.postprocess import dangling, postprocess
+from sfumato.releasing.stakes import Stake, stake_of, warnings_of
 from sfumato.study.evaluate import Case, evaluate
+from sfumato.study.losses import Loss, losses
 from sfumato.version import __version__
 
 #: Called with a plan, its table and the run with its resources, before the work on it begins.
@@ -64,7 +66,7 @@ class Part:
     """What came of one table: the release as it would be written, and the judgement on it.
 
     ``changes`` are how many cells postprocessing changed, by what; ``broken`` the promises of the schema that
-    the release does not keep.
+    the release does not keep; ``lost`` what became of each column, and ``stake`` who is alone in the keys.
     """
 
     plan: Plan
@@ -73,6 +75,18 @@ class Part:
     judgements: tuple[Judgement, ...]
     broken: tuple[Violation, ...]
     changes: Mapping[str, int] = field(default_factory=dict)
+    lost: tuple[Loss, ...] = ()
+    stake: Stake | None = None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether every requirement is met; None if there is none, which says nothing of the release."""
+        return all(judgement.met for judgement in self.judgements) if self.judgements else None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What must be known of the release, whatever was required of it."""
+        return tuple(warnings_of(self.plan, self.lost, self.stake))
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON: nothing per record, no seed."""
@@ -81,10 +95,12 @@ class Part:
             "records": len(self.release.table),
             "columns": list(self.release.table.names),
             "steps": [step.to_dict() for step in self.release.provenance],
-            "met": all(judgement.met for judgement in self.judgements),
+            "met": self.met,
             "requirements": [judgement.to_dict() for judgement in self.judgements],
             "broken_promises": [vars(violation) for violation in self.broken],
             "changes": dict(self.changes),
+            "warnings": list(self.warnings),
+            "lost": [loss.to_dict() for loss in self.lost],
         }
 
 
@@ -114,8 +130,17 @@ class Outcome:
 
     @property
     def met(self) -> bool:
-        """Whether every requirement is met in every scenario."""
-        return not self.unmet
+        """Whether something is required of every table, and all of it is met in every scenario."""
+        return all(part.met for part in self.parts.values())
+
+    @property
+    def unjudged(self) -> list[str]:
+        """The tables of which nothing was required, each as what is at stake in it."""
+        return [
+            (f"{name}: " if name else "") + (part.stake.sentence() if part.stake else "no key is known")
+            for name, part in self.parts.items()
+            if not part.judgements
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON: nothing per record, no seed."""
@@ -166,7 +191,12 @@ def _read_source(
 
 
 def carry_out(
-    plan: Plan, run: Run, *, before: Loaded | None = None, protect: Protect | None = None
+    plan: Plan,
+    run: Run,
+    *,
+    before: Loaded | None = None,
+    protect: Protect | None = None,
+    table: Table | None = None,
 ) -> Outcome:
     """Protect every table of a plan and judge what came of it; people have the same pseudonym in all of them.
 
@@ -180,12 +210,14 @@ def carry_out(
         Sees each plan, its table and the run with its resources, once they are read.
     protect
         Makes the release of a table; by default the plan's recipe does.
+    table
+        The table of a plan for one table, where it is at hand and need not be read.
     """
     blockers = plan.blockers()
     if blockers:
         raise PlanError.gather("the plan", blockers, hint="correct the columns in the plan")
     parts = {
-        name: _carry_out(part, run.at("table", name) if name else run, before, protect)
+        name: _carry_out(part, run.at("table", name) if name else run, before, protect, table)
         for name, part in plan.parts.items()
     }
     tables = {name: part.release.table for name, part in parts.items()}
@@ -208,9 +240,11 @@ def with_joins(parts: Mapping[str, Part], run: Run) -> dict[str, Part]:
     return {name: replace(part, judgements=tuple(judged[name])) for name, part in parts.items()}
 
 
-def _carry_out(plan: Plan, run: Run, before: Loaded | None, protect: Protect | None) -> Part:
-    table = load(plan)
-    run = replace(run, resources=load_resources(plan))
+def _carry_out(
+    plan: Plan, run: Run, before: Loaded | None, protect: Protect | None, table: Table | None
+) -> Part:
+    table = load(plan) if table is None else table
+    run = replace(run, resources={**run.resources, **load_resources(plan)})
     if before is not None:
         before(plan, table, run)
     made = plan.recipe.apply(table, run) if protect is None else protect(table, run)
@@ -218,10 +252,11 @@ def _carry_out(plan: Plan, run: Run, before: Loaded | None, protect: Protect | N
     if changes and set(table.names) <= set(release.table.names):
         plan.recipe.require_kept(table, release, run)
     judgements = _judge(plan, table, release, run)
+    lost, stake = losses(table, release), stake_of(plan, table, release, run)
     if plan.output.shuffle:
         order = run.at(table.digest).rng("shuffle").permutation(len(release.table))
         release = reordered(release, order)
-    return Part(plan, table, release, judgements, violations(release.table), changes)
+    return Part(plan, table, release, judgements, violations(release.table), changes, lost, stake)
 
 
 def _judge(plan: Plan, table: Table, release: Release, run: Run) -> tuple[Judgement, ...]:

@@ -16,17 +16,22 @@ from sfumato.recipes.plan import Plan, located
 from sfumato.releasing.carry_out import Outcome, reading_of
 from sfumato.releasing.trail import grown_ledger, trail_of
 
+#: Said wherever a release stops because nobody has said what it must meet.
+NOTHING_REQUIRED = "a release must have a requirement to be judged by"
+
 
 @dataclass(frozen=True)
 class Destination:
     """Where every file of a release goes, what was read and is never overwritten, and whether others may be.
 
-    ``also_read`` are files beside those that the plan names, such as the plan itself.
+    ``also_read`` are files beside those that the plan names, such as the plan itself; ``pages`` are where
+    texts that belong to the release will go.
     """
 
     plan: Plan
     overwrite: bool = False
     also_read: tuple[str | Path, ...] = ()
+    pages: tuple[Path, ...] = ()
 
     @cached_property
     def places(self) -> Mapping[str, Path | str]:
@@ -58,7 +63,12 @@ class Destination:
         for name, place in self.places.items():
             check_format(place, guard=self.plan.parts[name].output.guard)
         books = [codebook.place_beside(place) for place in self.places.values() if isinstance(place, Path)]
-        for place in (self.trail, *books, *self.places.values()):  # a release without its trail would be lost
+        for place in (
+            self.trail,
+            *books,
+            *self.pages,
+            *self.places.values(),
+        ):  # all of them, or the rest is lost
             check_writable(place, originals=self.originals, overwrite=self.overwrite)
 
 
@@ -69,13 +79,18 @@ def write_release(
     *,
     seeded: bool = False,
     record: Mapping[str, Any] | None = None,
+    unjudged: bool = False,
+    pages: Mapping[Path, str] | None = None,
 ) -> list[Path | str]:
     """Write every table, the codebooks and one private trail for all of them; return what was written.
 
     Nothing is written unless everything may be: a table alone would not link to the others, and without its
     trail it could not be made again. ``seeded`` says that someone chose the seed; ``record`` is what else the
-    trail shall keep.
+    trail shall keep; ``pages`` are texts that belong to the release, by their places. A table of which
+    nothing is required is written only if it is to be ``unjudged``, which the trail keeps.
     """
+    if outcome.unjudged and not unjudged:
+        raise RequirementError(f"{NOTHING_REQUIRED}, got: none; {'; '.join(outcome.unjudged)}")
     if outcome.unmet:
         raise RequirementError(
             f"a release must meet its requirements to be written, got: {outcome.unmet} not met"
@@ -86,7 +101,10 @@ def write_release(
             like = reading_of(part.plan)
             stage(part.release.table, places[name], staging, guard=part.plan.output.guard, like=like)
         trail = trail_of(outcome, places, staging.written(), run, seeded=seeded)
-        text = json.dumps({**trail, **(record or {})}, indent=2, allow_nan=False)
+        kept = {"unjudged": bool(outcome.unjudged), **(record or {})}
+        text = json.dumps({**trail, **kept}, indent=2, allow_nan=False)
+        for place, page in (pages or {}).items():
+            staging.write_text(place, page)
         staging.write_text(destination.trail, text, private=True)
         tables = [place for place in places.values() if isinstance(place, str)]
         written: list[Path | str] = [*tables, *staging.written()]

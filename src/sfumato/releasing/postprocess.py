@@ -1,7 +1,7 @@
 """Postprocess a release before it is judged and written.
 
-In this order: repair what the schema promises, drop columns, mark what was suppressed, rename people, and
-forget what no record shows.
+In this order: repair what the schema promises, drop columns and identifiers, mark what was suppressed,
+rename people, and forget what no record shows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sfumato.data.shown import only_shown
 from sfumato.data.table import Table
 from sfumato.errors import PlanError
 from sfumato.kernels.arrays import Flags, Ints
-from sfumato.recipes.plan import Output
+from sfumato.recipes.plan import Output, identifiers_left
 
 
 def postprocess(
@@ -34,7 +34,8 @@ def postprocess(
         mended = repair(table, _originals_of(release, original))
         table = mended.table
         changes.update(mended.counts)
-    table = table.select([name for name in table.names if name not in output.drop])
+    dropped = {*output.drop, *identifiers_left(original.schema, output.drop)}
+    table = table.select([name for name in table.names if name not in dropped])
     if release.source_rows is not None:
         table, marked = mark_suppressed(table, original, release.source_rows)
         changes.update({f"`{name}` marked as suppressed": count for name, count in marked.items()})

@@ -62,6 +62,11 @@ def check_report(
     return path, beside
 
 
+def page_of_release(told: Mapping[str, Any]) -> str:
+    """The page of one release, of what ``Released.to_dict`` says."""
+    return _environment().get_template("release.html.j2").render(told=told).strip() + "\n"
+
+
 def _page(told: Mapping[str, Any]) -> str:
     specs = charts(told)
     scripts = [_script(name) for name in _SCRIPTS]

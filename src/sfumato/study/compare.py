@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
+
+import polars as pl
 
 from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.params import listed
@@ -13,6 +17,7 @@ from sfumato.core.release import Release
 from sfumato.core.requirement import parse_measure
 from sfumato.core.run import Run
 from sfumato.data.evidence import Scenario
+from sfumato.data.notebook import as_html
 from sfumato.data.table import Table
 from sfumato.errors import (
     ParameterError,
@@ -181,6 +186,33 @@ class Study:
             "map": [point.to_dict() for point in self.points],
             "notes": list(self.notes),
         }
+
+    def to_frame(self) -> pl.DataFrame:
+        """The ranking, a row for each method; ``held`` is the measure made equal or the first requirement."""
+        return pl.DataFrame(
+            [
+                {
+                    "rank": each.rank,
+                    "method": each.step.method.name,
+                    "parameter": each.level.setting,
+                    "held": each.held.mean if each.held else None,
+                    "ranked": each.ranked.mean if each.ranked else None,
+                    "remark": each.remark,
+                }
+                for each in self.outcomes
+            ],
+            schema_overrides={"rank": pl.Int64, "held": pl.Float64, "ranked": pl.Float64},
+        )
+
+    def _repr_html_(self) -> str:
+        head = f"{len(self.original)} records, {self.aim}; ranked by {self.ranked_by.title}"
+        return as_html([head, *self.notes], self.to_frame())
+
+    def report(self, path: str | Path, *, public: bool = False, overwrite: bool = False) -> tuple[Path, Path]:
+        """Write the report and its JSON twin; the room above is asked by its name, when it is needed."""
+        write: Any = importlib.import_module("sfumato.report").write_report
+        written: tuple[Path, Path] = write(self, Path(path), public=public, overwrite=overwrite)
+        return written
 
 
 def compare(

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+import polars as pl
 
 from sfumato.core.method import Method
 from sfumato.core.params import Requirements
 from sfumato.core.requirement import Requirement
+from sfumato.data.notebook import as_html, as_page
 from sfumato.errors import UnreachableError
+from sfumato.io import write_text
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe
 from sfumato.study.spread import Spread
@@ -178,6 +183,35 @@ class Tuned:
             "groups": {group.name: list(group.columns) for group in self.space.groups},
             "words": self.sentences(),
         }
+
+    def to_frame(self) -> pl.DataFrame:
+        """The candidates that no other beats, a row each."""
+        return pl.DataFrame(
+            [
+                {
+                    "recipe": describe(each.recipe),
+                    "met": each.feasible,
+                    **{
+                        str(m): s.mean if s else None
+                        for m, s in zip(self.judge.utilities, utilities, strict=True)
+                    },
+                    **{
+                        str(d): s.mean if s else None
+                        for d, s in zip(self.judge.demands, demands, strict=True)
+                    },
+                }
+                for each in self.frontier
+                for utilities, demands in [self.judge.spreads(each.result)]
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        return as_html(self.sentences(), self.to_frame())
+
+    def report(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write what is recommended and why as a small page."""
+        write_text(path, as_page("Recommended recipe", self._repr_html_()), overwrite=overwrite)
+        return Path(path)
 
 
 def conclude(

@@ -47,6 +47,14 @@ class Guess:
     role_reason: str
     confidence: float
 
+    def given(self, roles: Mapping[str, str]) -> Guess:
+        """The proposal with the role that someone has given the column, if any has."""
+        role = roles.get(self.column.name)
+        if role is None:
+            return self
+        column = Column.from_dict(self.column.name, {**self.column.to_dict(), "role": role})
+        return Guess(column, self.kind_reason, "given", 1.0)
+
 
 def guess(frame: pl.DataFrame, told: Told | None = None) -> tuple[Guess, ...]:
     """Propose a kind and a role for each column, each with its reason; what the file told is taken over."""

@@ -11,10 +11,13 @@ import polars as pl
 from sfumato.data.guess import words
 from sfumato.data.guess.columns import Guess
 from sfumato.data.guess.relations import Relation
+from sfumato.data.notebook import as_html
 from sfumato.data.schema import Column, Role, Schema
 from sfumato.data.table import Table
 
 _NAMED = 10  # the most columns that a sentence names
+
+_DECLARED = "declared by the data set"
 
 #: Codes of our own lists: to show one that the table has gives nothing of the table away.
 _KNOWN_CODES = frozenset(
@@ -147,6 +150,30 @@ class Overview:
         ]
         return [*self.notes, *(sentence for sentence in found if sentence)]
 
+    def to_frame(self) -> pl.DataFrame:
+        """A row for each column: its counts, what it seems to be, and why."""
+        return pl.DataFrame(
+            [
+                {
+                    "column": each.column.name,
+                    "type": each.dtype,
+                    "distinct": each.distinct,
+                    "missing": each.missing,
+                    "kind": each.column.kind.value,
+                    "role": each.column.role.value if each.column.role else "?",
+                    "why": each.guess.role_reason,
+                }
+                for each in self.columns
+            ]
+        )
+
+    def __repr__(self) -> str:
+        with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_hide_dataframe_shape=True, fmt_str_lengths=60):
+            return "\n".join([str(self.to_frame()), *self.warnings()])
+
+    def _repr_html_(self) -> str:
+        return as_html(self.warnings(), self.to_frame())
+
     def _with_distinct(self, count: int) -> list[str]:
         present = [summary for summary in self.columns if self.records]
         return [s.column.name for s in present if s.distinct == count and (count == 0 or not s.missing)]
@@ -168,6 +195,12 @@ class Overview:
             ],
             "warnings": self.warnings(),
         }
+
+
+def declared(table: Table) -> Overview:
+    """A table whose schema is known at a glance: nothing is guessed."""
+    guesses = [Guess(column, _DECLARED, _DECLARED, 1.0) for column in table.schema.columns]
+    return survey(table.frame, guesses, [Relation(group, _DECLARED, 1.0) for group in table.schema.related])
 
 
 def survey(frame: pl.DataFrame, guesses: Sequence[Guess], relations: Sequence[Relation]) -> Overview:

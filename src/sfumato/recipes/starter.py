@@ -1,0 +1,72 @@
+"""The plan to start from: what a profile requires, and a step that can reach it on the keys."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sfumato.core.measure import ClassMeasure
+from sfumato.core.params import Requirements
+from sfumato.data.schema import Kind, Role, Schema
+from sfumato.methods.mondrian import Mondrian
+from sfumato.recipes.demand import Demand
+from sfumato.recipes.plan import Output, Plan, Source
+from sfumato.recipes.profile import Profile
+from sfumato.recipes.recipe import Recipe, Step
+
+_PSEUDONYMS = {Role.PERSON: "person", Role.HOUSEHOLD: "household"}
+
+
+def starter(
+    schema: Schema, profile: Profile, data: Source | None = None, *, path: str = "release.csv"
+) -> Plan:
+    """A plan with the requirements of a profile and a step that fits the keys, for a person to edit.
+
+    The numbers of persons and households have a pseudonym, and are left out where something is required:
+    whose records are told together is seldom like anyone.
+    """
+    plan = profile.apply_to(Plan(data, with_pseudonyms(schema), output=Output(path=path)))
+    step = safe_step(plan.schema or schema, plan.demands)
+    drop = schema.with_role(*_PSEUDONYMS) if plan.demands else ()
+    return replace(plan, recipe=Recipe((step,) if step else ()), output=replace(plan.output, drop=drop))
+
+
+def with_pseudonyms(schema: Schema) -> Schema:
+    """The schema with a pseudonym for each number of persons and households."""
+    renamed = [
+        replace(column, pseudonym=_PSEUDONYMS[column.role])
+        for column in schema.columns
+        if column.role in _PSEUDONYMS and not column.pseudonym
+    ]
+    return schema.replace(*renamed)
+
+
+def safe_step(schema: Schema, demands: Sequence[Demand]) -> Step | None:
+    """A step that enforces what is demanded on all that the intruders know; None if nothing is, or can be.
+
+    Records alike in k find a person with a chance of one in k, so a demand on that chance is one on k. What
+    holds in all keys together holds in some of them, as their classes are unions.
+    """
+    known = {name for demand in demands for name in schema.resolve(demand.scenario.columns) or schema.known()}
+    columns = tuple(name for name in schema.names if name in known and schema[name].kind is not Kind.SET)
+    risks = [demand for demand in demands if demand.measure.aspect == "risk"]
+    if not columns or not risks:
+        return None
+    k = max(_persons_alike(demand) for demand in risks)
+    also = tuple(
+        dict.fromkeys(
+            f"{demand.measure} {demand.requirement.sign} {demand.requirement.level:.12g}"
+            for demand in risks
+            if isinstance(demand.measure, ClassMeasure) and demand.requirement.persons_alike is None
+        )
+    )
+    return Step(Mondrian(k=k, also=Requirements(also)), columns)
+
+
+def _persons_alike(demand: Demand) -> int:
+    """How many must be alike for a demand, be it on their number or on the chance to find one of them."""
+    alike, level = demand.requirement.persons_alike, demand.requirement.level
+    if alike is None and demand.measure.intruder and demand.measure.better == "low" and level > 0:
+        alike = math.ceil(1 / level - 1e-9)
+    return max(alike or 1, 2)

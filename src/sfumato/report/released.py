@@ -1,0 +1,216 @@
+"""A release that was made for someone: what it is safe for, against whom, and what was lost, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.schema import Role
+from sfumato.data.table import Table
+from sfumato.errors import UnreachableError
+from sfumato.recipes.plan import Plan
+from sfumato.recipes.profile import Profile
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.starter import safe_step
+from sfumato.releasing.carry_out import Judgement, Outcome, Part
+from sfumato.releasing.destination import Destination, write_release
+from sfumato.report.page import page_of_release
+from sfumato.study.evaluate import Case
+from sfumato.study.losses import named, sentences
+from sfumato.study.requirements import weakest
+from sfumato.tuning.tuned import Tuned, describe
+
+#: The files of a release in its folder, beside the table and what is private.
+PLAN, PAGE = "plan.toml", "report.html"
+
+
+def enforced(plan: Plan, table: Table, run: Run) -> tuple[Plan, bool]:
+    """The plan whose step enforces what is required, at its weakest setting that does, and whether it does.
+
+    Where it cannot while a number tells whose records belong together, that number is left out.
+    """
+    numbers = table.schema.with_role(Role.PERSON, Role.HOUSEHOLD)
+    for drop in ((), numbers) if numbers else ((),):
+        dropped = (*plan.output.drop, *drop)
+        known = table.select([name for name in table.names if name not in dropped])
+        made = replace(plan, output=replace(plan.output, drop=dropped))
+        step = safe_step(known.schema, plan.demands)
+        if step is not None:
+            case = Case(known, resources=run.resources)
+            end = weakest(step, case, plan.demands, run, repeats=1)
+            if end.met:
+                return replace(made, recipe=Recipe((end.step,))), True
+    return plan, False
+
+
+def ways(
+    plan: Plan, table: Table, run: Run, search: Callable[[Plan, Table], Tuned]
+) -> Iterator[tuple[Plan, str]]:
+    """The plans that may make the release, best first, each with how it was found; the next if one fails.
+
+    First what the search recommends, then the step that enforces what is required, which is found before:
+    it is safe, and it tells whether the numbers of persons and households can stay.
+    """
+    if not plan.demands:
+        yield plan, "nothing is required, so nothing was changed but what identifies people"
+        return
+    safe, met = enforced(plan, table, run)
+    gone = [name for name in safe.output.drop if name not in plan.output.drop]
+    less = f"; {named(gone)} left out, as it tells whose records belong together" if gone else ""
+    try:
+        found = search(safe, table.select([name for name in table.names if name not in safe.output.drop]))
+        yield (
+            replace(safe, recipe=found.recipe),
+            f"the best that the search found and fresh runs confirmed{less}",
+        )
+        why = "what the search found failed in the end"
+    except UnreachableError as error:
+        why = "the search found nothing in time that does"
+        if not met:
+            raise UnreachableError(f"{error.message}, so nothing was released", hint=error.hint) from None
+    if met:
+        yield safe, f"{why}, so the method that enforces it, at its weakest setting that does{less}"
+
+
+@dataclass(frozen=True)
+class Released:
+    """What `sfumato.release` gives: a release that meets what its profile requires, and all that tells so.
+
+    ``how`` says how the recipe was found. ``run`` holds the seed, which stays private.
+    """
+
+    outcome: Outcome
+    profile: Profile
+    how: str
+    run: Run = field(repr=False)
+
+    @property
+    def part(self) -> Part:
+        """The one table that was released."""
+        return self.outcome.parts[""]
+
+    @property
+    def release(self) -> Release:
+        """The release itself."""
+        return self.outcome.release
+
+    @property
+    def data(self) -> Any:
+        """The protected table in the type that came in, without identifiers."""
+        return self.release.data
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that makes the release: ``plan.to_toml()`` is what ``sfumato run`` takes."""
+        return self.part.plan
+
+    @property
+    def verdict(self) -> str:
+        """What it is safe for, in one sentence."""
+        if not self.part.judgements:
+            return f"{self.profile.title}: nothing is required of the records. {self.profile.summary}"
+        count = len(self.part.judgements)
+        return (
+            f"{self.profile.title}: meets {'the requirement' if count == 1 else f'all {count} requirements'} "
+            f"of the profile {self.profile.name}. {self.profile.summary}"
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the profile requires that does not apply to such columns, each with the reason."""
+        return self.profile.left_out(self.plan.schema) if self.plan.schema else ()
+
+    def against(self) -> list[str]:
+        """Against whom it is safe, and by what number."""
+        reasons = {each.name: each.reason for each in self.profile.intruders}
+        said = []
+        for name in dict.fromkeys(each.scenario for each in self.part.judgements):
+            own = [each for each in self.part.judgements if each.scenario == name]
+            met = "; ".join(_figures(each) for each in own)
+            said.append(f"{name}: {reasons.get(name, '')} {met}.".replace(":  ", ": "))
+        return said
+
+    def lost(self) -> list[str]:
+        """What was lost, column by column."""
+        return sentences(self.part.lost)
+
+    def sentences(self) -> list[str]:
+        """All of it in words."""
+        return [
+            f"Safe for. {self.verdict}",
+            *(f"Against {each}" for each in self.against()),
+            f"Made by {describe(self.plan.recipe)} ({self.how}).",
+            f"Lost: {'; '.join(self.lost())}.",
+            *(f"Note: {each}." for each in self.notes),
+            *(f"WARNING: {each}." for each in self.part.warnings),
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a dictionary for JSON: nothing per record, no seed."""
+        return {
+            "profile": self.profile.name,
+            "verdict": self.verdict,
+            "against": self.against(),
+            "how": self.how,
+            "notes": list(self.notes),
+            "words": self.sentences(),
+            **self.outcome.to_dict(),
+        }
+
+    def to_frame(self) -> pl.DataFrame:
+        """What became of each column, a row each."""
+        return pl.DataFrame([loss.to_dict() for loss in self.part.lost])
+
+    def report(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the page of the release."""
+        from sfumato.io import write_text
+
+        write_text(path, self.page(), overwrite=overwrite)
+        return Path(path)
+
+    def page(self, files: Sequence[str] = ()) -> str:
+        """The page of the release, which names the files that lie beside it."""
+        said = {loss.column: loss.sentence() for loss in self.part.lost}
+        return page_of_release({**self.to_dict(), "by_column": said, "files": list(files)})
+
+    def write(self, folder: str | Path, *, overwrite: bool = False, seeded: bool = False) -> list[Path | str]:
+        """Write the table, its plan, its page and the private trail into a folder: all of them, or none."""
+        place = Path(folder)
+        plan = replace(self.plan, folder=place)
+        destination = destination_of(plan, overwrite=overwrite)
+        outcome = replace(self.outcome, parts={"": replace(self.part, plan=plan)})
+        files = [str(plan.output.path), PLAN, PAGE, destination.trail.name]
+        pages = {place / PLAN: plan.to_toml(), place / PAGE: self.page(files)}
+        how: dict[str, Any] = {"seeded": seeded, "unjudged": not plan.demands, "pages": pages}
+        return write_release(outcome, destination, self.run, **how)
+
+    def __repr__(self) -> str:
+        return "\n".join(self.sentences())
+
+    def _repr_html_(self) -> str:
+        from sfumato.data.notebook import as_html
+
+        return as_html(self.sentences(), self.to_frame())
+
+
+def _figures(judgement: Judgement) -> str:
+    """A requirement and what the release scores, in the digits that may be published."""
+    requirement = judgement.requirement
+    said = f"{requirement.measure} {requirement.sign} {requirement.level:g}"
+    return (
+        f"{said} is met with {requirement.worst(judgement.score):.3g}"
+        if judgement.met
+        else f"{said} is not met"
+    )
+
+
+def destination_of(plan: Plan, *, overwrite: bool) -> Destination:
+    """Where the files of a release go: into the folder of its plan."""
+    pages = (plan.folder / PLAN, plan.folder / PAGE)
+    return Destination(plan, overwrite=overwrite, pages=pages)

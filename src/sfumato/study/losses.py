@@ -1,0 +1,185 @@
+"""What was lost by column: original beside release, as data and in words. Nothing per record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from sfumato.core.release import Release
+from sfumato.data.codings import microseconds
+from sfumato.data.generalised.cover import Cover, covers_of
+from sfumato.data.generalised.intervals import is_interval, value_dtype
+from sfumato.data.schema import Kind
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Flags
+
+Fate = Literal["untouched", "changed", "renamed", "left out", "made anew"]
+
+_DAYS = {"years": 365.25, "months": 30.44, "days": 1.0, "hours": 1 / 24, "minutes": 1 / 1440}
+_MICROSECONDS_A_DAY = 86_400e6
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What became of one column: its fate, shares of the cells, and sizes in the column's own unit.
+
+    Of the cells that have a value in the original, ``suppressed`` say nothing in the release, ``coarser``
+    stand for several values (ranges of the typical ``width``, groups of the typical ``size``) and ``changed``
+    hold another value, ``moved`` away from the original on average. ``unit`` is that of width and moved:
+    days for dates, nothing for numbers.
+    """
+
+    column: str
+    role: str
+    fate: Fate
+    suppressed: float = 0.0
+    coarser: float = 0.0
+    width: float | None = None
+    size: float | None = None
+    changed: float = 0.0
+    moved: float | None = None
+    unit: Literal["", "days"] = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a dictionary for JSON, in no more digits than may be published."""
+        said = asdict(self)
+        return {
+            key: float(f"{value:.2g}") if isinstance(value, float) else value for key, value in said.items()
+        }
+
+    def sentence(self) -> str:
+        """What happened to the column, without a verdict on it."""
+        if self.fate != "changed":
+            return f"{self.column} {self.fate}"
+        return "; ".join(self._parts())
+
+    def _parts(self) -> Iterator[str]:
+        if self.width is not None:
+            whole = self.coarser + self.suppressed > 0.99  # noqa: PLR2004
+            share = "" if whole else f" for {_percent(self.coarser)}"
+            yield f"{self.column} within {self._amount(self.width)}{share}"
+        elif self.size is not None:
+            yield f"{_percent(self.coarser)} of {self.column} became groups of {_figure(self.size)}"
+        if self.changed:
+            by = f", by {self._amount(self.moved)} on average" if self.moved else ""
+            yield f"{_percent(self.changed)} of {self.column} changed{by}"
+        if self.suppressed:
+            yield f"{_percent(self.suppressed)} of {self.column} suppressed"
+
+    def _amount(self, value: float) -> str:
+        if not self.unit:
+            return _figure(value)
+        unit = next((unit for unit, days in _DAYS.items() if value >= 2 * days), "minutes")
+        return f"{_figure(value / _DAYS[unit])} {unit}"
+
+
+def losses(original: Table, release: Release) -> tuple[Loss, ...]:
+    """What became of each column of the original, in its order."""
+    rows = release.source_rows
+    beside = None if rows is None else original.take(np.maximum(rows, 0))
+    return tuple(_loss(name, original, beside, release.table) for name in original.names)
+
+
+def sentences(found: Sequence[Loss]) -> list[str]:
+    """What was lost by column, in words: what changed, column by column, then the others together."""
+    said = [loss.sentence() for loss in found if loss.fate == "changed"]
+    for fate in ("made anew", "untouched", "renamed", "left out"):
+        names = [loss.column for loss in found if loss.fate == fate]
+        if names:
+            said.append(f"{named(names)} {'given new numbers' if fate == 'renamed' else fate}")
+    return said
+
+
+def _loss(name: str, original: Table, beside: Table | None, released: Table) -> Loss:
+    column = original.schema[name]
+    role = column.role.value if column.role else ""
+    if name not in released.names:
+        return Loss(name, role, "left out")
+    if column.pseudonym:
+        return Loss(name, role, "renamed")
+    if beside is None:
+        return Loss(name, role, "made anew")
+    if column.kind is Kind.SET:
+        differs = (beside.frame[name] != released.frame[name]).fill_null(value=True)
+        share = float(differs.mean() or 0.0)  # type: ignore[arg-type]
+        return Loss(name, role, "changed" if share else "untouched", changed=share)
+    before, after = covers_of(beside, released, name)
+    loss = _counted(name, role, before, after, ~before.missing)
+    if not (loss.suppressed or loss.coarser or loss.changed):
+        return Loss(name, role, "untouched")
+    return _with_sizes(loss, before, after, column.kind, _days(beside, released, name))
+
+
+def _counted(name: str, role: str, before: Cover, after: Cover, there: Flags) -> Loss:
+    """The shares of cells; a value that stands where there was none counts as changed."""
+    count = max(int(there.sum()), 1)
+    coarse, gone = _coarse(after), there & after.silent
+    with np.errstate(invalid="ignore"):
+        other = ~coarse & ~after.silent & (before.lows != after.lows)
+    return Loss(
+        name, role, "changed",
+        suppressed=float(gone.sum() / count),
+        coarser=float((coarse & there).sum() / count),
+        changed=float(other.sum() / count),
+    )  # fmt: skip
+
+
+def _coarse(cover: Cover) -> Flags:
+    """Which cells stand for several values."""
+    if cover.sets is not None and cover.codes is not None:
+        several = np.append(cover.sets.sizes > 1, False)[cover.codes]
+        return several & ~cover.silent
+    return (cover.highs > cover.lows) & ~cover.silent
+
+
+def _with_sizes(loss: Loss, before: Cover, after: Cover, kind: Kind, days: float) -> Loss:
+    """How wide ranges are, how large groups, how far values moved: typical ones, in the column's unit."""
+    coarse, sized = _coarse(after), dict[str, Any]()
+    as_numbers = kind in {Kind.CONTINUOUS, Kind.DATE}
+    if coarse.any() and (as_numbers or after.sets is None):
+        ended = after.closed()
+        sized["width"] = float(np.median((ended.highs - ended.lows)[coarse])) * days
+    elif coarse.any() and after.sets is not None and after.codes is not None:
+        sized["size"] = float(np.median(after.sets.sizes[after.codes[coarse]]))
+    if as_numbers and loss.changed:
+        with np.errstate(invalid="ignore"):
+            far = np.abs(after.lows - before.lows)[~coarse]
+        sized["moved"] = float(np.mean(far[np.isfinite(far) & (far > 0)])) * days
+    return replace(loss, unit="days" if kind is Kind.DATE else "", **sized)
+
+
+def _days(original: Table, released: Table, name: str) -> float:
+    """How many days one step of the common line of two columns is; for numbers 1."""
+    if original.schema[name].kind is not Kind.DATE:
+        return 1.0
+    mine, theirs = original.frame.schema[name], released.frame.schema[name]
+    if name not in released.nodes:
+        theirs = value_dtype(theirs) if is_interval(theirs) else theirs
+        if microseconds(mine) != microseconds(theirs):
+            return 1 / _MICROSECONDS_A_DAY
+    return microseconds(mine) / _MICROSECONDS_A_DAY
+
+
+# Words ----------------------------------------------------------------------------------------------------
+
+
+def _percent(share: float) -> str:
+    """A share in whole percent: a little is not nothing, and nearly all is not all."""
+    rounded = round(100 * share)
+    if rounded == 0:
+        return "under 1 %"
+    return "over 99 %" if rounded >= 100 and share < 1 else f"{min(rounded, 100)} %"  # noqa: PLR2004
+
+
+def _figure(value: float) -> str:
+    """A number in two digits that count."""
+    rounded = float(f"{value:.2g}")
+    return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:g}"  # noqa: PLR2004
+
+
+def named(names: Sequence[str]) -> str:
+    """Names in a row, the last after "and"."""
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]

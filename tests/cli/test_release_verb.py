@@ -1,0 +1,213 @@
+"""`release`: one command from a file to a folder that may leave; and nothing leaves that nobody asked of."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from sfumato.cli import cli
+from sfumato.cli import release as verb
+
+QUICK = ("--minutes", 0.2, "-m", "mondrian")
+
+
+@pytest.fixture
+def people(tmp_path):
+    """A file of 300 people with a name, likely keys, a column nothing speaks for, and a diagnosis."""
+    rng = np.random.default_rng(4)
+    n = 300
+    frame = pl.DataFrame(
+        {
+            "name": [f"Person {i}" for i in range(n)],
+            "age": rng.integers(18, 90, n),
+            "sex": rng.choice(["f", "m"], n),
+            "zip": rng.choice(["01067", "01069", "04103", "10115"], n),
+            "x": rng.integers(0, 4, n),
+            "diagnosis": rng.choice(["E11", "I10", "J45", "F32"], n),
+        }
+    )
+    frame.write_csv(tmp_path / "people.csv")
+    return frame
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """Write a plan that requires what it is told."""
+
+    def write(requirements=""):
+        (tmp_path / "plan.toml").write_text(
+            f"""{requirements}
+[data]
+path = "people.csv"
+[columns]
+name = {{ kind = "nominal", role = "identifier" }}
+age = {{ kind = "continuous", role = "key", integer = true }}
+sex = {{ kind = "nominal", role = "key" }}
+zip = {{ kind = "nominal", role = "key" }}
+x = {{ kind = "nominal", role = "other" }}
+diagnosis = {{ kind = "nominal", role = "sensitive" }}
+[[steps]]
+method = "mondrian"
+columns = ["age", "sex", "zip"]
+[output]
+path = "out.csv"
+"""
+        )
+        return "plan.toml"
+
+    return write
+
+
+def smallest_class(path, keys=("age", "sex", "zip")):
+    return pl.read_csv(path).group_by(keys).len()["len"].min()
+
+
+# ------------------------------------------------------------------------- nothing required, nothing released
+
+
+def test_a_plan_without_a_requirement_is_not_carried_out(run, people, plan, tmp_path):
+    for verb_name in ("check", "run"):
+        code, out, err = run(verb_name, plan())
+        assert (code, out) == (1, "")
+        assert (
+            "a release must have a requirement to be judged by, got: none, so nothing was written; k =" in err
+        )
+        assert 'hint: write requirements = ["k >= 3"] at the top of the plan; or --unjudged' in err
+    assert not (tmp_path / "out.csv").exists()
+    assert "of 300 records are unique on `age`, `sex`, `zip`" in run("check", "plan.toml")[2]
+    assert run("check", "plan.toml", "--unjudged")[0] == 0
+    assert run("run", "plan.toml", "--unjudged")[0] == 0
+    trail = json.loads((tmp_path / "out.private.json").read_text())
+    assert trail["unjudged"] is True
+    assert trail["met"] is None
+
+
+def test_with_a_requirement_the_same_plan_runs(run, people, plan, tmp_path):
+    assert run("check", plan('requirements = ["k >= 3"]'))[0] == 0
+    assert run("run", "plan.toml")[0] == 0
+    trail = json.loads((tmp_path / "out.private.json").read_text())
+    assert (trail["unjudged"], trail["met"]) == (False, True)
+    assert smallest_class(tmp_path / "out.csv") >= 3
+
+
+def test_protect_asks_what_the_release_must_meet(run, people, tmp_path):
+    words = ("protect", "mondrian", "people.csv", "-c", "age,sex,zip", "--role", "x=other", "-o", "out.csv")
+    code, _, err = run(*words)
+    assert code == 1
+    assert "got: none, so nothing was written; k = 5: at least 5 records share" in err
+    assert "--require 'k >= 3', or --for scientific" in err
+    assert not (tmp_path / "out.csv").exists()
+    assert run(*words, "--require", "k >= 50")[0] == 1
+    assert not (tmp_path / "out.csv").exists()
+    assert run(*words, "--require", "k >= 5")[0] == 0
+    assert "name" not in pl.read_csv(tmp_path / "out.csv").columns
+
+
+def test_what_protects_nobody_is_said_loudly(run, people, plan, tmp_path):
+    (tmp_path / plan()).write_text(
+        (tmp_path / "plan.toml")
+        .read_text()
+        .replace(
+            'method = "mondrian"\ncolumns = ["age", "sex", "zip"]', 'method = "recoding"\ncolumns = ["x"]'
+        )
+    )
+    _, _, err = run("run", "plan.toml", "--unjudged")
+    assert "warning: no step protects any of the keys, `age`, `sex`, `zip`: they leave as they are" in err
+    assert "WARNING: in the release k = 1:" in err
+    _, _, err = run(
+        "protect", "recoding", "people.csv", "--levels", 0, "-c", "zip", "-o", "no.csv", "--unjudged"
+    )
+    assert "WARNING: step 1 (recoding) changed nothing in zip" in err
+
+
+# ----------------------------------------------------------------------------------------------- one command
+
+
+def test_one_command_from_a_file_to_a_folder(run, people, tmp_path):
+    code, out, err = run("release", "people.csv", "--for", "scientific", "--role", "x=other", *QUICK)
+    assert code == 0, err
+    folder = tmp_path / "people-release"
+    assert {path.name for path in folder.iterdir()} >= {
+        "release.csv", "plan.toml", "report.html", "release.private.json",
+    }  # fmt: skip
+    assert smallest_class(folder / "release.csv") >= 3
+    assert "name" not in pl.read_csv(folder / "release.csv").columns
+    assert "Safe for. Scientific use file" in out
+    assert "Against acquaintance" in out
+    assert "Lost: age within" in out
+    assert "diagnosis untouched" in " ".join(out.split())
+    assert "name left out" in out
+    assert max(map(len, out.splitlines())) <= 80
+    page = (folder / "report.html").read_text()
+    assert "What was lost, by column" in page
+    assert "http" not in page.replace("http-equiv", "")
+    assert run("check", folder / "plan.toml")[0] == 0
+    assert run("run", folder / "plan.toml", "--overwrite")[0] == 0
+
+
+def test_open_roles_are_listed_with_what_to_type(run, people, tmp_path):
+    code, _, err = run("release", "people.csv", *QUICK)
+    assert code == 2
+    assert "got none for: `x`" in err
+    assert "--role x=key" in err
+    assert not (tmp_path / "people-release").exists()
+
+
+def test_open_roles_are_asked_on_a_terminal(people, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(verb, "on_terminal", lambda: True)
+    words = ["release", "people.csv", *map(str, QUICK)]
+    told = CliRunner().invoke(cli, words, input="nonsense\nother\n")
+    assert told.exit_code == 0, told.output
+    assert "What is `x`?" in told.output
+    assert 'role = "other"' in (tmp_path / "people-release" / "plan.toml").read_text()
+
+
+def test_what_cannot_be_met_is_not_released(run, people, plan, tmp_path):
+    plan('requirements = ["k >= 3", "earth-movers-distance <= 0.000001"]')
+    code, _, err = run("release", "plan.toml", *QUICK)
+    assert code == 4, err
+    assert "nothing was released" in err
+    assert not (tmp_path / "plan-release").exists()
+
+
+def test_a_secure_release_only_loses_its_names(run, people, tmp_path):
+    code, out, _ = run("release", "people.csv", "--for", "secure", "--role", "x=other", "--out", "safe")
+    assert code == 0
+    assert "nothing is required of the records" in out
+    assert "WARNING: in the release k = 1" in out
+    assert json.loads((tmp_path / "safe" / "release.private.json").read_text())["unjudged"] is True
+
+
+def test_an_unknown_profile_or_role(run, people):
+    assert run("release", "people.csv", "--role", "x=other", "--for", "publik")[0] == 2
+    code, _, err = run("release", "people.csv", "--role", "x=kee")
+    assert code == 2
+    assert "kee" in err
+    assert run("release", "people.csv", "--role", "x")[0] == 2
+    assert run("release", "people.csv", "--role", "y=key")[0] == 2
+
+
+# ----------------------------------------------------------------------------------------------- plan or file
+
+
+def test_a_plan_stands_for_its_data(run, people, plan):
+    plan('requirements = ["k >= 3"]')
+    code, out, _ = run("risk", "plan.toml", "-m", "k", "--json")
+    assert code == 0
+    assert json.loads(out) == json.loads(
+        run("risk", "people.csv", "--plan", "plan.toml", "-m", "k", "--json")[1]
+    )
+    assert run("protect", "mondrian", "plan.toml", "-c", "age,sex,zip", "-o", "o.csv")[0] == 0
+    assert run("utility", "plan.toml", "o.csv", "-m", "il1s")[0] in {0, 2}
+    assert run("inspect", "plan.toml", "--json")[0] == 0
+
+
+@pytest.mark.parametrize("verb_name", ["run", "check"])
+def test_data_in_place_of_a_plan_say_the_way_on(run, people, verb_name):
+    code, _, err = run(verb_name, "people.csv")
+    assert code == 2
+    assert "must be a plan, got: data" in err
+    assert "sfumato release people.csv" in err
