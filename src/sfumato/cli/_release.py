@@ -96,7 +96,7 @@ def _lines(part: Part, where: str) -> list[str]:
     notes = [note for taken in part.release.provenance for note in taken.notes]
     return [
         *(f"{where}{each.scenario}: {each.requirement.verdict(each.score)}" for each in part.judgements),
-        *(f"note: {where}{note}" for note in notes),
+        *(f"note: {where}{note}" for note in (*notes, *part.notes)),
         *(f"{where}{what}: {count} cells" for what, count in part.changes.items()),
         *(
             f"note: {where}{each.records} records break the promise that {each.promise}"

@@ -7,11 +7,13 @@ the released columns of persons and households say is which records an intruder 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
+import polars as pl
 
 from sfumato.data.codings import codes_of_both
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Role
-from sfumato.data.table import Table
+from sfumato.data.table import TEXTUAL, Table
 from sfumato.kernels.arrays import Floats, Ints
 
 
@@ -51,6 +53,41 @@ def _joining(released: Table, original: Table) -> dict[str, Ints]:
                 if len(np.unique(numbers)) < len(numbers):
                     found[name] = numbers
     return found
+
+
+def joining_columns(table: Table) -> tuple[str, ...]:
+    """The columns by which an intruder would put records together if a table left as it is."""
+    return tuple(_joining(table, table))
+
+
+def out_of_order(original: Table, released: Table) -> tuple[str, ...]:
+    """Columns that show that the records of a release do not stand in the original's order; none if all may.
+
+    A column that was not protected has the same values in the same places. If none has, but several have the
+    same values in the same combinations, or one that nobody knows has, then the records are in another order.
+    """
+    same = {}
+    for name in released.names:
+        if name in original.schema and name not in released.nodes:
+            first, second = (_hashed(table.frame[name]) for table in (original, released))
+            if np.array_equal(np.sort(first), np.sort(second)) and first.min(initial=0) < first.max(
+                initial=0
+            ):
+                same[name] = first, second
+    if not same or any(np.array_equal(first, second) for first, second in same.values()):
+        return ()
+    if len(same) == 1:
+        return tuple(name for name in same if name not in original.schema.known())
+    sides = (np.column_stack(side) for side in zip(*same.values(), strict=True))
+    one, other = (np.unique(side, axis=0, return_counts=True) for side in sides)
+    is_same = np.array_equal(one[0], other[0]) and np.array_equal(one[1], other[1])
+    return tuple(same) if is_same else ()
+
+
+def _hashed(series: pl.Series) -> npt.NDArray[np.uint64]:
+    """A number for each value, the same for equal ones."""
+    plain = series.cast(pl.String) if series.dtype in TEXTUAL else series
+    return plain.hash().to_numpy()
 
 
 def joined_persons(evidence: Evidence, table: Table) -> Ints:

@@ -21,6 +21,7 @@ from sfumato.io.hierarchies import read_hierarchy
 from sfumato.recipes.demand import labelled
 from sfumato.recipes.plan import Plan, Source, located
 from sfumato.releasing.joins import joins_of
+from sfumato.releasing.notes import notes_of
 from sfumato.releasing.postprocess import dangling, postprocess
 from sfumato.study.evaluate import Case, evaluate
 from sfumato.version import __version__
@@ -64,7 +65,7 @@ class Part:
     """What came of one table: the release as it would be written, and the judgement on it.
 
     ``changes`` are how many cells postprocessing changed, by what; ``broken`` the promises of the schema that
-    the release does not keep.
+    the release does not keep; ``notes`` what else the owner should know.
     """
 
     plan: Plan
@@ -73,6 +74,7 @@ class Part:
     judgements: tuple[Judgement, ...]
     broken: tuple[Violation, ...]
     changes: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON: nothing per record, no seed."""
@@ -85,6 +87,7 @@ class Part:
             "requirements": [judgement.to_dict() for judgement in self.judgements],
             "broken_promises": [vars(violation) for violation in self.broken],
             "changes": dict(self.changes),
+            "notes": list(self.notes),
         }
 
 
@@ -221,7 +224,8 @@ def _carry_out(plan: Plan, run: Run, before: Loaded | None, protect: Protect | N
     if plan.output.shuffle:
         order = run.at(table.digest).rng("shuffle").permutation(len(release.table))
         release = reordered(release, order)
-    return Part(plan, table, release, judgements, violations(release.table), changes)
+    notes = notes_of(plan, table, release)
+    return Part(plan, table, release, judgements, violations(release.table), changes, notes)
 
 
 def _judge(plan: Plan, table: Table, release: Release, run: Run) -> tuple[Judgement, ...]:
