@@ -21,7 +21,7 @@ from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.core.run import Run
 from sfumato.data.evidence import Scenario
 from sfumato.data.guess.columns import guess_schema
-from sfumato.data.persons import out_of_order
+from sfumato.data.persons import is_out_of_order
 from sfumato.data.schema import Column, Kind, Role, Schema, like_schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, SfumatoError
@@ -215,11 +215,10 @@ def beside(original: Table, protected: Any, *, aligned: bool) -> Release:
         raise ParameterError(
             f"an aligned release must have the original's {len(original)} records, got: {len(table)}"
         )
-    if names := out_of_order(original, table):
-        listed = ", ".join(f"`{name}`" for name in names)
+    if is_out_of_order(original, table):
         raise ParameterError(
-            f"an aligned release must have its records in the original's order, got: {listed} with the same "
-            "values in other places",
+            "an aligned release must have its records in the original's order, got: columns that agree with it "
+            "only by chance",
             hint="releases are shuffled; leave it out: the private trail beside the release tells who is who",
         )
     return replace(Release.unchanged(original), tables=Release.of(table).tables)

@@ -7,14 +7,17 @@ the released columns of persons and households say is which records an intruder 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.codings import codes_of_both
 from sfumato.data.evidence import Evidence
-from sfumato.data.schema import Role
-from sfumato.data.table import TEXTUAL, Table
+from sfumato.data.generalised.cover import cover_of
+from sfumato.data.schema import Kind, Role
+from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
+
+#: Records in which agreement can be told from chance, and by how many standard deviations.
+_ENOUGH_RECORDS, _BEYOND_CHANCE = 30, 3.0
 
 
 def persons_of(table: Table) -> Ints:
@@ -60,34 +63,38 @@ def joining_columns(table: Table) -> tuple[str, ...]:
     return tuple(_joining(table, table))
 
 
-def out_of_order(original: Table, released: Table) -> tuple[str, ...]:
-    """Columns that show that the records of a release do not stand in the original's order; none if all may.
+def is_out_of_order(original: Table, released: Table) -> bool:
+    """Whether as many records of a release stand in another order than the original's.
 
-    A column that was not protected has the same values in the same places. If none has, but several have the
-    same values in the same combinations, or one that nobody knows has, then the records are in another order.
+    In the same order some column has much to do with what it was, however it was protected. In another order
+    none has, not even one whose values are all there. Of few records nobody can tell.
     """
-    same = {}
-    for name in released.names:
-        if name in original.schema and name not in released.nodes:
-            first, second = (_hashed(table.frame[name]) for table in (original, released))
-            if np.array_equal(np.sort(first), np.sort(second)) and first.min(initial=0) < first.max(
-                initial=0
-            ):
-                same[name] = first, second
-    if not same or any(np.array_equal(first, second) for first, second in same.values()):
-        return ()
-    if len(same) == 1:
-        return tuple(name for name in same if name not in original.schema.known())
-    sides = (np.column_stack(side) for side in zip(*same.values(), strict=True))
-    one, other = (np.unique(side, axis=0, return_counts=True) for side in sides)
-    is_same = np.array_equal(one[0], other[0]) and np.array_equal(one[1], other[1])
-    return tuple(same) if is_same else ()
+    names = [name for name in released.names if name in original.schema and not original.is_generalised(name)]
+    names = [name for name in names if original.schema[name].kind is not Kind.SET]
+    if len(original) < _ENOUGH_RECORDS or not any(_same_values(original, released, name) for name in names):
+        return False
+    return all(_agreement(original, released, name) < _BEYOND_CHANCE for name in names)
 
 
-def _hashed(series: pl.Series) -> npt.NDArray[np.uint64]:
-    """A number for each value, the same for equal ones."""
-    plain = series.cast(pl.String) if series.dtype in TEXTUAL else series
-    return plain.hash().to_numpy()
+def _same_values(original: Table, released: Table, name: str) -> bool:
+    """Whether a column holds the same values, not all alike, in whatever order."""
+    first, second = (table.frame[name].cast(pl.String, strict=False) for table in (original, released))
+    return not released.is_generalised(name) and first.n_unique() > 1 and first.sort().equals(second.sort())
+
+
+def _agreement(original: Table, released: Table, name: str) -> float:
+    """How much more a column agrees record by record than in a random order, in standard deviations."""
+    values, cover = cover_of(original, released, name)
+    if original.schema[name].kind is not Kind.NOMINAL:
+        middles = cover.middles
+        there = ~np.isnan(values) & np.isfinite(middles)
+        ranks = [np.unique(side[there], return_inverse=True)[1] for side in (values, middles)]
+        if all(each.max(initial=0) > 0 for each in ranks):
+            return float(np.corrcoef(np.vstack(ranks))[0, 1] * np.sqrt(there.sum() - 1))
+    shifts = np.linspace(1, len(values) - 1, 8).astype(np.int64)
+    hits, by_chance = cover.holds(values).mean(), [cover.holds(np.roll(values, by)).mean() for by in shifts]
+    share = float(np.mean(by_chance))
+    return float((hits - share) / np.sqrt((share * (1 - share) + 1 / len(values)) / len(values)))
 
 
 def joined_persons(evidence: Evidence, table: Table) -> Ints:

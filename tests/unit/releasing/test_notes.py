@@ -9,7 +9,8 @@ import pytest
 
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.persons import out_of_order
+from sfumato.data.generalised.intervals import intervals
+from sfumato.data.persons import is_out_of_order
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
@@ -75,23 +76,30 @@ def test_that_the_records_were_shuffled_is_said():
 # --------------------------------------------------------------------------------------------- who is who
 
 
-def test_a_shuffled_file_is_not_aligned():
+@pytest.mark.parametrize("columns", [["age", "county", "hospital", "w"], ["age", "county"], ["hospital"]])
+def test_a_shuffled_file_is_not_aligned(columns):
     order = np.random.default_rng(1).permutation(N)
-    noisy = ORIGINAL.with_values("age", FRAME["age"] + 0.1)
-    assert out_of_order(ORIGINAL, noisy) == ()
-    assert out_of_order(ORIGINAL, noisy.take(order)) == ("county", "hospital", "house", "w")
-    assert out_of_order(ORIGINAL, noisy.take(order).select(["age", "w"])) == ("w",)
+    noisy = ORIGINAL.with_values("age", FRAME["age"] + np.random.default_rng(2).normal(0, 9, N)).select(
+        columns
+    )
+    assert not is_out_of_order(ORIGINAL, noisy)
+    assert is_out_of_order(ORIGINAL, noisy.take(order))
     with pytest.raises(ParameterError, match="original's order"):
         beside(ORIGINAL, noisy.take(order), aligned=True)
 
 
-def test_columns_that_are_swapped_each_on_its_own_show_no_other_order():
-    rng = np.random.default_rng(1)
-    swapped = ORIGINAL
-    for name in FRAME.columns:
-        swapped = swapped.with_values(name, FRAME[name].gather(pl.Series(rng.permutation(N))))
-    assert out_of_order(ORIGINAL, swapped) == ()
-    assert out_of_order(ORIGINAL, ORIGINAL.with_values("age", swapped.frame["age"])) == ()
+def test_where_nobody_can_tell_it_may_be_aligned():
+    noise = Table(FRAME.with_columns(age=np.random.default_rng(1).normal(0, 9, N)), SCHEMA).select(["age"])
+    assert not is_out_of_order(ORIGINAL, noise)  # another order, or much noise
+    assert not is_out_of_order(ORIGINAL.take(np.arange(5)), ORIGINAL.take(np.arange(5)[::-1]))
+
+
+def test_a_column_that_is_generalised_tells_the_order():
+    ages = intervals(FRAME["age"] // 10 * 10, FRAME["age"] // 10 * 10 + 10, name="age")
+    swapped = FRAME["county"].gather(pl.Series(np.random.default_rng(1).permutation(N)))
+    coarse = ORIGINAL.with_values("age", ages).with_values("county", swapped).select(["age", "county"])
+    assert not is_out_of_order(ORIGINAL, coarse)
+    assert is_out_of_order(ORIGINAL, coarse.take(np.random.default_rng(3).permutation(N)))
 
 
 def test_the_private_trail_tells_who_is_who(tmp_path):
