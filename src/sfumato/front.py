@@ -217,8 +217,8 @@ def beside(original: Table, protected: Any, *, aligned: bool) -> Release:
         )
     if is_out_of_order(original, table):
         raise ParameterError(
-            "an aligned release must have its records in the original's order, got: columns that agree with it "
-            "only by chance",
+            "an aligned release must have its records in the original's order, got: columns that agree "
+            "with it only by chance",
             hint="releases are shuffled; leave it out: the private trail beside the release tells who is who",
         )
     return replace(Release.unchanged(original), tables=Release.of(table).tables)

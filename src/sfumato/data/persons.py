@@ -90,7 +90,8 @@ def _agreement(original: Table, released: Table, name: str) -> float:
         there = ~np.isnan(values) & np.isfinite(middles)
         ranks = [np.unique(side[there], return_inverse=True)[1] for side in (values, middles)]
         if all(each.max(initial=0) > 0 for each in ranks):
-            return float(np.corrcoef(np.vstack(ranks))[0, 1] * np.sqrt(there.sum() - 1))
+            one, other = ((each - each.mean()) / each.std() for each in ranks)
+            return float((one * other).mean() * np.sqrt(there.sum() - 1))
     shifts = np.linspace(1, len(values) - 1, 8).astype(np.int64)
     hits, by_chance = cover.holds(values).mean(), [cover.holds(np.roll(values, by)).mean() for by in shifts]
     share = float(np.mean(by_chance))
