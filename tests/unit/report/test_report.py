@@ -241,7 +241,7 @@ def test_a_method_that_cannot_reach_the_level_is_said_with_its_best(table, publi
     given = study(table, swapping(table), unreachable())
     told = twin(given, public=public)
     sentence = told["verdict"][-1]
-    assert ("0.0860" if public else "0.0864") in sentence
+    assert ("0.0880" if public else "0.0864") in sentence  # of 400 records 35
     assert "unreachable" in sentence
     assert ("ratio" in sentence) is not public
     assert "m1" not in told["correlations"]["releases"]
@@ -265,7 +265,7 @@ def test_estimates_are_marked(table):
     given = study(table, swapping(table, ranked=estimate), noise(table), unreachable())
     page = Page(render(given, public=True))
     assert f"{given.ranked_by.title} is estimated from samples (≈), not exact." in page.words
-    assert "≈ 0.012" in page.words
+    assert "≈ 0.013" in page.words  # of 400 records five
     assert "≈ 0.0501" not in page.words
 
 
