@@ -134,6 +134,8 @@ def write_if_met(
     written = write_release(outcome, destination, run, seeded=seeded, record=record)
     say("written: " + ", ".join(str(path) for path in written), quiet=quiet)
     say(f"keep {destination.trail.name} private: with its seed the noise can be undone", quiet=quiet)
+    if any(part.plan.output.shuffle for part in outcome.parts.values()):
+        say("the records were shuffled: which is whose stands there too, where `risk` finds it", quiet=quiet)
     return written
 
 

@@ -224,7 +224,7 @@ def _carry_out(plan: Plan, run: Run, before: Loaded | None, protect: Protect | N
     if plan.output.shuffle:
         order = run.at(table.digest).rng("shuffle").permutation(len(release.table))
         release = reordered(release, order)
-    notes = notes_of(plan, table, release)
+    notes = notes_of(table, release)
     return Part(plan, table, release, judgements, violations(release.table), changes, notes)
 
 

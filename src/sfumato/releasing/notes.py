@@ -11,25 +11,18 @@ from sfumato.data.guess.relations import find_related
 from sfumato.data.persons import joining
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
-from sfumato.recipes.plan import Plan
 
 #: Weights of so many different sizes or more tell strata, and people in them.
 FEW_WEIGHTS = 10
 
 
-def notes_of(plan: Plan, original: Table, release: Release) -> tuple[str, ...]:
+def notes_of(original: Table, release: Release) -> tuple[str, ...]:
     """Sentences on a release, in the order in which one would read them; no cell is in them."""
     return (
-        *_on_order(plan, release),
         *_on_numbers(original, release),
         *_on_weights(original, release),
         *_on_related(original, release),
     )
-
-
-def _on_order(plan: Plan, release: Release) -> Iterator[str]:
-    if plan.output.shuffle and release.source_rows is not None:
-        yield "the records were shuffled: which is whose stands in the private trail, where `risk` finds it"
 
 
 def _on_numbers(original: Table, release: Release) -> Iterator[str]:

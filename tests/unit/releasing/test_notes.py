@@ -1,7 +1,6 @@
 """What is said of a release beside its scores, and who is who in a file that was shuffled."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -44,11 +43,10 @@ FRAME = pl.DataFrame(
     }
 )
 ORIGINAL = Table(FRAME, SCHEMA)
-UNSHUFFLED = Plan(schema=SCHEMA, output=Output(shuffle=False))
 
 
-def told(released, plan=UNSHUFFLED):
-    return notes_of(plan, ORIGINAL, Release.of(released, source_rows=np.arange(N)))
+def told(released):
+    return notes_of(ORIGINAL, Release.of(released, source_rows=np.arange(N)))
 
 
 def with_other_counties(table):
@@ -67,10 +65,6 @@ def test_what_is_changed_or_dropped_or_has_not_to_be_hidden_is_not():
     rounded = with_other_counties(ORIGINAL).with_values("w", pl.Series("w", np.full(N, 4.0)))
     assert told(rounded.select(["age", "county", "w"])) == ()
     assert not any("back" in note for note in told(ORIGINAL))  # the county itself leaves as it was
-
-
-def test_that_the_records_were_shuffled_is_said():
-    assert "shuffled" in told(ORIGINAL, replace(UNSHUFFLED, output=Output()))[0]
 
 
 # --------------------------------------------------------------------------------------------- who is who
@@ -115,7 +109,7 @@ def test_the_private_trail_tells_who_is_who(tmp_path):
     np.testing.assert_array_equal(rows, outcome.release.source_rows)
     read = beside(original, tmp_path / "release.csv", aligned=False)
     assert read.table.frame["w"].to_list() == FRAME["w"].gather(pl.Series(rows)).to_list()
-    assert "shuffled" in json.loads((tmp_path / "release.private.json").read_text())["notes"][0]
+    assert "`house` stays" in json.loads((tmp_path / "release.private.json").read_text())["notes"][0]
     # Of other originals, or of a file that was changed since, it says nothing.
     assert rows_kept(tmp_path / "release.csv", original.take(np.arange(N)[::-1])) is None
     (tmp_path / "release.csv").write_text("age\n1\n")
