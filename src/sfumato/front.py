@@ -26,6 +26,7 @@ from sfumato.core.run import Run
 from sfumato.data.evidence import Scenario
 from sfumato.data.guess.columns import guess_schema
 from sfumato.data.notebook import as_html
+from sfumato.data.persons import is_out_of_order
 from sfumato.data.schema import Column, Kind, Role, Schema, like_schema, with_roles
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, SfumatoError, UnreachableError
@@ -238,9 +239,13 @@ class Scores(dict[str, Score]):
 
 
 def beside(original: Table, protected: Any, *, aligned: bool) -> Release:
-    """Make a release of a protected table that came from elsewhere, read as the original's schema says."""
+    """Make a release of a protected table that came from elsewhere, read as the original's schema says.
+
+    Which record is whose is known if it is ``aligned``, or from a private trail beside the file.
+    """
     from sfumato.io import conform, frames
     from sfumato.io import read as read_frame
+    from sfumato.releasing.trail import rows_kept
 
     if isinstance(protected, Table):
         table = protected
@@ -256,10 +261,17 @@ def beside(original: Table, protected: Any, *, aligned: bool) -> Release:
             )
         table = conform(frame.select(known), _as_released(frame, original.schema.select(known)))
     if not aligned:
-        return Release.of(table)
+        rows = rows_kept(Path(protected), original) if isinstance(protected, str | Path) else None
+        return Release.of(table, source_rows=rows)
     if len(table) != len(original):
         raise ParameterError(
             f"an aligned release must have the original's {len(original)} records, got: {len(table)}"
+        )
+    if is_out_of_order(original, table):
+        raise ParameterError(
+            "an aligned release must have its records in the original's order, got: columns that agree "
+            "with it only by chance",
+            hint="releases are shuffled; leave it out: the private trail beside the release tells who is who",
         )
     return replace(Release.unchanged(original), tables=Release.of(table).tables)
 

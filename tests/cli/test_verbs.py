@@ -553,3 +553,31 @@ def test_former_words_are_understood_with_a_note(run):
     words = "protect record-suppression builtin:patients?n=60 --show star --k 2 --seed 1 --out out.csv"
     _, _, err = run(*words.split())
     assert "note: `show` = `star` is called `wildcard` now" in err
+
+
+def test_a_column_that_nobody_decided_on_is_named_and_the_shuffle_told(run, tmp_path):
+    rng = np.random.default_rng(2)
+    pl.DataFrame({"x": rng.normal(size=60), "y": rng.normal(size=60)}).write_csv(tmp_path / "two.csv")
+    code, _, err = run("protect", "rank-swapping", "two.csv", "-c", "x", "--out", "out.csv", "--seed", "1")
+    assert code == 0
+    assert "nobody has decided on `y`" in err
+    assert "the records were shuffled" in err
+    asked = ("-m", "exact-match", "--json")
+    code, out, err = run("risk", "two.csv", "out.csv", *asked)
+    assert (code, json.loads(out)["exact-match"]["status"]) == (0, "ok")
+    assert "private trail" in err
+    code, _, err = run("risk", "two.csv", "out.csv", "--aligned", *asked)
+    assert code != 0
+    assert "original's order" in err
+
+
+def test_a_release_looked_at_alone_is_judged_with_what_belongs_together(run, tmp_path):
+    pl.DataFrame({"who": ["a", "a", "b", "b"], "ward": ["x", "y", "x", "x"]}).write_csv(
+        tmp_path / "stays.csv"
+    )
+    (tmp_path / "plan.toml").write_text(
+        'columns.who = {kind = "nominal", role = "person"}\ncolumns.ward = {kind = "nominal", role = "key"}\n'
+    )
+    code, out, err = run("risk", "stays.csv", "--plan", "plan.toml", "-m", "uniqueness", "--json")
+    assert (code, json.loads(out)["uniqueness"]["value"]) == (0, 1.0)
+    assert "`who` tells which records belong together" in err

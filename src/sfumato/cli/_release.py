@@ -131,7 +131,7 @@ def _lines(part: Part, where: str) -> list[str]:
     return [
         *([f"{where}left out, as they identify people: {', '.join(left)}"] if left else []),
         *(f"{where}{each.scenario}: {each.requirement.verdict(each.score)}" for each in part.judgements),
-        *(f"note: {where}{note}" for note in notes),
+        *(f"note: {where}{note}" for note in (*notes, *part.notes)),
         *(f"{where}{what}: {count} cells" for what, count in part.changes.items()),
         *(
             f"note: {where}{each.records} records break the promise that {each.promise}"
@@ -167,6 +167,8 @@ def write_if_met(
     written = write_release(outcome, destination, run, seeded=seeded, record=record, unjudged=unjudged)
     say("written: " + ", ".join(str(path) for path in written), quiet=quiet)
     say(f"keep {destination.trail.name} private: with its seed the noise can be undone", quiet=quiet)
+    if any(part.plan.output.shuffle for part in outcome.parts.values()):
+        say("the records were shuffled: which is whose stands there too, where `risk` finds it", quiet=quiet)
     return written
 
 

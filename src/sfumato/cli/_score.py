@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sfumato.cli._options import reading_of, require_columns, schema_and_scenario, split
 from sfumato.cli._resources import with_resources
@@ -12,6 +12,9 @@ from sfumato.core import registry
 from sfumato.core.measure import Measure, Score
 from sfumato.data.evidence import Scenario
 from sfumato.errors import ParameterError, RequirementError
+
+if TYPE_CHECKING:
+    from sfumato.data.table import Table
 
 
 def score(
@@ -41,11 +44,17 @@ def score(
     if protected is not None:
         other: Any = read(protected).frame if protected.startswith("builtin:") else protected
         release = beside(table, other, aligned=options["aligned"])
+        if release.source_rows is not None and not options["aligned"]:
+            told = "note: which record is whose is known from the private trail beside the release"
+            say(told, quiet=options["quiet"])
     every = [*measures, *(requirement.measure for requirement in requirements)]
     with running(quiet=options["quiet"], seed=options["seed"]) as run:
         work = Work(measures=tuple(every), release=release, scenario=scenario, resources=resources)
         announce(work, table, run, quiet=options["quiet"])
-        scores = assess(table, release, every, scenario=scenario, resources=resources, run=run)
+        asking: dict[str, Any] = {"scenario": scenario, "resources": resources, "run": run}
+        scores = assess(table, release, every, **asking)
+        if release is None and aspect == "risk":
+            scores |= _judged_together(table, every, asking, quiet=options["quiet"])
     _show(measures or every, scores, options)
     unmet = [r for r in requirements if not r.met_by(scores[str(r.measure)])]
     for requirement in requirements:
@@ -56,6 +65,26 @@ def score(
 
 def _every(aspect: str) -> list[Measure]:
     return [cls() for cls in registry.measures().values() if cls.aspect == aspect]
+
+
+def _judged_together(
+    table: Table, measures: list[Measure], asking: dict[str, Any], *, quiet: bool
+) -> dict[str, Score]:
+    """Scores of a file looked at alone that tells which records belong together, as if it were released."""
+    from sfumato.core.release import Release
+    from sfumato.data.persons import joining_columns
+    from sfumato.front import assess
+
+    names, measures = joining_columns(table), [each for each in measures if not each.needs_release]
+    if not names or not measures:
+        return {}
+    listed = " and ".join(f"`{name}`" for name in names)
+    say(
+        f"note: {listed} tells which records belong together: they are judged together, as if this file were "
+        "released with it",
+        quiet=quiet,
+    )
+    return assess(table, Release.unchanged(table), measures, **asking)
 
 
 def _show(measures: list[Measure], scores: dict[str, Score], options: dict[str, Any]) -> None:

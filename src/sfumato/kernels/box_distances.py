@@ -63,7 +63,7 @@ class Pricing(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def _gap(x: float, low: float, high: float, ends: Floats, is_step: int, is_far: bool) -> float:  # noqa: PLR0917, FBT001
+def _gap(x: float, low: float, high: float, least: float, most: float, is_step: int, is_far: bool) -> float:  # noqa: FBT001, PLR0917 # fmt: skip
     """The distance in one column; one unit between a missing value and what is there."""
     if np.isnan(x):
         return 1.0 if is_far or not (low == -np.inf and high == np.inf) else 0.0
@@ -71,26 +71,31 @@ def _gap(x: float, low: float, high: float, ends: Floats, is_step: int, is_far: 
         inside = low == x == high if is_far else low <= x <= high
         return 0.0 if inside else 1.0
     if is_far:
-        low = min(ends[0], high) if low == -np.inf else low
-        high = max(ends[1], low) if high == np.inf else high
+        low = min(least, high) if low == -np.inf else low
+        high = max(most, low) if high == np.inf else high
         return float(max(abs(x - low), abs(high - x)))
     return float(max(low - x, x - high, 0.0))
 
 
 @njit(cache=True, nogil=True)
-def _key(points: Points, i: int, shown: Shown, g: int, is_far: bool, most: float) -> float:  # noqa: PLR0917, FBT001
-    """The distance, or its square, of a point and a box; some number above ``most`` if it is above that."""
+def _key(  # noqa: PLR0917
+    numbers: Floats, codes: Ints, lows: Floats, highs: Floats, ends: Floats, steps: Bytes, labels: Ints,
+    table: Floats, i: int, g: int, euclidean: bool, is_far: bool, most: float,  # noqa: FBT001
+) -> float:  # fmt: skip
+    """The distance, or its square, of a point and a box; some number above ``most`` if it is above that.
+
+    ``table`` is the near or the far one. Arrays come one by one: to take them out of a tuple for each pair
+    would take many times as long as all the rest.
+    """
     key = 0.0
-    for c in range(points.codes.shape[1]):
-        table = shown.far if is_far else shown.near
-        gap = table[shown.labels[g, c], points.codes[i, c]]
-        key += gap * gap if shown.euclidean else gap
-    for c in range(points.numbers.shape[1]):
+    for c in range(codes.shape[1]):
+        gap = table[labels[g, c], codes[i, c]]
+        key += gap * gap if euclidean else gap
+    for c in range(numbers.shape[1]):
         if key > most:
             return key
-        x, low, high = points.numbers[i, c], shown.lows[g, c], shown.highs[g, c]
-        gap = _gap(x, low, high, shown.ends[:, c], shown.steps[c], is_far)
-        key += gap * gap if shown.euclidean else gap
+        gap = _gap(numbers[i, c], lows[g, c], highs[g, c], ends[0, c], ends[1, c], steps[c], is_far)
+        key += gap * gap if euclidean else gap
     return key
 
 
@@ -123,53 +128,65 @@ def rivals(
 def _count(  # noqa: PLR0917
     points: Points, own: Own, shown: Shown, asked: Ints, distances: Floats, counts: Ints
 ) -> None:
+    numbers, codes = points
+    lows, highs, ends, steps, labels, near, far, losses, sizes, euclidean = shown
     for i in asked:
         least = np.inf
         for place in range(own.starts[i], own.ends[i]):
-            least = min(least, _key(points, i, shown, own.boxes[place], False, np.inf))
+            g = own.boxes[place]
+            key = _key(numbers, codes, lows, highs, ends, steps, labels, near, i, g, euclidean, False, np.inf)
+            least = min(least, key)
         if own.starts[i] == own.ends[i]:
             continue
-        distances[i] = np.sqrt(least) if shown.euclidean else least
+        distances[i] = np.sqrt(least) if euclidean else least
         length = 0.0  # how far out the point lies
-        for c in range(points.numbers.shape[1]):
-            if not np.isnan(points.numbers[i, c]) and not shown.steps[c]:
-                length += abs(points.numbers[i, c])
+        for c in range(numbers.shape[1]):
+            if not np.isnan(numbers[i, c]) and not steps[c]:
+                length += abs(numbers[i, c])
         slack = SLACK * (distances[i] + length) if least > 0.0 else 0.0
         low, high = max(distances[i] - slack, 0.0), distances[i] + slack
-        if shown.euclidean:
+        if euclidean:
             low, high = low * low, high * high
         loss = -1
         for place in range(own.starts[i], own.ends[i]):
             g = own.boxes[place]
-            if loss >= 0 and shown.losses[g] > loss:
+            if loss >= 0 and losses[g] > loss:
                 break
-            if _key(points, i, shown, g, False, high) <= high:
-                loss = shown.losses[g]
+            key = _key(numbers, codes, lows, highs, ends, steps, labels, near, i, g, euclidean, False, high)
+            if key <= high:
+                loss = losses[g]
                 counts[0, i] += own.counts[place]
-        for g in range(len(shown.losses)):
-            is_coarser = shown.losses[g] > loss
+        for g in range(len(losses)):
+            is_coarser = losses[g] > loss
             if is_coarser and least <= 0.0:
                 break
-            key = _key(points, i, shown, g, is_coarser, high)
-            if key < low or (key <= high and shown.losses[g] < loss):
+            table = far if is_coarser else near
+            key = _key(
+                numbers, codes, lows, highs, ends, steps, labels, table, i, g, euclidean, is_coarser, high
+            )
+            if key < low or (key <= high and losses[g] < loss):
                 counts[2, i] = 1
                 break
             if key <= high and not is_coarser:
-                counts[1, i] += shown.sizes[g]
+                counts[1, i] += sizes[g]
 
 
 @njit(cache=True, nogil=True)
-def _cost(points: Points, i: int, shown: Shown, g: int, pricing: Pricing, most: int) -> int:  # noqa: PLR0917
+def _reach(pricing: Pricing, most: int, euclidean: bool) -> float:  # noqa: FBT001
+    """A key above which a pair costs more than is asked for, or cannot be."""
+    if pricing.reach != np.inf:
+        return pricing.reach
+    reach = most / pricing.scale + 1.0
+    return reach * abs(reach) if euclidean else reach
+
+
+@njit(cache=True, nogil=True)
+def _cost(key: float, reach: float, loss: int, scale: float, euclidean: bool) -> int:  # noqa: FBT001
     """The cost of a pair: the one place where distance and loss become a whole number."""
-    reach = pricing.reach
-    if reach == np.inf:  # a key above this makes the cost more than asked for
-        reach = most / pricing.scale + 1.0
-        reach = reach * abs(reach) if shown.euclidean else reach
-    key = _key(points, i, shown, g, False, reach)
     if key > reach:
         return NEVER
-    distance = np.sqrt(key) if shown.euclidean else key
-    return np.int64(np.rint((distance + shown.losses[g] / UNITS) * pricing.scale))  # type: ignore[return-value]
+    distance = np.sqrt(key) if euclidean else key
+    return np.int64(np.rint((distance + loss / UNITS) * scale))  # type: ignore[return-value]
 
 
 def pairs(  # noqa: PLR0917
@@ -188,7 +205,7 @@ def pairs(  # noqa: PLR0917
         if total > most:
             return None
     found, places = np.empty((2, total), dtype=np.int64), np.cumsum(counts) - counts
-    for first, stop in _spans(points, shown, tick):
+    for first, stop in _spans(points, shown, tick) if total else ():
         _list(points, shown, pricing, (limits, prices), (first, stop), places, found)
     return np.repeat(np.arange(n), counts), found[0], found[1]
 
@@ -209,12 +226,16 @@ def _list(  # noqa: PLR0917
 ) -> None:  # fmt: skip
     """Write the boxes of each point from its place on; with nowhere to write, only count them."""
     limits, prices = bounds
+    numbers, codes = points
+    lows, highs, ends, steps, labels, near, _, losses, _, euclidean = shown
     writing = found.shape[1] > 0
     for i in range(span[0], span[1]):
         place = places[i]
-        for g in range(len(shown.losses)):
+        for g in range(len(losses)):
             most = limits[i] + prices[g]
-            cost = _cost(points, i, shown, g, pricing, most)
+            reach = _reach(pricing, most, euclidean)
+            key = _key(numbers, codes, lows, highs, ends, steps, labels, near, i, g, euclidean, False, reach)
+            cost = _cost(key, reach, losses[g], pricing.scale, euclidean)
             if cost <= most and cost < NEVER:
                 if writing:
                     found[0, place], found[1, place] = g, cost
@@ -245,12 +266,16 @@ def _best(  # noqa: PLR0917
     keys: Ints,
 ) -> None:  # fmt: skip
     limits, prices = bounds
+    numbers, codes = points
+    lows, highs, ends, steps, labels, near, _, losses, _, euclidean = shown
     k = boxes.shape[1]
     for i in asked:
         least, last = limits[i], 0  # what a key must be below, and whose place it takes
         n_found = 0
-        for g in range(len(shown.losses)):
-            key = _cost(points, i, shown, g, pricing, least + prices[g]) - prices[g]
+        for g in range(len(losses)):
+            reach = _reach(pricing, least + prices[g], euclidean)
+            far = _key(numbers, codes, lows, highs, ends, steps, labels, near, i, g, euclidean, False, reach)
+            key = _cost(far, reach, losses[g], pricing.scale, euclidean) - prices[g]
             if key >= least:
                 continue
             if n_found < k:

@@ -21,6 +21,7 @@ from sfumato.io.hierarchies import read_hierarchy
 from sfumato.recipes.demand import labelled
 from sfumato.recipes.plan import Plan, Source, located
 from sfumato.releasing.joins import joins_of
+from sfumato.releasing.notes import notes_of
 from sfumato.releasing.postprocess import dangling, postprocess
 from sfumato.releasing.stakes import Stake, stake_of, warnings_of
 from sfumato.study.evaluate import Case, evaluate
@@ -66,7 +67,8 @@ class Part:
     """What came of one table: the release as it would be written, and the judgement on it.
 
     ``changes`` are how many cells postprocessing changed, by what; ``broken`` the promises of the schema that
-    the release does not keep; ``lost`` what became of each column, and ``stake`` who is alone in the keys.
+    the release does not keep; ``lost`` what became of each column, and ``stake`` who is alone in the
+    keys; ``notes`` what else the owner should know.
     """
 
     plan: Plan
@@ -77,6 +79,7 @@ class Part:
     changes: Mapping[str, int] = field(default_factory=dict)
     lost: tuple[Loss, ...] = ()
     stake: Stake | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def met(self) -> bool | None:
@@ -101,6 +104,7 @@ class Part:
             "changes": dict(self.changes),
             "warnings": list(self.warnings),
             "lost": [loss.to_dict() for loss in self.lost],
+            "notes": list(self.notes),
         }
 
 
@@ -256,7 +260,8 @@ def _carry_out(
     if plan.output.shuffle:
         order = run.at(table.digest).rng("shuffle").permutation(len(release.table))
         release = reordered(release, order)
-    return Part(plan, table, release, judgements, violations(release.table), changes, lost, stake)
+    notes = notes_of(table, release, lost)
+    return Part(plan, table, release, judgements, violations(release.table), changes, lost, stake, notes)
 
 
 def _judge(plan: Plan, table: Table, release: Release, run: Run) -> tuple[Judgement, ...]:

@@ -11,8 +11,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sfumato.core.run import Run
+from sfumato.data.table import Table
 from sfumato.errors import ReadError
+from sfumato.kernels.arrays import Ints
 from sfumato.recipes.plan import fingerprint
 from sfumato.releasing.carry_out import Outcome, Part
 
@@ -39,12 +43,14 @@ def trail_of(
 
 
 def _trail_of_part(part: Part, place: Path | str, written: Mapping[Path, Path]) -> dict[str, Any]:
+    rows = part.release.source_rows
     files = {path: there for path, there in part.plan.files.items() if isinstance(there, Path)}
     return {
         **part.to_dict(),
         "plan": part.plan.to_dict(),
         "inputs": {path: fingerprint(there) for path, there in files.items()},
         "contents": part.original.digest.hex(),  # of the records, wherever they came from
+        **({} if rows is None else {"rows": " ".join(map(str, rows))}),  # whose each is, from 0
         "output": {"name": place.name, "sha256": fingerprint(written[place])}
         if isinstance(place, Path)
         else {"name": place},
@@ -100,6 +106,23 @@ def _ledger_lines(outcome: Outcome, run: Run) -> list[dict[str, Any]]:
                 }
             )
     return made
+
+
+def rows_kept(release: Path, original: Table) -> Ints | None:
+    """Which original record each one of a released file comes from, by the private trail beside it.
+
+    None if there is no trail of just this file and these originals.
+    """
+    for trail in (release.with_suffix(".private.json"), release.with_name("tables.private.json")):
+        try:
+            said = json.loads(trail.read_text(encoding="utf-8"))
+            for part in said.get("tables", {"": said}).values():
+                is_of = part["contents"] == original.digest.hex() and "rows" in part
+                if is_of and part["output"]["sha256"] == fingerprint(release):
+                    return np.array([int(row) for row in part["rows"].split()], dtype=np.int64)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue  # a file of that name that is no trail
+    return None
 
 
 def environment() -> dict[str, str]:

@@ -81,38 +81,47 @@ def twin(study: Study, *, public: bool, generated: str = "") -> dict[str, Any]:
 
 
 def _coarse(study: Study) -> Study:
-    """The study with its numbers to two digits.
+    """The study with its numbers to two digits, and none finer than one record in all of them.
 
     Who has the release can undo a sum over its records: a score to sixteen digits gives the one value away
-    that the release hides.
+    that the release hides, and where most of a small mean is one record's, two digits are too many.
     """
+    grain = 1 / max(len(study.original), 1)
     outcomes = tuple(
         replace(
             outcome,
-            level=replace(outcome.level, score=_digits(outcome.level.score)),
-            held=_coarse_spread(outcome.held),
-            ranked=_coarse_spread(outcome.ranked),
-            scores={label: _coarse_spread(spread) for label, spread in outcome.scores.items()},
-            beside={name: replace(s, value=_digits(s.value)) for name, s in outcome.beside.items()},
+            level=replace(outcome.level, score=_digits(outcome.level.score, grain=grain)),
+            held=_coarse_spread(outcome.held, grain),
+            ranked=_coarse_spread(outcome.ranked, grain),
+            scores={label: _coarse_spread(spread, grain) for label, spread in outcome.scores.items()},
+            beside={
+                name: replace(s, value=_digits(s.value, grain=grain)) for name, s in outcome.beside.items()
+            },
         )
         for outcome in study.outcomes
     )
-    points = tuple(replace(p, risk=_digits(p.risk), utility=_digits(p.utility)) for p in study.points)
+    points = tuple(
+        replace(p, risk=_digits(p.risk, grain=grain), utility=_digits(p.utility, grain=grain))
+        for p in study.points
+    )
     target = replace(study.target, value=_digits(study.target.value, 3))
     return replace(study, outcomes=outcomes, points=points, target=target)
 
 
 @overload
-def _coarse_spread(spread: Spread) -> Spread: ...
+def _coarse_spread(spread: Spread, grain: float) -> Spread: ...
 @overload
-def _coarse_spread(spread: None) -> None: ...
-def _coarse_spread(spread: Spread | None) -> Spread | None:
+def _coarse_spread(spread: None, grain: float) -> None: ...
+def _coarse_spread(spread: Spread | None, grain: float) -> Spread | None:
     if spread is None:
         return None
-    return replace(spread, mean=_digits(spread.mean), deviation=_digits(spread.deviation))
+    mean, deviation = (_digits(each, grain=grain) for each in (spread.mean, spread.deviation))
+    return replace(spread, mean=mean, deviation=deviation)
 
 
-def _digits(value: float, digits: int = 2) -> float:
+def _digits(value: float, digits: int = 2, *, grain: float = 0.0) -> float:
+    if grain and math.isfinite(value):
+        value = round(value / grain) * grain
     return float(f"{value:.{digits}g}")
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.data.rules import Rule
-from sfumato.data.schema import SINGLE_ROLES, Column, Kind, Role, Schema
+from sfumato.data.schema import SINGLE_ROLES, Column, Kind, Role, Schema, like_schema
 from sfumato.errors import PlanError, UnknownNameError
 
 NAMES = st.one_of(
@@ -336,3 +336,25 @@ def test_faults_with_a_frame_come_together_and_quote_no_cell():
 def test_which_types_fit_which_kind(kind, dtype, fits):
     schema = Schema((Column("x", kind),))
     assert (schema.faults_with(pl.DataFrame(schema={"x": dtype})) == []) == fits
+
+
+def test_like_another_schema_but_for_what_it_promises():
+    guessed = Schema(
+        (
+            Column("id", Kind.NOMINAL, Role.PERSON),
+            Column("age", Kind.NOMINAL, Role.OTHER),
+            Column("more", Kind.NOMINAL, Role.SENSITIVE),
+        )
+    )
+    declared = Schema(
+        (
+            Column("pid", Kind.NOMINAL, Role.PERSON),
+            Column("age", Kind.CONTINUOUS, Role.KEY, lower=0, upper=99, missing=(-1,)),
+        )
+    )
+    made = like_schema(guessed, declared)
+    assert made["age"] == Column("age", Kind.CONTINUOUS, Role.KEY, missing=(-1,))
+    assert (made["more"], made["id"]) == (guessed["more"], guessed["id"])
+    # The person of the other schema is a column that both have: then it is the only one.
+    shared = like_schema(guessed, Schema((Column("age", Kind.NOMINAL, Role.PERSON),)))
+    assert (shared["id"].role, shared["age"].role) == (None, Role.PERSON)

@@ -92,14 +92,20 @@ def test_fewest_most_and_certain(seed, n, m, d, values):
     assert tied.certain == len(set.intersection(*hits))
 
 
-def test_too_many_ties_give_an_interval_that_is_wide_enough():
+def test_identical_records_are_one_pair_of_groups():
     points = np.zeros((6, 2))
     found = assignment.solve(points, points, "euclidean")
-    truth = np.arange(6)
-    whole = assignment.ties(points, points, "euclidean", found, links(truth))
-    assert whole == assignment.Ties(0, 6, 0, exact=True, settled=True)
-    rough = assignment.ties(points, points, "euclidean", found, links(truth), most_pairs=10)
-    assert rough == assignment.Ties(0, 6, 0, exact=False, settled=True)
+    tied = assignment.ties(points, points, "euclidean", found, links(np.arange(6)), most_pairs=1)
+    assert tied == assignment.Ties(0, 6, 0, exact=True, settled=True)
+
+
+def test_too_many_ties_give_an_interval_that_is_wide_enough():
+    mine, theirs = np.arange(6.0)[:, None], np.arange(6.0, 12.0)[:, None]
+    found = assignment.solve(mine, theirs, "hamming")
+    whole = assignment.ties(mine, theirs, "hamming", found, links(np.arange(6)))
+    assert whole == assignment.Ties(0, 6, 0, exact=True, settled=False)
+    rough = assignment.ties(mine, theirs, "hamming", found, links(np.arange(6)), most_pairs=10)
+    assert rough == assignment.Ties(0, 6, 0, exact=False, settled=False)
 
 
 def test_only_a_proved_matching_has_ties():

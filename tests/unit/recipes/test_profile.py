@@ -82,6 +82,7 @@ def test_the_wider_the_circle_the_stricter():
     assert [level(name, "k-anonymity") for name in Profile.names()] == [None, 3, 5, 10]
     assert [level(name, "dbrl") for name in Profile.names()] == [None, 0.1, 0.05, 0.05]
     assert [level(name, "gdbrl") for name in Profile.names()] == [None, None, 0.1, 0.05]
+    assert [level(name, "exact-match") for name in Profile.names()] == [None, 0, 0, None]
     assert [level(name, "l-diversity") for name in Profile.names()] == [None, 2, 2, 3]
 
 
@@ -242,7 +243,7 @@ def test_what_a_plan_requires_itself_stays_as_it_was():
     merged = Profile.named("scientific").apply_to(plan)
     assert texts(merged.demands) == [
         "boss: k-anonymity >= 2", "acquaintance: k-anonymity >= 3", "acquaintance: l-diversity >= 2",
-        "matching: dbrl <= 0.1",
+        "matching: exact-match <= 0", "matching: dbrl <= 0.1",
     ]  # fmt: skip
     with pytest.raises(PlanError, match="got twice: `acquaintance`, `matching`"):
         Profile.named("scientific").apply_to(merged)

@@ -241,7 +241,7 @@ def test_a_method_that_cannot_reach_the_level_is_said_with_its_best(table, publi
     given = study(table, swapping(table), unreachable())
     told = twin(given, public=public)
     sentence = told["verdict"][-1]
-    assert ("0.0860" if public else "0.0864") in sentence
+    assert ("0.0880" if public else "0.0864") in sentence  # of 400 records 35
     assert "unreachable" in sentence
     assert ("ratio" in sentence) is not public
     assert "m1" not in told["correlations"]["releases"]
@@ -265,7 +265,7 @@ def test_estimates_are_marked(table):
     given = study(table, swapping(table, ranked=estimate), noise(table), unreachable())
     page = Page(render(given, public=True))
     assert f"{given.ranked_by.title} is estimated from samples (≈), not exact." in page.words
-    assert "≈ 0.012" in page.words
+    assert "≈ 0.013" in page.words  # of 400 records five
     assert "≈ 0.0501" not in page.words
 
 
@@ -279,6 +279,14 @@ def test_public_scores_have_two_digits(table):
                 assert value == float(f"{value:.2g}")
         assert outcome["level"] == float(f"{outcome['level']:.2g}")
     assert "0.0123456" not in render(given, public=True)
+
+
+def test_public_scores_are_no_finer_than_one_record(table):
+    """Where one record makes most of a small mean, two digits of it tell that record's value."""
+    exact = Spread(1.4 / len(table), 0.3 / len(table), 5)
+    given = twin(study(table, swapping(table, ranked=exact), noise(table)), public=True)
+    ranked = given["outcomes"][0]["ranked"]
+    assert (ranked["mean"], ranked["deviation"]) == (float(f"{1 / len(table):.2g}"), 0)
 
 
 @pytest.mark.parametrize(("score", "side"), [(0.06, " on the safe side"), (0.049, "")])
@@ -382,7 +390,9 @@ def test_the_lines_of_the_public_map_run_through_other_points(compared):
     risks = [point["risk"] for point in told]
     assert np.allclose(np.diff(risks), np.diff(risks)[0], rtol=0.05)  # to three digits
     # the four points lie on the line utility = 0.4 risk, and so do those drawn
-    assert np.allclose([p["utility"] for p in told], [0.4 * risk for risk in risks], rtol=0.01)
+    assert np.allclose(
+        [p["utility"] for p in told], [0.4 * risk for risk in risks], atol=1 / len(compared.original)
+    )
     assert all(set(point) == {"key", "line", "risk", "utility", "front"} for point in told)
 
 

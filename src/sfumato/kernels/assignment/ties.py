@@ -4,7 +4,8 @@ The matchings of least cost are complete matchings of the tight graph, whose pai
 prices; and since each cost was rounded, sums that tie may differ by what all roundings together make, so a
 pair is tight if it costs no more than that above its prices. A pair is in one of them if it is matched or if
 its ends lie in one strongly connected part of that graph, its matched pairs contracted [tassa2012]_; inside
-such a part the fewest and the most true links are again an assignment, with costs of 0 and 1.
+such a part the fewest and the most true links are again an assignment, with costs of 0 and 1. Identical
+records are one row, or one column, of several units.
 
 .. [tassa2012] T. Tassa (2012). Finding all maximally-matchable edges in a bipartite graph. Theoretical
    Computer Science 423, 50–58.
@@ -27,12 +28,14 @@ from sfumato.kernels.assignment.costs import (
     frame,
     limits_of,
 )
-from sfumato.kernels.assignment.tight import Tight, exchangeable, is_settled
+from sfumato.kernels.assignment.covers import cover
+from sfumato.kernels.assignment.tight import Parts, Tight, is_settled, parts_of, units_of
 from sfumato.kernels.assignment.verification import scan
 from sfumato.kernels.pace import Tick
 
 #: Tight pairs beyond which no matching among them is looked for.
 MOST_PAIRS = 20_000_000
+PAIR = 2  # groups of a part that are linked to each other alone
 
 
 @dataclass(frozen=True)
@@ -113,71 +116,70 @@ def ties_among(
     tight: Tight, partners: Ints, right: tuple[Ints, Ints], *, most_pairs: int = MOST_PAIRS
 ) -> Ties:
     """Count the true links of all matchings of least cost, given one and all pairs that are tight."""
-    settled = is_settled(tight, partners, right)
+    parts = parts_of(tight, partners)
+    settled = is_settled(tight, parts, right)
     is_single = all(len(np.unique(side)) == len(side) for side in right)
-    made = _with_dummies(tight, partners, most_pairs) if is_single else None
-    if made is None:
+    is_full = int((partners >= 0).sum()) == min(len(tight.row_groups), len(tight.column_groups))
+    if not is_single or not is_full or len(parts.rows) > most_pairs:
         return Ties(0, int(tight.has(*right).sum()), 0, exact=False, settled=settled)
-    truth = np.full(len(partners), -1, dtype=np.int64)
-    truth[right[0]] = right[1]
-    fewest, most, certain = _within_parts(*made, truth)
+    fewest, most, certain = _extremes(tight, parts, right)
     return Ties(fewest, most, certain, exact=True, settled=settled or fewest == most)
 
 
-def _with_dummies(tight: Tight, partners: Ints, most_pairs: int) -> tuple[Ints, Ints, Ints] | None:
-    """Pairs of records and a matching of all, with dummies for those that are left over.
+def _extremes(tight: Tight, parts: Parts, right: tuple[Ints, Ints]) -> tuple[int, int, int]:
+    r"""The fewest and the most true links of a complete matching of tight pairs, and how many all have.
 
-    None if that is too much, or if both rows and columns are left over.
+    Identical records change places freely. So of :math:`f` units between two groups that have :math:`t` true
+    pairs up to :math:`\min(f, t)` are true links, and none need be one, unless both groups are a single
+    record: else the one of a true link changes places with another of its group, and is in none then, nor is
+    the other. What is left to choose is :math:`f`, a transport problem of groups instead of records.
     """
-    free_rows, free_columns = np.flatnonzero(tight.free_rows), np.flatnonzero(tight.free_columns)
-    n, m = len(tight.row_groups), len(tight.column_groups)
-    pairs = tight.pairs(most_pairs) if int((partners >= 0).sum()) == min(n, m) else None
-    if pairs is None or len(pairs[0]) + abs(n - m) * max(len(free_rows), len(free_columns)) > most_pairs:
-        return None
-    partners = partners.copy()
-    if n < m:
-        dummies = np.arange(n, m)
-        partners = np.concatenate((partners, np.setdiff1d(np.arange(m), partners)))
-        more = np.repeat(dummies, len(free_columns)), np.tile(free_columns, len(dummies))
-    else:
-        dummies = np.arange(m, n)
-        partners[partners < 0] = dummies
-        more = np.tile(free_rows, len(dummies)), np.repeat(dummies, len(free_rows))
-    return np.concatenate((pairs[0], more[0])), np.concatenate((pairs[1], more[1])), partners
-
-
-def _within_parts(rows: Ints, columns: Ints, partners: Ints, truth: Ints) -> tuple[int, int, int]:
-    """Count in the strongly connected parts of the tight graph: the fewest, the most and the certain."""
-    size = len(partners)
-    part, possible = exchangeable(rows, columns, partners)
-    wanted = np.concatenate((truth, np.full(size - len(truth), -1)))
-    alone = np.bincount(part)[part] == 1
-    certain = int((alone & (partners == wanted) & (wanted >= 0)).sum())
-    rows, columns = rows[possible], columns[possible]
-    is_true = wanted[rows] == columns
+    n_columns = len(parts.of_columns)
+    supplies, rooms = units_of(tight)
+    true, counts = np.unique(
+        tight.row_groups[right[0]] * n_columns + tight.column_groups[right[1]], return_counts=True
+    )
+    names = parts.rows * n_columns + parts.columns
+    places = np.minimum(np.searchsorted(true, names), len(true) - 1)
+    n_true = np.where(true[places] == names, counts[places], 0)
+    is_one = (n_true > 0) & (supplies[parts.rows] == 1) & (rooms[parts.columns] == 1)
+    its = parts.of_rows[parts.rows]
+    is_inside = its == parts.of_columns[parts.columns]
+    is_certain = is_one & is_inside & (parts.sizes[its] == PAIR)
+    certain = int(is_certain.sum())
     # Parts without a true pair, and records alone in theirs, have nothing left to count.
-    open_parts = np.unique(part[rows[is_true & ~alone[rows]]])
-    inside = np.isin(part[rows], open_parts)
-    if not inside.any():
+    is_open = np.isin(its, np.unique(its[is_inside & (n_true > 0) & ~is_certain]))
+    inside = np.flatnonzero(is_inside & is_open)
+    if not len(inside):
         return certain, certain, certain
-    fewest, most = _extremes(rows[inside], columns[inside], is_true[inside])
-    return certain + fewest, certain + most, certain
+    rows, row_places = np.unique(parts.rows[inside], return_inverse=True)
+    columns, column_places = np.unique(parts.columns[inside], return_inverse=True)
+    few = _least_total(row_places, column_places, is_one[inside], supplies[rows], rooms[columns])
+    room = _with_room(row_places, column_places, n_true[inside], supplies[rows], rooms[columns])
+    return certain + few, certain + int(supplies[rows].sum()) - _least_total(*room), certain
 
 
-def _extremes(rows: Ints, columns: Ints, is_true: Flags) -> tuple[int, int]:
-    """The fewest and the most true pairs of a complete matching of these."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+def _with_room(
+    rows: Ints, columns: Ints, n_true: Ints, supplies: Ints, rooms: Ints
+) -> tuple[Ints, Ints, Flags, Ints, Ints]:
+    """The same pairs, each at a cost of 1, and beside those with true ones a way at none for so many units.
 
-    row_names, row_places = np.unique(rows, return_inverse=True)
-    column_names, column_places = np.unique(columns, return_inverse=True)
-    size = len(row_names)
+    It leads from the row to a column of that room, which a row of as many units fills where it is not used;
+    where it is, that row takes the place in the pair's own column.
+    """
+    some = np.flatnonzero(n_true)
+    more_rows, more_columns = len(supplies) + np.arange(len(some)), len(rooms) + np.arange(len(some))
+    return (
+        np.concatenate((rows, rows[some], more_rows, more_rows)),
+        np.concatenate((columns, more_columns, more_columns, columns[some])),
+        np.arange(len(rows) + 3 * len(some)) < len(rows),
+        np.concatenate((supplies, n_true[some])),
+        np.concatenate((rooms, n_true[some])),
+    )
 
-    def least_total(weights: Floats) -> int:
-        graph = csr_array((weights, (row_places, column_places)), shape=(size, len(column_names)))
-        return round(float(graph[min_weight_full_bipartite_matching(graph)].sum()))
 
-    # Weights of 1 and 2, as a weight of 0 would be no pair at all.
-    fewest = least_total(np.where(is_true, 2.0, 1.0)) - size
-    most = 2 * size - least_total(np.where(is_true, 1.0, 2.0))
-    return fewest, most
+def _least_total(rows: Ints, columns: Ints, is_dear: Flags, supplies: Ints, rooms: Ints) -> int:
+    """The fewest units of dear pairs when all units are placed."""
+    found = cover(rows, columns, is_dear.astype(np.int64), supplies, rooms, int(supplies.sum()) + 1)
+    costs = found.row_prices @ supplies + found.column_prices @ rooms
+    return int(costs)

@@ -35,22 +35,6 @@ class Tight:
         found: Flags = np.isin(asked, self.rows * n_columns + self.columns)
         return found
 
-    def pairs(self, most: int) -> tuple[Ints, Ints] | None:
-        """All pairs of records of the pairs of groups; None if they are too many."""
-        heights = np.bincount(self.row_groups)[self.rows]
-        widths = np.bincount(self.column_groups)[self.columns]
-        sizes = heights * widths
-        if int(sizes.sum()) > most:
-            return None
-        row_order = np.argsort(self.row_groups, kind="stable")
-        column_order = np.argsort(self.column_groups, kind="stable")
-        row_starts = np.searchsorted(self.row_groups[row_order], self.rows)
-        column_starts = np.searchsorted(self.column_groups[column_order], self.columns)
-        within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        wide = np.repeat(widths, sizes)
-        rows = row_order[np.repeat(row_starts, sizes) + within // wide]
-        return rows, column_order[np.repeat(column_starts, sizes) + within % wide]
-
 
 def exchangeable(rows: Ints, columns: Ints, partners: Ints) -> tuple[Ints, Flags]:
     """Return each row's strongly connected part, and of each pair whether a complete matching can have it.
@@ -69,12 +53,23 @@ def exchangeable(rows: Ints, columns: Ints, partners: Ints) -> tuple[Ints, Flags
     return part, part[rows] == part[its]
 
 
-def is_settled(tight: Tight, partners: Ints, right: tuple[Ints, Ints]) -> bool:
-    """Tell whether all matchings of least cost have equally many pairs of the groups that belong together.
+@dataclass(frozen=True)
+class Parts:
+    """The pairs of groups that matchings of least cost may have, and what is connected by exchanges.
 
-    Units can be moved around a cycle of groups: onto any tight pair, and off those that have some. What is
-    strongly connected by such moves has to stay as it is only if it is a tree.
+    Units can be moved around a cycle of groups: onto any tight pair, and off those that have some. Every pair
+    that has some lies within one part, which is strongly connected by such moves.
     """
+
+    rows: Ints  # [pair] group; the last one is of nobody
+    columns: Ints
+    of_rows: Ints  # [group]
+    of_columns: Ints
+    sizes: Ints  # [part] groups in it
+
+
+def parts_of(tight: Tight, partners: Ints) -> Parts:
+    """Find them, with one matching."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -84,13 +79,28 @@ def is_settled(tight: Tight, partners: Ints, right: tuple[Ints, Ints]) -> bool:
     ends = np.concatenate((possible[0], n_rows + held[1])), np.concatenate((n_rows + possible[1], held[0]))
     graph = csr_array((np.ones(len(ends[0]), dtype=np.int8), ends), shape=(size, size))
     _, part = connected_components(graph, directed=True, connection="strong")
-    row_parts, column_parts = part[:n_rows], part[n_rows:]
-    within = row_parts[possible[0]]
-    within = within[within == column_parts[possible[1]]]
-    is_tree = np.bincount(within, minlength=size) < np.bincount(part, minlength=size)
-    its = row_parts[tight.row_groups[right[0]]]
-    movable = (its == column_parts[tight.column_groups[right[1]]]) & ~is_tree[its]
+    return Parts(*possible, part[:n_rows], part[n_rows:], np.bincount(part, minlength=size))
+
+
+def is_settled(tight: Tight, parts: Parts, right: tuple[Ints, Ints]) -> bool:
+    """Tell whether all matchings of least cost have equally many pairs of the groups that belong together.
+
+    A part has to stay as it is only if it is a tree.
+    """
+    within = parts.of_rows[parts.rows]
+    within = within[within == parts.of_columns[parts.columns]]
+    is_tree = np.bincount(within, minlength=len(parts.sizes)) < parts.sizes
+    its = parts.of_rows[tight.row_groups[right[0]]]
+    movable = (its == parts.of_columns[tight.column_groups[right[1]]]) & ~is_tree[its]
     return not bool((movable & tight.has(*right)).any())
+
+
+def units_of(tight: Tight) -> tuple[Ints, Ints]:
+    """How many records each group has; nobody's are those that the other file has more."""
+    supplies, rooms = (np.append(np.bincount(each), 0) for each in (tight.row_groups, tight.column_groups))
+    more = int(supplies.sum() - rooms.sum())
+    supplies[-1], rooms[-1] = max(-more, 0), max(more, 0)
+    return supplies, rooms
 
 
 def _possible(tight: Tight) -> tuple[Ints, Ints]:

@@ -1,0 +1,48 @@
+"""What an owner should know of a release beside its scores: what leaves as it was and tells something."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from sfumato.core.release import Release
+from sfumato.data.guess.relations import find_related
+from sfumato.data.persons import joining
+from sfumato.data.schema import Role
+from sfumato.data.table import Table
+from sfumato.study.losses import Loss, named
+
+#: Weights of so many different sizes or more tell strata, and people in them.
+FEW_WEIGHTS = 10
+
+
+def notes_of(original: Table, release: Release, lost: Sequence[Loss]) -> tuple[str, ...]:
+    """Sentences on a release, in the order in which one would read them; no cell is in them."""
+    kept = {loss.column for loss in lost if loss.fate == "untouched"}
+    return (
+        *_on_numbers(original, release),
+        *_on_weights(release, kept),
+        *_on_related(original, release, kept),
+    )
+
+
+def _on_numbers(original: Table, release: Release) -> Iterator[str]:
+    for name in joining(release.against(original)):
+        yield f"`{name}` stays and tells which records belong together: they are judged together"
+
+
+def _on_weights(release: Release, kept: Collection[str]) -> Iterator[str]:
+    for name in release.table.schema.with_role(Role.WEIGHT):
+        if name in kept and release.table.frame[name].n_unique() >= FEW_WEIGHTS:
+            yield f"the weights in `{name}` are exact: they tell the stratum, and few may share one"
+
+
+def _on_related(original: Table, release: Release, kept: Collection[str]) -> Iterator[str]:
+    schema = original.schema
+    there = [each for each in schema.columns if each.name in release.table.schema]
+    groups = schema.related or [each.columns for each in find_related(original.frame, there)]
+    for group in groups:
+        left = [name for name in group if name in release.table.schema]
+        changed = [name for name in schema.with_role(Role.KEY) if name in left and name not in kept]
+        others = [name for name in left if name in kept and schema[name].role is not Role.KEY]
+        if changed and others:
+            yield f"{named(others)} left as it was may give {named(changed)} back: they are related"

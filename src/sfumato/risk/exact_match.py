@@ -1,0 +1,166 @@
+"""Exact matches: whose own record stands in a release alone, and says what an intruder knows of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sfumato.core.measure import Score
+from sfumato.core.run import Run
+from sfumato.data.classes.classes import Classes, classes_of
+from sfumato.data.evidence import Evidence
+from sfumato.data.generalised.cover import cover_of
+from sfumato.data.persons import best_by_person, joining, untrue
+from sfumato.kernels.arrays import Flags, Ints
+from sfumato.risk._coverage import TooManyBoxes, covering_of
+from sfumato.risk._spaces import Space, TrueLinkMeasure, inexact, space_of
+from sfumato.risk.linkage import by_original
+
+
+class ExactMatch(TrueLinkMeasure):
+    r"""Share of persons whose own released record is the only one that agrees with all that is known of them.
+
+    .. math::
+
+        P = \frac{1}{N} \left|\{n : C_n \ne \emptyset,\ C_n \text{ are all of person } n\}\right|
+
+    where :math:`C_n` are the released records that cover record :math:`n` in all known columns: an exact
+    value covers its equal, an interval or group every value in it.
+
+    See Also
+    --------
+    DirectMatching : the chance to be right for whoever agrees, not only where it is certain.
+    Uniqueness : who is alone in the released values, be they true or not.
+
+    Notes
+    -----
+    **How to read it.** These persons are found for certain, without any distance, by a join of two files. A
+    release of which nobody may be found must have 0. Most methods that change every value a little reach it
+    at once, and it says nothing of how near the changed values are: require `dbrl` beside it. ``by_record``
+    is 1 for who is found; ``covered`` counts those whose own record agrees with them, alone or not.
+
+    **Doubt.** Exact, and on the safe side where released values are missing. Where sets of values fall apart
+    into too many ranges there is no number.
+
+    **Missing.** A released cell that is missing, suppressed or a wildcard hides only those whose own cell
+    says as little: of several records that might be anyone, none makes a person with exact values safe. A
+    missing value of the intruder's is covered by such a cell only.
+
+    **Units.** Persons are counted, each found if one of their records is; other records of the same person
+    hide nobody. Where a released column tells which records belong together (a person's or a household's),
+    those are found, too, of whom two or more records agree and whose released records no others have alike.
+
+    **Cost.** That of grouping by the keys, and about :math:`O(\log n)` for each record whose released keys
+    are those of one person only.
+
+    Examples
+    --------
+    Of three ages one was left as it is, and nobody else has it:
+
+    >>> import polars as pl
+    >>> from sfumato.core.release import Release
+    >>> from sfumato.data.schema import Column, Kind, Schema
+    >>> from sfumato.data.table import Table
+    >>> schema = Schema((Column("age", Kind.CONTINUOUS),))
+    >>> original = Table(pl.DataFrame({"age": [31.0, 40.0, 58.0]}), schema)
+    >>> released = Table(pl.DataFrame({"age": [30.0, 40.0, 60.0]}), schema)
+    >>> evidence = Release.of(released, source_rows=np.arange(3)).against(original)
+    >>> ExactMatch().score(evidence, Run(seed=1)).by_record.tolist()
+    [0.0, 1.0, 0.0]
+    """
+
+    name = "exact-match"
+    title = "Exact matches"
+    sees_persons = True
+    references = ("hundepool2012", "herzog2007")
+    cost = "n log n"
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Refuse where nobody knows which matches are right."""
+        return (
+            self.unfit(evidence)
+            or untrue(self.name, evidence)
+            or inexact(self.name, self.columns(evidence), evidence.known_table)
+        )
+
+    def sentence(self, value: float) -> str:
+        """Say in words what its number means for one record."""
+        return "it is found by a join on what is known" if value > 0 else "a join on what is known misses it"
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:
+        """Look who is covered by their own alone."""
+        assert evidence.protected is not None  # `refuses` saw to it
+        names = self.columns(evidence)
+        space = space_of(evidence, (), run, metric="hamming", scale="range")
+        if not len(space.rows) or not len(space.released):
+            return Score.not_estimable("the intruder holds no record that is in the release")
+        covered = _covered_by_own(evidence, names, space)
+        try:
+            found = _alone(evidence, names, space, run)
+        except TooManyBoxes as error:
+            return Score.not_estimable(error.message)
+        if joining(evidence):
+            found |= _together(evidence, names, space, covered)
+        return Score(
+            value=float(best_by_person(space.persons, found.astype(np.float64)).mean()),
+            by_record=by_original(space.rows, found.astype(np.float64), len(evidence.known_table)),
+            details={
+                **self.counted(space, evidence, names),
+                "covered": int(covered.sum()),
+                "found": int(found.sum()),
+            },
+        )
+
+
+def _covered_by_own(evidence: Evidence, names: tuple[str, ...], space: Space) -> Flags:
+    """Whether each of mine is covered by the released record that is the same."""
+    assert evidence.protected is not None and space.truth is not None  # noqa: PT018  — `refuses` saw to it
+    covered = space.truth >= 0
+    for name in names:
+        values, cover = cover_of(evidence.known_table, evidence.protected, name, nested=True)
+        own = cover.take(space.truth)
+        covered &= own.holds(values[space.rows]) | own.missing
+    return covered
+
+
+def _alone(evidence: Evidence, names: tuple[str, ...], space: Space, run: Run) -> Flags:
+    """Whether each of mine is covered by released records of the same person, and by no others."""
+    released, owners = evidence.protected, space.owners
+    assert released is not None and owners is not None  # noqa: PT018  — `refuses` saw to it
+    classes = Classes.of(released, names, apart=False)
+    whose = _only_owners(classes.of_record, owners, len(classes))
+    # One record of each class tells of all, and of one that is of several persons nobody is found.
+    examples = replace(evidence, protected=released.take(classes.examples), source_rows=None)
+    assert examples.protected is not None  # it was one above
+    silent = np.column_stack(
+        [cover_of(evidence.known_table, examples.protected, name, nested=True)[1].silent for name in names]
+    )
+    found = np.zeros(len(space.rows), dtype=np.bool_)
+    for pattern in np.unique(silent[whose >= 0], axis=0):
+        asked = np.flatnonzero(np.isin(space.persons, whose[(silent == pattern).all(axis=1) & (whose >= 0)]))
+        kept = np.flatnonzero(~(silent & ~pattern).any(axis=1))
+        there = replace(examples, protected=examples.protected.take(kept))
+        covering = replace(covering_of(there, names, space.rows[asked]), losses=np.zeros(len(kept)))
+        links = covering.links(space.persons[asked], whose[kept], tick=run.ticker("exact matches"))
+        found[asked] |= np.isfinite(links.references) & (links.tied == links.own)
+    return found
+
+
+def _only_owners(of_record: Ints, owners: Ints, n_classes: int) -> Ints:
+    """The person whose the records of each class are; −1 where they are of several, or nobody's."""
+    least, most = np.full(n_classes, np.iinfo(np.int64).max), np.full(n_classes, -1)
+    np.minimum.at(least, of_record, owners)
+    np.maximum.at(most, of_record, owners)
+    return np.where(least == most, most, -1)
+
+
+def _together(evidence: Evidence, names: tuple[str, ...], space: Space, covered: Flags) -> Flags:
+    """Whether two or more records that belong together are covered, and no others' look the same."""
+    assert space.truth is not None  # `refuses` saw to it
+    numbers = list(joining(evidence).values())[-1]
+    classes = classes_of(evidence, names, joined=True)
+    counts = np.bincount(numbers[space.truth[covered]], minlength=int(numbers.max(initial=0)) + 1)
+    is_alone = (classes.persons == 1)[classes.of_record[space.truth]]
+    together: Flags = covered & is_alone & (counts[numbers[space.truth]] > 1)
+    return together
