@@ -16,9 +16,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.compiling import njit
 
 MAX_DEPTH = 64  # of halving a block, and so the size of the stack
 SAFE = 1e100  # the square of a number up to here does not overflow, that of its inverse does not underflow

@@ -7,9 +7,9 @@ leaves. What they hold and how they are searched differs.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Floats, Ints, Values
+from sfumato.kernels.compiling import njit
 
 MAX_DEPTH = 64  # of a tree, and so the size of a traversal's stack
 
