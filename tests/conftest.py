@@ -2,6 +2,8 @@
 
 import fcntl
 import functools
+import gc
+import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,11 @@ from numba.core.dispatcher import Dispatcher
 
 import sfumato.methods
 from effort import FULL
+
+# Processes share the cores, and what tests leave behind is little: looking for it often took a tenth of the time.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+gc.set_threshold(200_000, 50, 100)
 
 # The first call of a kernel compiles it, so no example has a deadline; derandomised, so that CI repeats.
 settings.register_profile("quick", deadline=None, derandomize=True, max_examples=10)
