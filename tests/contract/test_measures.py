@@ -10,7 +10,12 @@ MEASURES = registry.measures()
 
 #: It starts a database for every score: what asks for many waits.
 SLOW = {"probabilistic-linkage"}
-MANY = {"check_within_bounds", "check_scores_repeat", "check_record_order_is_irrelevant", "check_examples_run"}
+MANY = {
+    "check_within_bounds",
+    "check_scores_repeat",
+    "check_record_order_is_irrelevant",
+    "check_examples_run",
+}
 
 
 @pytest.mark.parametrize(
