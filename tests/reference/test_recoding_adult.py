@@ -21,14 +21,14 @@ from sfumato.data.schema import Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.datasets.reference import adult
 from sfumato.io.hierarchies import read_hierarchy
-from sfumato.methods._recoding_judges import Part, judge_of
-from sfumato.methods._recoding_losses import (
+from sfumato.methods._recoding.judges import Part, judge_of
+from sfumato.methods._recoding.losses import (
     AverageClassSize,
     Discernibility,
     hierarchy_loss,
     measured_loss,
 )
-from sfumato.methods._recoding_search import RollUp
+from sfumato.methods._recoding.search import RollUp
 from sfumato.methods.global_recoding import GlobalRecoding
 
 COLUMNS = (
