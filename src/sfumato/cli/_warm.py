@@ -23,7 +23,7 @@ _MANY = 1100  # more than `kernels.assignment` solves at once
 
 def warm(run: Run) -> None:
     """Compile what the methods and measures need; what is compiled already is only looked up."""
-    works = [*registry.methods().values(), *registry.measures().values()]
+    works: list[type[Method | Measure]] = [*registry.methods().values(), *registry.measures().values()]
     for cls in run.track("compiling kernels", works, len(works)):
         for work, kind in _settings(cls):
             with suppress(SfumatoError):  # a work that refuses such a table needs no kernel for it
