@@ -1,23 +1,61 @@
 """What all tests share."""
 
+import fcntl
+import functools
+import gc
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
 
 import sfumato.methods
 from effort import FULL
+
+# Processes share the cores, and what tests leave behind is little: looking for it often took a tenth of the time.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+gc.set_threshold(200_000, 50, 100)
 
 # The first call of a kernel compiles it, so no example has a deadline; derandomised, so that CI repeats.
 settings.register_profile("quick", deadline=None, derandomize=True, max_examples=10)
 settings.register_profile("full", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("full" if FULL else "quick")
+# Hypothesis tries the constants of whatever modules are loaded, and which are depends on the tests that ran before.
+providers.is_local_module_file = lambda _path: False
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 #: The families of methods: tests about them share kernels.
 FAMILIES = {path.stem for path in Path(sfumato.methods.__file__).parent.glob("[!_]*.py")}
+
+
+def compiling_one_at_a_time(work):
+    """Have processes wait for each other: who comes second finds the kernel compiled."""
+    turn, depth = Path(__file__).open(), 0  # noqa: SIM115  — open as long as the process
+
+    @functools.wraps(work)
+    def wait_and_work(*arguments):
+        nonlocal depth
+        with global_compiler_lock:  # threads take turns too; compiling one kernel compiles those it calls
+            if depth == 0:
+                fcntl.flock(turn, fcntl.LOCK_EX)
+            depth += 1
+            try:
+                return work(*arguments)
+            finally:
+                depth -= 1
+                if depth == 0:
+                    fcntl.flock(turn, fcntl.LOCK_UN)
+
+    return wait_and_work
+
+
+Dispatcher.compile = compiling_one_at_a_time(Dispatcher.compile)
 
 
 def pytest_collection_modifyitems(items):

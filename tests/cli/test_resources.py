@@ -28,11 +28,10 @@ def sfumato(capfd: pytest.CaptureFixture[str]) -> Verb:
     return go
 
 
-@pytest.fixture
-def zips(tmp_path: Path, sfumato: Verb) -> Path:
-    place = tmp_path / "zip.csv"
-    code, said = sfumato("hierarchy", SOURCE, "patzip", "--out", str(place))
-    assert code == 0, said
+@pytest.fixture(scope="module")
+def zips(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("zips") / "zip.csv"
+    assert _exit_code(["hierarchy", SOURCE, "patzip", "--out", str(place)]) == 0
     return place
 
 

@@ -182,6 +182,21 @@ def test_doctor(run):
     assert json.loads(out)["kernels"]["state"] == "ok"
 
 
+def test_doctor_compiles_ahead(run, monkeypatch):
+    """Every setting that is a choice is tried on a kind of column, and one that refuses stops nothing."""
+    tried = []
+    monkeypatch.setattr(registry, "methods", lambda: {"mdav": registry.method("mdav")})
+    monkeypatch.setattr(registry, "measures", lambda: {"k-anonymity": registry.measure("k-anonymity")})
+    score = registry.measure("k-anonymity").score
+    monkeypatch.setattr(registry.measure("k-anonymity"), "score", lambda *a: tried.append(a) or score(*a))
+    code, out, err = run("doctor", "--warm", "--json")
+    assert code == 0
+    assert json.loads(out)["kernels"]["state"] == "ok"
+    assert "compiling kernels" in err
+    assert len({evidence.original.schema["a"].kind for _, evidence, _ in tried}) > 3
+    assert len({measure for measure, _, _ in tried}) > 1
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion(run, shell):
     code, out, _ = run("completion", shell)

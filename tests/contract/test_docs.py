@@ -55,6 +55,12 @@ def reference():
     return module
 
 
+@pytest.fixture(scope="module")
+def pages(reference):
+    """The reference pages of what lives in the house."""
+    return reference.pages()
+
+
 # ------------------------------------------------------------------------------------------ running a page
 
 
@@ -119,10 +125,15 @@ def assert_shown(shown, came):
         assert any(re.fullmatch(pattern, each) for each in lines), f"`{line}` is not in:\n{came}"
 
 
+SLOW_PAGES = {"compare-at-equal-risk", "enforce-k-anonymity"}
+
+
 @pytest.mark.parametrize(
     "page",
-    [ROOT / "README.md", DOCS / "install.md", *sorted((DOCS / "guides").glob("*.md"))],
-    ids=lambda page: page.stem,
+    [
+        pytest.param(page, marks=pytest.mark.slow if page.stem in SLOW_PAGES else (), id=page.stem)
+        for page in [ROOT / "README.md", DOCS / "install.md", *sorted((DOCS / "guides").glob("*.md"))]
+    ],
 )
 def test_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -205,17 +216,17 @@ def assert_has_heads(cls, heads):
 
 
 @pytest.mark.parametrize("name", registry.methods())
-def test_method_is_documented(name, reference):
+def test_method_is_documented(name, pages):
     cls = registry.method(name)
     assert_has_heads(cls, METHOD_HEADS)
-    assert_is_described(cls, reference.pages()[f"methods/{name}.rst"])
+    assert_is_described(cls, pages[f"methods/{name}.rst"])
 
 
 @pytest.mark.parametrize("name", registry.measures())
-def test_measure_is_documented(name, reference):
+def test_measure_is_documented(name, pages):
     cls = registry.measure(name)
     assert_has_heads(cls, MEASURE_HEADS)
-    assert_is_described(cls, reference.pages()[f"measures/{name}.rst"])
+    assert_is_described(cls, pages[f"measures/{name}.rst"])
 
 
 def assert_is_described(cls, page):
@@ -226,8 +237,8 @@ def assert_is_described(cls, page):
         assert declared.help in page
 
 
-def test_every_verb_has_help_and_stands_in_the_reference(reference):
-    page = reference.pages()["command-line.rst"]
+def test_every_verb_has_help_and_stands_in_the_reference(pages):
+    page = pages["command-line.rst"]
     context = click.Context(cli, info_name="sfumato")
     for name in cli.list_commands(context):
         command = cli.get_command(context, name)
@@ -239,8 +250,8 @@ def test_every_verb_has_help_and_stands_in_the_reference(reference):
                 assert all(flag in page for flag in option.opts)
 
 
-def test_every_front_verb_stands_in_the_reference(reference):
-    page = reference.pages()["python.rst"]
+def test_every_front_verb_stands_in_the_reference(pages):
+    page = pages["python.rst"]
     for name in sfumato.__all__:
         assert name.startswith("_") or f"sfumato.{name}" in page
 

@@ -8,7 +8,28 @@ from sfumato.testing import MEASURE_CHECKS
 MEASURES = registry.measures()
 
 
-@pytest.mark.parametrize("check", MEASURE_CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("name", MEASURES)
+#: It starts a database for every score: what asks for many waits.
+SLOW = {"probabilistic-linkage"}
+MANY = {
+    "check_within_bounds",
+    "check_scores_repeat",
+    "check_record_order_is_irrelevant",
+    "check_examples_run",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "check"),
+    [
+        pytest.param(
+            name,
+            check,
+            marks=pytest.mark.slow if name in SLOW and check.__name__ in MANY else (),
+            id=f"{name}-{check.__name__}",
+        )
+        for name in MEASURES
+        for check in MEASURE_CHECKS
+    ],
+)
 def test_contract(name, check):
     check(MEASURES[name])

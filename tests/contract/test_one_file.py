@@ -23,7 +23,8 @@ from sfumato.data.table import Table
 from sfumato.errors import RefusedError, UnreachableError
 from sfumato.explain import explain_record
 from sfumato.front import assess, compare, protect
-from sfumato.methods import _recoding_judges, global_recoding
+from sfumato.methods import global_recoding
+from sfumato.methods._recoding import judges as recoding_judges
 from sfumato.testing import MEASURE_CHECKS, METHOD_CHECKS
 
 DEVELOPING = Path(__file__).resolve().parents[2] / "docs" / "developing"
@@ -135,18 +136,18 @@ def test_the_command_line_lists_and_explains(verb):
 def test_the_search_of_recodings_judges_the_model_by_classes(monkeypatch, suppression):
     method = registry.method("global-recoding")(k=2, also="agreement <= 0.5", suppression=suppression)
     with monkeypatch.context() as slow:
-        slow.setattr(_recoding_judges.Guarantee, "class_measures", None)
+        slow.setattr(recoding_judges.Guarantee, "class_measures", None)
         built = method.apply(_people(), _run())
 
     def must_not(*_):
         raise AssertionError("a release was built for a node")
 
-    monkeypatch.setattr(_recoding_judges.ByReleases, "failing", must_not)
-    monkeypatch.setattr(_recoding_judges.Part, "leftover", must_not)
+    monkeypatch.setattr(recoding_judges.ByReleases, "failing", must_not)
+    monkeypatch.setattr(recoding_judges.Part, "leftover", must_not)
     judges = []
 
     def judge_of(part, limit):
-        judges.append(_recoding_judges.judge_of(part, limit))
+        judges.append(recoding_judges.judge_of(part, limit))
         return judges[-1]
 
     monkeypatch.setattr(global_recoding, "judge_of", judge_of)

@@ -33,7 +33,7 @@ BORN = dt.date(1911, 3, 7)
 #: What one person alone has, and two values that the others have. Texts fit a chunk of SPSS, which has eight.
 CELLS = {
     "TOWN": ("QxTown77", "Rome", "Oslo"),
-    "ZIP": ("77077", "770", "550"),
+    "ZIP": ("7707", "77", "55"),
     "LEVEL": ("QxLevel7", "low", "high"),
     "CODE": (88099, 1, 2),
     "INCOME": (813377.25, 100.5, 200.5),
@@ -79,7 +79,7 @@ def days_since(year, month, day):
 #: Every form in which a format could hold what one person alone has, by column.
 TRACES = {
     "TOWN": [b"QxTown77"],
-    "ZIP": [b"77077"],
+    "ZIP": [b"7707"],
     "LEVEL": [b"QxLevel7"],
     "CODE": [*forms(88099), b"QxMean77"],
     "INCOME": forms(813377.25),
@@ -103,7 +103,7 @@ def folder(tmp_path_factory):
         name: [alone if i == ALONE else (one, other)[i % 2] for i in range(RECORDS)]
         for name, (alone, one, other) in CELLS.items()
     }
-    cells["ZIP"] = [f"{code}{10 + i % 7}"[:5] for i, code in enumerate(cells["ZIP"])]
+    cells["ZIP"] = [f"{code}{10 + i % 7}"[:4] for i, code in enumerate(cells["ZIP"])]
     cells["REST"] = ["all"] * RECORDS
     levels = pl.Enum(SCHEMA["LEVEL"].order)
     pl.DataFrame(cells).with_columns(pl.col("LEVEL").cast(levels)).write_parquet(folder / "in.parquet")

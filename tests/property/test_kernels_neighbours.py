@@ -58,7 +58,7 @@ def test_missing_values_equal_all_pairs(norm, files):
 @pytest.mark.parametrize("missing", [0.0, 0.02, 0.4])
 def test_more_records_than_a_block(norm, missing):
     rng = np.random.default_rng(11)
-    points, others = rng.normal(size=(150, 5)), rng.normal(size=(700, 5))
+    points, others = rng.normal(size=(20, 5)), rng.normal(size=(700, 5))
     for values in (points, others):
         values[rng.random(values.shape) < missing] = np.nan
     found = nearest_distance(points, others, norm=norm)

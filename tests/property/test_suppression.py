@@ -222,6 +222,7 @@ def test_leaning_on_others_takes_the_least():
         assert n_lost(rows, found) == fewest_of_all(rows, 2, "any")
 
 
+@pytest.mark.slow
 def test_exchanges_alone_come_near_the_least(monkeypatch):
     """On 40 random tables of 8 records and 4 keys, against going through all sets of cells."""
     rng = np.random.default_rng(13)

@@ -38,7 +38,9 @@ def links(original, release):
     return (distances.argmin(axis=1) == rows).sum(), (linear_sum_assignment(distances)[1] == rows).sum()
 
 
-@pytest.mark.parametrize("deviation", TABLE_2)
+@pytest.mark.parametrize(
+    "deviation", [pytest.param(each, marks=pytest.mark.slow if each in {20, 25} else ()) for each in TABLE_2]
+)
 def test_links_of_table_2(deviation, reference_data):
     table = census(reference_data("census.csv"))
     original = table.matrix(table.chosen)

@@ -51,6 +51,7 @@ def test_census(method, reference_data):
     assert utility == pytest.approx(CENSUS[method][1], abs=0.008)
 
 
+@pytest.mark.slow
 def test_census_order_of_table_1(reference_data):
     """Published: microaggregation, rank swapping, multiplicative noise, correlated noise."""
     table = census(reference_data("census.csv"))

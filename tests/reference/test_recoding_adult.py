@@ -21,14 +21,14 @@ from sfumato.data.schema import Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.datasets.reference import adult
 from sfumato.io.hierarchies import read_hierarchy
-from sfumato.methods._recoding_judges import Part, judge_of
-from sfumato.methods._recoding_losses import (
+from sfumato.methods._recoding.judges import Part, judge_of
+from sfumato.methods._recoding.losses import (
     AverageClassSize,
     Discernibility,
     hierarchy_loss,
     measured_loss,
 )
-from sfumato.methods._recoding_search import RollUp
+from sfumato.methods._recoding.search import RollUp
 from sfumato.methods.global_recoding import GlobalRecoding
 
 COLUMNS = (
@@ -254,7 +254,7 @@ def test_naive_scan_of_five_keys(people, k, suppression):
     assert note_of(release, "loss").startswith(f"loss {best[0]:.6g} with {best[2]} record")
 
 
-@pytest.mark.parametrize(("k", "arx"), [(5, 0.932), (10, 0.905)])
+@pytest.mark.parametrize(("k", "arx"), [pytest.param(5, 0.932, marks=pytest.mark.slow), (10, 0.905)])
 def test_local_recoding_is_finer_than_that_of_arx(people, k, arx):
     """Granularity with nine keys, against the local recoding of ARX; k by plain grouping."""
     table, run = people()

@@ -8,8 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
-from sfumato.cli._options import json_option
-from sfumato.cli._screen import emit_json, emit_table
+from sfumato.cli._options import json_option, quiet_option
+from sfumato.cli._screen import emit_json, emit_table, running
 from sfumato.errors import MissingDependencyError
 from sfumato.version import __version__
 
@@ -29,12 +29,21 @@ _EXTRAS = {
 
 
 @click.command("doctor", help=__doc__)
+@click.option(
+    "--warm", is_flag=True, help="Compile the usual kernels now, so that no command waits for them."
+)
 @json_option
-def command(*, as_json: bool) -> None:
+@quiet_option
+def command(*, warm: bool, as_json: bool, quiet: bool) -> None:
     """Check the installation."""
     from sfumato.core import registry
     from sfumato.releasing.trail import environment
 
+    if warm:
+        from sfumato.cli import _warm
+
+        with running(quiet=quiet) as run:
+            _warm.warm(run)
     rows = [["sfumato", __version__, "ok"], *([name, found, "ok"] for name, found in environment().items())]
     rows += [[package, *_optional(package, *facts)] for package, facts in _EXTRAS.items()]
     rows.append(["methods", str(len(registry.methods())), "ok"])

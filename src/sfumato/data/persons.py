@@ -21,11 +21,11 @@ _ENOUGH_RECORDS, _BEYOND_CHANCE = 30, 3.0
 
 
 def persons_of(table: Table) -> Ints:
-    """Whose record each is, as numbers: the unit's, and a number of its own where there is none."""
-    unit = table.schema.only_role(Role.PERSON)
-    if unit is None:
+    """Whose record each is, as numbers: the person's, and a number of its own where there is none."""
+    person = table.schema.only_role(Role.PERSON)
+    if person is None:
         return np.arange(len(table), dtype=np.int64)
-    return _everyone(table.codes(unit).codes)
+    return _everyone(table.codes(person).codes)
 
 
 def _everyone(codes: Ints) -> Ints:
@@ -137,7 +137,7 @@ def untrue(measure: str, evidence: Evidence) -> str | None:
         return f"{measure} must know which record each released one comes from, got: records that do not map"
     if evidence.scenario.external and _shared_identifier(evidence) is None:
         return (
-            f"{measure} must find a unit or identifier both in the original and in "
+            f"{measure} must find a person or identifier both in the original and in "
             f"`{evidence.scenario.external}` to know who is who, got: none"
         )
     return None

@@ -10,13 +10,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
-import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
 
 _listeners: list[Callable[[], None]] = []
-_watching = False
 
 
 def on_compile(tell: Callable[[], None]) -> None:
@@ -24,23 +21,10 @@ def on_compile(tell: Callable[[], None]) -> None:
     _listeners[:] = [tell]
 
 
-def _watch() -> None:
-    """Listen to numba from the moment it is loaded; before that nothing can compile."""
-    global _watching  # noqa: PLW0603  — one process has one numba
-    if _watching:
-        return
-    _watching = True
-    from numba.core import event
-
-    class Listener(event.Listener):
-        def on_start(self, _event: Any) -> None:
-            for tell in _listeners:
-                tell()
-
-        def on_end(self, _event: Any) -> None:
-            pass
-
-    event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]
+def tell_of_compiling() -> None:
+    """Tell whoever asked that numba begins to compile."""
+    for tell in _listeners:
+        tell()
 
 
 def __getattr__(name: str) -> ModuleType:
@@ -48,10 +32,7 @@ def __getattr__(name: str) -> ModuleType:
     full_name = f"{__name__}.{name}"
     if name.startswith("_") or importlib.util.find_spec(full_name) is None:
         raise AttributeError(f"module `{__name__}` has no attribute `{name}`", name=name)
-    module = importlib.import_module(full_name)
-    if "numba" in sys.modules:
-        _watch()
-    return module
+    return importlib.import_module(full_name)
 
 
 def __dir__() -> list[str]:

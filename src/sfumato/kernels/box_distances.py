@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Bytes, Floats, Ints
+from sfumato.kernels.compiling import njit
 from sfumato.kernels.pace import Tick, share_out
 
 NEVER = 2**62  # the cost of a pair that cannot be

@@ -10,9 +10,9 @@ Numba's cache of a kernel does not see changes in another file: compiled code th
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Codes, Ints
+from sfumato.kernels.compiling import njit
 
 DENSE = 4  # a table of all combinations is kept while it has at most so many places for each record
 SPREAD = -7046029254386353131  # 2⁶⁴ divided by the golden ratio, odd: multiplying by it spreads the keys

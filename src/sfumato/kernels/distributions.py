@@ -6,9 +6,9 @@ import heapq
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Floats
+from sfumato.kernels.compiling import njit
 
 
 class Line(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Bytes, Codes, Flags, Floats, Ints
+from sfumato.kernels.compiling import njit
 
 #: What `next_node` gives instead of a node: no node can be better; or too many were passed by.
 NONE_BETTER, TOO_MANY = -1, -2

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Codes, Floats, Ints
+from sfumato.kernels.compiling import njit
 
 
 class Leaning(NamedTuple):

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.compiling import njit
 from sfumato.kernels.pace import Tick, share_out
 from sfumato.kernels.trees import linking as linking_tree
 from sfumato.kernels.trees.linking import Questions, Tree

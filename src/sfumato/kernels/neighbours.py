@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numba import njit
 from scipy.spatial import cKDTree
 
 from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.compiling import njit
 from sfumato.kernels.pace import Tick, share_out
 
 Work: TypeAlias = Callable[[Ints], None]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.compiling import njit
 
 
 def midranks(values: Floats) -> Floats:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Ints
+from sfumato.kernels.compiling import njit
 
 
 def window_bounds(n: int, width: int, slide: int) -> tuple[Ints, Ints]:

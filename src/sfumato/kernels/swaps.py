@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Flags, Ints
+from sfumato.kernels.compiling import njit
 
 
 def pair_up(

@@ -13,7 +13,7 @@ from sfumato.data.classes.packing import Coding, number, pack
 from sfumato.data.generalised.levels import Lattice
 from sfumato.data.schema import Role
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.methods._recoding_judges import Part, told_by_classes
+from sfumato.methods._recoding.judges import Part, told_by_classes
 
 
 def nodes_in_order(terms: Floats, heights: Sequence[int], most: int) -> Iterator[tuple[int, ...]]:

@@ -18,8 +18,8 @@ from sfumato.errors import UnreachableError
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
 from sfumato.methods._peeling import nodes_in_order, peeled
-from sfumato.methods._recoding_judges import Part, covered, judge_of
-from sfumato.methods._recoding_losses import (
+from sfumato.methods._recoding.judges import Part, covered, judge_of
+from sfumato.methods._recoding.losses import (
     MEASURES,
     Aggregate,
     AverageClassSize,
@@ -31,7 +31,7 @@ from sfumato.methods._recoding_losses import (
     hierarchy_loss,
     measured_loss,
 )
-from sfumato.methods._recoding_search import Leftover, RollUp, Search
+from sfumato.methods._recoding.search import Leftover, RollUp, Search
 from sfumato.methods.recode_like import learning
 from sfumato.methods.recoding import Recoding, hierarchies_of, refused_as_coarse
 

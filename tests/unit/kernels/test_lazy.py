@@ -21,15 +21,6 @@ def test_moments_need_no_numba():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-@pytest.mark.parametrize("name", ["assignment", "groups", "ranks"])
-def test_the_room_listens_to_numba_once_a_module_or_a_package_has_loaded_it(name):
-    program = (
-        "import sys, sfumato.kernels.arrays, sfumato.kernels as k; k.moments; assert not k._watching; "
-        f"assert 'numba' not in sys.modules; k.{name}; assert k._watching"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)
-
-
 def test_modules_are_found_by_looking():
     assert {"ranks", "groups", "neighbours", "moments"} <= set(dir(kernels))
 

@@ -17,7 +17,7 @@ from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, PlanError, RefusedError, UnreachableError
-from sfumato.methods import _recoding_search as recoding_search
+from sfumato.methods._recoding import search as recoding_search
 from sfumato.methods.global_recoding import GlobalRecoding
 from sfumato.methods.mondrian import Mondrian
 from sfumato.methods.recoding import Recoding

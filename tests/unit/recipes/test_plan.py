@@ -405,12 +405,16 @@ def plans(draw):
             min_size=1, max_size=3, unique_by=lambda scenario: scenario.name,
         )
     )  # fmt: skip
+    schema = Schema(
+        tuple(columns), rules=(Rule('pay > "a.b"'),), related=draw(st.sampled_from([(), (NAMES[:2],)]))
+    )
+    steps = draw(st.lists(STEPS, max_size=3))  # one that protects what it groups by is no step of a plan
     return Plan(
         data=draw(st.one_of(st.none(), SOURCES)),
-        schema=Schema(tuple(columns), rules=(Rule('pay > "a.b"'),), related=draw(st.sampled_from([(), (NAMES[:2],)]))),
+        schema=schema,
         scenarios=tuple(scenarios),
         resources=resources,
-        recipe=Recipe(tuple(draw(st.lists(STEPS, max_size=3)))),
+        recipe=Recipe(tuple(step for step in steps if not any(step.faults(schema)))),
         requirements=tuple(draw(st.lists(REQUIREMENTS, max_size=2))),
         output=Output(draw(WORDS), tuple(draw(st.lists(st.sampled_from(NAMES), max_size=2))), draw(st.booleans())),
     )  # fmt: skip

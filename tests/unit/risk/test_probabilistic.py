@@ -422,6 +422,7 @@ def test_one_record_can_only_be_linked_to_the_one_there_is():
     assert ProbabilisticLinkage().score(evidence_of(alone, noisy(people(2), 1)[:1]), RUN).value == 1
 
 
+@pytest.mark.slow
 def test_census_comes_near_to_linkage_by_distance(reference_data):
     """Paper 001's noise of 15 % on 400 records; with splink's own estimate of m it links 0.82 to our 0.96."""
     frame = pl.read_csv(reference_data("census.csv")).cast(pl.Float64)[:400]

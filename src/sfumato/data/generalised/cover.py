@@ -165,7 +165,10 @@ class Cover:
     def middles(self) -> Floats:
         """The middle of each cell that has two ends, NaN where it says nothing."""
         with np.errstate(invalid="ignore"):  # of a wildcard
-            return self.lows if self.exact else self.lows / 2 + self.highs / 2
+            if self.exact:
+                return self.lows
+            # The half of the smallest number is 0, and no number lies in the middle of it and itself but itself.
+            return np.clip(self.lows / 2 + self.highs / 2, self.lows, self.highs)
 
     @property
     def means(self) -> Floats:

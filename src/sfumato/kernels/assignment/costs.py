@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.compiling import njit
 
 Metric = Literal["euclidean", "manhattan", "hamming"]
 

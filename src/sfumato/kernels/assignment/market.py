@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Codes, Flags, Ints
 from sfumato.kernels.assignment.costs import NEVER, Space, cost_of
 from sfumato.kernels.assignment.search import Sieve, lower, search_row
+from sfumato.kernels.compiling import njit
 
 SEARCHED = 24  # columns listed by a search within the auction
 

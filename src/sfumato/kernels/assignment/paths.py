@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.kernels.assignment.costs import NEVER
 from sfumato.kernels.assignment.market import Lists, Market, drop, take
+from sfumato.kernels.compiling import njit
 
 SETTLED, PAUSED, WAITING = 0, 1, 2
 

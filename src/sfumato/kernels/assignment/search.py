@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Floats, Ints, Singles
 from sfumato.kernels.assignment.costs import NEVER, Space
 from sfumato.kernels.assignment.leaves import ENDLESS, HALF_ULP, LEAF, Blocks, Filter, round_up
+from sfumato.kernels.compiling import njit
 from sfumato.kernels.pace import share_out
 
 Beat = Callable[[], None]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Floats, Ints, Singles
 from sfumato.kernels.assignment.costs import (
@@ -21,6 +20,7 @@ from sfumato.kernels.assignment.costs import (
 )
 from sfumato.kernels.assignment.leaves import LEAF, Blocks, plant
 from sfumato.kernels.assignment.search import measure, n_below, reference_of
+from sfumato.kernels.compiling import njit
 from sfumato.kernels.pace import Tick, share_out
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Floats, Ints, Values
+from sfumato.kernels.compiling import njit
 
 #: Two sums of weights that differ by less than this share are alike: adding up may round either.
 ALIKE = 1e-12

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.compiling import njit
 from sfumato.kernels.groups.centres import group_means
 from sfumato.kernels.pace import Tick, next_size
 from sfumato.kernels.trees.boxes import LEAF, Boxes, centred, mean, plant, search, take_out

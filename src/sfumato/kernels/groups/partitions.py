@@ -16,9 +16,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.compiling import njit
 
 MAX_DEPTH = 64  # of halving a block, and so the size of the stack
 SAFE = 1e100  # the square of a number up to here does not overflow, that of its inverse does not underflow
@@ -105,7 +105,8 @@ def _optimal(ordered: Floats, k: int) -> Ints:
     path = _Path(np.zeros(n + 1, dtype=np.int64), np.zeros(n + 1))
     before, after = _Side(np.empty(2 * k), np.empty(2 * k)), _Side(np.empty(k), np.empty(k))
     _sum_up(ordered[: 2 * k - 1], ordered[0], before)
-    path.losses[: 2 * k] = before.losses  # fewer than 2k values are one group
+    for i in range(2 * k):  # fewer than 2k values are one group
+        path.losses[i] = before.losses[i]
     for block in range(2 * k, n + 1, k):
         earliest = max(k, block - 2 * k + 1)
         # Only differences of losses matter: kept small, they keep their digits in a long column.

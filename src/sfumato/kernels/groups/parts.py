@@ -7,9 +7,9 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from threading import Event
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.kernels.compiling import njit
 from sfumato.kernels.groups.farthest import mdav, refuse_unfit
 from sfumato.kernels.pace import SLICE, Tick
 from sfumato.kernels.trees.boxes import centred

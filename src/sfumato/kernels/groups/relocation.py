@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.compiling import njit
 from sfumato.kernels.groups.centres import group_means
 from sfumato.kernels.groups.farthest import mdav, refuse_unfit
 from sfumato.kernels.pace import Tick

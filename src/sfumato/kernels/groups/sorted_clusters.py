@@ -7,9 +7,9 @@ Domingo-Ferrer, Sánchez and Martínez (2015).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.compiling import njit
 from sfumato.kernels.pace import Tick
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Codes, Flags, Floats, Ints
+from sfumato.kernels.compiling import njit
 
 #: How a part may be cut by a column: missing from present, at the middle, where a target is best told.
 HOLES, MIDDLE, GAIN = 0, 1, 2

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from sfumato.kernels.compiling import njit
 from sfumato.kernels.mondrian.cuts import (
     GAIN,
     Keys,

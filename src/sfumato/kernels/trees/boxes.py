@@ -15,9 +15,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.compiling import njit
 from sfumato.kernels.trees import planting
 from sfumato.kernels.trees.planting import MAX_DEPTH
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from sfumato.kernels.arrays import Codes, Ints
+from sfumato.kernels.compiling import njit
 from sfumato.kernels.pace import Tick
 from sfumato.kernels.trees.planting import MAX_DEPTH, by_node, plant
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.compiling import njit
 from sfumato.kernels.trees.planting import MAX_DEPTH, by_node, plant
 
 LEAF = 32

@@ -7,9 +7,9 @@ leaves. What they hold and how they are searched differs.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels.arrays import Floats, Ints, Values
+from sfumato.kernels.compiling import njit
 
 MAX_DEPTH = 64  # of a tree, and so the size of a traversal's stack
 
@@ -112,7 +112,8 @@ def _halve_all(
             lowest_first(points[:, widest], part, middle - start)
         ends[2 * node + 1, 0], ends[2 * node + 1, 1] = start, middle
         ends[2 * node + 2, 0], ends[2 * node + 2, 1] = middle, stop
-    starts[1:] = ends[n_leaves - 1 :, 1]
+    for leaf in range(n_leaves):  # a slice takes seconds to compile, because its errors speak
+        starts[leaf + 1] = ends[n_leaves - 1 + leaf, 1]
 
 
 @njit(cache=True, nogil=True)

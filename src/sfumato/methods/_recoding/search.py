@@ -21,7 +21,7 @@ from sfumato.data.classes.classes import Counts
 from sfumato.data.generalised.levels import Lattice
 from sfumato.errors import RefusedError
 from sfumato.kernels.arrays import Flags, Ints
-from sfumato.methods._recoding_losses import NodeClasses, Objective, Tally
+from sfumato.methods._recoding.losses import NodeClasses, Objective, Tally
 
 #: What becomes of the suppressed records: covered by wildcards, or left out; or nothing is suppressed.
 Leftover = Literal["none", "suppressed", "dropped"]

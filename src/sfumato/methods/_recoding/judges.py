@@ -19,7 +19,7 @@ from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._enforcing import Guarantee
-from sfumato.methods._recoding_search import Judge, Leftover, Node
+from sfumato.methods._recoding.search import Judge, Leftover, Node
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,129 @@
+"""Where compiled kernels are kept: found again by their sources alone, and never by others."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from numba.core import config
+
+from sfumato import kernels
+from sfumato.kernels import compiling, linking, ranks, trees
+from sfumato.kernels.compiling import Keeper
+
+
+@pytest.fixture
+def sources(monkeypatch):
+    """Other sources than those on disk, and a place chosen anew; both forgotten afterwards."""
+    known = dict(compiling._sources())
+    monkeypatch.setattr(compiling, "_sources", lambda: known)
+    for remembered in (compiling._digest, compiling._folder):
+        monkeypatch.setattr(compiling, remembered.__name__, remembered.__wrapped__)
+    return known
+
+
+def keeper(function):
+    return Keeper.from_function(function.py_func, function.py_func.__code__.co_filename)
+
+
+def test_two_files_of_one_name_are_kept_apart():
+    here, there = keeper(linking._own), keeper(trees.linking.count)
+    assert Path(there.get_cache_path()).parent == Path(here.get_cache_path())
+    assert linking._own._cache.cache_path == here.get_cache_path(), "numba asks the keeper"
+
+
+def test_of_other_functions_it_knows_nothing():
+    assert Keeper.from_function(test_of_other_functions_it_knows_nothing, __file__) is None
+    assert Keeper.from_function(test_of_other_functions_it_knows_nothing, "<stdin>") is None
+
+
+def test_a_kernel_edited_since_the_process_began_is_not_kept(sources):
+    sources[Path(ranks.__file__)] += b" "
+    assert keeper(linking._own) is not None
+    assert keeper(ranks._swap_partners) is None
+
+
+@pytest.mark.parametrize("change", ["a byte", "a file more", "a file less", "a text that moves"])
+def test_any_change_of_any_kernel_is_another_place(sources, change):
+    before, first, second = compiling._digest(), *list(sources)[:2]
+    if change == "a byte":
+        sources[first] += b"\n"
+    elif change == "a file more":
+        sources[first.with_name("new.py")] = b""
+    elif change == "a file less":
+        del sources[first]
+    else:
+        sources[first], sources[second] = sources[first] + sources[second], b""
+    assert compiling._digest() != before
+
+
+def test_where_nothing_can_be_written_another_place_is_taken(sources, monkeypatch, tmp_path):
+    """First what the user chose, then beside the sources, then a place that this process forgets."""
+    monkeypatch.setattr(compiling, "_KERNELS", tmp_path / "kernels")
+    sources.clear()
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "mine"))
+    assert compiling._folder().parent == tmp_path / "mine"
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "file"))
+    assert compiling._folder().parent == tmp_path / "kernels" / "__pycache__"
+    monkeypatch.setattr(compiling, "_KERNELS", tmp_path / "file")
+    first, second = compiling._folder(), compiling._folder()
+    assert first.is_dir()
+    assert first != second, "no other process finds it, and none can have put anything there"
+
+
+def test_old_versions_are_cleared_away(sources, monkeypatch, tmp_path):
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    for number in range(12):
+        sources[Path(ranks.__file__)] = str(number).encode()
+        newest = compiling._folder()
+    assert len(list(tmp_path.iterdir())) == compiling._VERSIONS_KEPT
+    assert newest.exists()
+
+
+def test_a_compilation_is_told(monkeypatch):
+    told = []
+    monkeypatch.setattr(kernels, "_listeners", [])
+    kernels.on_compile(lambda: told.append(1))
+
+    @compiling.njit
+    def double(number):
+        return 2 * number
+
+    assert double(3) == 6
+    assert told
+
+
+COUNT = """
+import numpy as np
+from sfumato import kernels
+compiled = []
+kernels.on_compile(lambda: compiled.append(1))
+kernels.ranks.swap_partners(4, 2, np.random.default_rng(1))
+print(len(compiled))
+"""
+
+
+@pytest.mark.slow
+def test_a_fresh_copy_of_the_same_sources_is_warm_and_an_edited_one_is_not(tmp_path):
+    def n_compiled(copy):
+        done = subprocess.run(
+            [sys.executable, "-c", COUNT],
+            check=True, capture_output=True, text=True,
+            env={"PYTHONPATH": str(tmp_path / copy), "NUMBA_CACHE_DIR": str(tmp_path / "kept"), "HOME": str(tmp_path)},
+        )  # fmt: skip
+        return int(done.stdout)
+
+    for copy in ("one", "two"):
+        shutil.copytree(
+            Path(kernels.__file__).parents[1],
+            tmp_path / copy / "sfumato",
+            ignore=shutil.ignore_patterns("__pycache__"),
+        )
+    assert n_compiled("one") > 0
+    assert n_compiled("two") == 0
+    with (tmp_path / "two" / "sfumato" / "kernels" / "pace.py").open("a") as file:
+        file.write("# another kernel\n")
+    assert n_compiled("two") > 0
+    assert n_compiled("one") == 0
