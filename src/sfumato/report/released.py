@@ -123,8 +123,9 @@ class Released:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the profile requires that does not apply to such columns, each with the reason."""
-        return self.profile.left_out(self.plan.schema) if self.plan.schema else ()
+        """What else the owner should know, and what the profile requires that does not apply, with the reason."""
+        left_out = self.profile.left_out(self.plan.schema) if self.plan.schema else ()
+        return (*self.part.notes, *left_out)
 
     def against(self) -> list[str]:
         """Against whom it is safe, and by what number."""

@@ -71,6 +71,7 @@ class ExactMatch(TrueLinkMeasure):
     """
 
     name = "exact-match"
+    family = "linkage"
     title = "Exact matches"
     sees_persons = True
     references = ("hundepool2012", "herzog2007")
