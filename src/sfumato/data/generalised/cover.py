@@ -167,7 +167,7 @@ class Cover:
         with np.errstate(invalid="ignore"):  # of a wildcard
             if self.exact:
                 return self.lows
-            # The half of the smallest number is 0, and no number lies in the middle of it and itself but itself.
+            # Half of the smallest number is 0, which lies outside.
             return np.clip(self.lows / 2 + self.highs / 2, self.lows, self.highs)
 
     @property
