@@ -123,7 +123,7 @@ class Released:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What else the owner should know, and what the profile requires that does not apply, with the reason."""
+        """What else the owner should know, and what of the profile does not apply here, with the reason."""
         left_out = self.profile.left_out(self.plan.schema) if self.plan.schema else ()
         return (*self.part.notes, *left_out)
 
