@@ -442,7 +442,8 @@ def release(
     from sfumato.recipes.profile import Profile
     from sfumato.recipes.starter import with_pseudonyms
     from sfumato.releasing.carry_out import carry_out, load_resources
-    from sfumato.report.released import Released, ways
+    from sfumato.report.released import Released
+    from sfumato.tuning.ways import ways
 
     base = plan or (Plan.read(Path(data)) if is_plan(data) else Plan())
     table, native = _decided(data, base, roles)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,71 +11,16 @@ import polars as pl
 
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.schema import Role
-from sfumato.data.table import Table
-from sfumato.errors import UnreachableError
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.profile import Profile
-from sfumato.recipes.recipe import Recipe
-from sfumato.recipes.starter import safe_step
 from sfumato.releasing.carry_out import Judgement, Outcome, Part
 from sfumato.releasing.destination import Destination, write_release
 from sfumato.report.page import page_of_release
-from sfumato.study.evaluate import Case
-from sfumato.study.losses import named, sentences
-from sfumato.study.requirements import weakest
-from sfumato.tuning.tuned import Tuned, describe
+from sfumato.study.losses import sentences
+from sfumato.tuning.tuned import describe
 
 #: The files of a release in its folder, beside the table and what is private.
 PLAN, PAGE = "plan.toml", "report.html"
-
-
-def enforced(plan: Plan, table: Table, run: Run) -> tuple[Plan, bool]:
-    """The plan whose step enforces what is required, at its weakest setting that does, and whether it does.
-
-    Where it cannot while a number tells whose records belong together, that number is left out.
-    """
-    numbers = table.schema.with_role(Role.PERSON, Role.HOUSEHOLD)
-    for drop in ((), numbers) if numbers else ((),):
-        dropped = (*plan.output.drop, *drop)
-        known = table.select([name for name in table.names if name not in dropped])
-        made = replace(plan, output=replace(plan.output, drop=dropped))
-        step = safe_step(known.schema, plan.demands)
-        if step is not None:
-            case = Case(known, resources=run.resources)
-            end = weakest(step, case, plan.demands, run, repeats=1)
-            if end.met:
-                return replace(made, recipe=Recipe((end.step,))), True
-    return plan, False
-
-
-def ways(
-    plan: Plan, table: Table, run: Run, search: Callable[[Plan, Table], Tuned]
-) -> Iterator[tuple[Plan, str]]:
-    """The plans that may make the release, best first, each with how it was found; the next if one fails.
-
-    First what the search recommends, then the step that enforces what is required, which is found before:
-    it is safe, and it tells whether the numbers of persons and households can stay.
-    """
-    if not plan.demands:
-        yield plan, "nothing is required, so nothing was changed but what identifies people"
-        return
-    safe, met = enforced(plan, table, run)
-    gone = [name for name in safe.output.drop if name not in plan.output.drop]
-    less = f"; {named(gone)} left out, as it tells whose records belong together" if gone else ""
-    try:
-        found = search(safe, table.select([name for name in table.names if name not in safe.output.drop]))
-        yield (
-            replace(safe, recipe=found.recipe),
-            f"the best that the search found and fresh runs confirmed{less}",
-        )
-        why = "what the search found failed in the end"
-    except UnreachableError as error:
-        why = "the search found nothing in time that does"
-        if not met:
-            raise UnreachableError(f"{error.message}, so nothing was released", hint=error.hint) from None
-    if met:
-        yield safe, f"{why}, so the method that enforces it, at its weakest setting that does{less}"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,66 @@
+"""The ways to a release that meets what is required: what a search recommends, and what enforces it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from sfumato.core.run import Run
+from sfumato.data.schema import Role
+from sfumato.data.table import Table
+from sfumato.errors import UnreachableError
+from sfumato.recipes.plan import Plan
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.starter import safe_step
+from sfumato.study.evaluate import Case
+from sfumato.study.losses import named
+from sfumato.study.requirements import weakest
+from sfumato.tuning.tuned import Tuned
+
+
+def enforced(plan: Plan, table: Table, run: Run) -> tuple[Plan, bool]:
+    """The plan whose step enforces what is required, at its weakest setting that does, and whether it does.
+
+    Where it cannot while a number tells whose records belong together, that number is left out.
+    """
+    numbers = table.schema.with_role(Role.PERSON, Role.HOUSEHOLD)
+    for drop in ((), numbers) if numbers else ((),):
+        dropped = (*plan.output.drop, *drop)
+        known = table.select([name for name in table.names if name not in dropped])
+        made = replace(plan, output=replace(plan.output, drop=dropped))
+        step = safe_step(known.schema, plan.demands)
+        if step is not None:
+            case = Case(known, resources=run.resources)
+            end = weakest(step, case, plan.demands, run, repeats=1)
+            if end.met:
+                return replace(made, recipe=Recipe((end.step,))), True
+    return plan, False
+
+
+def ways(
+    plan: Plan, table: Table, run: Run, search: Callable[[Plan, Table], Tuned]
+) -> Iterator[tuple[Plan, str]]:
+    """The plans that may make the release, best first, each with how it was found; the next if one fails.
+
+    First what the search recommends, then the step that enforces what is required, which is found before:
+    it is safe, and it tells whether the numbers of persons and households can stay.
+    """
+    if not plan.demands:
+        yield plan, "nothing is required, so nothing was changed but what identifies people"
+        return
+    safe, met = enforced(plan, table, run)
+    gone = [name for name in safe.output.drop if name not in plan.output.drop]
+    less = f"; {named(gone)} left out, as it tells whose records belong together" if gone else ""
+    try:
+        found = search(safe, table.select([name for name in table.names if name not in safe.output.drop]))
+        yield (
+            replace(safe, recipe=found.recipe),
+            f"the best that the search found and fresh runs confirmed{less}",
+        )
+        why = "what the search found failed in the end"
+    except UnreachableError as error:
+        why = "the search found nothing in time that does"
+        if not met:
+            raise UnreachableError(f"{error.message}, so nothing was released", hint=error.hint) from None
+    if met:
+        yield safe, f"{why}, so the method that enforces it, at its weakest setting that does{less}"
