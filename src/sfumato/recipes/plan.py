@@ -111,6 +111,25 @@ class Output:
     guard: bool = False
 
 
+def text_of(path: Path, *, what: str, hint: str) -> str:
+    """Read a file that a person has written; where there is none, the hint says what writes one."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ReadError(f"the {what} `{path}` must be a file, got: none there", hint=hint) from None
+    except (OSError, UnicodeDecodeError) as error:
+        found = trouble_with(error)
+        raise ReadError(f"the {what} `{path}` must be a readable text file, got: {found}") from None
+
+
+def parsed(text: str, what: str) -> dict[str, Any]:
+    """What a text in TOML says."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise PlanError(f"{what} must be TOML, got: {error}") from None
+
+
 @dataclass(frozen=True)
 class Plan:
     """Everything a release needs to be made again.
@@ -137,19 +156,8 @@ class Plan:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read a plan, gathering every fault in it."""
-        try:
-            said = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-        except FileNotFoundError:
-            raise ReadError(
-                f"the plan `{path}` must be a file, got: none there",
-                hint="`sfumato inspect FILE --plan PLAN` writes one",
-            ) from None
-        except (OSError, UnicodeDecodeError) as error:
-            found = trouble_with(error)
-            raise ReadError(f"the plan `{path}` must be a readable text file, got: {found}") from None
-        except tomllib.TOMLDecodeError as error:
-            raise PlanError(f"the plan `{path}` must be TOML, got: {error}") from None
-        return cls.from_dict(said, folder=path.parent)
+        text = text_of(path, what="plan", hint="`sfumato inspect FILE --plan PLAN` writes one")
+        return cls.from_dict(parsed(text, f"the plan `{path}`"), folder=path.parent)
 
     @classmethod
     def from_dict(cls, said: Mapping[str, Any], *, folder: Path = Path()) -> Self:

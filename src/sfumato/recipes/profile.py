@@ -6,12 +6,11 @@ industry and public use. Each is a TOML file in ``profiles``; who thinks otherwi
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
@@ -23,11 +22,9 @@ from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.schema import Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.errors import PlanError, ReadError, SfumatoError, UnknownNameError, trouble_with
+from sfumato.errors import PlanError, SfumatoError, UnknownNameError
 from sfumato.recipes.demand import Demand
-
-if TYPE_CHECKING:
-    from sfumato.recipes.plan import Plan
+from sfumato.recipes.plan import Plan, parsed, text_of
 
 #: What an empty column of a kind holds.
 _DTYPES: Mapping[Kind, Any] = {
@@ -121,16 +118,8 @@ class Profile:
     def read(cls, path: str | Path) -> Self:
         """Read a profile of one's own, gathering every fault in it."""
         path = Path(path)
-        try:
-            text = path.read_text(encoding="utf-8-sig")
-        except FileNotFoundError:
-            raise ReadError(
-                f"the profile `{path}` must be a file, got: none there",
-                hint="`sfumato profiles public --write my.toml` writes one to edit",
-            ) from None
-        except (OSError, UnicodeDecodeError) as error:
-            found = trouble_with(error)
-            raise ReadError(f"the profile `{path}` must be a readable text file, got: {found}") from None
+        hint = "`sfumato profiles public --write my.toml` writes one to edit"
+        text = text_of(path, what="profile", hint=hint)
         return cls.parse(text, name=path.stem)
 
     @classmethod
@@ -145,12 +134,8 @@ class Profile:
     @classmethod
     def parse(cls, text: str, *, name: str) -> Self:
         """Make a profile of the text of its file."""
-        try:
-            said = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise PlanError(f"the profile `{name}` must be TOML, got: {error}") from None
         reader = _Reader()
-        facts = reader.profile(said)
+        facts = reader.profile(parsed(text, f"the profile `{name}`"))
         if reader.faults:  # all of them: a user mends a file once
             raise PlanError.gather(f"the profile `{name}`", reader.faults)
         intruders = tuple(Intruder(**each) for each in facts.pop("scenarios"))
