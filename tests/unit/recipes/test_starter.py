@@ -29,7 +29,11 @@ def demands(*texts):
     ("texts", "k", "also"),
     [
         (["k >= 3"], 3, ()),
-        (["k >= 3", "dbrl <= 0.1"], 10, ()),  # one of ten alike is found with a chance of a tenth
+        (
+            ["k >= 3", "dbrl <= 0.1", "exact-match <= 0"],
+            10,
+            (),
+        ),  # one of ten alike is found with a chance of a tenth
         (["k >= 3", "dbrl <= 0.3"], 4, ()),
         (["k >= 3", "l >= 2"], 3, ("l-diversity >= 2",)),
         (["l >= 2", "t <= 0.25"], 2, ("l-diversity >= 2", "t-closeness <= 0.25")),
@@ -47,7 +51,12 @@ def test_nothing_demanded_of_risk_needs_no_step():
 
 def test_the_starter_has_what_the_profile_requires():
     plan = starter(SCHEMA, Profile.named("scientific"))
-    assert {str(demand) for demand in plan.demands} == {"k-anonymity >= 3", "l-diversity >= 2", "dbrl <= 0.1"}
+    assert {str(demand) for demand in plan.demands} == {
+        "k-anonymity >= 3",
+        "l-diversity >= 2",
+        "dbrl <= 0.1",
+        "exact-match <= 0",
+    }
     (step,) = plan.recipe.steps
     assert set(step.columns) == {"age", "sex", "x"}  # what nobody decided on may be known
     assert plan.output.drop == ("home",)
