@@ -366,6 +366,7 @@ def tune(
     seed: int | None = None,
     run: Run | None = None,
     before: Before | None = None,
+    known: Sequence[Recipe] = (),
 ) -> Tuned:
     """Find the recipe that meets all requirements and loses least, and say why.
 
@@ -374,7 +375,8 @@ def tune(
     columns one step protects; ``methods`` and ``without`` which methods are tried. ``trials`` is what it may
     try, in at most so many ``minutes`` (None: as long as it takes). With a ``ledger`` (a file) a search
     that was stopped goes on where it was.
-    ``tuned.plan.to_toml()`` is what ``sfumato run`` takes. ``before`` is told what is about to be done.
+    ``tuned.plan.to_toml()`` is what ``sfumato run`` takes. ``before`` is told what is about to be done;
+    recipes that are ``known`` are tried first.
     """
     from sfumato.recipes.profile import Profile
     from sfumato.study.target import RANKED_BY, as_measure, demands_of
@@ -401,6 +403,7 @@ def tune(
         plan=plan,
         notes=used.notes(case.table.schema, names) if used else (),
         before=before,
+        known=known,
     )
 
 
@@ -458,9 +461,15 @@ def release(
     resources = {**load_resources(base), **(resources or {})}
     run, start = make_run(seed, run, resources), time.monotonic()
 
-    def tuned(plan: Plan, kept: Table) -> Tuned:
+    def tuned(plan: Plan, kept: Table, known: Sequence[Recipe]) -> Tuned:
         left = max(minutes - (time.monotonic() - start) / 60, minutes / 10)
-        how = {"utility": used.rank_by or (), "minutes": left, "resources": resources, **search}
+        how = {
+            "utility": used.rank_by or (),
+            "minutes": left,
+            "resources": resources,
+            "known": known,
+            **search,
+        }
         return tune(kept, plan.demands, plan=plan, run=run, **how)
 
     missed = []

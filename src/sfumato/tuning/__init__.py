@@ -52,6 +52,7 @@ def tune(
     plan: Plan | None = None,
     notes: Sequence[str] = (),
     before: Before | None = None,
+    known: Sequence[Recipe] = (),
     clock: Callable[[], float] = time.monotonic,
 ) -> Tuned:
     """Search recipes, confirm the best in fresh runs, and recommend one.
@@ -76,6 +77,8 @@ def tune(
         What should be told with the recommendation, such as requirements that do not apply.
     before
         Told of about the work that is to be done, before it is; that counts as time of the search.
+    known
+        Recipes that are tried first, so that what is recommended loses no more than they do.
     clock
         Where the seconds of the budget are read.
     """
@@ -102,7 +105,7 @@ def tune(
         before(_works(space, judge, budget, case.resources), table, run)
     mark = fingerprint(run, _identity(case, judge, space, run.resources))
     with Ledger(ledger, mark) as kept:
-        found = Tuner(case, judge, space, run, budget, kept, watch).search()
+        found = Tuner(case, judge, space, run, budget, kept, watch).search(known)
     bare = untreated(space, table.schema)
     said = (*notes, bare) if bare else tuple(notes)
     return conclude(found, judge, space, lambda recipe: _planned(plan, recipe, demands, whole), said)

@@ -62,14 +62,15 @@ class Found:
 class Tuner(Workbench):
     """One search; ``search`` carries it out."""
 
-    def search(self) -> Found:
-        """Search, then confirm, then measure by what was asked for."""
+    def search(self, known: Sequence[Recipe] = ()) -> Found:
+        """Search, then confirm, then measure by what was asked for; what is known is tried first."""
         self.watch.stage = SAMPLING
         unprotected = self._work("unprotected", [Recipe()], self._evaluator("search", 1))[0] or Result()
         self.shortfall = Shortfall(self.judge.demands, unprotected)
         as_it_is = self._candidate(Recipe(), AS_IT_IS, unprotected)
         self.candidates.append(as_it_is)
         if not as_it_is.feasible:
+            self._tried(known, SINGLE, [None] * len(known))
             here = self.run.at(self.case.table.digest)
             proposals = Proposals(self.space, here, utilities=len(self.judge.utilities))
             self._try_proposals(self._try_singles(proposals), proposals)

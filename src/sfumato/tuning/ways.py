@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from sfumato.core.run import Run
@@ -38,7 +38,7 @@ def enforced(plan: Plan, table: Table, run: Run) -> tuple[Plan, bool]:
 
 
 def ways(
-    plan: Plan, table: Table, run: Run, search: Callable[[Plan, Table], Tuned]
+    plan: Plan, table: Table, run: Run, search: Callable[[Plan, Table, Sequence[Recipe]], Tuned]
 ) -> Iterator[tuple[Plan, str]]:
     """The plans that may make the release, best first, each with how it was found; the next if one fails.
 
@@ -52,7 +52,8 @@ def ways(
     gone = [name for name in safe.output.drop if name not in plan.output.drop]
     less = f"; {named(gone)} left out, as it tells whose records belong together" if gone else ""
     try:
-        found = search(safe, table.select([name for name in table.names if name not in safe.output.drop]))
+        kept = table.select([name for name in table.names if name not in safe.output.drop])
+        found = search(safe, kept, (safe.recipe,) if met else ())
         yield (
             replace(safe, recipe=found.recipe),
             f"the best that the search found and fresh runs confirmed{less}",

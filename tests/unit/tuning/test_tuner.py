@@ -419,6 +419,13 @@ def test_a_method_that_does_not_end_is_stopped_and_the_others_go_on():
     assert tuned.found.skipped == ("toy-endless",)
 
 
+def test_what_is_known_is_tried_before_anything_else():
+    """All that the search itself may try never ends, but what is known does."""
+    known = Recipe((Step(Shift(by=12.0), ("x", "y")),))
+    tuned = timed([Endless], minutes=5, known=[known])
+    assert tuned.recipe == known
+
+
 def test_what_is_told_before_counts_as_time_of_the_search():
     def wait(works, table, run):
         CLOCK.now += 400
