@@ -92,8 +92,24 @@ def test_with_a_requirement_the_same_plan_runs(run, people, plan, tmp_path):
     assert smallest_class(tmp_path / "out.csv") >= 3
 
 
+def test_what_a_method_enforces_is_required_of_all_keys(run, people, tmp_path):
+    """Of the keys it left alone a method has promised nothing: the release is judged on all of them."""
+    code, _, err = run(
+        "protect", "mondrian", "people.csv", "--role", "x=other", "-c", "age,sex,zip", "-o", "all.csv"
+    )
+    assert code == 0
+    assert "met: k-anonymity is" in err
+    assert smallest_class(tmp_path / "all.csv") >= 5
+    code, _, err = run(
+        "protect", "mondrian", "people.csv", "--role", "x=other", "-c", "sex", "-o", "some.csv"
+    )
+    assert code == 1
+    assert "not met: k-anonymity is 1, must be >= 5" in err
+    assert not (tmp_path / "some.csv").exists()
+
+
 def test_protect_asks_what_the_release_must_meet(run, people, tmp_path):
-    words = ("protect", "mondrian", "people.csv", "-c", "age,sex,zip", "--role", "x=other", "-o", "out.csv")
+    words = ("protect", "mdav", "people.csv", "-c", "age,sex,zip", "--role", "x=other", "-o", "out.csv")
     code, _, err = run(*words)
     assert code == 1
     assert "got: none, so nothing was written; k = 5: at least 5 records share" in err

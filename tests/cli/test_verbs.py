@@ -152,6 +152,12 @@ def test_a_folder_is_not_a_file(run, verb, path):
     assert "got: a folder" in err
 
 
+def test_a_name_that_no_system_takes_is_said(run):
+    code, out, err = run("inspect", "x" * 5000 + ".csv")
+    assert (code, out) == (3, "")
+    assert "file name too long" in err
+
+
 def test_an_output_that_takes_nothing_is_said(run):
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
@@ -573,7 +579,9 @@ def test_former_words_are_understood_with_a_note(run):
 def test_a_column_that_nobody_decided_on_is_named_and_the_shuffle_told(run, tmp_path):
     rng = np.random.default_rng(2)
     pl.DataFrame({"x": rng.normal(size=60), "y": rng.normal(size=60)}).write_csv(tmp_path / "two.csv")
-    code, _, err = run("protect", "rank-swapping", "two.csv", "-c", "x", "--out", "out.csv", "--seed", "1")
+    code, _, err = run(
+        "protect", "rank-swapping", "two.csv", "-c", "x", "--out", "out.csv", "--seed", "1", "--unjudged"
+    )
     assert code == 0
     assert "nobody has decided on `y`" in err
     assert "the records were shuffled" in err

@@ -131,21 +131,25 @@ def _exit_code(arguments: list[str] | None) -> int:
     except (KeyboardInterrupt, click.Abort):
         click.echo("\nstopped; nothing was left half-written", err=True)
         return INTERRUPTED
+    except OSError as error:
+        return _of_system(error)
     except Exception as error:  # noqa: BLE001  — the last line of defence: no cell may reach the screen
-        return _output_failed(error) if _is_of_output(error) else _report_internal(error)
+        return _report_internal(error)
     return result if isinstance(result, int) else 0
 
 
-def _is_of_output(error: Exception) -> bool:
-    """Whether stdout took no more: its reader went away, as `head` does, or a disk is full."""
-    return isinstance(error, OSError) and error.errno in _OUTPUT_FAILS
-
-
-def _output_failed(error: Exception) -> int:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more is tried
-    if isinstance(error, BrokenPipeError) or not isinstance(error, OSError):
+def _of_system(error: OSError) -> int:
+    """Say what the system says of a file, or of stdout that takes no more; what it says quotes no cell."""
+    if error.errno in _OUTPUT_FAILS:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more is tried
+    if isinstance(error, BrokenPipeError):  # the reader of our output went away, as `head` does
         return 0
-    click.echo(f"error: the output must go somewhere, got: {trouble_with(error)}", err=True)
+    if error.errno is None:
+        return _report_internal(error)
+    what = (
+        "the output must go somewhere" if error.errno in _OUTPUT_FAILS else "a file or folder must be usable"
+    )
+    click.echo(f"error: {what}, got: {trouble_with(error)}", err=True)
     return WriteError.exit_code
 
 

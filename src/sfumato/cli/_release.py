@@ -55,7 +55,7 @@ def one_step(step: Step, source: str, options: Mapping[str, Any]) -> tuple[Plan,
     # What the owner has not decided counts as known: a plan that is written down is stricter.
     undecided = schema.undecided()
     plan = replace(plan, schema=schema.replace(*(replace(schema[name], role=Role.KEY) for name in undecided)))
-    plan = _required(plan, options)
+    plan = _required(plan, step, options)
     if blockers := plan.blockers():
         raise PlanError("; ".join(blockers), hint="drop fewer columns")
     left = [name for name in undecided if name not in (*step.resolve(schema), *step.within, *plan.left_out)]
@@ -70,14 +70,22 @@ def one_step(step: Step, source: str, options: Mapping[str, Any]) -> tuple[Plan,
     return plan, destination
 
 
-def _required(plan: Plan, options: Mapping[str, Any]) -> Plan:
-    """The plan with what the options require: single requirements, and those of a profile."""
+def _required(plan: Plan, step: Step, options: Mapping[str, Any]) -> Plan:
+    """The plan with what the options require: single requirements, and those of a profile.
+
+    Where nothing is, a method that enforces something asks for that, of all keys and not only of its columns.
+    """
     from sfumato.core.requirement import Requirement
+    from sfumato.methods._enforcing import EnforcingMethod
     from sfumato.recipes.profile import Profile
 
     wanted = tuple(Requirement.parse(text) for text in options["require"])
     plan = replace(plan, requirements=(*plan.requirements, *wanted))
-    return Profile.of(options["profile"]).apply_to(plan) if options["profile"] else plan
+    if options["profile"]:
+        return Profile.of(options["profile"]).apply_to(plan)
+    if not plan.demands and isinstance(step.method, EnforcingMethod):
+        return replace(plan, requirements=step.method.guarantee(()).requirements)
+    return plan
 
 
 def require_requirement(plan: Plan, tables: Mapping[str, Table], where: str, *, unjudged: bool) -> None:
