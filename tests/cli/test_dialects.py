@@ -65,7 +65,9 @@ def test_a_release_in_the_dialect_of_its_original(run, original):
         plan,
         schema=plan.schema.replace(*decided),
         recipe=Recipe((Step(Mondrian(k=3)),)),
+        scenarios=(),
         requirements=(Requirement.parse("k >= 3"),),
+        required_in={},
         output=Output(path=f"release{original.suffix}"),
     )
     Path("plan.toml").write_text(plan.to_toml())

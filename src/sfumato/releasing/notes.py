@@ -9,7 +9,7 @@ from sfumato.data.guess.relations import find_related
 from sfumato.data.persons import joining
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
-from sfumato.study.losses import Loss, named
+from sfumato.study.losses import Loss
 
 #: Weights of so many different sizes or more tell strata, and people in them.
 FEW_WEIGHTS = 10
@@ -45,4 +45,5 @@ def _on_related(original: Table, release: Release, kept: Collection[str]) -> Ite
         changed = [name for name in schema.with_role(Role.KEY) if name in left and name not in kept]
         others = [name for name in left if name in kept and schema[name].role is not Role.KEY]
         if changed and others:
-            yield f"{named(others)} left as it was may give {named(changed)} back: they are related"
+            hidden, shown = (" and ".join(f"`{name}`" for name in names) for names in (changed, others))
+            yield f"{shown} left as it was may give {hidden} back: they are related"

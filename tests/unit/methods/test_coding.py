@@ -172,7 +172,18 @@ def test_the_command_line_takes_values_by_column(tmp_path):
     source, out = tmp_path / "in.csv", tmp_path / "out.csv"
     pl.DataFrame({"age": [95.5, 20.5, 40.5], "pay": [1.5, 2.5, 99.5]}).write_csv(source)
     command = ["protect", "top-bottom-coding", str(source), "--columns", "age,pay", "--out", str(out)]
-    command += ["--keep-order", "--side", "top", "--count", "2", "--share", "0", "--top", "age=30"]
+    command += [
+        "--unjudged",
+        "--keep-order",
+        "--side",
+        "top",
+        "--count",
+        "2",
+        "--share",
+        "0",
+        "--top",
+        "age=30",
+    ]
     assert CliRunner().invoke(cli, command).exit_code == 0
     assert pl.read_csv(out).rows() == [(30.0, 1.5), (20.5, 2.5), (30.0, 2.5)]
 

@@ -93,7 +93,7 @@ def test_clusters_of_k_and_the_last_up_to_2k_less_1():
 
 
 def test_negative_numbers_lie_as_far_from_zero_as_positive_ones():
-    release = SortedGeneralisation(k=2).apply(keyed({"a": [-9, 1, 10, 2]}), Run(seed=1))
+    release = SortedGeneralisation(k=2, exact_ends=True).apply(keyed({"a": [-9, 1, 10, 2]}), Run(seed=1))
     assert texts(release, "a") == ["[-9;10]", "[1;2]", "[-9;10]", "[1;2]"]
 
 

@@ -245,7 +245,7 @@ def test_an_external_file_is_matched_by_its_identifier(role):
 
 def test_an_external_file_without_an_identifier_has_no_truth():
     evidence = outside({"x": [3.1, 1.1]}, id=IDENTIFIER)
-    assert "unit or identifier" in untrue("dbrl", evidence)
+    assert "person or identifier" in untrue("dbrl", evidence)
     found = space_of(evidence, ("x",), Run(seed=1), metric="euclidean", scale="range")
     assert found.truth is None
 
