@@ -173,7 +173,7 @@ def test_profiles_are_listed_shown_and_written_to_edit(run, people, tmp_path):
     (tmp_path / "my.toml").write_text(text.replace("dbrl <= 0.1", "dbrl <= 0.3"), encoding="utf-8")
     code, _, err = run("compare", "people.csv", "--profile", "my.toml", "-m", "mdav", *QUICK)
     assert code == 0
-    assert "required: dbrl <= 0.3;" in err
+    assert "required: exact-match <= 0 and dbrl <= 0.3;" in err
     assert run("profiles", "scientific", "--write", "my.toml")[0] == 3  # never over a file unasked
     assert run("profiles", "--write", "x.toml")[0] == 2
     code, out, _ = run("profiles", "secure")
