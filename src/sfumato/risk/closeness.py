@@ -117,8 +117,9 @@ class TCloseness(WorstColumnMeasure):
     -----
     **How to read it.** Lower is safer: how much can be learnt from a class at most, on a scale from 0 to 1.
     In a requirement it is called ``t``: ``t <= 0.2``, ``t(distance=ordered) <= 0.15``. Equal distance is for
-    names, ordered for numbers, dates and grades, hierarchy for values whose column names one. ``by_record``
-    is the distance of each record's class.
+    names, ordered for numbers, dates and grades (of whom hardly two are alike), hierarchy for values whose
+    column names one; *kind* takes order where a column has one, as the source does. ``by_record`` is the
+    distance of each record's class.
 
     **Doubt.** Exact. Only values that occur count in the order, so that unused categories change nothing.
     Small classes are far from anything by chance: a class of one has nearly 1.
@@ -144,14 +145,16 @@ class TCloseness(WorstColumnMeasure):
     references = ("li2007",)
     survives_joining = True
 
-    distance: Literal["equal", "ordered", "hierarchy"] = param(
-        "equal", "How far two sensitive values are apart: all alike, by order, or by hierarchy."
+    distance: Literal["equal", "ordered", "hierarchy", "kind"] = param(
+        "equal",
+        "How far two sensitive values are apart: all alike, by order, by hierarchy, or by the kind of the "
+        "column: by order where it has one.",
     )
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Say which column has no order or hierarchy."""
         reason = super().refuses(evidence)
-        if reason is not None or self.distance == "equal":
+        if reason is not None or self.distance in {"equal", "kind"}:
             return reason
         table = seen_table(evidence)
         reasons = (self._unfit(evidence, table, name) for name in self.learnt(evidence))
@@ -159,9 +162,8 @@ class TCloseness(WorstColumnMeasure):
 
     def _unfit(self, evidence: Evidence, table: Table, name: str) -> str | None:
         if self.distance == "ordered":
-            kind, nested = table.schema[name].kind, table.frame.schema[name].is_nested()
-            what = "intervals" if nested else f"a {kind} column"
-            fits = kind is not Kind.NOMINAL and not nested
+            what = "intervals" if table.is_generalised(name) else f"a {table.schema[name].kind} column"
+            fits = _has_order(table, name)
             return None if fits else f"{self.name} must be given an order of `{name}`, got: {what}"
         hierarchy = _hierarchy_of(evidence, name)
         if hierarchy is None:
@@ -173,7 +175,7 @@ class TCloseness(WorstColumnMeasure):
     def per_class(self, evidence: Evidence, classes: Classes, name: str) -> Floats:
         """The distance of each class."""
         counts = classes.counts(name)
-        if self.distance == "ordered":
+        if self.distance == "ordered" or (self.distance == "kind" and _has_order(classes.table, name)):
             positions = _positions(classes.table, name, counts)
             distances = with_holes(ordered_distances(counts, positions), counts)
         elif self.distance == "hierarchy":
@@ -190,6 +192,10 @@ class TCloseness(WorstColumnMeasure):
     def facts(self, evidence: Evidence, classes: Classes, worst: Floats) -> Facts:  # noqa: ARG002
         """The mean over the records."""
         return {"mean": float((classes.members * worst).sum() / classes.members.sum())}
+
+
+def _has_order(table: Table, name: str) -> bool:
+    return table.schema[name].kind is not Kind.NOMINAL and not table.frame.schema[name].is_nested()
 
 
 def _hierarchy_of(evidence: Evidence, name: str) -> Hierarchy | None:

@@ -49,19 +49,24 @@ def ways(
         yield plan, "nothing is required, so nothing was changed but what identifies people"
         return
     safe, met = enforced(plan, table, run)
-    gone = [name for name in safe.output.drop if name not in plan.output.drop]
-    less = f"; {named(gone)} left out, as it tells whose records belong together" if gone else ""
     try:
         kept = table.select([name for name in table.names if name not in safe.output.drop])
         found = search(safe, kept, (safe.recipe,) if met else ())
-        yield (
-            replace(safe, recipe=found.recipe),
-            f"the best that the search found and fresh runs confirmed{less}",
-        )
+        best = replace(safe, recipe=found.recipe, output=replace(safe.output, drop=found.plan.output.drop))
+        yield best, f"the best that the search found and fresh runs confirmed{_less(best, plan)}"
         why = "what the search found failed in the end"
     except UnreachableError as error:
         why = "the search found nothing in time that does"
         if not met:
             raise UnreachableError(f"{error.message}, so nothing was released", hint=error.hint) from None
     if met:
-        yield safe, f"{why}, so the method that enforces it, at its weakest setting that does{less}"
+        yield (
+            safe,
+            f"{why}, so the method that enforces it, at its weakest setting that does{_less(safe, plan)}",
+        )
+
+
+def _less(made: Plan, asked: Plan) -> str:
+    kept_out = (*asked.output.drop, *asked.left_out)
+    gone = [name for name in made.output.drop if name not in kept_out]
+    return f"; {named(gone)} left out, as it tells whose records belong together" if gone else ""

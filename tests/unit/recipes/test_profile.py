@@ -100,7 +100,7 @@ def test_intruders_know_columns_by_role_and_kind():
     assert texts(asked) == [
         "acquaintance: k-anonymity >= 10",
         "acquaintance: l-diversity >= 3",
-        "acquaintance: t-closeness <= 0.2",
+        "acquaintance: t-closeness(distance=kind) <= 0.2",
         "maximum knowledge: k-anonymity >= 3",
         "maximum knowledge: dbrl <= 0.05",
         "maximum knowledge: gdbrl <= 0.05",
@@ -126,7 +126,7 @@ def test_what_does_not_apply_is_left_out_and_said():
     harmless = SCHEMA.select(["sex", "income"])
     assert list(profile.left_out(harmless)) == [
         "l-diversity >= 3 is left out: l-diversity must find a sensitive column in the table, got: none",
-        "t-closeness <= 0.2 is left out: t-closeness must find a sensitive column in the table, got: none",
+        "t-closeness(distance=kind) <= 0.2 is left out: t-closeness must find a sensitive column in the table, got: none",
     ]
 
 
