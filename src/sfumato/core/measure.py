@@ -47,7 +47,8 @@ class Proof(Protocol):
 class Score:
     """A number with its doubt and with what guessing would score.
 
-    ``interval_holds`` if the truth is proved to lie in the interval, and not only likely to.
+    ``interval_holds`` if the truth is proved to lie in the interval, and not only likely to. ``bound`` is
+    proved to be no better than the value can be, where the interval says more than that.
 
     ``by_record`` follows the original's records and never leaves in a public report. ``proof`` is what lets
     anyone check the number without trusting how it was found; it stays as private as the data.
@@ -57,6 +58,7 @@ class Score:
     status: Status = Status.OK
     interval: tuple[float, float] | None = None
     interval_holds: bool = False
+    bound: float | None = None
     by_column: Mapping[str, float] = field(default_factory=dict)
     by_record: Floats | None = field(default=None, repr=False, compare=False)
     baseline: float | None = None
@@ -81,6 +83,7 @@ class Score:
             "status": self.status.value,
             "interval": [_finite(end) for end in self.interval] if self.interval else None,
             "interval_holds": self.interval_holds,
+            "bound": _finite(self.bound),
             "baseline": _finite(self.baseline),
             "by_column": {name: _finite(value) for name, value in self.by_column.items()},
             "details": {name: _finite(value) for name, value in self.details.items()},
@@ -180,14 +183,14 @@ class Measure(Described):
             between = (max(low, score.value - far), min(high, score.value + far))
             score = replace(
                 score, status=Status.APPROXIMATE, interval=between if math.isfinite(far) else None,
-                interval_holds=False,
+                interval_holds=False, bound=None,
                 reason=f"it is estimated from {max(held, 1)} records drawn, with 95 % confidence",
             )  # fmt: skip
         links = () if self.sees_persons else tuple(joining(evidence))
         if links:
             names = " and ".join(f"`{name}`" for name in links)
             reason = f"{names} joins records in the file, and {self.name} looks at each alone"
-            score = replace(score, status=Status.APPROXIMATE, interval_holds=False, reason=reason)
+            score = replace(score, status=Status.APPROXIMATE, interval_holds=False, bound=None, reason=reason)
         return score
 
     def sentence(self, value: float) -> str:

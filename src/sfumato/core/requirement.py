@@ -141,6 +141,8 @@ class Requirement:
         """The worst that is true of a score, seen from here; NaN if nothing is certain."""
         if score.status is Status.OK:
             return score.value
+        if score.status is Status.APPROXIMATE and score.bound is not None:
+            return score.bound
         if score.status is Status.APPROXIMATE and score.interval is not None and score.interval_holds:
             return score.interval[1 if self.sign.startswith("<") else 0]
         return math.nan

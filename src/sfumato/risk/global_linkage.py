@@ -214,6 +214,8 @@ class GlobalLinkage(LinkageMeasure):
         if len(np.unique(space.persons)) < len(space.rows):
             return score  # of persons with several records only the expectation is known
         interval = (tied.fewest / len(space.rows), tied.most / len(space.rows))
+        if tied.expected is not None:
+            score = replace(score, bound=max(tied.expected / len(space.rows), score.value))
         details = {**score.details, "links_certain": tied.certain}
         if not tied.exact:
             details["ties"] = "not looked through: the interval may be wider than need be"

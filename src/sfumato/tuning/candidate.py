@@ -50,12 +50,19 @@ class Reading:
 def _plain(score: Score) -> list[Any]:
     value = float(score.value)
     proved = score.interval if score.interval_holds else None
-    return [value if math.isfinite(value) else str(value), score.status.value, score.reason, proved]
+    said = value if math.isfinite(value) else str(value)
+    return [said, score.status.value, score.reason, proved, score.bound]
 
 
-def _score(value: float | str, status: str, reason: str, proved: Sequence[float] | None = None) -> Score:
+def _score(
+    value: float | str,
+    status: str,
+    reason: str,
+    proved: Sequence[float] | None = None,
+    bound: float | None = None,
+) -> Score:
     interval = None if proved is None else (float(proved[0]), float(proved[1]))
-    return Score(float(value), Status(status), interval, interval is not None, reason=reason)
+    return Score(float(value), Status(status), interval, interval is not None, bound, reason=reason)
 
 
 @dataclass(frozen=True)

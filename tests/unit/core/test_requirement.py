@@ -254,3 +254,10 @@ def test_columns_of_a_measure_are_said_and_read():
 def test_the_wrong_way_round_is_refused(text):
     with pytest.raises(PlanError, match="is better"):
         Requirement.parse(text)
+
+
+def test_a_proved_bound_on_the_value_counts_before_an_interval_of_more():
+    found = Score(0.02, Status.APPROXIMATE, interval=(0.0, 1.0), interval_holds=True, bound=0.04)
+    assert Requirement.parse("gdbrl <= 0.05").verdict(found) == "met: gdbrl may be 0.04"
+    assert not Requirement.parse("gdbrl <= 0.03").met_by(found)
+    assert not Requirement.parse("gdbrl <= 0.05").met_by(replace(found, bound=None))

@@ -35,6 +35,8 @@ from sfumato.kernels.pace import Tick
 
 #: Tight pairs beyond which no matching among them is looked for.
 MOST_PAIRS = 20_000_000
+#: One unit in the whole numbers in which shares are added up.
+_ONE = 1 << 24
 PAIR = 2  # groups of a part that are linked to each other alone
 
 
@@ -44,7 +46,8 @@ class Ties:
 
     Not ``exact`` if the tight pairs are too many: no matching has fewer or more, but none may reach them.
     ``settled`` if all such matchings have equally many pairs of any two groups of identical records that
-    belong together, so that one of them tells how many true links to expect of all.
+    belong together, so that one of them tells how many true links to expect of all. Else they can be expected
+    to have at most ``expected``, whichever is drawn; None if nobody has looked.
     """
 
     fewest: int
@@ -52,6 +55,7 @@ class Ties:
     certain: int
     exact: bool
     settled: bool
+    expected: float | None = None
 
 
 def ties(
@@ -122,12 +126,16 @@ def ties_among(
     is_full = int((partners >= 0).sum()) == min(len(tight.row_groups), len(tight.column_groups))
     if not is_single or not is_full or len(parts.rows) > most_pairs:
         return Ties(0, int(tight.has(*right).sum()), 0, exact=False, settled=settled)
-    fewest, most, certain = _extremes(tight, parts, right)
-    return Ties(fewest, most, certain, exact=True, settled=settled or fewest == most)
+    fewest, most, certain, expected = _extremes(tight, parts, right)
+    settled = settled or fewest == most
+    return Ties(fewest, most, certain, exact=True, settled=settled, expected=None if settled else expected)
 
 
-def _extremes(tight: Tight, parts: Parts, right: tuple[Ints, Ints]) -> tuple[int, int, int]:
+def _extremes(tight: Tight, parts: Parts, right: tuple[Ints, Ints]) -> tuple[int, int, int, float]:
     r"""The fewest and the most true links of a complete matching of tight pairs, and how many all have.
+
+    Last the most that can be expected, if those who are identical change places at random: of :math:`f` units
+    between groups of :math:`a` and :math:`b` records :math:`f t / (a b)`.
 
     Identical records change places freely. So of :math:`f` units between two groups that have :math:`t` true
     pairs up to :math:`\min(f, t)` are true links, and none need be one, unless both groups are a single
@@ -151,12 +159,23 @@ def _extremes(tight: Tight, parts: Parts, right: tuple[Ints, Ints]) -> tuple[int
     is_open = np.isin(its, np.unique(its[is_inside & (n_true > 0) & ~is_certain]))
     inside = np.flatnonzero(is_inside & is_open)
     if not len(inside):
-        return certain, certain, certain
+        return certain, certain, certain, float(certain)
     rows, row_places = np.unique(parts.rows[inside], return_inverse=True)
     columns, column_places = np.unique(parts.columns[inside], return_inverse=True)
     few = _least_total(row_places, column_places, is_one[inside], supplies[rows], rooms[columns])
     room = _with_room(row_places, column_places, n_true[inside], supplies[rows], rooms[columns])
-    return certain + few, certain + int(supplies[rows].sum()) - _least_total(*room), certain
+    total = int(supplies[rows].sum())
+    most = certain + total - _least_total(*room)
+    shares = n_true[inside] / (supplies[parts.rows[inside]] * rooms[parts.columns[inside]]).clip(1)
+    missed = _least_missed(row_places, column_places, shares, supplies[rows], rooms[columns])
+    return certain + few, most, certain, min(float(most), certain + total - missed)
+
+
+def _least_missed(rows: Ints, columns: Ints, shares: Floats, supplies: Ints, rooms: Ints) -> float:
+    """The fewest units that miss, if a share of those of a pair is right; rounded down, so none are fewer."""
+    costs = np.floor((1.0 - shares) * _ONE).astype(np.int64)
+    found = cover(rows, columns, costs, supplies, rooms, int(_ONE * (supplies.sum() + 1)))
+    return float(found.row_prices @ supplies + found.column_prices @ rooms) / _ONE
 
 
 def _with_room(
