@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from sfumato.cli import cli
 from sfumato.cli import release as verb
 
-QUICK = ("--minutes", 0.2, "-m", "mondrian")
+QUICK = ("--minutes", 0.03, "-m", "mondrian")
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ def test_an_identifier_is_not_in_the_data_and_that_is_said(patients):
 
 
 def test_a_release_for_someone(patients, tmp_path):
-    made = sfumato.release(patients, for_="scientific", minutes=0.1, methods=["mondrian"], seed=1)
+    made = sfumato.release(patients, for_="scientific", minutes=0.03, methods=["mondrian"], seed=1)
     assert made.outcome.met
     assert made.data.columns == ["age", "sex", "diagnosis"]
     assert made.data.group_by(["age", "sex"]).len()["len"].min() >= 3
