@@ -259,7 +259,8 @@ def beside(original: Table, protected: Any, *, aligned: bool) -> Release:
             raise ParameterError(
                 "the protected table must share columns with the original, got: no common column"
             )
-        table = conform(frame.select(known), _as_released(frame, original.schema.select(known)))
+        schema = _as_released(frame, original.schema.select(known))
+        table = conform(frame.select(known), schema, original=original)
     if not aligned:
         rows = rows_kept(Path(protected), original) if isinstance(protected, str | Path) else None
         return Release.of(table, source_rows=rows)

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import polars as pl
 
+#: A value that fewer records have is not named where it need not be: in a set, a codebook, a public picture.
+ENOUGH = 10
+
 
 def only_shown(frame: pl.DataFrame) -> pl.DataFrame:
     """The same cells, with nothing below a null and no category that no record has; and 0 for −0.

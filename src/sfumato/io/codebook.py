@@ -3,21 +3,22 @@
 A small group is written as the set of its values, ``{Kern|Fresno}``. A group of many has its label in the
 file, ``Europe``, and its values in ``release.labels.csv`` beside ``release.csv``, one on each line with the
 column and the label. Whoever reads the release reads the codebook with it, so that nothing is lost. A label
-that says itself what it stands for, such as ``93***`` for every code that begins so, is not in it.
+that says itself what it stands for, such as ``93***`` for every code that begins so, is not in it. Values that
+few have and that are not told (`sfumato.data.generalised.untold`) are three dots in the one and the other.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from sfumato.data.generalised.nodes import Nodes
-from sfumato.data.generalised.text_forms import WOULD_MISREAD, to_text
+from sfumato.data.generalised.text_forms import REST, WOULD_MISREAD, has_rest, named_in, set_text, to_text
 from sfumato.io.addresses import is_address
 from sfumato.io.atomic import Staging
 
@@ -44,7 +45,9 @@ def written(column: pl.Series, nodes: Nodes) -> tuple[pl.Series, pl.DataFrame]:
     used = np.unique(nodes.codes(column))
     large = [int(code) for code in used if code >= 0 and nodes.sizes[code] > SHOWN]
     texts = to_text(nodes.labels.gather(large).cast(nodes.dtype), nodes)
-    large = [code for code, text in zip(large, texts, strict=True) if text.startswith("{")]
+    large = [
+        code for code, text in zip(large, texts, strict=True) if text[0] == "{" and len(named_in(text)) > SHOWN
+    ]
     if not large:
         return full, _lines([], [], [])
     taken = set(nodes.leaves) | set(full.unique())
@@ -57,9 +60,9 @@ def written(column: pl.Series, nodes: Nodes) -> tuple[pl.Series, pl.DataFrame]:
         taken.add(name)
         names.append(name)
     texts = to_text(nodes.labels.gather(large).cast(nodes.dtype), nodes)
-    members = [nodes.members_of(code) for code in large]
+    members = [[*named_in(text), *([REST] if has_rest(text) else [])] for text in texts]
     labels = np.repeat(names, [len(each) for each in members]).tolist()
-    lines = _lines([column.name] * len(labels), labels, pl.concat(members).to_list())
+    lines = _lines([column.name] * len(labels), labels, list(chain.from_iterable(members)))
     return full.replace(texts, pl.Series(names)), lines
 
 
@@ -93,11 +96,13 @@ def expanded(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
         if name not in frame.columns or frame.schema[str(name)] != pl.String:
             continue
         groups = part.group_by("label", maintain_order=True).agg("value")
-        members = dict(zip(groups["label"], groups["value"].to_list(), strict=True))
-        leaves = part["value"].unique(maintain_order=True).to_list()
-        nodes = Nodes.of(members, leaves=leaves)
-        texts = to_text(groups["label"].cast(nodes.dtype), nodes)
-        frame = frame.with_columns(frame[str(name)].replace(groups["label"], texts).alias(str(name)))
+        texts = [
+            set_text(values[:-1], rest=True) if values[-1] == REST else set_text(values)
+            for values in groups["value"].to_list()
+        ]
+        frame = frame.with_columns(
+            frame[str(name)].replace(groups["label"], pl.Series(texts)).alias(str(name))
+        )
     return frame
 
 

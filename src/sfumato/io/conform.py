@@ -9,7 +9,8 @@ import polars as pl
 
 from sfumato.data.date_forms import to_iso
 from sfumato.data.generalised.nodes import WILDCARD, Nodes
-from sfumato.data.generalised.text_forms import parse_intervals, parse_nodes
+from sfumato.data.generalised.text_forms import Known, is_open, parse_intervals, parse_nodes
+from sfumato.data.generalised.untold import known_of
 from sfumato.data.guess.columns import generalised_form
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
@@ -32,22 +33,35 @@ class _Result:
         self.frame = self.frame.with_columns(series.alias(name))
 
 
-def conform(frame: pl.DataFrame, schema: Schema, *, generalised: Collection[str] = ()) -> Table:
+def conform(
+    frame: pl.DataFrame, schema: Schema, *, generalised: Collection[str] = (), original: Table | None = None
+) -> Table:
     """Make a table of a frame that fits a schema.
 
     Text declared continuous becomes numbers, with its missing codes as missing values; text declared a date
     becomes dates; the text forms of intervals and sets become generalised values. ``generalised`` names the
-    columns of text that are known to hold such forms, where it could be doubted.
+    columns of text that are known to hold such forms, where it could be doubted. An ``original`` of which the
+    frame is a release tells that, too, and the values that beginnings of codes and ``...`` stand for.
     All faults are gathered into one `PlanError`.
     """
     result = _Result(frame)
     for column in schema.columns:
         if column.name in frame.columns:
-            _conform_column(column, result, generalised=column.name in generalised)
+            known = None if original is None else _known(frame[column.name], original)
+            if known and is_open(frame[column.name], known):
+                generalised = {*generalised, column.name}
+            _conform_column(column, result, generalised=column.name in generalised, known=known)
     faults = schema.faults_with(result.frame) + result.faults
     if faults:
         raise PlanError.gather("the schema", faults, hint="`sfumato inspect FILE` writes a fitting one")
     return Table(result.frame, schema, nodes=result.nodes)
+
+
+def _known(series: pl.Series, original: Table) -> Known | None:
+    """What the original tells of a column of text."""
+    if series.dtype != pl.String or series.name not in original.schema:
+        return None
+    return known_of(original, series.name)
 
 
 def as_text(schema: Schema) -> frozenset[str]:
@@ -60,7 +74,7 @@ def as_text(schema: Schema) -> frozenset[str]:
     return frozenset(ordered | set(schema.with_kind(Kind.DATE)))
 
 
-def _conform_column(column: Column, result: _Result, *, generalised: bool) -> None:
+def _conform_column(column: Column, result: _Result, *, generalised: bool, known: Known | None) -> None:
     series = result.frame[column.name]
     if column.kind is Kind.DATE and series.dtype.is_integer():
         series = series.cast(pl.String)  # 20261115
@@ -76,7 +90,7 @@ def _conform_column(column: Column, result: _Result, *, generalised: bool) -> No
         # Nothing but wildcards, or no form at all: the kind of the column says which it would be.
         ordered = column.kind in {Kind.CONTINUOUS, Kind.DATE}
         unclear = form is None or ordered or (plain.drop_nulls() == WILDCARD).all()
-        _put_generalised(plain, ("interval" if ordered else "node") if unclear else str(form), result)
+        _put_generalised(plain, ("interval" if ordered else "node") if unclear else str(form), result, known)
     elif column.kind is Kind.CONTINUOUS:
         _put_numbers(plain, result)
     elif column.kind is Kind.DATE:
@@ -95,12 +109,12 @@ def _without_codes(texts: pl.Series, column: Column) -> pl.Series:
     return texts.set(texts.str.strip_chars().is_in(codes), None)
 
 
-def _put_generalised(texts: pl.Series, form: str, result: _Result) -> None:
+def _put_generalised(texts: pl.Series, form: str, result: _Result, known: Known | None) -> None:
     try:
         if form == "interval":
             result.put(parse_intervals(texts.set(texts == "", None)), texts.name)
         else:
-            series, result.nodes[texts.name] = parse_nodes(texts)
+            series, result.nodes[texts.name] = parse_nodes(texts, known=known)
             result.put(series, texts.name)
     except DataError as error:
         result.put(texts, texts.name)

@@ -1,7 +1,7 @@
 """Postprocess a release before it is judged and written.
 
-In this order: repair what the schema promises, drop columns and identifiers, mark what was suppressed,
-rename people, and forget what no record shows.
+In this order: repair what the schema promises, drop columns and identifiers, mark what was suppressed, name
+no value in a set that few have, rename people, and forget what no record shows.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import polars as pl
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.nodes import WILDCARD, canonical_text
+from sfumato.data.generalised.untold import known_of, without_naming
+from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.pseudonyms import derive_key, pseudonyms
 from sfumato.data.repair import repair
 from sfumato.data.schema import Column, Kind
@@ -39,8 +41,23 @@ def postprocess(
     if release.source_rows is not None:
         table, marked = mark_suppressed(table, original, release.source_rows)
         changes.update({f"`{name}` marked as suppressed": count for name, count in marked.items()})
+    for name in table.nodes:
+        table, count = _without_naming(table, name, original, run)
+        changes |= {f"`{name}` shown without values that few have": count} if count else {}
     table = forget_unshown(rename_people(table, run))
     return replace(release, tables=Release.of(table).tables), changes
+
+
+def _without_naming(table: Table, name: str, original: Table, run: Run) -> tuple[Table, int]:
+    """Name no value in a set that few have, unless the values of the column are declared by a hierarchy."""
+    known = known_of(original, name) if name in original.schema else None
+    if known is None or original.schema[name].hierarchy:
+        return table, 0
+    leaves = table.nodes[name].leaves
+    declared = (each for each in run.resources.values() if isinstance(each, Hierarchy))
+    if any(leaves.is_in(each.levels[:, 0].implode()).all() for each in declared):
+        return table, 0
+    return without_naming(table, name, frozenset(known.few))
 
 
 def _originals_of(release: Release, original: Table) -> Table | None:

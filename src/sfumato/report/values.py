@@ -15,6 +15,7 @@ from sfumato.data.generalised.intervals import is_interval, value_dtype
 from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.schema import Kind
+from sfumato.data.shown import ENOUGH
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
 
@@ -69,7 +70,7 @@ class Rules:
 
 
 #: Nothing about anyone: groups of ten, counts rounded to fives, no tails, no quantiles of small tables.
-PUBLIC = Rules(floor=10, base=5, tail=0.01, quantiles=19, records=200, decimals=2)
+PUBLIC = Rules(floor=ENOUGH, base=5, tail=0.01, quantiles=19, records=200, decimals=2)
 #: Everything but single records.
 INTERNAL = Rules(floor=1, base=1, tail=0.005, quantiles=99, records=2, decimals=3)
 

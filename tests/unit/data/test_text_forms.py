@@ -136,8 +136,9 @@ def test_a_label_that_is_not_in_the_table_is_counted_and_not_shown(counties):
         ("a\\b", "a\\b"),
         ("{\n}", "\\{\n}"),
         ("93***", r"\93***"),
-        ("4*", "4*"),
-        ("123456**", "123456**"),
+        ("4*", r"\4*"),
+        ("123456**", r"\123456**"),
+        ("...", "..."),
     ],
 )
 def test_exact_text_is_escaped_only_where_it_would_misread(value, text):

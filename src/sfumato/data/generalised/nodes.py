@@ -108,13 +108,29 @@ class Nodes:
 
     @cached_property
     def lone(self) -> Flags:
-        """Which labels stand for a single value without being it: who knows the groups knows the value."""
+        """Which labels stand for a single value without being it: who knows the groups knows the value.
+
+        The beginning of a code stands for others, too, which nobody has.
+        """
         one = np.flatnonzero(self.sizes == 1)
         values = self.leaves.gather(self.members[self.starts[one]])
         found = np.zeros(len(self.labels), dtype=np.bool_)
         labels = self.labels.gather(one)
-        found[one] = ((labels != values) & (labels != WILDCARD)).to_numpy()
+        cut = labels.str.ends_with(WILDCARD) & values.str.starts_with(labels.str.strip_chars_end(WILDCARD))
+        found[one] = ((labels != values) & ~cut).to_numpy()
         return found
+
+    @cached_property
+    def ordered(self) -> list[str]:
+        """The leaves in alphabetical order."""
+        return sorted(self.leaves)
+
+    @cached_property
+    def of_digits(self) -> int:
+        """The length of leaves that are codes of digits, all of one length; else 0."""
+        lengths = self.leaves.str.len_chars().unique()
+        alike = len(lengths) == 1 and self.leaves.str.contains(r"^[0-9]+$").all()
+        return int(lengths[0]) if alike else 0
 
     def members_of(self, code: int) -> pl.Series:
         """The leaf values that the label with this code covers."""

@@ -1,18 +1,20 @@
 r"""The text forms of generalised values: written, read and recognised.
 
-The text forms are ``[20;29]``, ``[65;]``, ``{Kern|Fresno}``, ``93***`` and ``*``; an exact value stands
-plainly. Digits with a star for each that is left out, three to five together, are every code that begins so,
-whether anyone has it or not. In braces a backslash stands before each of ``\ | { }``. An exact text that
-would read as one of the forms, begins with a backslash or is empty has one backslash in front: ``\*``,
-``\[1;2]``, and ``\`` for "".
+The text forms are ``[20;29]``, ``[65;]``, ``{Kern|Fresno}``, ``{Kern|...}``, ``E11*``, ``93***`` and ``*``; an
+exact value stands plainly. A beginning with stars is every code that begins so, whether anyone has it or not;
+of digits, three to five together, those that are as long. Three dots are the values that few have, and that
+are not told. In braces a backslash stands before each of ``\ | { }``, and before three dots that are a value.
+An exact text that would read as one of the forms, begins with a backslash or is empty has one backslash in
+front: ``\*``, ``\[1;2]``, ``\E11*``, and ``\`` for "".
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -32,12 +34,20 @@ from sfumato.kernels.arrays import Codes
 
 _CODE = re.compile(r"[0-9]+\**")
 _INTERVAL = r"^\[([^;\[\]]*);([^;\[\]]*)\]$"
-_PREFIX = r"[0-9]\*{2,4}|[0-9]{2}\*{1,3}|[0-9]{3}\*{1,2}|[0-9]{4}\*"
+#: The values that few have, in a set.
+REST = "..."
 #: The beginning of codes of digits: so short that all of them can be listed.
-PREFIX = re.compile(_PREFIX)
+_LISTED = re.compile(r"[0-9]\*{2,4}|[0-9]{2}\*{1,3}|[0-9]{3}\*{1,2}|[0-9]{4}\*")
+#: Any text that is cut short.
+_CUT = re.compile(r".*[^*]\*+", re.DOTALL)
+#: Codes with letters and digits, and such that are cut short: what nobody would take for a rating.
+_LETTERED = re.compile(r"[0-9A-Z][0-9A-Z.\-/]*\**")
+_LETTERED_CUT = re.compile(r"[A-Z][A-Z.\-/]*[0-9][0-9A-Z.\-/]*\*+")
+_DIGITS_CUT = re.compile(r"[0-9]\*{2,}|[0-9]{2,}\*+")
+_LAST = chr(0x10FFFF)
 #: A text that reads as one of the other forms.
 WOULD_MISREAD = r"(?s)^(\*|\[.*\]|\{.*\}|\\.*|)$"
-_TO_ESCAPE = rf"(?s)^(\*|\[.*\]|\{{.*\}}|\\.*||{_PREFIX})$"
+_TO_ESCAPE = r"(?s)^(\*|\[.*\]|\{.*\}|\\.*||.*[^*]\*+)$"
 _SET = re.compile(r"\{((?:[^\\{}]|\\.)*)\}", re.DOTALL)
 _SET_PIECE = re.compile(r"\\(.)|(\|)|([^\\|]+)", re.DOTALL)
 _GUESSES: tuple[DType, ...] = (pl.Int64, pl.Float64, pl.Date, pl.Datetime("us"))
@@ -85,10 +95,10 @@ def _node_texts(nodes: Nodes, used: Codes) -> list[str | None]:
         label, members = nodes.labels[code], nodes.members_of(code) if code >= 0 else pl.Series()
         if code < 0:
             texts.append(None)
-        elif label == WILDCARD or (PREFIX.fullmatch(label) and _are_codes(members, label)):
+        elif label == WILDCARD or has_rest(label) or stands_for_all(nodes, code):
             texts.append(label)
         else:
-            texts.append(_escaped(members)[0] if len(members) == 1 else _set_text(members.to_list()))
+            texts.append(_escaped(members)[0] if len(members) == 1 else set_text(members.to_list()))
     return texts
 
 
@@ -99,13 +109,33 @@ def codes_of(prefix: str) -> list[str]:
     return [f"{known}{rest:0{left}d}" for rest in range(10**left)]
 
 
-def _are_codes(members: pl.Series, prefix: str) -> bool:
-    stars = prefix.count(WILDCARD)
-    return len(members) == 10**stars and set(members) == set(codes_of(prefix))
+def stands_for_all(nodes: Nodes, code: int) -> bool:
+    """Whether a label is the beginning of its members, and of no other leaf.
+
+    Where all codes of digits can be listed, they must be.
+    """
+    label = nodes.labels[code]
+    if _CUT.fullmatch(label) is None:
+        return False
+    members = nodes.members_of(code)
+    if label in members:  # it is an exact value that ends with a star
+        return False
+    if _LISTED.fullmatch(label) and nodes.of_digits == len(label):
+        return len(members) == 10 ** label.count(WILDCARD) and set(members) == set(codes_of(label))
+    begin = _beginning(nodes.ordered, label)
+    return len(begin) == len(members) and set(begin) == set(members)
 
 
-def _set_text(members: Sequence[str]) -> str:
-    return "{" + "|".join(re.sub(r"([\\|{}])", r"\\\1", member) for member in members) + "}"
+def _beginning(leaves: Sequence[str], cut: str) -> Sequence[str]:
+    """Those of the leaves, which are in order, that begin like a text that is cut short."""
+    start = cut.rstrip(WILDCARD)
+    return leaves[bisect_left(leaves, start) : bisect_left(leaves, start + _LAST)]
+
+
+def set_text(members: Sequence[str], *, rest: bool = False) -> str:
+    """Write a set; with the ``rest`` it holds the values that few have, too."""
+    parts = [re.sub(r"^(?=\.\.\.$)|(?=[\\|{}])", r"\\", member) for member in members]
+    return "{" + "|".join([*parts, REST] if rest else parts) + "}"
 
 
 # Reading -----------------------------------------------------------------------------------------------
@@ -151,18 +181,29 @@ def _read_intervals(texts: pl.Series, dtype: DType) -> pl.DataFrame:
     return pl.DataFrame({**read, "faulty": faulty})
 
 
-def parse_nodes(text: pl.Series, leaves: Values | None = None) -> tuple[pl.Series, Nodes]:
+class Known(NamedTuple):
+    """What is known of a column from elsewhere: its values, and which of them few have."""
+
+    values: Collection[str]
+    few: Collection[str]
+
+
+def parse_nodes(
+    text: pl.Series, leaves: Values | None = None, *, known: Known | None = None
+) -> tuple[pl.Series, Nodes]:
     """Read a node column from its text forms; each label of the result is its own text form.
 
     Without ``leaves`` they are the values that the texts name, in alphabetical order; beside codes that are
-    cut short, all that are as long.
+    cut short, all that are as long, if they can be listed. Where there are beginnings of other codes, or
+    values that are not told, the ``known`` values are leaves, too; where none is known that they could stand
+    for, a leaf with three dots (``E11...``) stands for what nobody can list.
     """
-    stated = {form: _members(form) for form in text.drop_nulls().unique().sort()}
-    named = sorted({value for members in stated.values() for value in members or ()})
-    if any(map(PREFIX.fullmatch, stated)) and _are_alike(named):
-        named = codes_of(WILDCARD * len(named[0]))
-    order = {leaf: place for place, leaf in enumerate(named if leaves is None else leaves)}
-    faulty = [form for form, members in stated.items() if members is None or not order.keys() >= set(members)]
+    stated = {form: _read(form) for form in text.drop_nulls().unique().sort()}
+    read = [each for each in stated.values() if each is not None]
+    order = {leaf: place for place, leaf in enumerate(_leaves(read, known) if leaves is None else leaves)}
+    ordered = sorted(order)
+    groups = {form: None if each is None else _group(each, ordered, known) for form, each in stated.items()}
+    faulty = [form for form, group in groups.items() if group is None or not order.keys() >= set(group)]
     if faulty:
         raise DataError(
             f"the texts of `{text.name}` must be values, sets {{a|b}} of values or `*`, "
@@ -174,38 +215,101 @@ def parse_nodes(text: pl.Series, leaves: Values | None = None) -> tuple[pl.Serie
     )
     exact = list(listed)
     labels = {}
-    for form, members in stated.items():
-        group = sorted(set(members or ()), key=order.__getitem__)
-        if PREFIX.fullmatch(form) or not group:
+    for form, each in stated.items():
+        group = sorted(set(groups[form] or ()), key=order.__getitem__)
+        assert each is not None  # it would be faulty
+        if each.cut or not group:
             label = form
+        elif each.rest:
+            label = set_text(sorted(set(each.values), key=order.__getitem__), rest=True)
         else:
-            label = exact[order[group[0]]] if len(group) == 1 else _set_text(group)
+            label = exact[order[group[0]]] if len(group) == 1 else set_text(group)
         labels[form], listed[label] = label, group
     nodes = Nodes.of(listed, leaves=list(order))
     new = pl.Series(list(labels.values()), dtype=pl.String)
-    read = text.replace_strict(
+    column = text.replace_strict(
         pl.Series(list(labels), dtype=pl.String), new, default=None, return_dtype=pl.String
     )
-    return read.cast(nodes.dtype), nodes
+    return column.cast(nodes.dtype), nodes
 
 
-def _members(form: str) -> list[str] | None:
-    """The values that a text form names: none for the wildcard, and None for a malformed set."""
+class _Form(NamedTuple):
+    """What a text form states: the values it names, the beginning of others, those that few have."""
+
+    values: Sequence[str] = ()
+    cut: str = ""
+    rest: bool = False
+
+
+def _read(form: str) -> _Form | None:
+    """What a text form states: nothing for the wildcard, and None for a malformed set."""
     if form == WILDCARD:
-        return []
-    if PREFIX.fullmatch(form):
-        return codes_of(form)
+        return _Form()
+    if form.startswith("\\"):
+        return _Form([form[1:]])
     if not (form.startswith("{") and form.endswith("}")):
-        return [form.removeprefix("\\")]
+        return _Form(cut=form) if _CUT.fullmatch(form) else _Form([form])
     body = _SET.fullmatch(form)
     if body is None:
         return None
-    members = [""]
-    for escaped, bar, plain in _SET_PIECE.findall(body[1]):
+    members, escaped = [""], [False]
+    for marked, bar, plain in _SET_PIECE.findall(body[1]):
         if bar:
             members.append("")
-        members[-1] += escaped + plain
-    return members
+            escaped.append(False)
+        members[-1] += marked + plain
+        escaped[-1] |= bool(marked)
+    rest = members[-1] == REST and not escaped[-1]
+    return _Form(members[:-1] if rest else members, rest=rest)
+
+
+def has_rest(form: str) -> bool:
+    """Whether a text is a set with values that are not told."""
+    read = _read(form) if form.endswith(REST + "}") else None
+    return read is not None and read.rest
+
+
+def named_in(form: str) -> Sequence[str]:
+    """The values that a text form names."""
+    read = _read(form)
+    return () if read is None else read.values
+
+
+def is_open(texts: pl.Series, known: Known) -> bool:
+    """Whether a text is no known value, but the beginning of one, or a set with values that are not told."""
+    strange = set(texts.drop_nulls().unique()) - set(known.values)
+    ordered = sorted(known.values)
+    return any(has_rest(text) or (_CUT.fullmatch(text) and _beginning(ordered, text)) for text in strange)
+
+
+def _leaves(forms: Sequence[_Form], known: Known | None) -> list[str]:
+    """The values that forms name; and those that they stand for without naming them."""
+    named = {value for form in forms for value in form.values}
+    cuts, rest = {form.cut for form in forms if form.cut}, any(form.rest for form in forms)
+    if not (cuts or rest):
+        return sorted(named)
+    codes = [*named, *cuts, *(() if known is None else known.values)]
+    if all(map(_LISTED.fullmatch, cuts)) and not rest and _are_alike(codes):
+        return codes_of(WILDCARD * len(codes[0]))
+    if known is None:
+        return sorted({*named, *map(_unlisted, cuts), *([REST] if rest else [])})
+    found = sorted(named | set(known.values))
+    alone = [_unlisted(cut) for cut in cuts if not _beginning(found, cut)]
+    return sorted({*found, *alone, *([REST] if rest and not known.few else [])})
+
+
+def _unlisted(cut: str) -> str:
+    """The leaf that stands for all codes that begin so."""
+    return cut.rstrip(WILDCARD) + REST
+
+
+def _group(form: _Form, leaves: Sequence[str], known: Known | None) -> Sequence[str]:
+    """The leaves that a form stands for."""
+    if form.cut:
+        return _beginning(leaves, form.cut) or [_unlisted(form.cut)]
+    if form.rest:
+        return [*form.values, *(known.few if known and known.few else [REST])]
+    return form.values
 
 
 def _are_alike(codes: Sequence[str]) -> bool:
@@ -217,10 +321,9 @@ def looks_generalised(text: pl.Series) -> Literal["interval", "node"] | None:
     """Which text forms a column of text holds, or None where it is ordinary text.
 
     "interval": every value is an interval, a number (or every one a date) or ``*``, and not all are numbers.
-    "node": there is a set of two or more values, or a code that is cut short among others of its length, or
-    nothing but ``*``. A value that these forms would have escaped speaks against both, and words with ``*``
-    stay text, since a star can be a rating.
-    Empty text is passed over.
+    "node": there is a set of two or more values, or a code that is cut short among others of its length or
+    of letters and digits, or nothing but ``*``. A value that these forms would have escaped speaks against
+    both, and words with ``*`` stay text, since a star can be a rating. Empty text is passed over.
     """
     distinct = text.drop_nulls().unique()
     distinct = distinct.filter(distinct != "")
@@ -231,11 +334,17 @@ def looks_generalised(text: pl.Series) -> Literal["interval", "node"] | None:
         return "interval"
     in_braces = distinct.str.contains(r"(?s)^\{.*\}$")
     sets, others = distinct.filter(in_braces), distinct.filter(~in_braces & ~wild).to_list()
-    cut = any(map(PREFIX.fullmatch, others))
+    cut = any(_DIGITS_CUT.fullmatch(text) or _LETTERED_CUT.fullmatch(text) for text in others)
     if (
-        (cut and not _are_alike(others))
+        (cut and not _are_alike(others) and not _are_lettered(others))
         or not (cut or len(sets))
         or distinct.str.contains(r"(?s)^\[.*\]$").any()
     ):
         return None
-    return "node" if all(len(_members(form) or ()) > 1 for form in sets) else None
+    read = [_read(form) for form in sets]
+    return "node" if all(form and (form.rest or len(form.values) > 1) for form in read) else None
+
+
+def _are_lettered(codes: Sequence[str]) -> bool:
+    """Whether codes are of capitals and digits, and one that is cut short has both."""
+    return all(map(_LETTERED.fullmatch, codes)) and any(map(_LETTERED_CUT.fullmatch, codes))

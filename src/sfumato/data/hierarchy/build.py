@@ -103,8 +103,10 @@ def from_prefix(
 ) -> Hierarchy:
     """Build levels that keep ever shorter beginnings of codes: 93721, ``937**``, ``93***``.
 
-    Of codes of three to five digits, all of one length, a beginning stands for every code that begins so: the
-    leaves are all there can be, and nobody can tell which of them occur.
+    A beginning stands for every code that begins so, whether anyone has it or not. Codes of one length show
+    it by their number of stars; others have one star, ``E11*``, and one that is shorter stands for itself. Of
+    codes of three to five digits, all of one length, the leaves are all there can be; of others those that
+    occur, by whose number widths are counted.
     """
     if (
         min(lengths, default=0) < 1
@@ -116,16 +118,16 @@ def from_prefix(
             f"got: `{list(lengths)}` and `{mark}`"
         )
     leaves = distinct_texts(values)
-    if (
-        mark == WILDCARD
-        and leaves.str.len_chars().n_unique() == 1
-        and leaves.str.contains(r"^[0-9]{3,5}$").all()
-    ):
+    alike = leaves.str.len_chars().n_unique() == 1
+    if mark == WILDCARD and alike and leaves.str.contains(r"^[0-9]{3,5}$").all():
         leaves = pl.Series(codes_of(WILDCARD * len(leaves[0])))
-    kept = {
-        str(n): pl.Series([leaf[:n] + mark * (len(leaf) - n) for leaf in leaves], dtype=pl.String)
-        for n in lengths
-    }
+
+    def cut(leaf: str, n: int) -> str:
+        if alike:
+            return leaf[:n] + mark * (len(leaf) - n)
+        return leaf if len(leaf) < n else leaf[:n] + mark
+
+    kept = {str(n): pl.Series([cut(leaf, n) for leaf in leaves], dtype=pl.String) for n in lengths}
     return Hierarchy.from_levels(rooted({"leaf": leaves, **kept}), name=named(name, values))
 
 

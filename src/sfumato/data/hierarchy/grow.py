@@ -34,7 +34,9 @@ _MOST_LEVELS = 5
 _LEAST_MIDDLE = 0.1
 #: Years beyond which dates climb to decades too.
 _MANY_YEARS = 20
-#: The least length and number of codes of digits that are taken to be grouped by their beginnings.
+#: Codes of capitals and digits: E11.9.
+_LETTERED = r"^[A-Z][A-Z.\-/]*[0-9][0-9A-Z.\-/]*$"
+#: The least length and number of codes that are taken to be grouped by their beginnings.
 _LEAST_CODE_LENGTH, _LEAST_CODES = 3, 10
 
 
@@ -43,8 +45,8 @@ def propose(column: Column, values: pl.Series) -> Hierarchy:
 
     Continuous columns get intervals of equal width, or of equally many records where most values crowd in a
     small part of the range; dates climb the calendar; ordered categories are joined with their neighbours;
-    nominal codes of digits lose their last digits, labels such as ``Europe: Spain`` their last part; of all
-    other nominal values the rare are joined. Missing values and missing codes are left out.
+    nominal codes of digits, or of capitals and digits, lose their last signs, labels such as ``Europe: Spain``
+    their last part; of all other nominal values the rare are joined. Missing values and missing codes are left out.
     """
     if column.kind is Kind.SET:
         raise RefusedError(f"a hierarchy is of single values, got: `{column.name}`, which is set-valued")
@@ -251,11 +253,16 @@ def _from_calendar(values: pl.Series) -> Hierarchy:
 
 
 def _code_length(values: pl.Series) -> int | None:
-    """The length of codes of digits, all of one length, that share their beginnings (postcodes); or None."""
+    """The greatest length of codes that share their beginnings; None where values are something else.
+
+    Codes are of digits, all of one length (postcodes), or of capitals and digits (diagnoses).
+    """
     texts = distinct_texts(values)
     lengths = texts.str.len_chars()
-    alike = len(texts) >= _LEAST_CODES and lengths.n_unique() == 1 and texts.str.contains(r"^[0-9]+$").all()
-    length = int(lengths[0]) if alike else 0
+    alike = lengths.n_unique() == 1 and texts.str.contains(r"^[0-9]+$").all()
+    if len(texts) < _LEAST_CODES or not (alike or texts.str.contains(_LETTERED).all()):
+        return None
+    length = int(lengths.max())  # type: ignore[arg-type]
     if length < _LEAST_CODE_LENGTH or texts.str.head(length // 2).n_unique() == len(texts):
         return None
     return length
