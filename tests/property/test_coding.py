@@ -1,6 +1,7 @@
 """Laws of top and bottom coding, and of drawing outliers in."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import polars as pl
@@ -29,6 +30,23 @@ def coded(values, *, weights=None, **settings):
     return TopBottomCoding(**settings).protect_column(view, np.random.default_rng(0))
 
 
+def rounded(ordered, wanted, more, replace):
+    """The threshold, moved down to the roundest number that draws in at most a tenth more records."""
+    threshold = ordered[len(ordered) - wanted]
+    more = max(more, sum(value >= threshold for value in ordered))
+    beyond = [value for value in ordered if sum(other >= value for other in ordered) > more]
+    if replace != "threshold" or not beyond or not any(ordered):
+        return threshold
+    whole = all(value == int(value) for value in ordered)
+    for power in range(11, -1 if whole else -30, -1):
+        for digit in (5, 2, 1):
+            step = digit * Fraction(10) ** power
+            found = float(Fraction(threshold) // step * step)
+            if beyond[-1] < found <= threshold:
+                return found
+    return threshold
+
+
 def naive(values, *, share, count, side, replace):
     """Sort, cut, replace; the bottom as the top of the values upside down."""
     n = len(values)
@@ -36,8 +54,10 @@ def naive(values, *, share, count, side, replace):
     if not wanted:
         return list(values)
     ordered = sorted(values)
-    top = ordered[n - wanted] if side != "bottom" else None
-    bottom = ordered[wanted - 1] if side != "top" else None
+    more = round(max(1.1 * share * n / 100, 1.1 * min(count, n)), 9)
+    top = rounded(ordered, wanted, more, replace) if side != "bottom" else None
+    mirrored = [-value for value in reversed(ordered)]
+    bottom = -rounded(mirrored, wanted, more, replace) if side != "top" else None
     if top is not None and bottom is not None and top <= bottom:
         return [np.mean(values) if replace == "mean" else ordered[(n - 1) // 2]] * n
 

@@ -146,7 +146,8 @@ class ColumnView:
     Missing values are set aside before and put back after, so no author can forget them; ``missing`` says
     which records lack one. ``values`` are floats for a continuous column, days or microseconds for a date,
     and codes in the column's order for an ordinal or nominal one (``categories`` has their values).
-    ``hierarchy`` is the resource that the column names, if there is one.
+    ``hierarchy`` is the resource that the column names, if there is one, and ``dtype`` what the values are in
+    the table.
     """
 
     column: Column
@@ -155,6 +156,7 @@ class ColumnView:
     categories: pl.Series | None = None
     missing: Flags | None = None
     hierarchy: Any = None
+    dtype: pl.DataType | None = None
 
     @classmethod
     def of(
@@ -172,7 +174,8 @@ class ColumnView:
         else:
             values = table.numbers(name)
         weights = None if table.weights is None else table.weights[~missing]
-        return cls(column, values[~missing], weights, categories, missing, hierarchy)
+        dtype = table.frame.schema[name]
+        return cls(column, values[~missing], weights, categories, missing, hierarchy, dtype)
 
     def __len__(self) -> int:
         return len(self.values)

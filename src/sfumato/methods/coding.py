@@ -8,12 +8,15 @@ from math import ceil
 from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 
 from sfumato import kernels
 from sfumato.core.method import ColumnMethod, ColumnView, Method, put_back
 from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.data.generalised.nodes import DType
+from sfumato.data.generalised.round_ends import roundest
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import DataError, ParameterError
@@ -21,6 +24,8 @@ from sfumato.kernels.arrays import Flags, Floats, Values
 
 #: What a share of records or weights may miss a whole number by: 0.1 · 30 is not quite 3.
 _SLACK = 1e-9
+#: A group may be larger by so much that its threshold is a round number.
+_MORE = 1.1
 
 _SIDES = ("top", "bottom")
 
@@ -42,6 +47,11 @@ class TopBottomCoding(ColumnMethod):
     is filled up to :math:`m`, and :math:`t = x_{(m)}`. The value shown, :math:`v`, is :math:`t` itself
     (``replace="threshold"``), or the mean or the median of the group. The bottom is the mirror image.
 
+    A threshold that is shown and was not given would be a person's value: it moves outwards (down, for the
+    top) to the roundest number at which the group is at most a tenth larger, so that one of fewer than ten
+    stays as it is and shows a number between its lowest value and the next. Dates move to the first of a
+    month, quarter or year.
+
     ``share=0, count=10`` codes the ten largest; ``top={age: 90}, count=0`` codes by value alone.
 
     See Also
@@ -61,8 +71,8 @@ class TopBottomCoding(ColumnMethod):
     numbers.
 
     **Risk to know.** The group shows alike only in this column, and everyone in it is known to be extreme.
-    Its threshold is a real person's value; its mean, together with what an intruder knows of all others in
-    the group, gives the last one away. The variance shrinks, more so with *threshold* than with *mean*.
+    Its median is a real person's value, and the threshold of ordered categories is; its mean, together with
+    what an intruder knows of all others in the group, gives the last one away. The variance shrinks, more so with *threshold* than with *mean*.
 
     **Ties, missing, weights.** Equal values are treated alike, so a group may be larger than asked, never
     smaller. Where the two groups meet (many ties, few records, a share near 50 %) all records show the
@@ -71,14 +81,14 @@ class TopBottomCoding(ColumnMethod):
     of the population (the sum of weights), and mean and median are weighted, so that weighted totals
     survive; the count is one of records.
 
-    **Cost.** :math:`O(n)` per column; with weights :math:`O(n \log n)`.
+    **Cost.** :math:`O(n \log n)` per column.
 
     Examples
     --------
     >>> from sfumato.data.schema import Column
     >>> ages = ColumnView(Column("age", Kind.CONTINUOUS), np.array([3.0, 41, 17, 88, 104, 65, 93, 22]))
     >>> TopBottomCoding(side="top").protect_column(ages, np.random.default_rng(1)).tolist()
-    [3.0, 41.0, 17.0, 88.0, 88.0, 65.0, 88.0, 22.0]
+    [3.0, 41.0, 17.0, 80.0, 80.0, 65.0, 80.0, 22.0]
     >>> coding = TopBottomCoding(side="top", replace="mean", top=90, count=2)
     >>> coding.protect_column(ages, np.random.default_rng(1)).tolist()
     [3.0, 41.0, 17.0, 88.0, 98.5, 65.0, 98.5, 22.0]
@@ -175,15 +185,17 @@ class TopBottomCoding(ColumnMethod):
         given = _as_code(column, self._given(side, column.column.name), side)
         if given is not None:
             there = int(np.count_nonzero(values >= sign * given))
-            threshold = sign * given if there >= least else _greatest(values, least)
-            return _End(sign, threshold) if there else None
-        if column.weights is None:
-            wanted = max(ceil(self.share / 100 * len(values) - _SLACK), least)
-            return _End(sign, _greatest(values, wanted)) if wanted else None
-        found = [_greatest(values, least)] if least else []
-        if self.share > 0:
-            found.append(-_weighted_quantile(-values, column.weights, self.share / 100))
-        return _End(sign, min(found)) if found else None
+            if not there or there >= least:
+                return _End(sign, sign * given) if there else None
+        share = 0.0 if given is not None else self.share / 100
+        threshold = _reached(values, column.weights, share, least)
+        if threshold is None or self.replace != "threshold" or column.categories is not None:
+            return None if threshold is None else _End(sign, threshold)
+        beyond = _beyond(values, column.weights, threshold, share, least)
+        if beyond is None:
+            return _End(sign, threshold)
+        rounded = roundest(sign * threshold, sign * beyond, column.values, _dtype(column))
+        return _End(sign, sign * rounded)
 
     def _shown(self, end: _End, column: ColumnView, group: Flags) -> Any:
         """Find what a group shows, in the direction of its side."""
@@ -229,6 +241,34 @@ def _as_code(column: ColumnView, given: float | None, side: str) -> Any:
     if side == "top":
         return int(np.searchsorted(values, given, side="left"))
     return int(np.searchsorted(values, given, side="right")) - 1
+
+
+def _reached(values: Values, weights: Floats | None, share: float, least: int) -> Any:
+    """The value down to which that share lies, and at least so many records; None where neither asks."""
+    if weights is None:
+        wanted = max(ceil(share * len(values) - _SLACK), least)
+        return _greatest(values, wanted) if wanted else None
+    found = [_greatest(values, least)] if least else []
+    if share * weights.sum() > _SLACK:
+        found.append(-_weighted_quantile(-values, weights, share))
+    return min(found) if found else None
+
+
+def _beyond(values: Values, weights: Floats | None, threshold: Any, share: float, least: int) -> Any:
+    """The greatest value that is not to be drawn in: with it a group is more than a tenth above its least."""
+    distinct, places = np.unique(values, return_inverse=True)
+    people, records = (np.cumsum(np.bincount(places, each)[::-1])[::-1] for each in (weights, None))
+    at = int(np.searchsorted(distinct, threshold))
+    allowed = max(people[at], _MORE * share * people[0]), max(records[at], _MORE * least)
+    outside = (people > allowed[0] * (1 + _SLACK)) & (records > allowed[1] * (1 + _SLACK))
+    return distinct[outside][-1] if outside.any() else None
+
+
+def _dtype(column: ColumnView) -> DType:
+    """What the values of a column are counted in, as round numbers go."""
+    if column.dtype is not None and column.dtype.is_temporal():
+        return column.dtype
+    return pl.Date() if column.column.kind is Kind.DATE else pl.Float64()
 
 
 def _greatest(values: Values, count: int) -> Any:

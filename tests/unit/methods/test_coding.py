@@ -33,13 +33,14 @@ def coded(series, kind=Kind.CONTINUOUS, *, weights=None, facts=None, **settings)
 
 
 def test_the_three_largest_and_smallest_by_hand():
+    """88 and 17 are people's ages; 80 and 20 are the roundest numbers that draw in neither 65 nor 22."""
     result = coded(AGES, share=0, count=3)
-    assert result.to_list() == [17, 41, 17, 88, 88, 65, 88, 22, 17, 55]
+    assert result.to_list() == [20, 41, 20, 80, 80, 65, 80, 22, 20, 55]
     assert result.dtype == pl.Int64
 
 
 @pytest.mark.parametrize(
-    ("replace", "top", "bottom"), [("threshold", 88, 17), ("mean", 95, 7), ("median", 93, 3)]
+    ("replace", "top", "bottom"), [("threshold", 80, 20), ("mean", 95, 7), ("median", 93, 3)]
 )
 def test_what_a_group_shows(replace, top, bottom):
     """Top 88, 93, 104 with mean 95; bottom 1, 3, 17 with mean 7."""
@@ -56,13 +57,29 @@ def test_of_two_middle_values_the_one_nearer_to_the_others():
 
 
 @pytest.mark.parametrize(
-    ("share", "records"), [(0.1, 1), (10, 1), (10.1, 2), (20, 2), (30, 3), (49, 5), (0, 0)]
+    ("share", "records", "shown"),
+    [(0.1, 1, 100), (10, 1, 100), (10.1, 2, 90), (20, 2, 90), (30, 3, 80), (49, 5, 50), (0, 0, 104)],
 )
-def test_shares_are_rounded_up_to_records(share, records):
+def test_shares_are_rounded_up_to_records(share, records, shown):
     result = coded(AGES, share=share, count=0, side="top")
     ordered = sorted(AGES, reverse=True)
-    expected = ordered if not records else [ordered[records - 1]] * records + ordered[records:]
-    assert sorted(result, reverse=True) == expected
+    assert sorted(result, reverse=True) == [shown] * records + ordered[records:]
+
+
+def test_a_threshold_of_dense_numbers_is_no_ones_value():
+    """1,000 incomes, half a unit apart: the top 10 % begin at 1,450.25, and ten more records at 1,445.25."""
+    values = 1000.25 + np.arange(1000) / 2
+    result = coded(values, share=10, count=0, side="top")
+    assert result.max() == 1450  # of 1,444.75 to 1,450.25 the roundest
+    assert (result == 1450).sum() == 100
+    assert coded(values + 3, share=10, count=0, side="top").max() == 1450  # of 1,447.75 to 1,453.25
+    assert (coded(values + 3, share=10, count=0, side="top") == 1450).sum() == 106
+
+
+def test_a_given_threshold_stays_and_one_that_is_filled_up_does_not():
+    values = [50.3, 85.3, 88.3, 91.3, 20.3]
+    assert coded(values, top=84.7, side="top", count=3).max() == 84.7
+    assert coded(values, top=90.7, side="top", count=2).max() == 88  # of 85.3 to 88.3
 
 
 def test_a_share_that_is_a_whole_number_of_records_is_no_more():
@@ -74,13 +91,13 @@ def test_a_share_that_is_a_whole_number_of_records_is_no_more():
 
 def test_the_count_is_a_least_number():
     for share, count, expected in ((10, 4, 4), (50, 4, 5)):
-        result = coded(AGES, share=share, count=count, side="top")
+        result = coded(AGES, share=share, count=count, side="top", replace="median")
         assert (result == result.max()).sum() == expected
 
 
 def test_sides():
-    assert coded(AGES, side="top").to_list() == [3, 41, 17, 88, 88, 65, 88, 22, 1, 55]
-    assert coded(AGES, side="bottom").to_list() == [17, 41, 17, 88, 104, 65, 93, 22, 17, 55]
+    assert coded(AGES, side="top").to_list() == [3, 41, 17, 80, 80, 65, 80, 22, 1, 55]
+    assert coded(AGES, side="bottom").to_list() == [20, 41, 20, 88, 104, 65, 93, 22, 20, 55]
 
 
 def test_ties_are_treated_alike():
@@ -112,7 +129,7 @@ def test_by_value_alone():
 
 def test_a_group_by_value_is_filled_up_to_the_count_if_anyone_is_in_it():
     values = [50.0, 85.0, 88.0, 91.0, 20.0]
-    assert coded(values, top=90, side="top").to_list() == [50, 85, 85, 85, 20]
+    assert coded(values, top=90, side="top").to_list() == [50, 80, 80, 80, 20]  # between 50 and 85
     assert coded(values, top=95, side="top").to_list() == values
     assert coded(values, top=60, side="top").to_list() == [50, 60, 60, 60, 20]
     assert coded(values, top=60, side="top", count=100).to_list() == [20] * 5
@@ -210,7 +227,7 @@ def test_numbered_categories_by_value():
 def test_dates_and_instants_keep_their_type_and_digits():
     days = [date(1999, 12, 31), date(1920, 5, 1), date(1921, 5, 1), date(1950, 1, 1), date(1960, 1, 1)]
     result = coded(days, Kind.DATE, share=0, count=2, side="bottom")
-    assert result.to_list() == [days[0], date(1921, 5, 1), date(1921, 5, 1), days[3], days[4]]
+    assert result.to_list() == [days[0], date(1940, 1, 1), date(1940, 1, 1), days[3], days[4]]
     mean = coded(days, Kind.DATE, share=0, count=2, side="bottom", replace="mean")
     assert mean.to_list()[1] in {date(1920, 10, 30), date(1920, 10, 31)}  # half a day between them
     instants = pl.Series([10**18 + 1, 10**18 + 3, 5, 7]).cast(pl.Datetime("ns"))  # no float holds the first
@@ -218,12 +235,12 @@ def test_dates_and_instants_keep_their_type_and_digits():
     assert late.dtype == pl.Datetime("ns")
     assert late.to_physical().to_list() == [10**18 + 2, 10**18 + 2, 5, 7]
     texts = coded(["1999-12-31", "1920-05-01", "1921-05-01"], Kind.DATE, share=0, count=2, side="bottom")
-    assert texts.to_list() == ["1999-12-31", "1921-05-01", "1921-05-01"]
+    assert texts.to_list() == ["1999-12-31", "1950-01-01", "1950-01-01"]
 
 
 def test_holes_and_missing_codes_neither_change_nor_count():
     result = coded([-9, 5, None, 3, 8, 1, -9, 7], facts={"missing": (-9,)}, share=0, count=2)
-    assert result.to_list() == [-9, 5, None, 3, 7, 3, -9, 7]
+    assert result.to_list() == [-9, 5, None, 4, 6, 4, -9, 6]
 
 
 def test_weights_are_people():

@@ -116,6 +116,19 @@ class Scales:
         day = _DAY * self._unit
         return _month_floor(np.floor_divide(values, day), _MONTHS[scale - finer], more) * day
 
+    def roundest(self, value: Any, beyond: Any, *, upwards: bool = False) -> Any:
+        """The number of the coarsest scale between a value, included, and another below it; or above it."""
+        for scale in reversed(range(len(self.steps))):
+            if not upwards:
+                found = self.below(np.array([value]), scale)[0]
+            elif self.dtype.is_temporal():
+                found = self.after(np.array([value - 1]), scale)[0]
+            else:
+                found = -self.below(np.array([-value]), scale)[0]
+            if value <= found < beyond if upwards else beyond < found <= value:
+                return found
+        return value
+
     def of_width(self, widths: Floats, finest: int) -> Ints:
         """The coarsest scale whose steps are at most a fifth of a width, but none finer than the finest."""
         found = np.searchsorted(self.steps, _STEP_SHARE * widths, side="right") - 1
@@ -136,6 +149,14 @@ def _month_floor(days: Values, months: int, more: int) -> Values:
     number = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) + _YEAR_ZERO
     first = (number // months + more) * months - _YEAR_ZERO
     return first.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+
+
+def roundest(value: Any, beyond: Any, values: Values, dtype: DType) -> Any:
+    """The roundest number between a value of a column, included, and another, which it does not reach."""
+    scales = scales_of(values, dtype) if np.isfinite(values.astype(np.float64)).all() else None
+    if scales is None or not 0 < scales.largest < _FARTHEST:
+        return value
+    return scales.roundest(value, beyond, upwards=beyond > value)
 
 
 def scales_of(values: Values, dtype: DType) -> Scales:
