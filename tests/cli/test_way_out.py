@@ -184,14 +184,17 @@ def test_a_trail_that_is_there_is_another_release_s(run, people, tmp_path):
 
 
 def test_the_codebook_is_named_among_what_was_written(run, tmp_path):
+    """Of twelve words five stay, and seven are a group; twelve records have each, so all may be named."""
+    words = [f"word {number}" for number in range(12)]
+    (tmp_path / "words.csv").write_text("\n".join(["w", *words * 12]) + "\n")
     code, _, err = run(
         "protect",
         "recoding",
-        "builtin:patients?n=300",
+        "words.csv",
         "-c",
-        "diag_p",
+        "w",
         "--levels",
-        2,
+        1,
         "-o",
         "out.csv",
         "--unjudged",

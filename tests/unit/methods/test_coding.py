@@ -202,7 +202,7 @@ def test_the_command_line_takes_values_by_column(tmp_path):
         "age=30",
     ]
     assert CliRunner().invoke(cli, command).exit_code == 0
-    assert pl.read_csv(out).rows() == [(30.0, 1.5), (20.5, 2.5), (30.0, 2.5)]
+    assert pl.read_csv(out).rows() == [(30.0, 1.5), (20.5, 2.0), (30.0, 2.0)]
 
 
 # ---------------------------------------------------------------------------------------- kinds, missing, weights

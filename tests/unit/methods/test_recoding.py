@@ -12,7 +12,7 @@ import sfumato
 from sfumato.core import registry
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.hierarchy.build import from_prefix
+from sfumato.data.hierarchy.build import from_prefix, from_tree
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -376,12 +376,15 @@ def test_values_that_were_generalised_before_are_refused(method, values):
 
 
 def test_a_group_of_one_value_is_told():
-    """Of the postcodes B01** there is one only: the group looks coarse and is not."""
+    """In the east there is one postcode only: the group looks coarse and is not."""
     zips = ["A3721", "A3722", "B0115", "C0095", "C0097"]
     table = Table(
         pl.DataFrame({"zip": zips}), Schema((Column("zip", Kind.NOMINAL, Role.KEY, hierarchy="zips"),))
     )
-    run = Run(seed=1, resources={"zips": from_prefix(pl.Series("zip", zips), lengths=(3,))})
+    run = Run(seed=1, resources={"zips": from_tree({"west": zips[:2], "east": zips[2:3], "south": zips[3:]})})
     release = Recipe.of(Recoding(levels=1)).apply(table, run)
     (note,) = [note for note in release.provenance[0].notes if "one value only" in note]
     assert note.startswith("1 records show a group in `zip`")
+    codes = Run(seed=1, resources={"zips": from_prefix(pl.Series("zip", zips), lengths=(3,))})
+    release = Recipe.of(Recoding(levels=1)).apply(table, codes)  # B01** is more than B0115
+    assert not [note for note in release.provenance[0].notes if "one value only" in note]

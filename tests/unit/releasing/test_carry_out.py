@@ -509,8 +509,12 @@ def test_all_that_writing_would_refuse_is_refused_before_the_work(plan, tmp_path
 
 
 def test_a_codebook_is_written_with_the_release_or_goes_with_the_old_one(plan, people, tmp_path):
-    coarse = replace(plan, recipe=Recipe.of(Step(Recoding(levels=1), ("ill",))))
-    release, labels, trail = published(coarse, Run(seed=3))
+    recipe = Recipe.of(Step(Recoding(levels=1), ("ill",)))
+    assert len(published(replace(plan, recipe=recipe), Run(seed=3))) == 2  # nothing says what may occur
+    meanings = tuple((f"ill-{i}", f"ill-{i}") for i in range(RECORDS))
+    declared = plan.schema.replace(replace(plan.schema["ill"], labels=meanings))
+    coarse, run = replace(plan, recipe=recipe, schema=declared), Run(seed=3)
+    release, labels, trail = published(coarse, run, overwrite=True)
     assert [path.name for path in (release, labels, trail)] == [
         "release.csv", "release.labels.csv", "release.private.json",
     ]  # fmt: skip

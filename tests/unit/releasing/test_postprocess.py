@@ -235,7 +235,7 @@ def test_nothing_is_written_unless_all_may_be(hospital):
 
 
 def test_a_codebook_in_the_way_leaves_no_table_half_released(tmp_path):
-    codes = [f"{letter}{number}" for letter in "ABC" for number in range(20)] * 3
+    codes = [f"{letter}{number}" for letter in "abc" for number in range(20)] * 10
     said = {"tables": {}}
     for name in "ab":
         pl.DataFrame({"code": codes}).write_csv(tmp_path / f"{name}.csv")
