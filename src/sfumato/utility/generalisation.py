@@ -15,6 +15,10 @@ from sfumato.core.measure import Measure, Score
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover
+from sfumato.data.generalised.levels import KeyLevels
+from sfumato.data.hierarchy.grow import propose
+from sfumato.data.hierarchy.tree import Hierarchy
+from sfumato.errors import SfumatoError
 from sfumato.kernels.arrays import Flags, Floats
 from sfumato.utility._readings import (
     COMPARABLE,
@@ -41,8 +45,8 @@ class CoarseCells(Measure):
         return super().refuses(evidence) or coarse_original(self.name, evidence, self.columns(evidence))
 
     @abstractmethod
-    def coarseness(self, spans: Cover) -> Floats:
-        """How coarse the cells of a column are, where they say something."""
+    def coarseness(self, spans: Cover, evidence: Evidence, name: str, sources: Rows | None) -> Floats:
+        """How coarse the cells of a column are, where they say something, and whose they are if known."""
 
     def noted(self, spans: Cover, losses: Floats) -> Counter[str]:  # noqa: ARG002
         """What else is to be counted in a column."""
@@ -60,7 +64,7 @@ class CoarseCells(Measure):
             known, spans = cells_of(evidence, name, released, sources)
             if not known.any():
                 continue
-            losses = np.where(spans.silent, 1.0, self.coarseness(spans))
+            losses = np.where(spans.silent, 1.0, self.coarseness(spans, evidence, name, sources))
             share = known if weights is None else known * weights
             by_column[name] = float((losses * share).sum() / share.sum())
             sums, counts = sums + losses * known, counts + known
@@ -160,7 +164,7 @@ class GeneralisedInformationLoss(CoarseCells):
     title = "Generalised information loss (GenILoss)"
     references = ("iyengar2002", "carvalho2023")
 
-    def coarseness(self, spans: Cover) -> Floats:
+    def coarseness(self, spans: Cover, *_: object) -> Floats:
         """The share of the range that each cell spans."""
         return spans.spread()
 
@@ -174,8 +178,9 @@ class PrecisionLoss(CoarseCells):
 
     where :math:`h_{ij}` is the level of the released label, counted from the values (0) to the root
     (:math:`H_j`). The number of steps taken altogether, :math:`\sum h_{ij}`, is Samarati's minimal
-    distortion; it is in ``details`` for columns that have levels. A range has no level: it counts with the
-    share of its column that it spans.
+    distortion; it is in ``details`` for columns that have levels. The hierarchy of ranges is the one that the
+    column names, or else the one that is grown from the original; a range on none of its levels (Mondrian's)
+    counts with the share of its column that it spans, as in generalised-information-loss.
 
     See Also
     --------
@@ -187,12 +192,14 @@ class PrecisionLoss(CoarseCells):
     true: noise and swapping cost nothing here), 1 that none says anything. It depends on how many levels a
     hierarchy has: two hierarchies of one column do not compare.
 
-    **Doubt.** Exact. Levels are read off the released labels' table: a step that adds nothing to what a
-    label covers is none, and where branches are of different depth a label has the level of its deepest.
-    Where the original has weights, means are weighted.
+    **Doubt.** Exact. A label that stands on several levels has the lowest, and one of a single value is as
+    good as the value, 0. Labels that are of no hierarchy, as those read from a file, have the level that the
+    labels around them make: a step that adds nothing to what a label covers is none there. Where the original
+    has weights, means are weighted.
 
     **Missing.** A value missing in the original does not count. One missing only in the release, a
-    wildcard, and all values of a record that was left out count as the root. Where records do not map,
+    wildcard, all values of a record that was left out and those of a dropped column count as the root, 1.
+    Where records do not map,
     nobody can tell a suppressed value from one that never was there: all count as the root.
 
     **Cost.** A few passes.
@@ -219,14 +226,33 @@ class PrecisionLoss(CoarseCells):
     title = "Precision loss (1 − Prec)"
     references = ("sweeney2002generalization", "samarati2001")
 
-    def coarseness(self, spans: Cover) -> Floats:
+    def coarseness(self, spans: Cover, evidence: Evidence, name: str, sources: Rows | None) -> Floats:
         """The level of each cell as a share of the height."""
-        if spans.sets is None or spans.codes is None:
-            return spans.spread()
-        levels = spans.sets.levels
-        return np.append(levels / max(int(levels.max(initial=0)), 1), 1.0)[spans.codes]
+        if spans.sets is not None and spans.codes is not None:
+            levels = spans.sets.levels
+            return np.append(levels / max(int(levels.max(initial=0)), 1), 1.0)[spans.codes]
+        shares, key = spans.spread(), None if spans.exact or sources is None else _levels_of(evidence, name)
+        for level in reversed(range(0 if key is None else key.height - 1)):
+            climbed = spans_of(evidence.original, key.write(evidence.original, level), name)[1].take(sources)
+            shares[_are_alike(climbed, spans)] = level / (key.height - 1)
+        return shares
 
     def noted(self, spans: Cover, losses: Floats) -> Counter[str]:
         """The number of steps up, where there are levels."""
         height = 0 if spans.sets is None else int(spans.sets.levels.max(initial=0))
         return Counter(steps=round(float(losses.sum()) * height))
+
+
+def _levels_of(evidence: Evidence, name: str) -> KeyLevels | None:
+    """The levels of a column's hierarchy, the one that it names or else the one that grows from it."""
+    column, original = evidence.original.schema[name], evidence.original
+    try:
+        given: object = evidence.resources.get(column.hierarchy) if column.hierarchy else None
+        hierarchy = given if isinstance(given, Hierarchy) else propose(column, original.frame[name])
+        return KeyLevels.of(original, name, hierarchy, "root")
+    except SfumatoError:  # no hierarchy grows from such values
+        return None
+
+
+def _are_alike(first: Cover, second: Cover) -> Flags:
+    return (first.lows == second.lows) & (first.highs == second.highs)

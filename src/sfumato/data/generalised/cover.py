@@ -51,6 +51,7 @@ class Sets:
     starts: Ints  # [labels + 1] the leaves of label c are starts[c] to starts[c + 1]
     leaves: Ints  # [members]
     places: Floats  # [leaves] the number of each; NaN: it is no value
+    climbed: Ints | None = None  # [labels] the level of each in a hierarchy
 
     @classmethod
     def of(cls, nodes: Nodes, places: Floats) -> Sets:
@@ -59,7 +60,8 @@ class Sets:
         order = np.lexsort((values, owners))
         order = order[~np.isnan(values[order])]
         sizes = np.bincount(owners[order], minlength=len(nodes.labels))
-        return cls(np.concatenate([[0], np.cumsum(sizes)]), nodes.members[order].astype(np.int64), places)
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        return cls(starts, nodes.members[order].astype(np.int64), places, nodes.levels)
 
     @cached_property
     def values(self) -> Floats:
@@ -94,10 +96,13 @@ class Sets:
 
     @property
     def levels(self) -> Ints:
-        """How many steps lead from a value up to each label: the widths of the labels around it that differ.
+        """How many steps lead from a value up to each label, as its hierarchy counts them.
 
-        A label of one value is on level 0. A step that changes nothing of what a label covers is none.
+        Without one they are the widths of the labels around it that differ. A label of one value is on level
+        0 either way, as it says no less than the value.
         """
+        if self.climbed is not None:
+            return np.where(self.sizes > 1, self.climbed, 0)
         order = np.lexsort((self.sizes[self.owners], self.leaves))
         labels, leaf = self.owners[order], self.leaves[order]
         size = self.sizes[labels]

@@ -34,13 +34,15 @@ class Nodes:
     """Which leaf values each label of a node column covers.
 
     The members are one array of leaf indices cut by ``starts``: those of label ``i`` are
-    ``members[starts[i]:starts[i + 1]]``, in ascending order.
+    ``members[starts[i]:starts[i + 1]]``, in ascending order. ``levels`` say how many steps of a hierarchy lead
+    up to each label, where it is one of a hierarchy.
     """
 
     leaves: pl.Series
     labels: pl.Series
     starts: Ints
     members: Codes
+    levels: Ints | None = None
 
     @classmethod
     def of_pairs(cls, leaves: pl.Series, labels: pl.Series, codes: Codes, members: Codes) -> Nodes:

@@ -8,11 +8,12 @@ differ in those alone are then one.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
-from sfumato.data.generalised.nodes import WILDCARD, Nodes, canonical_text
+from sfumato.data.generalised.nodes import WILDCARD, Nodes, canonical_text, match_leaves
 from sfumato.data.generalised.text_forms import Known, set_text, stands_for_all
 from sfumato.data.shown import ENOUGH
 from sfumato.data.table import Table
@@ -55,5 +56,9 @@ def without_naming(table: Table, name: str, few: Collection[str]) -> tuple[Table
             shown[code], group = set_text(named, rest=True), [*named, *all_few]
         members[shown[code]] = group
     new = Nodes.of(members, leaves=nodes.leaves.to_list())
+    if nodes.levels is not None:
+        levels = np.full(len(new.labels), nodes.levels.max())
+        np.minimum.at(levels, match_leaves(pl.Series(shown).gather(used), new.labels), nodes.levels[used])
+        new = replace(new, levels=levels)
     labels = pl.Series(name, shown).gather(pl.Series(codes).replace(-1, None))
     return table.with_nodes(name, labels.cast(new.dtype), new), int(np.isin(codes, telling).sum())

@@ -7,7 +7,7 @@ values, and `sfumato.io.hierarchies` reads and writes them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -245,8 +245,10 @@ class Hierarchy:
         shown = [labels.gather(codes) for labels, codes in self._coded]
         stacked = pl.concat(shown)
         labels = pl.concat([stacked, pl.Series("labels", [WILDCARD])]).unique(maintain_order=True)
-        rows = np.tile(np.arange(self.n_leaves, dtype=np.int32), self.height)
-        return Nodes.of_pairs(self.levels[:, 0].alias("leaves"), labels, match_leaves(stacked, labels), rows)
+        rows, codes = np.tile(np.arange(self.n_leaves, dtype=np.int32), self.height), match_leaves(stacked, labels)
+        levels = np.full(len(labels), self.height - 1)
+        np.minimum.at(levels, codes, np.repeat(np.arange(self.height), self.n_leaves))
+        return replace(Nodes.of_pairs(self.levels[:, 0].alias("leaves"), labels, codes, rows), levels=levels)
 
 
 def counted(n: int, noun: str) -> str:

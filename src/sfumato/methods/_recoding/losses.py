@@ -221,12 +221,13 @@ def _measured(table: Table, key: KeyLevels, amounts: Floats, measure: str, run: 
             pl.Series(weight.name, np.tile(amounts[1:], times)),
         ]
     )
-    small = Table(frame, Schema((replace(key.column, role=Role.KEY), weight)))
+    small = Table(frame, Schema((replace(key.column, role=Role.KEY, hierarchy=name), weight)))
     tiled = replace(key, codes=np.tile(np.arange(1, n + 1, dtype=np.int32), times))
     levels = np.repeat([*range(key.height), 0], n)
     suppressed = np.arange(len(small)) >= key.height * n
     released = to_wildcard(tiled.write(small, levels), name, suppressed)
     evidence = Release.of(released, source_rows=np.arange(len(small))).against(small)
+    evidence = replace(evidence, resources={name: key.hierarchy})
     score = registry.measure(measure)().score(evidence, run.silent())
     found = np.zeros(len(small)) if score.by_record is None else score.by_record
     return [np.append(0.0, part) for part in found.reshape(times, n)]
