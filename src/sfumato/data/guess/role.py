@@ -24,6 +24,7 @@ _MIN_RECORDS = 20  # records below which "all distinct" says nothing
 _LEAST_NUMBER = 1_000  # whole numbers below this may be counts
 _SEVERAL = 5  # distinct values below which a shape says nothing
 _LONG = 6  # words that make a text a sentence
+_MANY_TEXTS = 50  # different texts that are more than a list of answers
 _MOSTLY_DISTINCT = 0.5
 _SHARED = 0.1  # fewer distinct values for each record than this name something shared, not a person
 _FAMILIES = 0.05  # the share of family names that are common ones: most are rare
@@ -185,13 +186,18 @@ def _by_content(facts: Facts, kind: Kind) -> RoleSign | None:
 
 
 def _by_length(facts: Facts, kind: Kind) -> RoleSign | None:
-    """Speak of free text: many words, mostly distinct."""
+    """Speak of free text: many words, mostly distinct; or some, if there are many or the name says so."""
     if not facts.textual or kind is not Kind.NOMINAL or len(facts.sample) < _SEVERAL:
         return None
+    several = facts.share(r"\S\s+\S") >= _MOSTLY_DISTINCT
     long = facts.share(rf"(?:\S+\s+){{{_LONG - 1},}}\S") >= _MOSTLY_DISTINCT
     if long and facts.distinct_share >= _MOSTLY_DISTINCT:
         reason = "long texts, mostly distinct: free text may name people"
         return RoleSign(Role.IDENTIFIER, reason, 0.87)
+    if several and facts.named(words.FREE_TEXT):
+        return RoleSign(Role.IDENTIFIER, "its name is that of free text, which may name people", 0.8)
+    if several and facts.distinct >= _MANY_TEXTS and facts.distinct_share >= _SHARED:
+        return RoleSign(Role.IDENTIFIER, "many texts of several words: free text may name people", 0.6)
     return None
 
 

@@ -100,7 +100,7 @@ ROLES: tuple[tuple[Role | None, float, str], ...] = (
         birth* born geburt* naissance nacimiento dob yob death*
         race ethn* etni* nation* citizen* langu*
         *marit* marstat civil* familienstand relat* children kids
-        educ* bildung* school* degree *occu* beruf* profession job *workclass employ* industr*
+        edu educ* bildung* school* degree *occu* beruf* profession job *workclass employ* industr*
         *countr* land pays pais region* state county kreis province district municip* gemeinde city town ort
         village zip* post*code postal* plz urb* rural geo* lat lon latitude longitude
         hospital* admi* discharg* los height tenure
@@ -108,6 +108,11 @@ ROLES: tuple[tuple[Role | None, float, str], ...] = (
     ),
 )
 
+#: Names of texts in which anything may stand.
+FREE_TEXT = """
+    note notes comment* remark* memo* free_text freetext narrative* description* report_text
+    bemerkung* anmerkung* kommentar* notiz* freitext commentaire* remarque* observacion* comentario* opmerking*
+"""
 #: Names of numbers that count or measure something.
 QUANTITIES = """
     age alter edad *income* wage* salar* charge* expend* saving* debt* amount
