@@ -1,5 +1,6 @@
 """GenILoss, precision, ambiguity and non-uniform entropy on ranges and labels, worked out by hand."""
 
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -9,9 +10,15 @@ import pytest
 from brute import width
 from pairs import score, table
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
+from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
-from sfumato.data.schema import Kind
+from sfumato.data.hierarchy.build import from_intervals
+from sfumato.data.hierarchy.tree import Hierarchy
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Table
+from sfumato.methods.recoding import Recoding
 from sfumato.utility.ambiguity import Ambiguity, NonUniformEntropy
 from sfumato.utility.generalisation import GeneralisedInformationLoss, PrecisionLoss
 
@@ -191,3 +198,46 @@ def test_says_why_not(cls):
         assert "do not map" in score(cls(), x, x, rows=None).reason
         same = table({"x": [1.0, 1.0]})
         assert score(cls(), same, same).status is Status.NOT_ESTIMABLE
+
+
+# Sweeney's precision -----------------------------------------------------------------------------------
+
+RACES = Hierarchy.from_levels(
+    pl.DataFrame({"0": ["asian", "black", "white"], "1": ["person"] * 3, "2": ["*"] * 3}), name="race"
+)
+ZIPS = ["02138", "02139", "02141", "02142"]
+#: Z0 to Z4: the values, four digits, three, two, none; 021** and 02*** cover as much as the root.
+AREAS = Hierarchy.from_levels(
+    pl.DataFrame({"0": ZIPS, **{str(i): [z[: 5 - i] + "*" * i for z in ZIPS] for i in (1, 2, 3)}, "4": ["*"] * 4}),
+    name="zip",
+)
+
+
+@pytest.mark.parametrize("race", [0, 1, 2])
+@pytest.mark.parametrize("area", [0, 1, 2, 3, 4])
+def test_precision_is_by_levels_whatever_they_cover(race, area):
+    """The mean over all cells of the level as a share of the height: (race/2 + zip/4) / 2."""
+    columns = (
+        Column("race", Kind.NOMINAL, Role.KEY, hierarchy="race"),
+        Column("zip", Kind.NOMINAL, Role.KEY, hierarchy="zip"),
+    )
+    frame = pl.DataFrame({"race": [r for r in ("asian", "black", "white") for _ in ZIPS], "zip": ZIPS * 3})
+    people = Table(frame, Schema(columns), targets=("race", "zip"))
+    run = Run(seed=1, resources={"race": RACES, "zip": AREAS})
+    release = Recoding(levels={"race": race, "zip": area}).apply(people, run)
+    found = PrecisionLoss().score(release.against(people), run)
+    assert found.value == pytest.approx((race / 2 + area / 4) / 2)
+    assert found.details.get("steps", 0) == 12 * (race + area)
+
+
+def test_ranges_on_levels_count_by_level_and_others_by_width():
+    """Ages by 5, 10 and 20 years: [20;24] is level 1 of 4, [20;29] 2, [20;39] 3; [20;40] is on none: 20 of 40."""
+    ages = [20, 24, 30, 60]
+    tree = from_intervals(range(20, 61), widths=[5, 10, 20])
+    x = table({"age": ages}, age={"hierarchy": "tree"})
+    y = table({"age": intervals([20, 20, 20, 60], [24, 29, 39, 60])}, age={"hierarchy": "tree"})
+    evidence = replace(Release.of(y, source_rows=np.arange(4)).against(x), resources={"tree": tree})
+    assert PrecisionLoss().score(evidence, Run(seed=1)).by_record.tolist() == [0.25, 0.5, 0.75, 0.0]
+    y = table({"age": intervals([20, 20, 20, None], [40, 40, 40, None])}, age={"hierarchy": "tree"})
+    evidence = replace(Release.of(y, source_rows=np.arange(4)).against(x), resources={"tree": tree})
+    assert PrecisionLoss().score(evidence, Run(seed=1)).by_record.tolist() == [0.5, 0.5, 0.5, 1.0]

@@ -1,0 +1,122 @@
+"""Values that few have are in no set by name, and are read back as what they may be."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sfumato.data.generalised.cover import Cover, cover_of
+from sfumato.data.generalised.nodes import Nodes
+from sfumato.data.generalised.text_forms import Known, looks_generalised, parse_nodes, set_text, to_text
+from sfumato.data.generalised.untold import known_of, without_naming
+from sfumato.data.hierarchy.build import from_prefix
+from sfumato.data.hierarchy.grow import propose
+from sfumato.data.schema import Column, Kind, Schema
+from sfumato.data.shown import ENOUGH
+from sfumato.data.table import Table
+
+DIAGNOSES = ["E11.9", "E11.21", "E10", "I10", "I11.0", "J45.0", "J45.9", "F32.1", "F32", "M54.5"]
+
+
+def members(column, nodes):
+    return [set(nodes.members_of(code)) if code >= 0 else None for code in nodes.codes(column)]
+
+
+def table_of(values, **facts):
+    return Table(pl.DataFrame({"x": values}), Schema((Column("x", Kind.NOMINAL, **facts),)))
+
+
+# Codes -------------------------------------------------------------------------------------------------
+
+
+def test_codes_of_any_length_climb_to_what_begins_so():
+    tree = from_prefix(pl.Series("d", DIAGNOSES), lengths=[4, 3, 1])
+    climbed = {leaf: labels for leaf, *labels in tree.levels.iter_rows()}
+    assert climbed["E11.9"] == ["E11.*", "E11*", "E*", "*"]
+    assert climbed["E10"] == ["E10", "E10*", "E*", "*"]  # shorter than four: itself
+    grown = propose(Column("d", Kind.NOMINAL), pl.Series("d", DIAGNOSES))
+    assert grown.labels(1).to_list()[:3] == ["E10", "E11.*", "F32"]  # six signs at most: four, then two
+    assert grown.labels(2).to_list()[:2] == ["E1*", "F3*"]
+
+
+def test_a_code_that_is_cut_short_is_read_with_the_values_of_the_original():
+    """E11* covers E11.9, E11.21 and the E11.4 of the original that nobody shows; E1* covers E10, too."""
+    text = pl.Series("d", ["E11*", "E1*", "I10", "*", None])
+    known = Known([*DIAGNOSES, "E11.4"], [])
+    column, nodes = parse_nodes(text, known=known)
+    assert column.to_list() == to_text(column, nodes).to_list() == text.to_list()
+    assert members(column, nodes)[:3] == [{"E11.9", "E11.21", "E11.4"}, {"E11.9", "E11.21", "E11.4", "E10"}, {"I10"}]
+    # Without the original, a leaf stands for all that begin so, and E1* covers that of E11*.
+    column, nodes = parse_nodes(text)
+    assert to_text(column, nodes).to_list() == text.to_list()
+    assert members(column, nodes)[:3] == [{"E11..."}, {"E11...", "E1..."}, {"I10"}]
+
+
+def test_digits_that_are_known_to_be_of_other_lengths_are_not_listed():
+    column, nodes = parse_nodes(pl.Series("x", ["936*", "9360"]), known=Known(["9360", "93650", "94000"], []))
+    assert members(column, nodes) == [{"9360", "93650"}, {"9360"}]
+
+
+@pytest.mark.parametrize("texts", [["E11*", "I10"], ["E11.*", "F3*", "*"], ["123456**", "12345678"]])
+def test_codes_that_are_cut_short_are_recognised(texts):
+    assert looks_generalised(pl.Series(texts)) == "node"
+
+
+@pytest.mark.parametrize("texts", [["3*", "4*"], ["4.5*", "5*"], ["A*", "B"], ["good*", "bad"], ["Best 1*"]])
+def test_ratings_and_words_stay_text(texts):
+    assert looks_generalised(pl.Series(texts)) is None
+
+
+def test_a_label_that_is_not_the_beginning_of_all_is_a_set():
+    nodes = Nodes.of({"E11*": ["E11.9"]}, leaves=["E11.9", "E11.21"])
+    assert to_text(pl.Series(["E11*"], dtype=nodes.dtype), nodes).to_list() == ["E11.9"]
+    nodes = Nodes.of({"4*": ["4*"]}, leaves=["4*", "40"])  # a rating
+    assert to_text(pl.Series(["4*"], dtype=nodes.dtype), nodes).to_list() == [r"\4*"]
+
+
+# Sets --------------------------------------------------------------------------------------------------
+
+
+def test_sets_name_what_many_have_or_what_is_declared():
+    values = ["DE"] * ENOUGH + ["TR"] * ENOUGH + ["NR"] * (ENOUGH - 1) + ["TV"]
+    assert known_of(table_of(values), "x") == Known(["DE", "NR", "TR", "TV"], ["NR", "TV"])
+    assert known_of(table_of(values, labels=(("NR", "Nauru"),)), "x").few == ["TV"]
+
+
+def test_values_that_few_have_are_three_dots_and_sets_that_differ_in_them_are_one():
+    groups = {"a": ["DE", "NR"], "b": ["DE", "TV"], "c": ["DE", "TR"], "d": ["NR", "TV"]}
+    nodes = Nodes.of({**groups, "TR": ["TR"]}, leaves=["DE", "TR", "NR", "TV"])
+    column = pl.Series("x", ["a", "b", "c", "d", "TR", "*", None]).cast(nodes.dtype)
+    table = Table(column.to_frame(), Schema((Column("x", Kind.NOMINAL),)), nodes={"x": nodes})
+    shown, changed = without_naming(table, "x", ["NR", "TV"])
+    assert changed == 3
+    texts = ["{DE|...}", "{DE|...}", "{DE|TR}", "{...}", "TR", "*", None]
+    assert to_text(shown.frame["x"], shown.nodes["x"]).to_list() == texts
+    rest = {"NR", "TV"}
+    stand = [{"DE"} | rest, {"DE"} | rest, {"DE", "TR"}, rest, {"TR"}, {"DE", "TR"} | rest, None]
+    assert members(shown.frame["x"], shown.nodes["x"]) == stand
+    again, read = parse_nodes(pl.Series("x", texts), known=Known(["DE", "NR", "TR", "TV"], ["NR", "TV"]))
+    assert members(again, read) == stand
+    alone, read = parse_nodes(pl.Series("x", texts))
+    assert members(alone, read)[:4] == [{"DE", "..."}, {"DE", "..."}, {"DE", "TR"}, {"..."}]
+
+
+def test_three_dots_that_are_a_value_are_told_apart():
+    assert set_text(["a", "..."]) == r"{a|\...}"
+    column, nodes = parse_nodes(pl.Series("x", [r"{a|\...}", "{b|...}", r"{c|d\|...}"]))
+    assert members(column, nodes) == [{"a", "..."}, {"b", "..."}, {"c", "d|..."}]
+
+
+def test_widths_are_counted_among_the_values_that_are_known():
+    """Of four codes E1* covers two: (2 − 1) / (4 − 1), in memory and read back beside the original."""
+    codes = ["E11.9", "E10.1", "I10", "J45"]
+    nodes = from_prefix(codes, lengths=[2]).nodes()
+    schema = Schema((Column("x", Kind.NOMINAL),))
+    column = pl.Series("x", ["E1*", "E1*", "I10", "*"]).cast(nodes.dtype)
+    made = Table(column.to_frame(), schema, nodes={"x": nodes})
+    texts = to_text(column, nodes)
+    series, read = parse_nodes(texts, known=known_of(table_of(codes), "x"))
+    again = Table(series.to_frame(), schema, nodes={"x": read})
+    for table in (made, again):
+        np.testing.assert_allclose(Cover.of(table, "x").spread(), [1 / 3, 1 / 3, 0, 1])
+        numbers, cover = cover_of(table_of(codes), table, "x")
+        assert cover.holds(numbers).all()
