@@ -3,8 +3,8 @@
 A small group is written as the set of its values, ``{Kern|Fresno}``. A group of many has its label in the
 file, ``Europe``, and its values in ``release.labels.csv`` beside ``release.csv``, one on each line with the
 column and the label. Whoever reads the release reads the codebook with it, so that nothing is lost. A label
-that says itself what it stands for, such as ``93***`` for every code that begins so, is not in it. Values that
-few have and that are not told (`sfumato.data.generalised.untold`) are three dots in the one and the other.
+that says itself what it stands for, such as ``93***`` for every code that begins so, is not in it. Values
+that few have and that are not told (`sfumato.data.generalised.untold`) are three dots in both.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def written(column: pl.Series, nodes: Nodes) -> tuple[pl.Series, pl.DataFrame]:
     large = [int(code) for code in used if code >= 0 and nodes.sizes[code] > SHOWN]
     texts = to_text(nodes.labels.gather(large).cast(nodes.dtype), nodes)
     large = [
-        code for code, text in zip(large, texts, strict=True) if text[0] == "{" and len(named_in(text)) > SHOWN
+        code
+        for code, text in zip(large, texts, strict=True)
+        if text[0] == "{" and len(named_in(text)) > SHOWN
     ]
     if not large:
         return full, _lines([], [], [])

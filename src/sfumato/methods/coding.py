@@ -71,8 +71,9 @@ class TopBottomCoding(ColumnMethod):
     numbers.
 
     **Risk to know.** The group shows alike only in this column, and everyone in it is known to be extreme.
-    Its median is a real person's value, and the threshold of ordered categories is; its mean, together with
-    what an intruder knows of all others in the group, gives the last one away. The variance shrinks, more so with *threshold* than with *mean*.
+    Its median is a real person's value, and so is the threshold of ordered categories; its mean, together
+    with what an intruder knows of all others in the group, gives the last one away. The variance shrinks,
+    more so with *threshold* than with *mean*.
 
     **Ties, missing, weights.** Equal values are treated alike, so a group may be larger than asked, never
     smaller. Where the two groups meet (many ties, few records, a share near 50 %) all records show the

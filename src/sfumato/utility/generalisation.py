@@ -231,8 +231,11 @@ class PrecisionLoss(CoarseCells):
         if spans.sets is not None and spans.codes is not None:
             levels = spans.sets.levels
             return np.append(levels / max(int(levels.max(initial=0)), 1), 1.0)[spans.codes]
-        shares, key = spans.spread(), None if spans.exact or sources is None else _levels_of(evidence, name)
-        for level in reversed(range(0 if key is None else key.height - 1)):
+        shares = spans.spread()
+        key = None if spans.exact or sources is None else _levels_of(evidence, name)
+        if key is None or sources is None:
+            return shares
+        for level in reversed(range(key.height - 1)):
             climbed = spans_of(evidence.original, key.write(evidence.original, level), name)[1].take(sources)
             shares[_are_alike(climbed, spans)] = level / (key.height - 1)
         return shares
@@ -255,4 +258,5 @@ def _levels_of(evidence: Evidence, name: str) -> KeyLevels | None:
 
 
 def _are_alike(first: Cover, second: Cover) -> Flags:
-    return (first.lows == second.lows) & (first.highs == second.highs)
+    alike: Flags = (first.lows == second.lows) & (first.highs == second.highs)
+    return alike

@@ -269,3 +269,22 @@ def test_the_sample_is_from_all_parts_of_a_column():
 def test_a_year_of_two_digits_makes_no_date():
     frame = pl.DataFrame({"d": ["2020-01-01", "80-01-01"] * 5})
     assert guess(frame)[0].column.kind is Kind.NOMINAL
+
+
+def test_free_text_by_its_name_or_because_there_is_much_of_it():
+    answers = [f"went home {day}" for day in range(8)] * 20
+    many = [f"saw {person} there" for person in range(60)] * 3
+    for name, values, reason in (("note", answers, "free text"), ("x", many, "many texts")):
+        (found,) = guess(pl.DataFrame({name: values}))
+        assert found.column.role is Role.IDENTIFIER
+        assert reason in found.role_reason
+    (found,) = guess(pl.DataFrame({"x": answers}))
+    assert found.column.role is None
+
+
+def test_counts_with_a_code_for_missing_stay_open_and_have_the_code():
+    values = [*list(range(13)) * 10, *[-9] * 5]
+    (visits,) = guess(pl.DataFrame({"visits": values}))
+    assert (visits.column.role, visits.column.missing) == (None, (-9,))
+    (edu,) = guess(pl.DataFrame({"edu": [1, 2, 3, 4, 5] * 20 + [-9] * 4}))
+    assert (edu.column.role, edu.column.missing) == (Role.KEY, (-9,))

@@ -44,7 +44,11 @@ def test_a_code_that_is_cut_short_is_read_with_the_values_of_the_original():
     known = Known([*DIAGNOSES, "E11.4"], [])
     column, nodes = parse_nodes(text, known=known)
     assert column.to_list() == to_text(column, nodes).to_list() == text.to_list()
-    assert members(column, nodes)[:3] == [{"E11.9", "E11.21", "E11.4"}, {"E11.9", "E11.21", "E11.4", "E10"}, {"I10"}]
+    assert members(column, nodes)[:3] == [
+        {"E11.9", "E11.21", "E11.4"},
+        {"E11.9", "E11.21", "E11.4", "E10"},
+        {"I10"},
+    ]
     # Without the original, a leaf stands for all that begin so, and E1* covers that of E11*.
     column, nodes = parse_nodes(text)
     assert to_text(column, nodes).to_list() == text.to_list()

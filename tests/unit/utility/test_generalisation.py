@@ -208,7 +208,9 @@ RACES = Hierarchy.from_levels(
 ZIPS = ["02138", "02139", "02141", "02142"]
 #: Z0 to Z4: the values, four digits, three, two, none; 021** and 02*** cover as much as the root.
 AREAS = Hierarchy.from_levels(
-    pl.DataFrame({"0": ZIPS, **{str(i): [z[: 5 - i] + "*" * i for z in ZIPS] for i in (1, 2, 3)}, "4": ["*"] * 4}),
+    pl.DataFrame(
+        {"0": ZIPS, **{str(i): [z[: 5 - i] + "*" * i for z in ZIPS] for i in (1, 2, 3)}, "4": ["*"] * 4}
+    ),
     name="zip",
 )
 

@@ -34,8 +34,8 @@ class Nodes:
     """Which leaf values each label of a node column covers.
 
     The members are one array of leaf indices cut by ``starts``: those of label ``i`` are
-    ``members[starts[i]:starts[i + 1]]``, in ascending order. ``levels`` say how many steps of a hierarchy lead
-    up to each label, where it is one of a hierarchy.
+    ``members[starts[i]:starts[i + 1]]``, in ascending order. ``levels`` say how many steps lead up to each
+    label, where it is one of a hierarchy.
     """
 
     leaves: pl.Series
@@ -118,8 +118,11 @@ class Nodes:
         values = self.leaves.gather(self.members[self.starts[one]])
         found = np.zeros(len(self.labels), dtype=np.bool_)
         labels = self.labels.gather(one)
-        cut = labels.str.ends_with(WILDCARD) & values.str.starts_with(labels.str.strip_chars_end(WILDCARD))
-        found[one] = ((labels != values) & ~cut).to_numpy()
+        pairs = zip(labels, values, strict=True)
+        found[one] = [
+            label != value and not (label.endswith(WILDCARD) and value.startswith(label.rstrip(WILDCARD)))
+            for label, value in pairs
+        ]
         return found
 
     @cached_property

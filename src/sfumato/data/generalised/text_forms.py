@@ -1,11 +1,11 @@
 r"""The text forms of generalised values: written, read and recognised.
 
-The text forms are ``[20;29]``, ``[65;]``, ``{Kern|Fresno}``, ``{Kern|...}``, ``E11*``, ``93***`` and ``*``; an
-exact value stands plainly. A beginning with stars is every code that begins so, whether anyone has it or not;
-of digits, three to five together, those that are as long. Three dots are the values that few have, and that
-are not told. In braces a backslash stands before each of ``\ | { }``, and before three dots that are a value.
-An exact text that would read as one of the forms, begins with a backslash or is empty has one backslash in
-front: ``\*``, ``\[1;2]``, ``\E11*``, and ``\`` for "".
+The text forms are ``[20;29]``, ``[65;]``, ``{Kern|Fresno}``, ``{Kern|...}``, ``E11*``, ``93***`` and ``*``;
+an exact value stands plainly. A beginning with stars is every code that begins so, whether anyone has it or
+not; of digits, three to five together, those that are as long. Three dots are the values that few have, and
+that are not told. In braces a backslash stands before each of ``\ | { }``, and before three dots that are a
+value. An exact text that would read as one of the forms, begins with a backslash or is empty has one
+backslash in front: ``\*``, ``\[1;2]``, ``\E11*``, and ``\`` for "".
 """
 
 from __future__ import annotations

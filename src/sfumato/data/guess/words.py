@@ -111,7 +111,8 @@ ROLES: tuple[tuple[Role | None, float, str], ...] = (
 #: Names of texts in which anything may stand.
 FREE_TEXT = """
     note notes comment* remark* memo* free_text freetext narrative* description* report_text
-    bemerkung* anmerkung* kommentar* notiz* freitext commentaire* remarque* observacion* comentario* opmerking*
+    bemerkung* anmerkung* kommentar* notiz* freitext commentaire* remarque* observacion* comentario*
+    opmerking*
 """
 #: Names of numbers that count or measure something.
 QUANTITIES = """

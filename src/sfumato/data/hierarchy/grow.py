@@ -45,8 +45,9 @@ def propose(column: Column, values: pl.Series) -> Hierarchy:
 
     Continuous columns get intervals of equal width, or of equally many records where most values crowd in a
     small part of the range; dates climb the calendar; ordered categories are joined with their neighbours;
-    nominal codes of digits, or of capitals and digits, lose their last signs, labels such as ``Europe: Spain``
-    their last part; of all other nominal values the rare are joined. Missing values and missing codes are left out.
+    nominal codes of digits, or of capitals and digits, lose their last signs, labels such as
+    ``Europe: Spain`` their last part; of all other nominal values the rare are joined. Missing values and
+    missing codes are left out.
     """
     if column.kind is Kind.SET:
         raise RefusedError(f"a hierarchy is of single values, got: `{column.name}`, which is set-valued")

@@ -245,7 +245,10 @@ class Hierarchy:
         shown = [labels.gather(codes) for labels, codes in self._coded]
         stacked = pl.concat(shown)
         labels = pl.concat([stacked, pl.Series("labels", [WILDCARD])]).unique(maintain_order=True)
-        rows, codes = np.tile(np.arange(self.n_leaves, dtype=np.int32), self.height), match_leaves(stacked, labels)
+        rows, codes = (
+            np.tile(np.arange(self.n_leaves, dtype=np.int32), self.height),
+            match_leaves(stacked, labels),
+        )
         levels = np.full(len(labels), self.height - 1)
         np.minimum.at(levels, codes, np.repeat(np.arange(self.height), self.n_leaves))
         return replace(Nodes.of_pairs(self.levels[:, 0].alias("leaves"), labels, codes, rows), levels=levels)

@@ -7,7 +7,7 @@ is what is measured; those of classes follow the definitions of the measures of 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -227,7 +227,8 @@ def _measured(table: Table, key: KeyLevels, amounts: Floats, measure: str, run: 
     suppressed = np.arange(len(small)) >= key.height * n
     released = to_wildcard(tiled.write(small, levels), name, suppressed)
     evidence = Release.of(released, source_rows=np.arange(len(small))).against(small)
-    evidence = replace(evidence, resources={name: key.hierarchy})
+    own: dict[str, Any] = {name: key.hierarchy}
+    evidence = replace(evidence, resources=own)
     score = registry.measure(measure)().score(evidence, run.silent())
     found = np.zeros(len(small)) if score.by_record is None else score.by_record
     return [np.append(0.0, part) for part in found.reshape(times, n)]
