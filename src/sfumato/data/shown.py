@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
-#: A value that fewer records have is not named where it need not be: in a set, a codebook, a public picture.
+#: A value that fewer people have is not named where it need not be: in a set, a codebook, a public picture.
 ENOUGH = 10
 
 

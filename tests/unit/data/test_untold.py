@@ -10,7 +10,7 @@ from sfumato.data.generalised.text_forms import Known, looks_generalised, parse_
 from sfumato.data.generalised.untold import known_of, without_naming
 from sfumato.data.hierarchy.build import from_prefix
 from sfumato.data.hierarchy.grow import propose
-from sfumato.data.schema import Column, Kind, Schema
+from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.shown import ENOUGH
 from sfumato.data.table import Table
 
@@ -84,6 +84,10 @@ def test_sets_name_what_many_have_or_what_is_declared():
     values = ["DE"] * ENOUGH + ["TR"] * ENOUGH + ["NR"] * (ENOUGH - 1) + ["TV"]
     assert known_of(table_of(values), "x") == Known(["DE", "NR", "TR", "TV"], ["NR", "TV"])
     assert known_of(table_of(values, labels=(("NR", "Nauru"),)), "x").few == ["TV"]
+    # The records of one person are one.
+    frame = pl.DataFrame({"x": ["DE"] * 20 + ["TR"] * 20, "who": [*range(20), *[99] * 20]})
+    people = Table(frame, Schema((Column("x", Kind.NOMINAL), Column("who", Kind.NOMINAL, Role.PERSON))))
+    assert known_of(people, "x").few == ["TR"]
 
 
 def test_values_that_few_have_are_three_dots_and_sets_that_differ_in_them_are_one():

@@ -15,17 +15,19 @@ import polars as pl
 
 from sfumato.data.generalised.nodes import WILDCARD, Nodes, canonical_text, match_leaves
 from sfumato.data.generalised.text_forms import Known, set_text, stands_for_all
+from sfumato.data.persons import persons_of
 from sfumato.data.shown import ENOUGH
 from sfumato.data.table import Table
 
 
 def known_of(table: Table, name: str) -> Known | None:
-    """The values of a column, and those that few records have and nothing declares; None if it is coarse."""
+    """The values of a column, and those that few people have and nothing declares; None if it is coarse."""
     if table.is_generalised(name) or table.frame.schema[name].is_nested():
         return None
     column = table.schema[name]
-    present = table.frame[name].filter(pl.Series(~table.missing(name)))
-    counts = canonical_text(present).alias("value").value_counts(name="n").sort("value")
+    held = pl.DataFrame({"value": canonical_text(table.frame[name]), "person": persons_of(table)})
+    held = held.filter(pl.Series(~table.missing(name)))
+    counts = held.group_by("value").agg(n=pl.col("person").n_unique()).drop_nulls().sort("value")
     declared = [canonical_text(pl.Series([value])).item() for value in column.order]
     declared += [canonical_text(pl.Series([value])).item() for value, _ in column.labels]
     few = counts.filter(pl.col("n") < ENOUGH, ~pl.col("value").is_in(declared))
