@@ -6,7 +6,14 @@ import pytest
 
 from sfumato.data.generalised.cover import Cover, cover_of
 from sfumato.data.generalised.nodes import Nodes
-from sfumato.data.generalised.text_forms import Known, looks_generalised, parse_nodes, set_text, to_text
+from sfumato.data.generalised.text_forms import (
+    Known,
+    is_open,
+    looks_generalised,
+    parse_nodes,
+    set_text,
+    to_text,
+)
 from sfumato.data.generalised.untold import known_of, without_naming
 from sfumato.data.hierarchy.build import from_prefix
 from sfumato.data.hierarchy.grow import propose
@@ -60,14 +67,13 @@ def test_digits_that_are_known_to_be_of_other_lengths_are_not_listed():
     assert members(column, nodes) == [{"9360", "93650"}, {"9360"}]
 
 
-@pytest.mark.parametrize("texts", [["E11*", "I10"], ["E11.*", "F3*", "*"], ["123456**", "12345678"]])
-def test_codes_that_are_cut_short_are_recognised(texts):
-    assert looks_generalised(pl.Series(texts)) == "node"
-
-
-@pytest.mark.parametrize("texts", [["3*", "4*"], ["4.5*", "5*"], ["A*", "B"], ["good*", "bad"], ["Best 1*"]])
-def test_ratings_and_words_stay_text(texts):
-    assert looks_generalised(pl.Series(texts)) is None
+@pytest.mark.parametrize("texts", [["3*", "4*"], ["4.5*", "5*"], ["A*", "B"], ["G63.2*", "E11.9"]])
+def test_ratings_and_the_asterisks_of_diagnoses_stay_text_until_the_original_tells(texts):
+    """G63.2* is a code of ICD-10 for what comes with another disease."""
+    series = pl.Series("x", texts)
+    assert looks_generalised(series) is None
+    assert not is_open(series, Known(texts, []))
+    assert is_open(series, Known(["3.1", "4.5.1", "A1", "G63.21"], []))
 
 
 def test_a_label_that_is_not_the_beginning_of_all_is_a_set():

@@ -40,10 +40,6 @@ REST = "..."
 _LISTED = re.compile(r"[0-9]\*{2,4}|[0-9]{2}\*{1,3}|[0-9]{3}\*{1,2}|[0-9]{4}\*")
 #: Any text that is cut short.
 _CUT = re.compile(r".*[^*]\*+", re.DOTALL)
-#: Codes with letters and digits, and such that are cut short: what nobody would take for a rating.
-_LETTERED = re.compile(r"[0-9A-Z][0-9A-Z.\-/]*\**")
-_LETTERED_CUT = re.compile(r"[A-Z][A-Z.\-/]*[0-9][0-9A-Z.\-/]*\*+")
-_DIGITS_CUT = re.compile(r"[0-9]\*{2,}|[0-9]{2,}\*+")
 _LAST = chr(0x10FFFF)
 #: A text that reads as one of the other forms.
 WOULD_MISREAD = r"(?s)^(\*|\[.*\]|\{.*\}|\\.*|)$"
@@ -321,9 +317,10 @@ def looks_generalised(text: pl.Series) -> Literal["interval", "node"] | None:
     """Which text forms a column of text holds, or None where it is ordinary text.
 
     "interval": every value is an interval, a number (or every one a date) or ``*``, and not all are numbers.
-    "node": there is a set of two or more values, or a code that is cut short among others of its length or
-    of letters and digits, or nothing but ``*``. A value that these forms would have escaped speaks against
-    both, and words with ``*`` stay text, since a star can be a rating. Empty text is passed over.
+    "node": there is a set of two or more values, or a code of three to five digits that is cut short among
+    others of its length, or nothing but ``*``. A value that these forms would have escaped speaks against
+    both, and other words with ``*`` stay text, since a star can be a rating, or belong to a diagnosis (the
+    original tells: `is_open`). Empty text is passed over.
     """
     distinct = text.drop_nulls().unique()
     distinct = distinct.filter(distinct != "")
@@ -334,17 +331,12 @@ def looks_generalised(text: pl.Series) -> Literal["interval", "node"] | None:
         return "interval"
     in_braces = distinct.str.contains(r"(?s)^\{.*\}$")
     sets, others = distinct.filter(in_braces), distinct.filter(~in_braces & ~wild).to_list()
-    cut = any(_DIGITS_CUT.fullmatch(text) or _LETTERED_CUT.fullmatch(text) for text in others)
+    cut = any(map(_LISTED.fullmatch, others))
     if (
-        (cut and not _are_alike(others) and not _are_lettered(others))
+        (cut and not _are_alike(others))
         or not (cut or len(sets))
         or distinct.str.contains(r"(?s)^\[.*\]$").any()
     ):
         return None
     read = [_read(form) for form in sets]
     return "node" if all(form and (form.rest or len(form.values) > 1) for form in read) else None
-
-
-def _are_lettered(codes: Sequence[str]) -> bool:
-    """Whether codes are of capitals and digits, and one that is cut short has both."""
-    return all(map(_LETTERED.fullmatch, codes)) and any(map(_LETTERED_CUT.fullmatch, codes))

@@ -40,9 +40,7 @@ _BAND = (
 
 def generalised_form(texts: pl.Series) -> Literal["interval", "node"] | None:
     """Which text forms of generalised values a column holds; quick where there are none."""
-    return (
-        looks_generalised(texts) if texts.str.contains(r"^[\[{*]|^[0-9A-Z][0-9A-Z.\-/]*\*+$").any() else None
-    )
+    return looks_generalised(texts) if texts.str.contains(r"^[\[{*]|^[0-9]+\*+$").any() else None
 
 
 def kind_of(facts: Facts) -> KindSign:
