@@ -44,10 +44,7 @@ def command(name: str | None, *, write: Path | None, overwrite: bool, as_json: b
 
 
 def _short(profile: Profile) -> list[str]:
-    return [
-        f"{each.requirement.measure} {each.requirement.sign} {each.requirement.level:g}"
-        for each in profile.thresholds
-    ]
+    return [each.requirement.short for each in profile.thresholds]
 
 
 def _said(profile: Profile) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Protocol, final
 import polars as pl
 
 from sfumato.core.method import Described
+from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.evidence import Evidence
@@ -28,7 +29,10 @@ ToldBy = Literal["records", "classes", "class"]
 
 
 class Status(StrEnum):
-    """How far a number can be trusted. A gate passes only on ``ok``, or on an interval that is proved."""
+    """How far a number can be trusted. A gate passes only on ``ok``, or on an interval that is proved.
+
+    An estimate passes where the requirement asks for it, as in ``individual-risk <= 0.05 at 95%``.
+    """
 
     OK = "ok"
     APPROXIMATE = "approximate"
@@ -47,8 +51,9 @@ class Proof(Protocol):
 class Score:
     """A number with its doubt and with what guessing would score.
 
-    ``interval_holds`` if the truth is proved to lie in the interval, and not only likely to. ``bound`` is
-    proved to be no better than the value can be, where the interval says more than that.
+    ``interval_holds`` if the truth is proved to lie in the interval, and not only likely to; ``confidence``
+    is how likely, in per cent, where a requirement may rely on it. ``bound`` is proved to be no better than
+    the value can be, where the interval says more than that.
 
     ``by_record`` follows the original's records and never leaves in a public report. ``proof`` is what lets
     anyone check the number without trusting how it was found; it stays as private as the data.
@@ -64,6 +69,7 @@ class Score:
     baseline: float | None = None
     reason: str = ""
     details: Mapping[str, float | int | str] = field(default_factory=dict)
+    confidence: float | None = None
     proof: Proof | None = field(default=None, repr=False, compare=False)
 
     @classmethod
@@ -84,6 +90,7 @@ class Score:
             "interval": [_finite(end) for end in self.interval] if self.interval else None,
             "interval_holds": self.interval_holds,
             "bound": _finite(self.bound),
+            "confidence": self.confidence,
             "baseline": _finite(self.baseline),
             "by_column": {name: _finite(value) for name, value in self.by_column.items()},
             "details": {name: _finite(value) for name, value in self.details.items()},
@@ -183,14 +190,15 @@ class Measure(Described):
             between = (max(low, score.value - far), min(high, score.value + far))
             score = replace(
                 score, status=Status.APPROXIMATE, interval=between if math.isfinite(far) else None,
-                interval_holds=False, bound=None,
+                interval_holds=False, bound=None, confidence=None,
                 reason=f"it is estimated from {max(held, 1)} records drawn, with 95 % confidence",
             )  # fmt: skip
         links = () if self.sees_persons else tuple(joining(evidence))
         if links:
             names = " and ".join(f"`{name}`" for name in links)
             reason = f"{names} joins records in the file, and {self.name} looks at each alone"
-            score = replace(score, status=Status.APPROXIMATE, interval_holds=False, bound=None, reason=reason)
+            doubted: dict[str, Any] = {"interval_holds": False, "bound": None, "confidence": None}
+            score = replace(score, status=Status.APPROXIMATE, reason=reason, **doubted)
         return score
 
     def sentence(self, value: float) -> str:
@@ -264,3 +272,23 @@ class ClassMeasure(Measure):
     def of_classes(self, evidence: Evidence, classes: Classes) -> Floats:  # noqa: ARG002  — others look at it
         """The value of each class; the worst of them is the score."""
         return self.of_sizes(classes.persons)
+
+
+class EstimatedMeasure(Measure):
+    """A measure that estimates, and says how far off it may be: with an interval of a stated confidence.
+
+    A requirement may rely on it by saying so: ``individual-risk <= 0.05 at 95%`` counts the far end of an
+    interval of that confidence. The score has ``Score.confidence``, unless the interval cannot be relied on.
+    """
+
+    confidence: float = param(
+        95.0, "How sure the interval is to hold the truth.", ge=50, lt=100, unit="per cent"
+    )
+
+    def far_of_classes(self, evidence: Evidence, classes: Classes) -> Floats:
+        """The far end of the interval of each class, where classes tell it all: what is enforced."""
+        raise NotImplementedError  # abstract: for those that are a ClassMeasure too
+
+    def far_of_records(self, evidence: Evidence) -> Floats | None:  # noqa: ARG002  — many have none
+        """The far end of each record's own interval, if the score is that of the worst record; else None."""
+        return None

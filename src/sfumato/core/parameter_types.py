@@ -8,9 +8,10 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-#: A measure with or without settings, a comparison and a number.
+#: A measure with or without settings, a comparison and a number; a confidence, if an estimate will do.
 REQUIREMENT = re.compile(
-    r"^\s*(?P<measure>[\w-]+)\s*(\((?P<settings>[^)]*)\))?\s*(?P<sign><=|>=|<|>)\s*(?P<level>[^\s<>=]+)\s*$"
+    r"^\s*(?P<measure>[\w-]+)\s*(\((?P<settings>[^)]*)\))?\s*(?P<sign><=|>=|<|>)\s*(?P<level>[^\s<>=]+)"
+    r"(\s+at\s+(?P<confidence>[^\s%]+)\s*%)?\s*$"
 )
 #: What stands between two requirements: a comma outside brackets, or "and".
 _BETWEEN = re.compile(r"\s*,\s*(?![^()]*\))|\s+and\s+")

@@ -7,13 +7,13 @@ import operator
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
 from sfumato.core import registry
-from sfumato.core.measure import ClassMeasure, Measure, Score, Status
+from sfumato.core.measure import ClassMeasure, EstimatedMeasure, Measure, Score, Status
 from sfumato.core.method import Method
 from sfumato.core.parameter_types import REQUIREMENT, Columns, Requirements
 from sfumato.errors import ParameterError, PlanError
@@ -90,21 +90,20 @@ def _read_value(text: str, kind: type) -> Any:
 
 @dataclass(frozen=True)
 class Requirement:
-    """A measure, a comparison and a level."""
+    """A measure, a comparison and a level; with a ``confidence`` (per cent) an estimate will do."""
 
     measure: Measure
     sign: str
     level: float
+    confidence: float | None = None
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read ``measure >= number``; one that asks for the worse side of a measure is refused."""
+        """Read ``measure >= number`` or ``measure >= number at 95%``; never the worse side of a measure."""
         form = REQUIREMENT.match(text) if isinstance(text, str) else None
-        try:
-            level = float(form["level"]) if form else math.nan
-        except ValueError:
-            level = math.nan
-        if form is None or not math.isfinite(level):
+        level = _number(form["level"]) if form else math.nan
+        confidence = _number(form["confidence"]) if form and form["confidence"] else None
+        if form is None or not math.isfinite(level) or math.isnan(confidence or 0.0):
             raise PlanError(
                 f"a requirement must be a measure, a comparison and a number, got: `{text}`",
                 hint="write it like `rank-linkage >= 0.45`",
@@ -118,7 +117,7 @@ class Requirement:
                 f"got: `{text}`",
                 hint=f"write `{measure} {better} {_exact(level)}`",
             )
-        return cls(measure, form["sign"], level)
+        return cls(_sure_of(measure, confidence), form["sign"], level, confidence)
 
     @property
     def persons_alike(self) -> int | None:
@@ -138,38 +137,84 @@ class Requirement:
         return ~_COMPARED[self.sign](values, self.level)
 
     def worst(self, score: Score) -> float:
-        """The worst that is true of a score, seen from here; NaN if nothing is certain."""
+        """The worst that is true of a score, seen from here; NaN if nothing is certain enough."""
         if score.status is Status.OK:
             return score.value
-        if score.status is Status.APPROXIMATE and score.bound is not None:
+        if score.status is not Status.APPROXIMATE:
+            return math.nan
+        if score.bound is not None:
             return score.bound
-        if score.status is Status.APPROXIMATE and score.interval is not None and score.interval_holds:
-            return score.interval[1 if self.sign.startswith("<") else 0]
-        return math.nan
+        if score.interval is None or not (score.interval_holds or self._relies_on(score)):
+            return math.nan
+        return score.interval[1 if self.sign.startswith("<") else 0]
+
+    def _relies_on(self, score: Score) -> bool:
+        """Whether the interval of an estimate is as sure as is asked."""
+        if self.confidence is None or score.confidence is None:
+            return False
+        return score.confidence >= self.confidence
 
     def met_by(self, score: Score) -> bool:
-        """Whether a score meets it: only what is certain can."""
+        """Whether a score meets it: only what is certain can, or an estimate of the confidence asked."""
         return _COMPARISONS[self.sign](self.worst(score), self.level)
 
     def verdict(self, score: Score) -> str:
         """Say in one line whether it is met, and if not, why."""
         worst = self.worst(score)
         said = "is" if score.status is Status.OK else "may be"
+        how = f" (estimated{self.at})" if self.is_estimated(score) else ""
         if self.met_by(score):
-            return f"met: {self.measure} {said} {worst:.6g}"
+            return f"met: {self.measure} {said} {worst:.6g}{how}"
         if math.isnan(worst):
             return f"not met: {self.measure} is {score.status}" + (
                 f" ({score.reason})" if score.reason else ""
             )
         short = f"{worst:.6g}"  # unless that would look as if the level were reached
         value = repr(worst) if _COMPARISONS[self.sign](float(short), self.level) else short
-        return f"not met: {self.measure} {said} {value}, must be {self.sign} {_exact(self.level)}"
+        return f"not met: {self.measure} {said} {value}{how}, must be {self.sign} {_exact(self.level)}"
+
+    def is_estimated(self, score: Score) -> bool:
+        """Whether what it is judged by is an estimate: neither certain nor proved."""
+        proved = score.interval_holds or score.bound is not None
+        return score.status is Status.APPROXIMATE and not proved and self._relies_on(score)
+
+    @property
+    def at(self) -> str:
+        """With what confidence, as it is written behind the level; empty where only certainty will do."""
+        return "" if self.confidence is None else f" at {_exact(self.confidence)}%"
+
+    @property
+    def short(self) -> str:
+        """As it is said to people: settings of the measure that are as usual are left out."""
+        return f"{self.measure} {self.sign} {self.level:g}{self.at}"
 
     def __str__(self) -> str:
-        said = ", ".join(
-            f"{key}={_said(value)}" for key, value in self.measure.to_dict().items() if value != []
+        settings = self.measure.to_dict()
+        if self.confidence is not None:
+            settings.pop("confidence")  # it is said behind
+        said = ", ".join(f"{key}={_said(value)}" for key, value in settings.items() if value != [])
+        asked = f"{self.sign} {_exact(self.level)}{self.at}"
+        return f"{self.measure.name}{f'({said})' if said else ''} {asked}"
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _sure_of(measure: Measure, confidence: float | None) -> Measure:
+    """The measure with an interval of the confidence that is asked for."""
+    if confidence is None:
+        return measure
+    if not isinstance(measure, EstimatedMeasure):
+        raise PlanError(
+            f"a measure that is asked for `at {_exact(confidence)}%` must give an interval of a stated "
+            f"confidence, got: {measure.name}, which does not",
+            hint="leave out the confidence",
         )
-        return f"{self.measure.name}{f'({said})' if said else ''} {self.sign} {_exact(self.level)}"
+    return replace(measure, confidence=confidence)
 
 
 def _said(value: Any) -> str:

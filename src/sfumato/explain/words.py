@@ -160,10 +160,13 @@ def _sentences(measure: Measure, score: Score) -> Iterator[str]:
     if score.status is Status.APPROXIMATE:
         proved = score.interval is not None and score.interval_holds
         judged = "Requirements are judged by the worse end" if proved else "No requirement is met by it"
+        if not proved and score.confidence is not None:
+            judged += f", unless it asks for an estimate: `at {score.confidence:g}%`"
         yield f"It is an estimate: {score.reason or 'not all was looked at'}. {judged}."
     if score.interval is not None:
         word = "It lies" if score.interval_holds else "It is likely to lie"
-        yield f"{word} between {score.interval[0]:.4g} and {score.interval[1]:.4g}."
+        sure = "" if score.confidence is None else f", with a confidence of {score.confidence:g} %"
+        yield f"{word} between {score.interval[0]:.4g} and {score.interval[1]:.4g}{sure}."
     if score.baseline is not None and math.isfinite(score.value):
         yield f"Guessing gives {score.baseline:.4g}{_against(score.value, score.baseline)}."
     if score.by_column:

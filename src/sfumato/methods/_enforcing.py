@@ -13,7 +13,7 @@ from typing import Any, final
 
 import numpy as np
 
-from sfumato.core.measure import ClassMeasure, Score, Status
+from sfumato.core.measure import ClassMeasure, EstimatedMeasure, Score, Status
 from sfumato.core.method import Method
 from sfumato.core.params import Requirements, listed, param
 from sfumato.core.release import Release
@@ -68,7 +68,9 @@ class Guarantee:
             reason = requirement.measure.refuses(evidence)
             if reason is not None:
                 raise RefusedError(reason)
-            if not isinstance(requirement.measure, ClassMeasure):
+            if not isinstance(requirement.measure, ClassMeasure) or isinstance(
+                requirement.measure, EstimatedMeasure
+            ):
                 score = requirement.measure.score(evidence, run.silent())
                 _require_certain(requirement, score)
         for part in self.parts:
@@ -89,8 +91,7 @@ class Guarantee:
         """Which classes do not meet some requirement; only for requirements that classes tell of."""
         failing = np.zeros(len(classes), dtype=np.bool_)
         for requirement in self.requirements:
-            assert isinstance(requirement.measure, ClassMeasure)
-            failing |= requirement.failing(requirement.measure.of_classes(evidence, classes))
+            failing |= _failing_classes(requirement, evidence, classes)
         return failing
 
     def failing(self, table: Table, run: Run) -> Flags:
@@ -126,7 +127,7 @@ def _failing_records(requirement: Requirement, evidence: Evidence, run: Run) -> 
     measure = requirement.measure
     if isinstance(measure, ClassMeasure):
         classes = measure.classes(evidence)
-        return requirement.failing(measure.of_classes(evidence, classes))[classes.of_record]
+        return _failing_classes(requirement, evidence, classes)[classes.of_record]
     score = measure.score(evidence, run.silent())
     values = score.by_record
     if score.status is Status.NOT_ESTIMABLE and values is not None:
@@ -134,7 +135,10 @@ def _failing_records(requirement: Requirement, evidence: Evidence, run: Run) -> 
         if failing.any():  # whoever spoils the score stands in its way
             return failing
     _require_certain(requirement, score)
-    if values is None or not _is_of_worst(requirement, values, score.value):
+    worst = requirement.worst(score)
+    if isinstance(measure, EstimatedMeasure) and requirement.is_estimated(score):
+        values = measure.far_of_records(evidence)
+    if values is None or not _is_of_worst(requirement, values, worst):
         raise RefusedError(
             f"a requirement to be enforced must be on the worst record, got: {measure.name}, which is not",
             hint="ask for k, l, t or another model whose score is that of the worst record",
@@ -142,8 +146,17 @@ def _failing_records(requirement: Requirement, evidence: Evidence, run: Run) -> 
     return requirement.failing(values)
 
 
+def _failing_classes(requirement: Requirement, evidence: Evidence, classes: Classes) -> Flags:
+    """Which classes do not meet it; of an estimate the far end counts, as in the score."""
+    measure = requirement.measure
+    assert isinstance(measure, ClassMeasure)
+    if isinstance(measure, EstimatedMeasure):
+        return requirement.failing(measure.far_of_classes(evidence, classes))
+    return requirement.failing(measure.of_classes(evidence, classes))
+
+
 def _require_certain(requirement: Requirement, score: Score) -> None:
-    if score.status is not Status.OK:
+    if score.status is not Status.OK and not requirement.is_estimated(score):
         raise RefusedError(
             f"{requirement.measure.name} must be certain to be enforced, got: {score.status}: {score.reason}"
         )

@@ -26,7 +26,7 @@ class Demand:
         return self.requirement.measure
 
     def __str__(self) -> str:
-        return f"{self.measure} {self.requirement.sign} {self.requirement.level:g}"
+        return self.requirement.short
 
 
 def read_scenarios(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sfumato.core.measure import ClassMeasure
+from sfumato.core.measure import ClassMeasure, EstimatedMeasure
 from sfumato.core.params import Requirements
 from sfumato.data.schema import Kind, Role, Schema
 from sfumato.methods.mondrian import Mondrian
@@ -56,9 +56,11 @@ def safe_step(schema: Schema, demands: Sequence[Demand]) -> Step | None:
     k = max(_persons_alike(demand) for demand in risks)
     also = tuple(
         dict.fromkeys(
-            f"{demand.measure} {demand.requirement.sign} {demand.requirement.level:.12g}"
+            f"{demand.measure} {asked.sign} {asked.level:.12g}{asked.at}"
             for demand in risks
-            if isinstance(demand.measure, ClassMeasure) and demand.requirement.persons_alike is None
+            for asked in (demand.requirement,)
+            if isinstance(demand.measure, ClassMeasure) and asked.persons_alike is None
+            if asked.at or not isinstance(demand.measure, EstimatedMeasure)
         )
     )
     return Step(Mondrian(k=k, also=Requirements(also)), columns)
@@ -67,6 +69,8 @@ def safe_step(schema: Schema, demands: Sequence[Demand]) -> Step | None:
 def _persons_alike(demand: Demand) -> int:
     """How many must be alike for a demand, be it on their number or on the chance to find one of them."""
     alike, level = demand.requirement.persons_alike, demand.requirement.level
+    if isinstance(demand.measure, EstimatedMeasure):
+        return 2  # in a population more are alike: what is estimated of them is enforced besides
     if alike is None and demand.measure.intruder and demand.measure.better == "low" and level > 0:
         alike = math.ceil(1 / level - 1e-9)
     return max(alike or 1, 2)

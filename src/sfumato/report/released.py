@@ -148,12 +148,10 @@ class Released:
 def _figures(judgement: Judgement) -> str:
     """A requirement and what the release scores, in the digits that may be published."""
     requirement = judgement.requirement
-    said = f"{requirement.measure} {requirement.sign} {requirement.level:g}"
-    return (
-        f"{said} is met with {requirement.worst(judgement.score):.3g}"
-        if judgement.met
-        else f"{said} is not met"
-    )
+    if not judgement.met:
+        return f"{requirement.short} is not met"
+    how = " (estimated)" if requirement.is_estimated(judgement.score) else ""
+    return f"{requirement.short} is met with {requirement.worst(judgement.score):.3g}{how}"
 
 
 def destination_of(plan: Plan, *, overwrite: bool) -> Destination:

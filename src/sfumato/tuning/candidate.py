@@ -43,26 +43,23 @@ class Reading:
     @classmethod
     def from_list(cls, said: Sequence[Sequence[Sequence[Any]]]) -> Self:
         """Read what the ledger says."""
-        demands, utilities = (tuple(_score(*each) for each in scores) for scores in said)
+        demands, utilities = (tuple(_score(each) for each in scores) for scores in said)
         return cls(demands, utilities)
 
 
 def _plain(score: Score) -> list[Any]:
     value = float(score.value)
-    proved = score.interval if score.interval_holds else None
-    said = value if math.isfinite(value) else str(value)
-    return [said, score.status.value, score.reason, proved, score.bound]
+    known = score.interval_holds or score.confidence is not None
+    said = [value if math.isfinite(value) else str(value), score.status.value, score.reason]
+    sure = None if score.interval_holds else score.confidence
+    return [*said, score.interval if known else None, score.bound, sure]
 
 
-def _score(
-    value: float | str,
-    status: str,
-    reason: str,
-    proved: Sequence[float] | None = None,
-    bound: float | None = None,
-) -> Score:
-    interval = None if proved is None else (float(proved[0]), float(proved[1]))
-    return Score(float(value), Status(status), interval, interval is not None, bound, reason=reason)
+def _score(said: Sequence[Any]) -> Score:
+    value, status, reason, known, bound, confidence = (*said, None, None, None)[:6]  # some ledgers say less
+    interval = None if known is None else (float(known[0]), float(known[1]))
+    proved = interval is not None and confidence is None
+    return Score(float(value), Status(status), interval, proved, bound, reason=reason, confidence=confidence)
 
 
 @dataclass(frozen=True)
