@@ -202,6 +202,93 @@ def test_the_verdict_agrees_with_the_judgement(value, level, sign):
     assert made.verdict(Score(value)).startswith("met" if made.met_by(Score(value)) else "not met")
 
 
+# ------------------------------------------------------------------------------------------------ estimates
+
+ESTIMATES = st.builds(
+    Score,
+    st.floats(0, 1),
+    status=st.sampled_from(Status),
+    interval=st.none() | st.tuples(st.floats(0, 1), st.floats(0, 1)),
+    interval_holds=st.booleans(),
+    confidence=st.none() | st.floats(50, 99.9),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "confidence"),
+    [
+        ("individual-risk <= 0.05 at 95%", 95),
+        ("individual-risk(fraction=0.1)<=0.05 at 99.9 %", 99.9),
+        ("individual-risk(confidence=80) < 5e-2  at  90%", 90),
+    ],
+)
+def test_an_estimate_is_asked_for_with_its_confidence(text, confidence):
+    made = Requirement.parse(text)
+    assert made.confidence == made.measure.confidence == confidence
+    assert str(made).endswith(f"0.05 at {confidence:g}%")
+    assert Requirement.parse(str(made)) == made
+
+
+@given(level=FINITE, confidence=st.floats(50, 100, exclude_max=True))
+def test_the_confidence_survives(level, confidence):
+    made = Requirement.parse(f"individual-risk <= {level!r} at {confidence!r}%")
+    assert made.confidence == made.measure.confidence == confidence
+    assert Requirement.parse(str(made)) == made
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "words"),
+    [
+        ("dbrl <= 0.05 at 95%", PlanError, "must give an interval of a stated confidence, got: dbrl"),
+        ("individual-risk <= 0.05 at 100%", ParameterError, "`confidence` of individual-risk must be"),
+        ("individual-risk <= 0.05 at 5%", ParameterError, "`confidence` of individual-risk must be"),
+        ("individual-risk <= 0.05 at nan%", PlanError, "a requirement must be"),
+        ("individual-risk <= 0.05 at most%", PlanError, "a requirement must be"),
+        ("individual-risk <= 0.05 at 95", PlanError, "a requirement must be"),
+        ("individual-risk <= 0.05 95%", PlanError, "a requirement must be"),
+        ("individual-risk <= 0.05at 95%", PlanError, "a requirement must be"),
+    ],
+)
+def test_a_confidence_that_cannot_be_had(text, error, words):
+    with pytest.raises(error) as caught:
+        Requirement.parse(text)
+    assert words in caught.value.message
+
+
+def test_the_far_end_of_an_estimate_counts():
+    made = Requirement.parse("individual-risk <= 0.05 at 95%")
+    estimate = Score(0.01, Status.APPROXIMATE, (0.001, 0.04), confidence=95)
+    assert made.verdict(estimate) == "met: individual-risk may be 0.04 (estimated at 95%)"
+    far = replace(estimate, interval=(0.001, 0.06))
+    assert made.verdict(far) == "not met: individual-risk may be 0.06 (estimated at 95%), must be <= 0.05"
+    assert made.met_by(replace(estimate, confidence=99))
+    for less in (replace(estimate, confidence=90), replace(estimate, confidence=None)):
+        assert made.verdict(less) == "not met: individual-risk is approximate"
+    assert made.verdict(Score(0.05)) == "met: individual-risk is 0.05"
+    assert not Requirement.parse("individual-risk <= 0.05").met_by(estimate)
+
+
+@given(score=ESTIMATES, level=st.floats(0, 1), sign=SIGNS)
+def test_without_a_confidence_an_estimate_changes_nothing(score, level, sign):
+    made = Requirement(RankLinkage(), sign, level)
+    assert made.met_by(score) == made.met_by(replace(score, confidence=None))
+    assert made.verdict(score) == made.verdict(replace(score, confidence=None))
+    assert not made.is_estimated(score)
+
+
+@given(score=ESTIMATES, level=st.floats(0, 1), asked=st.floats(50, 99.9))
+def test_a_confidence_lets_only_estimates_of_it_pass(score, level, asked):
+    strict = Requirement.parse(f"individual-risk <= {level!r}")
+    made = Requirement.parse(f"individual-risk <= {level!r} at {asked!r}%")
+    relied = (
+        score.status is Status.APPROXIMATE
+        and score.interval is not None
+        and (score.confidence or 0) >= asked
+        and score.interval[1] <= level
+    )
+    assert made.met_by(score) == (strict.met_by(score) or relied)
+
+
 # -------------------------------------------------------------------------------------------------- saying
 
 

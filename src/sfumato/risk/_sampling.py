@@ -1,0 +1,56 @@
+"""What part of the population a table is: told as a share, as a number of people, or by sampling weights."""
+
+from __future__ import annotations
+
+from sfumato.core.params import param
+from sfumato.data.classes.classes import seen_table
+from sfumato.data.evidence import Evidence
+from sfumato.risk._key_measures import KeyMeasure
+
+#: What the weights of a whole population may add up to beside its number, by rounding.
+_ROUNDING = 1e-9
+
+
+class SampledMeasure(KeyMeasure):
+    """Looks at a table as a sample; how much of the population was drawn must be told."""
+
+    fraction: float | None = param(
+        None, "Share of the population that was drawn; by default the weights tell.", gt=0, le=1, symbol="π"
+    )
+    population_size: float | None = param(
+        None, "Number of people in the population, instead of the share.", ge=1, le=1e12, symbol="N"
+    )
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Say that nobody told how much was drawn: any number taken instead could understate the risk."""
+        reason = super().refuses(evidence)
+        if reason is not None:
+            return reason
+        if self.fraction is not None and self.population_size is not None:
+            return f"{self.name} must be given `fraction` or `population_size`, got: both"
+        told = self.fraction or self.population_size or seen_table(evidence).weights is not None
+        if not told:
+            return (
+                f"{self.name} must be given `fraction`, `population_size` or a column of weights, got: none"
+            )
+        return None
+
+    def undefined(self, evidence: Evidence) -> str | None:
+        """Say that classes overlap, or that the population is smaller than its sample."""
+        reason = super().undefined(evidence)
+        if reason is not None:
+            return reason
+        classes = self.classes(evidence)
+        if classes.overlap:
+            return "a missing key counts for any value, so that nobody can say how many are alike"
+        n, people = int(classes.persons.sum()), self.people(evidence)
+        if people < n * (1 - _ROUNDING):
+            return f"a population must hold its sample of {n}, got: {people:.6g} people"
+        return None
+
+    def people(self, evidence: Evidence) -> float:
+        """How many people there are in the population."""
+        classes = self.classes(evidence)
+        if self.fraction is not None:
+            return int(classes.persons.sum()) / self.fraction
+        return float(self.population_size or classes.weights.sum())

@@ -1,0 +1,433 @@
+"""Individual risk: the chance to find each person in a population of which the table is a sample."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from sfumato.core.measure import EstimatedMeasure, Score, Status
+from sfumato.core.params import param
+from sfumato.core.run import Run
+from sfumato.data.classes.classes import Classes, classes_of, seen_table
+from sfumato.data.evidence import Evidence
+from sfumato.data.persons import joining, persons_of
+from sfumato.data.schema import Role
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Floats, Ints
+from sfumato.risk._key_measures import (
+    Facts,
+    KeyMeasure,
+    WorstClassMeasure,
+    by_original,
+    counted_in,
+    of_records,
+    worst_by_person,
+)
+from sfumato.risk._sampling import SampledMeasure
+
+#: Up to so many alike and such a share the recurrence is exact to the last digits; beyond, the fraction is.
+_STEPS, _SMALL_SHARE = 20, 0.4
+#: Levels of the continued fraction that are enough beyond, for every share.
+_LEVELS = 24
+#: What a quantile may lie too high because of rounding.
+_ROUNDING = 1e-9
+
+_ESTIMATED = "how many are alike in the population is estimated by a model"
+
+
+# Of a class of f in the sample, drawn with the share p ---------------------------------------------------
+
+
+def mean_risk(alike: Floats, share: Floats) -> Floats:
+    r"""The mean of 1/F, where the F in the population, given f in the sample, are negative binomial.
+
+    .. math::
+
+        E\left[\frac1F \,\middle|\, f\right] = \int_0^1 \frac{p\,u^{f-1}}{p + (1-p)\,u}\,du
+        = \frac pf\; {}_2F_1(1, 1; f + 1; 1 - p)
+
+    No power of p stands in it, so nothing is lost for large f or small p.
+    """
+    few = (alike <= _STEPS) & (share < _SMALL_SHARE)
+    found = np.empty(len(alike))
+    found[few] = _by_recurrence(alike[few], share[few])
+    found[~few] = _by_fraction(alike[~few], share[~few])
+    return found
+
+
+def _by_recurrence(alike: Floats, share: Floats) -> Floats:
+    """From f = 1, where it is −ln(p)·p/(1 − p), upwards: q·r(f + 1) = p·(1/f − r(f)), stable for small p."""
+    odds = share / (1.0 - share)
+    value = -np.log(share) * odds
+    found = value.copy()
+    for f in range(1, int(alike.max(initial=1))):
+        value = odds * (1.0 / f - value)
+        np.copyto(found, value, where=alike > f)
+    return found
+
+
+def _by_fraction(alike: Floats, share: Floats) -> Floats:
+    """By the continued fraction of Gauss for the hypergeometric function."""
+    rest, value = 1.0 - share, np.ones(len(alike))
+    for level in range(_LEVELS, 0, -1):
+        j = level // 2
+        above = (j + 1) * (alike + j) if level % 2 else j * (alike + j - 1)
+        value = 1.0 - above * rest / ((alike + level - 1) * (alike + level) * value)
+    return share / (alike * value)
+
+
+def far_risk(alike: Floats, share: Floats, tail: float | Floats) -> Floats:
+    """What 1/F exceeds with a chance of at most ``tail``, and never below its mean."""
+    pairs, which = np.unique(alike + 1j * share, return_inverse=True)  # each kind of class once
+    tails, places = np.unique(np.broadcast_to(tail, len(alike)), return_inverse=True)
+    kinds, which = np.unique(which * len(tails) + places, return_inverse=True)
+    alike, share = pairs.real[kinds // len(tails)], pairs.imag[kinds // len(tails)]
+    others = _others(alike, share, tails[kinds % len(tails)])
+    far: Floats = np.maximum(1.0 / (alike + others), mean_risk(alike, share))[which]
+    return far
+
+
+def _others(alike: Floats, share: Floats, chance: float | Floats) -> Floats:
+    """The quantile of how many are alike in the population and not in the sample."""
+    from scipy.special import nbdtrik
+
+    found = nbdtrik(chance, alike, share)
+    found = np.maximum(np.ceil(found - _ROUNDING * (1.0 + found)), 0.0)
+    return np.where(share < 1, found, 0.0)
+
+
+# The threshold, the records at risk and the rate, each told by any other ---------------------------------
+
+
+class Cut(NamedTuple):
+    """A threshold, how many have a higher risk, and the rate of being found if theirs is lowered to it."""
+
+    threshold: float
+    at_risk: int
+    rate: float
+
+
+def cut_at(
+    risks: Floats,
+    *,
+    threshold: float | None = None,
+    at_risk: int | None = None,
+    rate: float | None = None,
+) -> Cut:
+    r"""The slider of risks: tell one of the three, and get all.
+
+    If all above a threshold :math:`t` are protected until they have a risk of :math:`t`, the expected share
+    of re-identifications is the mean of :math:`\min(r, t)`. So the threshold for a rate that is tolerated is
+    the one where that mean is the rate; for a number of records at risk it is the lowest that leaves no more.
+    """
+    ordered = np.sort(risks)
+    n = len(ordered)
+    if threshold is None:
+        if rate is not None:
+            threshold = _threshold_for(ordered, rate)
+        else:
+            threshold = float(ordered[max(n - 1 - (at_risk or 0), 0)])
+    above = n - int(np.searchsorted(ordered, threshold * (1 + 1e-12), side="right"))
+    return Cut(threshold, above, (float(ordered[: n - above].sum()) + threshold * above) / n)
+
+
+def _threshold_for(ordered: Floats, rate: float) -> float:
+    n = len(ordered)
+    # With the i lowest as they are and the others at the risk of the next, the rate is means[i].
+    below = np.concatenate(([0.0], np.cumsum(ordered)[:-1]))
+    means = (below + ordered * (n - np.arange(n))) / n
+    i = int(np.searchsorted(means, rate))
+    return float(ordered[-1]) if i == n else float((rate * n - below[i]) / (n - i))
+
+
+# The measures --------------------------------------------------------------------------------------------
+
+
+class _Sampled(SampledMeasure, EstimatedMeasure):
+    """What is estimated of each class of the sample."""
+
+    better = "low"
+    bounds = (0.0, 1.0)
+    sees_persons = True
+
+    threshold: float = param(0.05, "Risk above which a record counts as at risk.", gt=0, le=1)
+    rate: float | None = param(
+        None, "Share of re-identifications that is tolerated: it gives the threshold instead.", gt=0, le=1
+    )
+
+    def undefined(self, evidence: Evidence) -> str | None:
+        """Say that the population is smaller than its sample."""
+        reason = KeyMeasure.undefined(self, evidence)
+        if reason is not None or self.population_size is None:
+            return reason
+        n = _n_persons(seen_table(evidence))
+        if self.population_size < n:
+            return f"a population must hold its sample of {n}, got: {self.population_size:.6g} people"
+        return None
+
+    def shares(self, classes: Classes) -> Floats:
+        """The share p that was drawn of the people of each class; nothing else is known if nobody tells."""
+        if self.fraction is not None:
+            return np.full(len(classes), self.fraction)
+        if self.population_size is not None:
+            return np.full(len(classes), min(_n_persons(classes.table) / self.population_size, 1.0))
+        return np.minimum(classes.persons / classes.weights, 1.0)  # nobody is like fewer than were drawn
+
+    def risks(self, classes: Classes) -> Floats:
+        """The mean of 1/F for each class."""
+        return mean_risk(classes.persons.astype(np.float64), self.shares(classes))
+
+    @property
+    def tail(self) -> float:
+        """The chance to lie beyond one end of the interval."""
+        return (1.0 - self.confidence / 100.0) / 2.0
+
+    def slider(self, risks: Floats) -> Facts:
+        """What is expected to be found, and how many are at risk."""
+        cut = cut_at(risks, threshold=None if self.rate else self.threshold, rate=self.rate)
+        return {
+            "expected_reidentifications": float(risks.sum()),
+            "global_risk": float(risks.mean()),
+            "threshold": cut.threshold,
+            "at_risk": cut.at_risk,
+            "rate_if_lowered_to_it": cut.rate,
+        }
+
+
+def _n_persons(table: Table) -> int:
+    return len(table) if table.schema.only_role(Role.PERSON) is None else len(np.unique(persons_of(table)))
+
+
+class IndividualRisk(_Sampled, WorstClassMeasure):
+    r"""Highest chance to find someone of the population in the sample, as estimated from the sample.
+
+    .. math::
+
+        r_i = E\left[\frac{1}{F_i} \,\middle|\, f_i\right] = \sum_{h \ge f_i} \frac1h
+        \binom{h - 1}{f_i - 1}\, p_i^{f_i} (1 - p_i)^{h - f_i}, \qquad
+        p_i = \frac{f_i}{\sum_{j \sim i} w_j}
+
+    where :math:`f_i` is the number of persons in the table who are like record :math:`i` in all keys,
+    :math:`F_i` that in the population, which is not known, and :math:`w` are the sampling weights; with
+    ``fraction`` or ``population_size`` the same share :math:`p` was drawn of every class. The score is the
+    highest. For :math:`f = 1` it is :math:`-p \ln(p) / (1 - p)`.
+
+    See Also
+    --------
+    journalist-risk : the same with a table of the population, or by the sums of weights alone.
+    household-risk : the chance that some member of the household is found.
+
+    Notes
+    -----
+    **How to read it.** Lower is safer; 0.05 means one chance in twenty. ``by_record`` is the risk of each
+    record, and the details give how many re-identifications are expected if everybody is looked for, and
+    their share (``global_risk``). They also give how many are at risk, above ``threshold``, and what
+    the share would be if these were protected until they are just at it. Say with ``rate`` which share is
+    tolerated, and the threshold is found. A requirement must say that an estimate will do:
+    ``individual-risk <= 0.1 at 95%``; then suppression and recoding can enforce it.
+
+    **Doubt.** It is an estimate by a model: *approximate*. The interval is that of :math:`1/F` for the worst
+    record, given the sample (quantiles of the negative binomial), and its far end is never below the
+    mean. So ``<= 0.1 at 95%`` asks that each record, taken by itself, be one of at least ten in the
+    population, with a chance of 97.5 % (half of the doubt lies at either end). It takes the
+    weights for right, and the sampling for independent of the keys within a class. Weights that sum
+    to fewer people than were drawn count as if all of the class had been drawn, which is on the safe side.
+
+    **Missing.** As in k-anonymity: a value of its own, anything, or the worst it could be.
+
+    **Units.** Persons are counted where a column tells whose record it is, by the least of their weights; if
+    the release tells which records belong together, those who are alike in all of theirs.
+
+    **Cost.** :math:`O(n \log n)`, that of k-anonymity; what is computed of each class does not grow with f.
+
+    Examples
+    --------
+    >>> import sfumato
+    >>> schools = {"region": ["north", "north", "south"]}
+    >>> score = sfumato.assess(schools, measures=["individual-risk(fraction=0.1)"])
+    >>> round(score["individual-risk(fraction=0.1)"].value, 4)
+    0.2558
+    """
+
+    name = "individual-risk"
+    family = "chance to be found"
+    title = "Individual risk"
+    intruder = "knows the keys, and not who was drawn,"
+    references = ("benedetti1998", "franconi2004", "hundepool2012")
+    survives_joining = True  # a class put together is larger, and no greater a share of it was drawn
+
+    def of_classes(self, evidence: Evidence, classes: Classes) -> Floats:  # noqa: ARG002
+        """The risk of each class."""
+        return self.risks(classes)
+
+    def far_of_classes(self, evidence: Evidence, classes: Classes) -> Floats:  # noqa: ARG002
+        """The far end of the interval of each class."""
+        return far_risk(classes.persons.astype(np.float64), self.shares(classes), self.tail)
+
+    def facts(self, evidence: Evidence, classes: Classes, worst: Floats) -> Facts:
+        """What is expected to be found, and how many are at risk."""
+        table = seen_table(evidence)
+        risks = worst_by_person(table, of_records(classes, worst))
+        return {"counted": counted_in(table), **self.slider(risks)}
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:
+        """Take the worst class, and say how far off its risk may be."""
+        score, classes = super().measure(evidence, run), self.classes(evidence)
+        alike, shares = classes.persons, self.shares(classes)
+        most = np.zeros(int(alike.max()) + 1)  # of as many alike, the larger the share the worse
+        np.maximum.at(most, alike, shares)
+        sizes = np.flatnonzero(most).astype(np.float64)
+        most = most[most > 0]
+        worst = int(np.argmax(mean_risk(sizes, most)))
+        near = 1.0 / (sizes + _others(sizes, most, 1.0 - self.tail))[worst]
+        far = float(far_risk(sizes, most, self.tail).max())
+        return replace(
+            score, status=Status.APPROXIMATE, interval=(min(near, score.value), max(far, score.value)),
+            confidence=self.confidence, reason=_ESTIMATED,
+        )  # fmt: skip
+
+
+class HouseholdRisk(_Sampled):
+    r"""Highest chance that some member of a household is found, as estimated from the sample.
+
+    .. math::
+
+        R_h = 1 - \prod_{i \in h} (1 - r_i)
+
+    where :math:`r_i` is the individual risk of each member. Who finds one member may know the others.
+
+    See Also
+    --------
+    individual-risk : the risk of each record, and how it is estimated.
+
+    Notes
+    -----
+    **How to read it.** Lower is safer, and it is never below individual risk. ``by_record`` is the risk of
+    the household of each record. What is expected, and who is at risk, is counted in households.
+
+    **Doubt.** An estimate, as individual risk. Its interval takes every member at the far end of an
+    interval so sure that all of them hold together with the ``confidence``.
+
+    **Missing.** As in k-anonymity: a value of its own, anything, or the worst it could be. Who has no number
+    of a household is alone.
+
+    **Units.** Members are persons, each by the riskiest record. If the release tells which records belong
+    together, a household is also looked for as a whole, and the greater of both chances counts.
+
+    **Cost.** :math:`O(n \log n)`.
+    """
+
+    name = "household-risk"
+    family = "chance to be found"
+    title = "Household risk"
+    intruder = "knows the keys of its household, and not who was drawn,"
+    references = ("benedetti1998", "franconi2004", "hundepool2012")
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Say that nothing tells who lives together."""
+        reason = super().refuses(evidence)
+        if reason is None and _household_codes(evidence) is None:
+            return f"{self.name} must find a column of households, got: none"
+        return reason
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
+        """Put the risks of the members together, and take the worst household."""
+        homes, alone = _Homes.of(evidence), self._alone(evidence)
+        risks = homes.together(of_records(alone, self.risks(alone)))
+        if joining(evidence):
+            joined = self.classes(evidence)
+            risks = np.maximum(risks, homes.highest(of_records(joined, self.risks(joined))))
+        value, far = float(risks.max()), float(self._far(evidence, homes).max())
+        alike, shares = self._kinds(alone)
+        most = alike + _others(alike, shares, 1.0 - self.tail / homes.members[homes.of_record])
+        near = homes.together(1.0 / most)[risks.argmax()]
+        return Score(
+            value=value,
+            status=Status.APPROXIMATE,
+            interval=(min(near, value), max(far, value)),
+            confidence=self.confidence,
+            by_record=by_original(evidence, risks[homes.of_record], worst="high"),
+            details={
+                "counted": "households",
+                "households": len(risks),
+                "incomplete_records": alone.incomplete,
+                **self.slider(risks),
+            },
+            reason=_ESTIMATED,
+        )
+
+    def far_of_records(self, evidence: Evidence) -> Floats | None:
+        """The far end of the interval of each record's household."""
+        homes = _Homes.of(evidence)
+        return by_original(evidence, self._far(evidence, homes)[homes.of_record], worst="high")
+
+    def _alone(self, evidence: Evidence) -> Classes:
+        return classes_of(evidence, self.keys(evidence), missing=self.missing)
+
+    def _far(self, evidence: Evidence, homes: _Homes) -> Floats:
+        """The far end of each household: of n statements that must hold, each has an n-th of the tail."""
+        whole = bool(joining(evidence))
+        tails = self.tail / (homes.members + whole)[homes.of_record]
+        far = homes.together(self._far_by_record(self._alone(evidence), tails))
+        if whole:
+            far = np.maximum(far, homes.highest(self._far_by_record(self.classes(evidence), tails)))
+        return far
+
+    def _far_by_record(self, classes: Classes, tails: Floats) -> Floats:
+        return far_risk(*self._kinds(classes), tails)
+
+    def _kinds(self, classes: Classes) -> tuple[Floats, Floats]:
+        """How many are alike to each record, and which share of them was drawn."""
+        return of_records(classes, classes.persons), of_records(classes, self.shares(classes))
+
+
+class _Homes(NamedTuple):
+    """Which records are of one household, and which of one member of it."""
+
+    of_record: Ints  # [records]
+    member: Ints  # [records]
+    of_member: Ints  # [members]
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> _Homes:
+        """Number the households of the table seen; who has none is alone."""
+        codes = _household_codes(evidence)
+        assert codes is not None  # else it was refused
+        _, persons = np.unique(persons_of(seen_table(evidence)), return_inverse=True)
+        codes = np.where(codes < 0, codes.max(initial=-1) + 1 + persons, codes)
+        _, homes = np.unique(codes, return_inverse=True)
+        n_persons = int(persons.max(initial=0)) + 1
+        members, member = np.unique(homes * n_persons + persons, return_inverse=True)
+        return cls(homes, member, members // n_persons)
+
+    @property
+    def members(self) -> Ints:
+        """How many persons live in each."""
+        return np.bincount(self.of_member)
+
+    def together(self, risks: Floats) -> Floats:
+        """The chance that some member is found, each by the riskiest record."""
+        highest = np.zeros(len(self.of_member))
+        np.maximum.at(highest, self.member, risks)
+        with np.errstate(divide="ignore"):  # a member who is found for sure
+            missed = np.log1p(-np.minimum(highest, 1.0))
+        return -np.expm1(np.bincount(self.of_member, weights=missed))
+
+    def highest(self, risks: Floats) -> Floats:
+        """The highest risk of the records of each."""
+        highest = np.zeros(len(self.members))
+        np.maximum.at(highest, self.of_record, risks)
+        return highest
+
+
+def _household_codes(evidence: Evidence) -> Ints | None:
+    """The household of each record of the table seen, −1 if it has none; None if no column tells."""
+    original, released, rows = evidence.original, evidence.protected, evidence.source_rows
+    name = original.schema.only_role(Role.HOUSEHOLD)
+    if released is None or (name is not None and rows is not None):
+        codes = None if name is None else original.codes(name).codes
+        return codes if codes is None or released is None else np.append(codes, -1)[rows]
+    name = released.schema.only_role(Role.HOUSEHOLD)
+    return None if name is None else released.codes(name).codes

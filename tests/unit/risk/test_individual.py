@@ -1,0 +1,342 @@
+"""Individual and household risk: worked out by hand, by summation, by quadrature, record by record."""
+
+import math
+from collections import defaultdict
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from effort import examples
+from sfumato.core.measure import Status
+from sfumato.core.requirement import Requirement
+from sfumato.core.run import Run
+from sfumato.data.evidence import Evidence
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Table
+from sfumato.errors import RefusedError
+from sfumato.methods.local_suppression import LocalSuppression
+from sfumato.methods.mondrian import Mondrian
+from sfumato.methods.suppression import RecordSuppression
+from sfumato.recipes.recipe import Recipe, Step
+from sfumato.risk.individual import HouseholdRisk, IndividualRisk, cut_at, far_risk, mean_risk
+
+ROLES = {"w": Role.WEIGHT, "home": Role.HOUSEHOLD, "who": Role.PERSON}
+
+
+def table_of(**columns):
+    frame = pl.DataFrame(columns)
+    kinds = {name: Kind.CONTINUOUS if name == "w" else Kind.NOMINAL for name in columns}
+    return Table(
+        frame, Schema(tuple(Column(name, kinds[name], ROLES.get(name, Role.KEY)) for name in columns))
+    )
+
+
+def score_of(measure, table):
+    return measure.score(Evidence(original=table), Run(seed=1))
+
+
+def risk(f, p):
+    return float(mean_risk(np.array([float(f)]), np.array([float(p)]))[0])
+
+
+# ----------------------------------------------------------------------------------------- the mean of 1/F
+
+
+def test_the_ten_records_of_the_practice_guide():
+    weights = [180.0, 180, 215, 76, 186, 76, 180, 215, 186, 76]
+    table = table_of(a=list("aabcdcefgg"), w=weights)
+    score = score_of(IndividualRisk(), table)
+    expected = [0.0054, 0.0054, 0.0251, 0.0126, 0.0282, 0.0126, 0.0290, 0.0251, 0.0074, 0.0074]
+    assert np.round(score.by_record, 4).tolist() == expected
+    assert score.by_record[2] == pytest.approx(math.log(215) / 214, rel=1e-14)
+    assert score.value == score.by_record.max()
+    assert score.details["expected_reidentifications"] == pytest.approx(score.by_record.sum())
+    assert score.details["global_risk"] == pytest.approx(score.by_record.mean())
+    assert score.status is Status.APPROXIMATE
+    assert score.confidence == 95
+    assert score.interval[0] <= score.value <= score.interval[1]
+
+
+SHARES = [1e-6, 1e-4, 0.01, 0.1, 0.3, 0.39, 0.41, 0.5, 0.8, 0.99, 1 - 1e-9, 1.0]
+
+
+@pytest.mark.parametrize("f", [1, 2, 3, 5, 19, 20, 21, 22, 100, 10_000, 1_000_000])
+@pytest.mark.parametrize("p", SHARES)
+def test_it_is_the_integral(f, p):
+    """With u = e^−v the integral of u^(f−1)·p/(p + q·u) has no peak that quadrature would miss."""
+
+    def height(v):
+        return math.exp(-v) * p / (p + (1 - p) * math.exp(-v / f)) / f
+
+    points = sorted({min(max(-f * math.log(p), 1e-3), 700.0), 1.0})
+    parts = [0.0, *points, 800.0]
+    exact = sum(
+        integrate.quad(height, low, high, epsabs=0, epsrel=1e-12, limit=500)[0]
+        for low, high in pairwise(parts)
+        if high > low
+    )
+    assert risk(f, p) == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("f", [1, 2, 7, 30, 200])
+@pytest.mark.parametrize("p", [0.05, 0.3, 0.45, 0.9, 1.0])
+def test_it_is_the_sum_over_the_negative_binomial(f, p):
+    others = np.arange(int(60 * (f + 20) / p))
+    assert risk(f, p) == pytest.approx((stats.nbinom.pmf(others, f, p) / (f + others)).sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("p", [1e-12, 1e-6, 0.001, 0.2, 0.39, 0.6, 0.999])
+def test_a_unique_record(p):
+    assert risk(1, p) == pytest.approx(-math.log(p) * p / (1 - p), rel=1e-12)
+
+
+def test_it_falls_with_the_number_alike_and_rises_with_the_share_drawn():
+    """Above all where the recurrence hands over to the continued fraction."""
+    f, p = np.meshgrid(np.arange(1.0, 60.0), np.linspace(0.001, 1, 200), indexing="ij")
+    grid = mean_risk(f.ravel(), p.ravel()).reshape(f.shape)
+    assert (np.diff(grid, axis=0) < 0).all()
+    assert (np.diff(grid, axis=1) > 0).all()
+    np.testing.assert_allclose(grid[:, -1], 1 / f[:, 0], rtol=1e-14)
+
+
+# ------------------------------------------------------------------------------------------------ the doubt
+
+
+@given(st.integers(1, 10**6), st.floats(1e-6, 1.0), st.floats(50, 99.99))
+@examples(50)
+def test_the_far_end_is_a_quantile_and_never_below_the_mean(f, p, confidence):
+    tail = (1 - confidence / 100) / 2
+    far = float(far_risk(np.array([float(f)]), np.array([p]), tail)[0])
+    assert risk(f, p) <= far <= 1 / f
+    if 1 / far < 1e9:  # fewer people are alike with a chance of at most the tail
+        assert stats.nbinom.cdf(math.ceil(1 / far - 1e-6) - 1 - f, f, p) <= tail * (1 + 1e-6)
+
+
+def test_the_interval_of_a_record_covers_what_is_drawn():
+    rng, covered = np.random.default_rng(5), []
+    for f, p in [(1, 0.01), (1, 0.3), (2, 0.05), (5, 0.1), (20, 0.02)]:
+        drawn = f + rng.negative_binomial(f, p, 400)
+        table = table_of(a=["x"] * f)
+        low, high = score_of(IndividualRisk(fraction=p), table).interval
+        covered.append(np.mean((1 / drawn >= low * (1 - 1e-9)) & (1 / drawn <= high * (1 + 1e-9))))
+    assert min(covered) >= 0.92
+    assert np.mean(covered) < 1  # else it would say nothing
+
+
+def test_the_score_has_the_far_end_of_the_worst_record():
+    """Which need not be the one of the highest mean."""
+    rng = np.random.default_rng(2)
+    keys = rng.integers(0, 30, 80)
+    table = table_of(a=keys.tolist(), w=rng.uniform(1, 300, 80).tolist())
+    measure = IndividualRisk(confidence=90)
+    evidence = Evidence(original=table)
+    score = measure.score(evidence, Run(seed=1))
+    classes = measure.classes(evidence)
+    assert score.interval[1] == pytest.approx(measure.far_of_classes(evidence, classes).max(), rel=1e-12)
+
+
+# ----------------------------------------------------------------------------------------------- the slider
+
+
+def test_threshold_records_at_risk_and_rate_tell_each_other():
+    risks = np.array([0.01, 0.02, 0.02, 0.1, 0.5])
+    cut = cut_at(risks, threshold=0.1)
+    assert (cut.at_risk, cut.rate) == (1, pytest.approx(0.25 / 5))
+    assert cut_at(risks, rate=0.05) == pytest.approx(cut)
+    assert cut_at(risks, at_risk=1) == pytest.approx(cut)
+    assert cut_at(risks, at_risk=0).threshold == 0.5
+    assert cut_at(risks, at_risk=5).threshold == 0.01
+    assert cut_at(risks, rate=0.9) == pytest.approx((0.5, 0, 0.13))  # all is tolerated
+    assert cut_at(risks, rate=0.005).threshold == pytest.approx(0.005)  # below the lowest: all at risk
+
+
+@given(st.lists(st.floats(1e-6, 1), min_size=1, max_size=12), st.floats(0, 1))
+def test_the_threshold_of_a_rate_gives_the_rate(risks, share):
+    risks = np.array(risks)
+    rate = max(share * risks.mean(), 1e-9)
+    cut = cut_at(risks, rate=rate)
+    assert np.minimum(risks, cut.threshold).mean() == pytest.approx(rate, rel=1e-9)
+    assert cut.rate == pytest.approx(rate, rel=1e-9)
+
+
+def test_a_tolerated_rate_gives_the_threshold():
+    table = table_of(a=list("aabcdcefgg"), w=[180.0, 180, 215, 76, 186, 76, 180, 215, 186, 76])
+    score = score_of(IndividualRisk(rate=0.01), table)
+    assert np.minimum(score.by_record, score.details["threshold"]).mean() == pytest.approx(0.01)
+    assert score.details["rate_if_lowered_to_it"] == pytest.approx(0.01)
+
+
+# ------------------------------------------------------------------------------------------ odd populations
+
+
+def test_who_tells_nothing_of_the_population_is_refused():
+    score = score_of(IndividualRisk(), table_of(a=["x"]))
+    assert score.status is Status.REFUSED
+    assert "`fraction`, `population_size` or a column of weights" in score.reason
+    assert (
+        score_of(IndividualRisk(fraction=0.1, population_size=10), table_of(a=["x"])).status is Status.REFUSED
+    )
+
+
+def test_a_population_smaller_than_the_sample():
+    score = score_of(IndividualRisk(population_size=2), table_of(a=["x", "y", "z"]))
+    assert score.status is Status.NOT_ESTIMABLE
+    assert "must hold its sample of 3" in score.reason
+
+
+@pytest.mark.parametrize("weight", [0.001, 0.5, 1.0])
+def test_weights_below_one_count_as_if_all_were_drawn(weight):
+    score = score_of(IndividualRisk(), table_of(a=["x", "x", "y"], w=[weight] * 3))
+    assert score.by_record.tolist() == [0.5, 0.5, 1.0]
+    assert score.interval == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("keys", [["x"], ["x"] * 9, list("abcdefghi")])
+@pytest.mark.parametrize("fraction", [1e-6, 0.2, 1.0])
+def test_one_record_all_alike_all_unique(keys, fraction):
+    score = score_of(IndividualRisk(fraction=fraction), table_of(a=keys))
+    assert score.value == pytest.approx(risk(9 if keys == ["x"] * 9 else 1, fraction))
+    assert score_of(IndividualRisk(population_size=len(keys) / fraction), table_of(a=keys)).value == (
+        pytest.approx(score.value)
+    )
+
+
+# ------------------------------------------------------------------------------- every policy, by brute force
+
+
+@st.composite
+def weighted_tables(draw):
+    n = draw(st.integers(1, 7))
+    columns = {
+        "a": pl.Series(
+            draw(st.lists(st.sampled_from(["x", "y", None]), min_size=n, max_size=n)), dtype=pl.String
+        ),
+        "b": pl.Series(draw(st.lists(st.sampled_from([1, 2, None]), min_size=n, max_size=n)), dtype=pl.Int64),
+        "w": draw(st.lists(st.floats(0.5, 1e4), min_size=n, max_size=n)),
+        "home": draw(st.lists(st.sampled_from([1, 2, None]), min_size=n, max_size=n)),
+    }
+    if draw(st.booleans()):
+        columns["who"] = draw(st.lists(st.sampled_from([1, 2, 3]), min_size=n, max_size=n))
+    return table_of(**columns)
+
+
+def brute(table, policy):
+    """The risk of each record, one by one."""
+    rows = list(zip(table.frame["a"], table.frame["b"], strict=True))
+    weights = table.frame["w"].to_list()
+    who = table.frame["who"].to_list() if "who" in table.schema else list(range(len(rows)))
+    least = {each: min(w for w, of in zip(weights, who, strict=True) if of == each) for each in who}
+
+    def alike(one, other):
+        if policy == "any":
+            return all(x is None or y is None or x == y for x, y in zip(one, other, strict=True))
+        return one == other and (policy == "category" or None not in one)
+
+    found = []
+    for i, one in enumerate(rows):
+        group = {who[j] for j, other in enumerate(rows) if i == j or alike(one, other)}
+        found.append(risk(len(group), min(1.0, len(group) / sum(least[each] for each in group))))
+    return found, who
+
+
+@given(weighted_tables(), st.sampled_from(["category", "any", "worst"]))
+@examples(150)
+def test_each_record_by_brute_force(table, policy):
+    found, who = brute(table, policy)
+    score = score_of(IndividualRisk(missing=policy), table)
+    np.testing.assert_allclose(score.by_record, found, rtol=1e-12)
+    assert score.value == max(score.by_record)
+    by_person = {each: max(r for r, of in zip(found, who, strict=True) if of == each) for each in who}
+    assert score.details["expected_reidentifications"] == pytest.approx(sum(by_person.values()))
+    homes = defaultdict(dict)
+    for i, (home, each) in enumerate(zip(table.frame["home"], who, strict=True)):
+        members = homes[home if home is not None else ("alone", each)]
+        members[each] = max(found[i], members.get(each, 0.0))
+    expected = [
+        1 - math.prod(1 - r for r in homes[home if home is not None else ("alone", each)].values())
+        for home, each in zip(table.frame["home"], who, strict=True)
+    ]
+    together = score_of(HouseholdRisk(missing=policy), table)
+    np.testing.assert_allclose(together.by_record, expected, rtol=1e-9, atol=1e-12)
+    assert together.value >= score.value * (1 - 1e-12)
+    low, high = together.interval
+    assert low <= together.value <= high <= 1
+
+
+# ------------------------------------------------------------------------------------------------ households
+
+
+def test_a_household_of_two():
+    table = table_of(a=["x", "y", "y"], home=[1, 1, 2])
+    measure = HouseholdRisk(fraction=0.1)
+    score = score_of(measure, table)
+    one, two = risk(1, 0.1), risk(2, 0.1)
+    np.testing.assert_allclose(score.by_record, [1 - (1 - one) * (1 - two)] * 2 + [two], rtol=1e-12)
+    ends = [far_risk(np.array([f]), np.array([0.1]), 0.025 / 2)[0] for f in (1.0, 2.0)]
+    assert score.interval[1] == pytest.approx(1 - (1 - ends[0]) * (1 - ends[1]))
+    assert score.details["households"] == 2
+    assert (
+        score_of(measure, table_of(a=["x"])).reason
+        == "household-risk must find a column of households, got: none"
+    )
+
+
+def test_households_that_are_released_are_looked_for_as_a_whole():
+    table = table_of(a=list("xyxyxx"), home=[1, 1, 2, 2, 3, 3])
+    evidence = Evidence(original=table, protected=table, source_rows=np.arange(6))
+    score = HouseholdRisk(fraction=0.1).score(evidence, Run(seed=1))
+    alone = score_of(HouseholdRisk(fraction=0.1), table)
+    whole = risk(1, 0.1)  # only the third household is of two alike
+    assert score.by_record[4] == pytest.approx(max(whole, alone.by_record[4]))
+    assert score.by_record[0] == pytest.approx(max(risk(2, 0.1), alone.by_record[0]))
+    assert score.confidence == 95
+
+
+# ------------------------------------------------------------------------------------------------- enforcing
+
+
+@pytest.fixture(scope="module")
+def survey():
+    rng = np.random.default_rng(11)
+    return table_of(
+        a=rng.choice(list("abcdefgh"), 120, p=np.array([30, 25, 20, 10, 6, 5, 2, 2]) / 100).tolist(),
+        b=rng.choice([1, 2, 3], 120).tolist(),
+        w=rng.uniform(20, 60, 120).tolist(),
+        home=(np.arange(120) // 3).tolist(),
+    )
+
+
+ASKED = "individual-risk <= 0.1 at 90%"
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        LocalSuppression(k=1, also=(ASKED,), missing="category"),
+        RecordSuppression(k=1, also=(ASKED,), show="drop"),
+        RecordSuppression(k=1, also=("household-risk <= 0.2 at 80%",), show="drop"),
+        Mondrian(k=1, also=(ASKED,)),
+    ],
+    ids=lambda method: f"{method.name} {method.also}",
+)
+def test_a_threshold_is_enforced(survey, method):
+    asked = Requirement.parse(method.also[0])
+    assert not asked.met_by(asked.measure.score(Evidence(original=survey), Run(seed=1)))
+    release = Recipe((Step(method, ("a", "b")),)).apply(survey, Run(seed=1))
+    score = asked.measure.score(Evidence(original=release.table), Run(seed=1))
+    assert asked.met_by(score)
+    assert "(estimated at" in asked.verdict(score)
+    assert len(release.table) > 60
+
+
+def test_without_a_confidence_nothing_is_enforced(survey):
+    method = RecordSuppression(k=1, also=("individual-risk <= 0.1",))
+    with pytest.raises(
+        RefusedError, match="individual-risk must be certain to be enforced, got: approximate"
+    ):
+        Recipe((Step(method, ("a", "b")),)).apply(survey, Run(seed=1))
