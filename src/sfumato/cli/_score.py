@@ -97,15 +97,17 @@ def _show(measures: list[Measure], scores: dict[str, Score], options: dict[str, 
     for measure in measures:
         found = scores[str(measure)]
         value = "—" if math.isnan(found.value) else f"{found.value:.4f}"
-        details = found.reason or ", ".join(_said(found))
+        told = not found.reason or found.confidence is not None  # why it is an estimate, the measure tells
+        details = ", ".join(_said(found)) if told else found.reason
         rows.append([str(measure), value, found.status.value, f"{measure.better} is better", details])
     emit_table(["measure", "value", "status", "direction", "details"], rows, right=[1])
 
 
 def _said(found: Score) -> list[str]:
-    between = (
-        [f"between {_short(found.interval[0])} and {_short(found.interval[1])}"] if found.interval else []
-    )
+    between = []
+    if found.interval:
+        sure = "" if found.confidence is None else f" (estimated at {found.confidence:g}%)"
+        between = [f"between {_short(found.interval[0])} and {_short(found.interval[1])}{sure}"]
     return between + [f"{key.replace('_', ' ')} {_short(value)}" for key, value in found.details.items()]
 
 

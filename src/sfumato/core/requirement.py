@@ -166,9 +166,11 @@ class Requirement:
         if self.met_by(score):
             return f"met: {self.measure} {said} {worst:.6g}{how}"
         if math.isnan(worst):
-            return f"not met: {self.measure} is {score.status}" + (
-                f" ({score.reason})" if score.reason else ""
-            )
+            reasons = [score.reason] if score.reason else []
+            if self.confidence is None and isinstance(self.measure, EstimatedMeasure) and score.confidence:
+                reasons.append(f"if an estimate will do, say `at {_exact(score.confidence)}%`")
+            why = f" ({'; '.join(reasons)})" if reasons else ""
+            return f"not met: {self.measure} is {score.status}{why}"
         short = f"{worst:.6g}"  # unless that would look as if the level were reached
         value = repr(worst) if _COMPARISONS[self.sign](float(short), self.level) else short
         return f"not met: {self.measure} {said} {value}{how}, must be {self.sign} {_exact(self.level)}"

@@ -158,7 +158,8 @@ def _failing_classes(requirement: Requirement, evidence: Evidence, classes: Clas
 def _require_certain(requirement: Requirement, score: Score) -> None:
     if score.status is not Status.OK and not requirement.is_estimated(score):
         raise RefusedError(
-            f"{requirement.measure.name} must be certain to be enforced, got: {score.status}: {score.reason}"
+            f"{requirement.measure.name} must be certain to be enforced, got: {score.status}: {score.reason}",
+            hint=f"if an estimate will do, say `at {score.confidence:g}%`" if score.confidence else "",
         )
 
 

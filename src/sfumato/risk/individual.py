@@ -192,7 +192,7 @@ class _Sampled(SampledMeasure, EstimatedMeasure):
             "global_risk": float(risks.mean()),
             "threshold": cut.threshold,
             "at_risk": cut.at_risk,
-            "rate_if_lowered_to_it": cut.rate,
+            "rate_at_threshold": cut.rate,
         }
 
 

@@ -265,7 +265,10 @@ def test_the_far_end_of_an_estimate_counts():
     for less in (replace(estimate, confidence=90), replace(estimate, confidence=None)):
         assert made.verdict(less) == "not met: individual-risk is approximate"
     assert made.verdict(Score(0.05)) == "met: individual-risk is 0.05"
-    assert not Requirement.parse("individual-risk <= 0.05").met_by(estimate)
+    without = Requirement.parse("individual-risk <= 0.05")
+    assert not without.met_by(estimate)
+    said = "not met: individual-risk is approximate (if an estimate will do, say `at 95%`)"
+    assert without.verdict(estimate) == said
 
 
 @given(score=ESTIMATES, level=st.floats(0, 1), sign=SIGNS)

@@ -168,7 +168,7 @@ def test_a_tolerated_rate_gives_the_threshold():
     table = table_of(a=list("aabcdcefgg"), w=[180.0, 180, 215, 76, 186, 76, 180, 215, 186, 76])
     score = score_of(IndividualRisk(rate=0.01), table)
     assert np.minimum(score.by_record, score.details["threshold"]).mean() == pytest.approx(0.01)
-    assert score.details["rate_if_lowered_to_it"] == pytest.approx(0.01)
+    assert score.details["rate_at_threshold"] == pytest.approx(0.01)
 
 
 # ------------------------------------------------------------------------------------------ odd populations
