@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 
 from sfumato.core.measure import EstimatedMeasure, Score, Status
 from sfumato.core.params import param
@@ -157,6 +158,10 @@ class _Sampled(SampledMeasure, EstimatedMeasure):
         None, "Share of re-identifications that is tolerated: it gives the threshold instead.", gt=0, le=1
     )
 
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Say that nobody told how much was drawn; weights that are not released tell it too."""
+        return super().refuses(_weighted(evidence))
+
     def undefined(self, evidence: Evidence) -> str | None:
         """Say that the population is smaller than its sample."""
         reason = KeyMeasure.undefined(self, evidence)
@@ -196,6 +201,27 @@ class _Sampled(SampledMeasure, EstimatedMeasure):
         }
 
 
+def _weighted(evidence: Evidence) -> Evidence:
+    """The evidence with the original's weights beside the released records, if these came without."""
+    released, rows, original = evidence.protected, evidence.source_rows, evidence.original
+    name = original.schema.only_role(Role.WEIGHT)
+    if released is None or rows is None or name is None or name in released.schema or (rows < 0).any():
+        return evidence
+    if released.schema.only_role(Role.WEIGHT) is not None or name in original.schema.resolve(
+        evidence.scenario.columns
+    ):
+        return evidence
+
+    def beside() -> Evidence:
+        weights, schema = original.frame[name].gather(pl.Series(rows)), released.schema
+        table = replace(
+            released, frame=released.frame.with_columns(weights), schema=schema.replace(original.schema[name])
+        )
+        return replace(evidence, protected=table)
+
+    return evidence.remember("weighted", beside)
+
+
 def _n_persons(table: Table) -> int:
     return len(table) if table.schema.only_role(Role.PERSON) is None else len(np.unique(persons_of(table)))
 
@@ -229,11 +255,12 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
     ``individual-risk <= 0.1 at 95%``; then suppression and recoding can enforce it.
 
     **Doubt.** It is an estimate by a model: *approximate*. The interval is that of :math:`1/F` for the worst
-    record, given the sample (quantiles of the negative binomial), and its far end is never below the
-    mean. So ``<= 0.1 at 95%`` asks that each record, taken by itself, be one of at least ten in the
-    population, with a chance of 97.5 % (half of the doubt lies at either end). It takes the
-    weights for right, and the sampling for independent of the keys within a class. Weights that sum
-    to fewer people than were drawn count as if all of the class had been drawn, which is on the safe side.
+    record, given the sample (quantiles of the negative binomial); its far end is never below the mean. So
+    ``<= 0.1 at 95%`` asks that each record, taken by itself, be one of at least ten in the population, with a
+    chance of 97.5 % (half of the doubt lies at either end); among many records a few may be one of fewer. It
+    takes the weights for right, and those drawn of a class for a random part of it. Weights that are not
+    released are the original's. If they sum to fewer people than were drawn, all of the class count as
+    drawn, which is on the safe side.
 
     **Missing.** As in k-anonymity: a value of its own, anything, or the worst it could be.
 
@@ -274,6 +301,7 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Take the worst class, and say how far off its risk may be."""
+        evidence = _weighted(evidence)
         score, classes = super().measure(evidence, run), self.classes(evidence)
         alike, shares = classes.persons, self.shares(classes)
         most = np.zeros(int(alike.max()) + 1)  # of as many alike, the larger the share the worse
@@ -334,6 +362,7 @@ class HouseholdRisk(_Sampled):
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
         """Put the risks of the members together, and take the worst household."""
+        evidence = _weighted(evidence)
         homes, alone = _Homes.of(evidence), self._alone(evidence)
         risks = homes.together(of_records(alone, self.risks(alone)))
         if joining(evidence):

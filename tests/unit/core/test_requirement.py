@@ -210,6 +210,7 @@ ESTIMATES = st.builds(
     status=st.sampled_from(Status),
     interval=st.none() | st.tuples(st.floats(0, 1), st.floats(0, 1)),
     interval_holds=st.booleans(),
+    bound=st.none() | st.floats(0, 1),
     confidence=st.none() | st.floats(50, 99.9),
 )
 
@@ -286,6 +287,7 @@ def test_a_confidence_lets_only_estimates_of_it_pass(score, level, asked):
     relied = (
         score.status is Status.APPROXIMATE
         and score.interval is not None
+        and score.bound is None
         and (score.confidence or 0) >= asked
         and score.interval[1] <= level
     )

@@ -189,6 +189,18 @@ def test_a_population_smaller_than_the_sample():
     assert "must hold its sample of 3" in score.reason
 
 
+@pytest.mark.parametrize("measure", [IndividualRisk(), HouseholdRisk()])
+def test_weights_that_are_not_released_still_tell(measure):
+    table = table_of(a=list("xxyz"), home=[1, 2, 2, 3], w=[20.0, 30, 40, 50])
+    rows = np.array([3, 1, 0, 2])
+    shown = table.select(["a"]).take(rows)
+    score = measure.score(Evidence(original=table, protected=shown, source_rows=rows), Run(seed=1))
+    np.testing.assert_allclose(score.by_record, score_of(measure, table).by_record)
+    assert (
+        "weights, got: none" in measure.score(Evidence(original=table, protected=shown), Run(seed=1)).reason
+    )
+
+
 @pytest.mark.parametrize("weight", [0.001, 0.5, 1.0])
 def test_weights_below_one_count_as_if_all_were_drawn(weight):
     score = score_of(IndividualRisk(), table_of(a=["x", "x", "y"], w=[weight] * 3))

@@ -14,11 +14,13 @@ import polars as pl
 import pytest
 
 from sfumato import tune
+from sfumato.core.measure import Score, Status
 from sfumato.core.run import Run
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import Cancelled, ReadError, WriteError
+from sfumato.tuning.candidate import Reading
 from sfumato.tuning.ledger import Ledger, fingerprint, keep_seed, kept_seed, private_half
 
 KEYS = ("income", "tax")
@@ -284,3 +286,15 @@ def test_a_ledger_in_memory_reads_back_what_a_file_would(tmp_path):
     file.close()
     assert Ledger(tmp_path / "l", "f").get("s", "r") == memory.get("s", "r") == result
     assert memory.get("s", "other") is None
+
+
+def test_what_a_requirement_relies_on_is_kept():
+    """A proved interval stays proved, and an estimate an estimate of its confidence."""
+    estimate = Score(0.1, Status.APPROXIMATE, (0.05, 0.2), confidence=95.0, reason="a model")
+    proved = Score(0.1, Status.APPROXIMATE, (0.05, 0.2), interval_holds=True, bound=0.15)
+    likely = Score(0.1, Status.APPROXIMATE, (0.05, 0.2))
+    said = Reading((estimate, proved), (likely, Score(0.5))).to_list()
+    kept = Reading.from_list(json.loads(json.dumps(said)))
+    assert kept.demands == (estimate, proved)
+    assert kept.utilities == (Score(0.1, Status.APPROXIMATE), Score(0.5))
+    assert Reading.from_list([[[0.1, "approximate", "", [0.05, 0.2]]], []]).demands[0].interval_holds
