@@ -151,7 +151,7 @@ class Judge:
 
 def _bare(score: Score) -> Score:
     """The score without what is known by record or column: a search keeps thousands of them."""
-    return _score(*_plain(score))
+    return _score(_plain(score))
 
 
 def why_failed(error: Exception) -> str:

@@ -62,6 +62,17 @@ def test_the_ten_records_of_the_practice_guide():
     assert score.interval[0] <= score.value <= score.interval[1]
 
 
+def test_francdat_by_hand():
+    """Four keys of sdcMicro's francdat: 2 of 110, 2 of 84.5, and four who are alone, by the closed forms."""
+    keys = ["1251", "1211", "1211", "3315", "4314", "4311", "6215", "1251"]
+    table = table_of(a=keys, w=[18.0, 45.5, 39, 17, 541, 8, 5, 92])
+    odds = [2 / (110 - 2), 2 / (84.5 - 2)]
+    pairs = [p * (1 + p * math.log(p / (1 + p))) for p in odds]
+    alone = [math.log(size) / (size - 1) for size in (17, 541, 8, 5)]
+    expected = [pairs[0], pairs[1], pairs[1], *alone, pairs[0]]
+    np.testing.assert_allclose(score_of(IndividualRisk(), table).by_record, expected, rtol=1e-13)
+
+
 SHARES = [1e-6, 1e-4, 0.01, 0.1, 0.3, 0.39, 0.41, 0.5, 0.8, 0.99, 1 - 1e-9, 1.0]
 
 
