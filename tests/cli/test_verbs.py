@@ -354,6 +354,48 @@ def test_a_requirement_unmet_is_exit_code_1(run, people):
     assert run("risk", "people.csv", "out.csv", "-c", "age,income", "--require", "rank-linkage >= 0")[0] == 0
 
 
+ESTIMATE = """
+requirements = ["individual-risk(fraction=0.02) <= 0.2 at 90%"]
+
+[data]
+path = "drawn.csv"
+
+[columns.area]
+kind = "nominal"
+role = "key"
+
+[[steps]]
+method = "record-suppression"
+columns = ["area"]
+parameters = { k = 1, also = ["individual-risk(fraction=0.02) <= 0.2 at 90%"] }
+
+[output]
+path = "out.csv"
+"""
+
+
+def test_an_estimate_gates_where_it_is_asked_for(run, tmp_path):
+    """Verdict, trail and plan say that it is estimated; without a confidence nothing passes."""
+    pl.DataFrame({"area": list("aaaaaabbbbbbccd")}).write_csv(tmp_path / "drawn.csv")
+    risk, measure = ("risk", "drawn.csv", "-c", "area", "--require"), "individual-risk(fraction=0.02)"
+    code, out, err = run(*risk, f"{measure} <= 1 at 90%")
+    assert code == 0
+    assert f"met: {measure} may be 0.333333 (estimated at 90%)" in err
+    assert "(estimated at 90%)" in out
+    assert "expected reidentifications" in out
+    code, _, err = run(*risk, f"{measure} <= 1")
+    assert code == 1
+    assert "if an estimate will do, say `at 95%`" in err
+    assert run(*risk, f"{measure} <= 0.2 at 90%")[0] == 1
+    (tmp_path / "plan.toml").write_text(ESTIMATE, encoding="utf-8")
+    code, _, err = run("run", "plan.toml")
+    assert code == 0, err
+    trail = json.loads((tmp_path / "out.private.json").read_text(encoding="utf-8"))
+    assert "(estimated at 90%)" in trail["requirements"][0]["verdict"]
+    assert trail["requirements"][0]["score"]["confidence"] == 90
+    assert "<= 0.2 at 90%" in trail["requirements"][0]["requirement"]
+
+
 def test_two_requirements_on_one_measure_are_judged_apart(run, people):
     """Both are scored with their own settings: the strict one must not be passed by the lax one's score."""
     run("protect", "mdav", "people.csv", "-c", "age,income", "--unjudged", "-o", "out.csv")

@@ -164,16 +164,16 @@ class Requirement:
         said = "is" if score.status is Status.OK else "may be"
         how = f" (estimated{self.at})" if self.is_estimated(score) else ""
         if self.met_by(score):
-            return f"met: {self.measure} {said} {worst:.6g}{how}"
+            return f"met: {self._named} {said} {worst:.6g}{how}"
         if math.isnan(worst):
             reasons = [score.reason] if score.reason else []
             if self.confidence is None and isinstance(self.measure, EstimatedMeasure) and score.confidence:
                 reasons.append(f"if an estimate will do, say `at {_exact(score.confidence)}%`")
             why = f" ({'; '.join(reasons)})" if reasons else ""
-            return f"not met: {self.measure} is {score.status}{why}"
+            return f"not met: {self._named} is {score.status}{why}"
         short = f"{worst:.6g}"  # unless that would look as if the level were reached
         value = repr(worst) if _COMPARISONS[self.sign](float(short), self.level) else short
-        return f"not met: {self.measure} {said} {value}{how}, must be {self.sign} {_exact(self.level)}"
+        return f"not met: {self._named} {said} {value}{how}, must be {self.sign} {_exact(self.level)}"
 
     def is_estimated(self, score: Score) -> bool:
         """Whether what it is judged by is an estimate: neither certain nor proved."""
@@ -188,7 +188,15 @@ class Requirement:
     @property
     def short(self) -> str:
         """As it is said to people: settings of the measure that are as usual are left out."""
-        return f"{self.measure} {self.sign} {self.level:g}{self.at}"
+        return f"{self._named} {self.sign} {self.level:g}{self.at}"
+
+    @property
+    def _named(self) -> str:
+        """The measure, without the confidence that is said behind the level."""
+        said = self.measure
+        if self.confidence is not None and isinstance(said, EstimatedMeasure):
+            said = replace(said, confidence=type(said)().confidence)
+        return str(said)
 
     def __str__(self) -> str:
         settings = self.measure.to_dict()

@@ -100,11 +100,14 @@ class Tuned:
         runs = len(self.best.result.runs)
         fresh = "one fresh run" if runs == 1 else f"each of {runs} fresh runs"
         for place, (demand, spread) in enumerate(zip(self.judge.demands, self.best.demands, strict=True)):
-            values = [run.demands[place].value for run in self.best.result.runs]
+            scores, asked = [run.demands[place] for run in self.best.result.runs], demand.requirement
+            estimated = any(asked.is_estimated(score) for score in scores)  # then the far end is what counts
+            values = [asked.worst(score) if estimated else score.value for score in scores]
+            how = " (estimated)" if estimated else ""
             where = f" ({demand.scenario.name})" if demand.scenario.name != "default" else ""
             if spread is not None:
                 said = f"{min(values):.4g}" + (f" to {max(values):.4g}" if max(values) > min(values) else "")
-                yield f"It meets {demand}{where} in {fresh}: {said}."
+                yield f"It meets {demand}{where} in {fresh}: {said}{how}."
         for measure, spread in zip(self.judge.utilities, self.best.utilities, strict=True):
             yield f"It costs: {measure.title} {said_spread(spread)} ({measure.better} is better)."
 

@@ -473,6 +473,11 @@ def test_scores_in_sentences():
         "It is an estimate: equals. Requirements are judged by the worse end.",
         "It lies between 0.4 and 0.6.",
     )
+    estimate = Score(0.5, Status.APPROXIMATE, (0.4, 0.6), reason="a model", confidence=95)
+    assert explain_score(risk, estimate)[1:] == (
+        "It is an estimate: a model. No requirement is met by it, unless it asks for an estimate: `at 95%`.",
+        "It is likely to lie between 0.4 and 0.6, with a confidence of 95 %.",
+    )
     assert explain_score(risk, Score.refused("no release")) == (
         "Distance-based record linkage does not apply: no release.",
     )
