@@ -3,6 +3,9 @@
 The *near* distance is that to the nearest point of a box, 0 where it covers; the *far* one that to its
 farthest. Of a box of one point both are the distance to it. Boxes stand in the order of their loss. For the
 rivals of a point only its own boxes are looked at first; the first that is nearer than these ends the search.
+
+Who may cover a point is asked of `Shown.bits`: a row for each place in each column, with one bit for each
+box. Where the rows of all columns meet stand the boxes that may cover it, 64 of them compared at once.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sfumato.kernels.arrays import Bytes, Floats, Ints
+from sfumato.kernels.arrays import Bytes, Floats, Ints, Words
 from sfumato.kernels.compiling import njit
 from sfumato.kernels.pace import Tick, share_out
 
@@ -25,10 +28,11 @@ _PAIRS = 20_000_000
 
 
 class Points(NamedTuple):
-    """What is looked for: numbers (NaN: missing) and codes."""
+    """What is looked for: numbers (NaN: missing) and codes, and in which row of the bits each column is."""
 
     numbers: Floats  # [n, ranges]
-    codes: Ints  # [n, sets]
+    codes: Ints  # [n, sets of numbers]
+    places: Ints  # [n, columns] sets of categories first
 
 
 class Own(NamedTuple):
@@ -47,9 +51,11 @@ class Shown(NamedTuple):
     highs: Floats
     ends: Floats  # [2, ranges] from the least to the greatest value there is
     steps: Bytes  # [ranges] 1: values are equal or not, and one unit apart then
-    labels: Ints  # [g, sets] rows of the tables
+    labels: Ints  # [g, sets of numbers] rows of the tables
     near: Floats  # [labels of all columns, codes] the distance of each code from each label
     far: Floats
+    bits: Words  # [places of all columns, g / 64] which boxes may be there; of sets of categories, which are
+    exact: Bytes  # [g, sets of categories] 1: of one category
     losses: Ints  # [g] ascending, in units
     sizes: Ints  # [g] records
     euclidean: bool
@@ -60,6 +66,41 @@ class Pricing(NamedTuple):
 
     scale: float
     reach: float
+
+
+def bits_of(n_rows: int, n_boxes: int, boxes: Ints, firsts: Ints, lasts: Ints) -> Words:
+    """Make rows of bits, and set those of these boxes from a first to a last row each."""
+    bits = np.zeros((n_rows, -(-n_boxes // 64)), dtype=np.uint64)
+    _set(bits, boxes, firsts, lasts)
+    return bits
+
+
+@njit(cache=True, nogil=True)
+def _set(bits: Words, boxes: Ints, firsts: Ints, lasts: Ints) -> None:
+    for run in range(len(boxes)):
+        word, bit = boxes[run] >> 6, np.uint64(1) << np.uint64(boxes[run] & 63)
+        for row in range(firsts[run], lasts[run] + 1):
+            bits[row, word] |= bit
+
+
+@njit(cache=True, nogil=True)
+def _next(bits: Words, places: Ints, i: int, first: int, end: int) -> int:
+    """The first box from ``first`` on that may cover a point, ``end`` if there is none before it."""
+    everything = ~np.uint64(0)
+    meeting = everything << np.uint64(first & 63)
+    for word in range(first >> 6, (end + 63) >> 6):
+        for c in range(places.shape[1]):
+            meeting &= bits[places[i, c], word]
+            if meeting == 0:
+                break
+        if meeting != 0:
+            box = word << 6
+            while meeting & np.uint64(1) == 0:
+                meeting >>= np.uint64(1)
+                box += 1
+            return min(box, end)
+        meeting = everything
+    return end
 
 
 @njit(cache=True, nogil=True)
@@ -79,16 +120,23 @@ def _gap(x: float, low: float, high: float, least: float, most: float, is_step: 
 
 @njit(cache=True, nogil=True)
 def _key(  # noqa: PLR0917
-    numbers: Floats, codes: Ints, lows: Floats, highs: Floats, ends: Floats, steps: Bytes, labels: Ints,
-    table: Floats, i: int, g: int, euclidean: bool, is_far: bool, most: float,  # noqa: FBT001
+    numbers: Floats, codes: Ints, places: Ints, lows: Floats, highs: Floats, ends: Floats, steps: Bytes,
+    labels: Ints, table: Floats, bits: Words, exact: Bytes, i: int, g: int, euclidean: bool,  # noqa: FBT001
+    is_far: bool, most: float,  # noqa: FBT001
 ) -> float:  # fmt: skip
     """The distance, or its square, of a point and a box; some number above ``most`` if it is above that.
 
     ``table`` is the near or the far one. Arrays come one by one: to take them out of a tuple for each pair
     would take many times as long as all the rest.
     """
-    key = 0.0
+    key, word, bit = 0.0, g >> 6, np.uint64(g & 63)
+    for c in range(exact.shape[1]):
+        is_there = bits[places[i, c], word] >> bit & np.uint64(1) == 1
+        if not is_there or (is_far and exact[g, c] == 0):
+            key += 1.0
     for c in range(codes.shape[1]):
+        if key > most:
+            return key
         gap = table[labels[g, c], codes[i, c]]
         key += gap * gap if euclidean else gap
     for c in range(numbers.shape[1]):
@@ -116,9 +164,10 @@ def rivals(
         Records of its own and all records as near, at the same loss, and whether any is nearer.
     """
     distances, counts = np.full(len(points.numbers), np.inf), np.zeros((3, len(points.numbers)), np.int64)
+    ends = np.searchsorted(shown.losses, shown.losses, side="right")
 
     def work(part: Ints) -> None:
-        _count(points, own, shown, part, distances, counts)
+        _count(points, own, shown, ends, part, distances, counts)
 
     share_out(np.arange(len(distances)), work, tick)
     return distances, counts[0], counts[1], counts[2]
@@ -126,15 +175,19 @@ def rivals(
 
 @njit(cache=True, nogil=True)
 def _count(  # noqa: PLR0917
-    points: Points, own: Own, shown: Shown, asked: Ints, distances: Floats, counts: Ints
+    points: Points, own: Own, shown: Shown, as_lossy: Ints, asked: Ints, distances: Floats, counts: Ints
 ) -> None:
-    numbers, codes = points
-    lows, highs, ends, steps, labels, near, far, losses, sizes, euclidean = shown
+    """Count for the points ``asked`` for; ``as_lossy`` is where the boxes of each one's loss end."""
+    numbers, codes, places = points
+    lows, highs, ends, steps, labels, near, far, bits, exact, losses, sizes, euclidean = shown
     for i in asked:
         least = np.inf
         for place in range(own.starts[i], own.ends[i]):
             g = own.boxes[place]
-            key = _key(numbers, codes, lows, highs, ends, steps, labels, near, i, g, euclidean, False, np.inf)
+            key = _key(
+                numbers, codes, places, lows, highs, ends, steps, labels, near, bits, exact, i, g, euclidean,
+                False, np.inf,
+            )  # fmt: skip
             least = min(least, key)
         if own.starts[i] == own.ends[i]:
             continue
@@ -147,23 +200,41 @@ def _count(  # noqa: PLR0917
         low, high = max(distances[i] - slack, 0.0), distances[i] + slack
         if euclidean:
             low, high = low * low, high * high
-        loss = -1
+        loss, end = -1, 0
         for place in range(own.starts[i], own.ends[i]):
             g = own.boxes[place]
             if loss >= 0 and losses[g] > loss:
                 break
-            key = _key(numbers, codes, lows, highs, ends, steps, labels, near, i, g, euclidean, False, high)
+            key = _key(
+                numbers, codes, places, lows, highs, ends, steps, labels, near, bits, exact, i, g, euclidean,
+                False, high,
+            )  # fmt: skip
             if key <= high:
-                loss = losses[g]
+                loss, end = losses[g], as_lossy[g]
                 counts[0, i] += own.counts[place]
+        # Those that cover, of no more loss than the own: if that covers too there are no other rivals.
+        g = _next(bits, places, i, 0, end)
+        while g < end:
+            key = _key(
+                numbers, codes, places, lows, highs, ends, steps, labels, near, bits, exact, i, g, euclidean,
+                False, high,
+            )  # fmt: skip
+            if key < low or (key <= high and losses[g] < loss):
+                counts[2, i] = 1
+                break
+            if key <= high:
+                counts[1, i] += sizes[g]
+            g = _next(bits, places, i, g + 1, end)
+        if least <= 0.0 or counts[2, i]:
+            continue
+        counts[1, i] = 0
         for g in range(len(losses)):
             is_coarser = losses[g] > loss
-            if is_coarser and least <= 0.0:
-                break
             table = far if is_coarser else near
             key = _key(
-                numbers, codes, lows, highs, ends, steps, labels, table, i, g, euclidean, is_coarser, high
-            )
+                numbers, codes, places, lows, highs, ends, steps, labels, table, bits, exact, i, g, euclidean,
+                is_coarser, high,
+            )  # fmt: skip
             if key < low or (key <= high and losses[g] < loss):
                 counts[2, i] = 1
                 break
@@ -204,9 +275,9 @@ def pairs(  # noqa: PLR0917
         total += int(counts[first:stop].sum())
         if total > most:
             return None
-    found, places = np.empty((2, total), dtype=np.int64), np.cumsum(counts) - counts
+    found, slots = np.empty((2, total), dtype=np.int64), np.cumsum(counts) - counts
     for first, stop in _spans(points, shown, tick) if total else ():
-        _list(points, shown, pricing, (limits, prices), (first, stop), places, found)
+        _list(points, shown, pricing, (limits, prices), (first, stop), slots, found)
     return np.repeat(np.arange(n), counts), found[0], found[1]
 
 
@@ -222,26 +293,31 @@ def _spans(points: Points, shown: Shown, tick: Tick | None) -> Iterator[tuple[in
 @njit(cache=True, nogil=True)
 def _list(  # noqa: PLR0917
     points: Points, shown: Shown, pricing: Pricing, bounds: tuple[Ints, Ints], span: tuple[int, int],
-    places: Ints, found: Ints,
+    slots: Ints, found: Ints,
 ) -> None:  # fmt: skip
-    """Write the boxes of each point from its place on; with nowhere to write, only count them."""
+    """Write the boxes of each point from its slot on; with nowhere to write, only count them."""
     limits, prices = bounds
-    numbers, codes = points
-    lows, highs, ends, steps, labels, near, _, losses, _, euclidean = shown
-    writing = found.shape[1] > 0
+    numbers, codes, places = points
+    lows, highs, ends, steps, labels, near, _, bits, exact, losses, _, euclidean = shown
+    writing, n_boxes = found.shape[1] > 0, len(losses)
     for i in range(span[0], span[1]):
-        place = places[i]
-        for g in range(len(losses)):
+        slot = slots[i]
+        g = _next(bits, places, i, 0, n_boxes) if pricing.reach == 0.0 else 0
+        while g < n_boxes:
             most = limits[i] + prices[g]
             reach = _reach(pricing, most, euclidean)
-            key = _key(numbers, codes, lows, highs, ends, steps, labels, near, i, g, euclidean, False, reach)
+            key = _key(
+                numbers, codes, places, lows, highs, ends, steps, labels, near, bits, exact, i, g, euclidean,
+                False, reach,
+            )  # fmt: skip
             cost = _cost(key, reach, losses[g], pricing.scale, euclidean)
             if cost <= most and cost < NEVER:
                 if writing:
-                    found[0, place], found[1, place] = g, cost
-                place += 1
+                    found[0, slot], found[1, slot] = g, cost
+                slot += 1
+            g = _next(bits, places, i, g + 1, n_boxes) if pricing.reach == 0.0 else g + 1
         if not writing:
-            places[i] = place
+            slots[i] = slot
 
 
 def best(  # noqa: PLR0917
@@ -266,15 +342,18 @@ def _best(  # noqa: PLR0917
     keys: Ints,
 ) -> None:  # fmt: skip
     limits, prices = bounds
-    numbers, codes = points
-    lows, highs, ends, steps, labels, near, _, losses, _, euclidean = shown
+    numbers, codes, places = points
+    lows, highs, ends, steps, labels, near, _, bits, exact, losses, _, euclidean = shown
     k = boxes.shape[1]
     for i in asked:
         least, last = limits[i], 0  # what a key must be below, and whose place it takes
         n_found = 0
         for g in range(len(losses)):
             reach = _reach(pricing, least + prices[g], euclidean)
-            far = _key(numbers, codes, lows, highs, ends, steps, labels, near, i, g, euclidean, False, reach)
+            far = _key(
+                numbers, codes, places, lows, highs, ends, steps, labels, near, bits, exact, i, g, euclidean,
+                False, reach,
+            )  # fmt: skip
             key = _cost(far, reach, losses[g], pricing.scale, euclidean) - prices[g]
             if key >= least:
                 continue

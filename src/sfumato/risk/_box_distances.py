@@ -28,6 +28,9 @@ UNITS = 2.0**36  # of cost, in a loss of 1 or in the greatest distance: what dif
 #: Distances between values and labels that are kept for a column; beyond, sets are taken for ranges.
 _MOST_IN_TABLE = 20_000_000
 
+#: Places of a column of numbers that are told apart when boxes that may cover are looked for.
+_PLACES = 1024
+
 
 @dataclass(frozen=True)
 class Nearness:
@@ -45,7 +48,7 @@ class Nearness:
 
     def of_points(self, rows: Ints) -> Nearness:
         """The same boxes, and only some of the intruder's records."""
-        some = kernels.box_distances.Points(self.points.numbers[rows], self.points.codes[rows])
+        some = kernels.box_distances.Points(*(each[rows] for each in self.points))
         return Nearness(some, self.shown, self.classes)
 
     def pairs(
@@ -65,8 +68,9 @@ class Nearness:
 
     def distinct_points(self) -> tuple[Ints, Ints]:
         """Number the distinct ones of the intruder's records, and name one record of each."""
-        numbers = np.nan_to_num(self.points.numbers, nan=np.inf) + 0.0
-        groups, samples, _ = _numbered([*numbers.T, *self.points.codes.T], len(numbers))
+        numbers, codes, places = self.points
+        numbers = np.nan_to_num(numbers, nan=np.inf) + 0.0
+        groups, samples, _ = _numbered([*numbers.T, *codes.T, *places.T], len(numbers))
         return groups, samples
 
 
@@ -79,9 +83,40 @@ class _Column:
     highs: Floats
     is_step: bool  # values are equal or not
     widths: Floats  # [m] share of the domain
-    labels: Ints | None = None  # [m] where cells are sets: rows of the tables
-    near: Floats | None = None  # [labels, codes] the last code is that of a missing value
+    labels: Ints | None = None  # [m] where cells are sets: of those alike, one number
+    runs: Runs | None = None  # where they are sets of categories
+    near: Floats | None = None  # [labels, codes] of sets of numbers; the last code is of a missing value
     far: Floats | None = None
+
+    def marked(self, rows: Ints, samples: Ints) -> tuple[Ints, int, tuple[Ints, Ints, Ints]]:
+        """In which place each of the records lies, of how many, and where boxes are: box, first and last.
+
+        Places are distinct values, in the end a missing one; of many numbers several share a place, and then
+        boxes are wherever they may be.
+        """
+        values = self.values[rows]
+        edges = np.unique(values[~np.isnan(values)])
+        each = 1 if self.runs is not None else 1 + len(edges) // _PLACES
+        edges = edges[::each]
+        boxes, (lows, highs) = np.arange(len(samples)), (self.lows[samples], self.highs[samples])
+        if self.runs is not None:
+            boxes, run = self.runs.laid_out(samples)
+            lows, highs = self.runs.ends[:, run]
+        firsts = np.searchsorted(edges, lows, side="left")
+        if each > 1:
+            firsts = np.maximum(np.searchsorted(edges, lows, side="right") - 1, 0)
+        lasts = np.searchsorted(edges, highs, side="right") - 1
+        lasts[(lows == -np.inf) & (highs == np.inf)] = len(edges)
+        places = np.searchsorted(edges, values, side="right") - 1
+        places[np.isnan(values)] = len(edges)
+        return places, len(edges) + 1, (boxes, firsts, lasts)
+
+    def exact(self, samples: Ints) -> Floats:
+        """Which of these sets of categories are of one."""
+        assert self.runs is not None  # asked for before
+        boxes, run = self.runs.laid_out(samples)
+        sizes = self.runs.ends[1, run] - self.runs.ends[0, run] + 1.0
+        return (np.bincount(boxes, sizes, minlength=len(samples)) == 1.0).astype(np.float64)
 
 
 def nearness_of(
@@ -96,20 +131,36 @@ def nearness_of(
     scale = "pooled" if metric == "gower" else "deviation" if metric == "mahalanobis" else scale
     columns = [_column(evidence, name, scale, is_code=metric == "hamming") for name in names]
     ranges = [column for column in columns if column.labels is None]
-    sets = [column for column in columns if column.labels is not None]
+    sets = [column for column in columns if column.near is not None]
+    members = [column for column in columns if column.runs is not None]
     widths = sum((column.widths for column in columns), start=np.zeros(m))
     losses = np.rint(widths / max(len(columns), 1) * kernels.box_distances.UNITS).astype(np.int64)
     near, far, labels, codes = _tables(sets, rows, m)
     lows, highs = (_side_by_side([getattr(c, side) for c in ranges], m) for side in ("lows", "highs"))
     numbers = _side_by_side([column.values[rows] for column in ranges], len(rows))
-    classes, samples, sizes = _numbered([losses, *lows.T, *highs.T, *labels.T], m)
+    said = [losses, *lows.T, *highs.T, *labels.T, *(column.labels for column in members)]
+    classes, samples, sizes = _numbered(said, m)
+    places, bits = _marked([*members, *sets, *ranges], rows, samples)
     ends = np.array([extent(c.values, c.lows, c.highs) for c in ranges]).reshape(-1, 2).T
     shown = kernels.box_distances.Shown(
         lows[samples], highs[samples], np.ascontiguousarray(ends),
-        np.array([column.is_step for column in ranges], dtype=np.uint8), labels[samples], near, far,
+        np.array([column.is_step for column in ranges], dtype=np.uint8), labels[samples], near, far, bits,
+        _side_by_side([column.exact(samples) for column in members], len(samples)).astype(np.uint8),
         losses[samples], sizes, metric in {"euclidean", "mahalanobis"},
     )  # fmt: skip
-    return Nearness(kernels.box_distances.Points(numbers, codes), shown, classes)
+    return Nearness(kernels.box_distances.Points(numbers, codes, places), shown, classes)
+
+
+def _marked(columns: list[_Column], rows: Ints, samples: Ints) -> tuple[Ints, Any]:
+    """The rows of bits in which each of the intruder's records is in each column, and these bits."""
+    places, n_rows = np.empty((len(rows), len(columns)), dtype=np.int64), 0
+    runs = [np.empty((3, 0), dtype=np.int64)]
+    for i, column in enumerate(columns):
+        place, n_places, (boxes, firsts, lasts) = column.marked(rows, samples)
+        places[:, i] = place + n_rows
+        runs.append(np.stack((boxes, firsts + n_rows, lasts + n_rows)))
+        n_rows += n_places
+    return places, kernels.box_distances.bits_of(n_rows, len(samples), *np.concatenate(runs, axis=1))
 
 
 def _column(evidence: Evidence, name: str, scale: Scale, *, is_code: bool) -> _Column:
@@ -125,10 +176,11 @@ def _column(evidence: Evidence, name: str, scale: Scale, *, is_code: bool) -> _C
         cover = _placed(cover, placing)
         if (runs.counts != 1).any() and runs.ends.shape[1] * len(np.unique(values)) <= _MOST_IN_TABLE:
             return _of_distances(values, cover, widths)
-    elif (runs.counts != 1).any():
-        return _of_members(values, runs, widths)
     silent = cover.missing
     lows, highs = np.where(silent, -np.inf, cover.lows), np.where(silent, np.inf, cover.highs)
+    if is_step and (runs.counts != 1).any():
+        labels = np.unique(runs.starts, return_inverse=True)[1].reshape(-1)
+        return _Column(values, lows, highs, True, widths, labels, runs)
     return _Column(values, lows, highs, is_step, widths)
 
 
@@ -142,30 +194,12 @@ def _placed(cover: Cover, placing: Placing) -> Cover:
     return cover.mapped(lambda ends: np.where(np.isfinite(ends), placing(ends), ends))
 
 
-def _of_members(values: Floats, runs: Runs, widths: Floats) -> _Column:
-    """A column of sets of categories: which of them each label has."""
-    _, firsts, labels = np.unique(runs.starts, return_index=True, return_inverse=True)
-    place, run = runs.laid_out(firsts)
-    lows, highs = runs.ends[:, run]
-    greatest = _finite(runs.ends.reshape(-1), values).max(initial=0.0)
-    n_codes = 2 + int(greatest)
-    changes = np.zeros((len(firsts), n_codes + 1), dtype=np.int32)
-    open_ = np.isinf(lows) & np.isinf(highs)
-    np.add.at(changes, (place, np.where(open_, 0, lows).astype(np.int64)), 1)
-    np.add.at(changes, (place, np.where(open_, n_codes, highs + 1).astype(np.int64)), -1)
-    members = np.cumsum(changes, axis=1)[:, :-1] > 0
-    near = np.where(members, 0.0, 1.0)
-    far = np.where(members & (members.sum(axis=1) == 1)[:, None], 0.0, 1.0)
-    ends = np.empty(0)
-    return _Column(values, ends, ends, True, widths, labels.reshape(-1), near, far)
-
-
 def _of_distances(values: Floats, cover: Cover, widths: Floats) -> _Column:
     """A column of sets of numbers: how far each of the intruder's values is from each label."""
     assert cover.sets is not None  # ranges have one run
     assert cover.codes is not None
     distinct = np.unique(values[~np.isnan(values)])
-    codes = np.where(np.isnan(values), len(distinct), np.searchsorted(distinct, values)).astype(np.float64)
+    codes = np.where(np.isnan(values), np.nan, np.searchsorted(distinct, values))
     n_labels = len(cover.sets.sizes)
     near, far = np.ones((n_labels + 1, len(distinct) + 1)), np.ones((n_labels + 1, len(distinct) + 1))
     for label in range(n_labels):
@@ -179,8 +213,9 @@ def _of_distances(values: Floats, cover: Cover, widths: Floats) -> _Column:
     low, high = extent(distinct, cover.sets.values)
     near[-1], far[-1, :-1] = 0.0, np.maximum(distinct - low, high - distinct)
     labels = np.where(cover.silent, n_labels, cover.codes)
-    ends = np.empty(0)
-    return _Column(codes, ends, ends, False, widths, labels, near, far)
+    lows = np.where(cover.silent, -np.inf, np.searchsorted(distinct, cover.lows, side="left"))
+    highs = np.where(cover.silent, np.inf, np.searchsorted(distinct, cover.highs, side="right") - 1)
+    return _Column(codes, lows, highs, False, widths, labels, near=near, far=far)
 
 
 def _side_by_side(columns: list[Floats], n: int) -> Floats:
@@ -191,7 +226,7 @@ def _side_by_side(columns: list[Floats], n: int) -> Floats:
 
 
 def _tables(columns: list[_Column], rows: Ints, m: int) -> tuple[Floats, Floats, Ints, Ints]:
-    """The distances of all columns of sets in one table each; the labels of released records; codes of mine.
+    """The distances of all sets of numbers in one table each; labels of released records; codes of mine.
 
     The last code of the tables is that of a missing value.
     """

@@ -61,6 +61,7 @@ class Boxes:
         shown = self.near.shown
         widths = np.append(np.where(shown.steps, 1.0, np.ptp(shown.ends, axis=0)), np.ones(1))
         widths = np.append(np.maximum(widths, 1.0), np.full(shown.labels.shape[1], shown.near.max(initial=1)))
+        widths = np.append(widths, np.ones(shown.exact.shape[1]))
         farthest = np.sqrt((widths**2).sum()) if shown.euclidean else widths.sum()
         pricing = kernels.box_distances.Pricing(UNITS / (1.0 + float(farthest)), np.inf)
         nothing = np.empty(0, dtype=np.int64)
