@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
-from sfumato.kernels.arrays import Floats
+from sfumato.kernels.arrays import Floats, Ints
 from sfumato.utility._marginals import Reading, read_both
 
 
@@ -105,30 +106,54 @@ def distances(space: Coordinates, mine: Floats, theirs: Floats) -> Floats:
     if not nominal.any() and not (np.isnan(mine).any() or np.isnan(theirs).any()):
         complete: Floats = cdist(mine, theirs)
         return complete
-    squares = np.zeros((len(mine), len(theirs)))
-    for i in range(mine.shape[1]):
-        one, other = mine[:, i], theirs[:, i]
+    columns = [_column_squares(space, i, mine[:, i], theirs[:, i]) for i in range(mine.shape[1])]
+    found = np.zeros((len(mine), len(theirs)))
+    for start in range(0, len(mine), _ROWS):
+        part = slice(start, start + _ROWS)
+        for squares in columns:
+            found[part] += squares(part)
+        np.sqrt(found[part], out=found[part])
+    return found
+
+
+#: Rows of a matrix of distances that are made at a time: so that what goes into them stays at hand.
+_ROWS = 32
+
+
+def _column_squares(space: Coordinates, i: int, one: Floats, other: Floats) -> Callable[[slice], Floats]:
+    """What one column adds to the squares of distances, for some of the rows."""
+    if i in space.shares:
+        by_code, codes = _squares_of_groups(space.shares[i], one, other)
+    holes = np.isnan(one), np.isnan(other)
+    any_hole = holes[0].any() or holes[1].any()
+
+    def squares(part: slice) -> Floats:
         if i in space.shares:
-            added = _squares_of_groups(space.shares[i], one, other)
-        elif nominal[i]:
-            added = (one[:, None] != other[None, :]).astype(np.float64)
+            added = by_code[codes[part]]
+        elif space.nominal[i]:
+            added = (one[part, None] != other[None, :]).astype(np.float64)
         else:
-            added = (one[:, None] - other[None, :]) ** 2
-        holes = np.isnan(one)[:, None], np.isnan(other)[None, :]
-        added[holes[0] ^ holes[1]] = 1.0
-        added[holes[0] & holes[1]] = 0.0
-        squares += added
-    return np.sqrt(squares)
+            added = (one[part, None] - other[None, :]) ** 2
+        if any_hole:
+            mine, theirs = holes[0][part, None], holes[1][None, :]
+            added[mine ^ theirs] = 1.0
+            added[mine & theirs] = 0.0
+        return added
+
+    return squares
 
 
-def _squares_of_groups(shares: Any, mine: Floats, theirs: Floats) -> Floats:
+def _squares_of_groups(shares: Any, mine: Floats, theirs: Floats) -> tuple[Floats, Ints]:
     """Half the squared distances of rows of shares: 1 between two single values that differ.
 
-    Each code is looked at once, not once a record: a group may stand for thousands of values.
+    Each of my codes is looked at once, not once a record: a group may stand for thousands of values. So there
+    is a row for each distinct one of them, and the row that belongs to each record.
     """
-    found = [np.unique(np.nan_to_num(side).astype(np.int64), return_inverse=True) for side in (mine, theirs)]
-    rows = [shares[codes] for codes, _ in found]
-    lengths = [(each * each).sum(axis=1) for each in rows]
-    within = (rows[0] @ rows[1].T).toarray()
-    squares: Floats = np.maximum(0.5 * (lengths[0][:, None] + lengths[1][None, :]) - within, 0.0)
-    return squares[found[0][1][:, None], found[1][1][None, :]]
+    (my_codes, rows), (their_codes, columns) = (
+        np.unique(np.nan_to_num(side).astype(np.int64), return_inverse=True) for side in (mine, theirs)
+    )
+    first, second = shares[my_codes], shares[their_codes]
+    lengths = [(each * each).sum(axis=1) for each in (first, second)]
+    within = (first @ second.T).toarray()
+    squares = np.maximum(0.5 * (lengths[0][:, None] + lengths[1][None, :]) - within, 0.0)
+    return squares.take(columns, axis=1), rows
