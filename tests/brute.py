@@ -114,15 +114,23 @@ def distances_to_cells(evidence, names):
     return np.sqrt(near), np.sqrt(far), losses / len(names)
 
 
-def chances_by_cells(near, far, losses):
-    """The chance of each record to be linked to its own, the released one of the same place."""
+def chances_by_cells(near, far, losses, persons=None, owners=None):
+    """The chance of each record to be linked to its own: those of the person, or that of the same place."""
     chances = np.zeros(len(near))
-    for i, own in enumerate(np.diagonal(near)):
+    persons = np.arange(len(near)) if persons is None else persons
+    owners = np.arange(len(losses)) if owners is None else owners
+    for i, person in enumerate(persons):
+        is_own = owners == person
+        if not is_own.any():
+            continue
+        own = near[i][is_own].min()
         slack = 1e-9 if own > 0 else 0.0  # what covers does so without rounding
-        finer = losses <= losses[i] + 1e-9
-        as_fine = finer & (losses >= losses[i] - 1e-9)
+        loss = losses[is_own & (near[i] <= own + slack)].min()
+        finer = losses <= loss + 1e-9
+        as_fine = finer & (losses >= loss - 1e-9)
         nearer = np.where(finer, near[i] < own - slack, far[i] < own - slack)
         nearer |= finer & ~as_fine & (near[i] <= own + slack)
+        tied = as_fine & (near[i] <= own + slack)
         if not nearer.any():
-            chances[i] = 1 / (as_fine & (near[i] <= own + slack)).sum()
+            chances[i] = (tied & is_own).sum() / tied.sum()
     return chances

@@ -148,9 +148,9 @@ def _key(  # noqa: PLR0917
 
 
 def rivals(
-    points: Points, own: Own, shown: Shown, tick: Tick | None = None
+    points: Points, own: Own, shown: Shown, tick: Tick | None = None, *, reach: float = np.inf
 ) -> tuple[Floats, Ints, Ints, Ints]:
-    """Count who stands between each point and its own.
+    """Count who stands between each point and its own, unless these are all farther than ``reach``.
 
     A box of no more loss than the own is nearer if its near distance is less, or as small at less loss. One
     of more loss is nearer only if it is so wherever in it the true values lie: to make a record coarser must
@@ -167,7 +167,7 @@ def rivals(
     ends = np.searchsorted(shown.losses, shown.losses, side="right")
 
     def work(part: Ints) -> None:
-        _count(points, own, shown, ends, part, distances, counts)
+        _count(points, own, shown, ends, reach, part, distances, counts)
 
     share_out(np.arange(len(distances)), work, tick)
     return distances, counts[0], counts[1], counts[2]
@@ -175,8 +175,9 @@ def rivals(
 
 @njit(cache=True, nogil=True)
 def _count(  # noqa: PLR0917
-    points: Points, own: Own, shown: Shown, as_lossy: Ints, asked: Ints, distances: Floats, counts: Ints
-) -> None:
+    points: Points, own: Own, shown: Shown, as_lossy: Ints, reach: float, asked: Ints, distances: Floats,
+    counts: Ints,
+) -> None:  # fmt: skip
     """Count for the points ``asked`` for; ``as_lossy`` is where the boxes of each one's loss end."""
     numbers, codes, places = points
     lows, highs, ends, steps, labels, near, far, bits, exact, losses, sizes, euclidean = shown
@@ -192,6 +193,8 @@ def _count(  # noqa: PLR0917
         if own.starts[i] == own.ends[i]:
             continue
         distances[i] = np.sqrt(least) if euclidean else least
+        if distances[i] > reach:
+            continue
         length = 0.0  # how far out the point lies
         for c in range(numbers.shape[1]):
             if not np.isnan(numbers[i, c]) and not steps[c]:

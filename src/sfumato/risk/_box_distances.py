@@ -18,7 +18,7 @@ from sfumato import kernels
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover, Runs, cover_of, extent
 from sfumato.data.schema import Kind
-from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._spaces import Metric, Placing, Scale
 
 Tick = Callable[[int, int], None]
@@ -45,6 +45,14 @@ class Nearness:
         own = kernels.box_distances.Own(*_own(self.classes, persons, owners))
         found = kernels.box_distances.rivals(self.points, own, self.shown, tick)
         return kernels.linking.Rivals(*found)
+
+    def alone(self, persons: Ints, owners: Ints, *, tick: Tick | None = None) -> Flags:
+        """Whether each of the intruder's records is covered by its own, and by those of nobody else."""
+        own = kernels.box_distances.Own(*_own(self.classes, persons, owners))
+        alike = self.shown._replace(losses=np.zeros_like(self.shown.losses))
+        distances, its, all_, _ = kernels.box_distances.rivals(self.points, own, alike, tick, reach=0.0)
+        found: Flags = (distances == 0.0) & (its == all_)
+        return found
 
     def of_points(self, rows: Ints) -> Nearness:
         """The same boxes, and only some of the intruder's records."""

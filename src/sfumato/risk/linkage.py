@@ -7,6 +7,7 @@ record or, where a column says whose records they are (the unit), of any record 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
 import numpy as np
 
 from sfumato import kernels

@@ -15,8 +15,10 @@ from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError
+from sfumato.risk import _box_distances
 from sfumato.risk._box_distances import nearness_of
 from sfumato.risk._coverage import TooManyBoxes, covering_of
+from sfumato.risk.exact_match import ExactMatch
 from sfumato.risk.linkage import AttributeLinkage, DistanceLinkage
 from toys import table_of
 
@@ -131,11 +133,15 @@ def test_numbers_of_any_kind_lie_in_intervals_of_values(kind):
     assert found.by_record.tolist() == [1, 1]
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_agrees_with_all_pairs(seed):
-    """Intervals, groups that are no ranges, wildcards, exact and suppressed cells, and boxes that miss."""
+@pytest.mark.parametrize(("seed", "places"), [*((seed, 1024) for seed in range(6)), (6, 3), (7, 1)])
+def test_agrees_with_all_pairs(seed, places, monkeypatch):
+    """Intervals, groups that are no ranges, wildcards, exact and suppressed cells, and boxes that miss.
+
+    Also where many numbers share a place when those who may cover them are looked for.
+    """
+    monkeypatch.setattr(_box_distances, "_PLACES", places)
     rng = np.random.default_rng(seed)
-    n = 60
+    n = 60 if places > 3 else 150  # more boxes than fit into a word or two
     ages, letters = rng.integers(0, 40, n), rng.choice(list("abcde"), n)
     starts = ages // 10 * 10 - rng.integers(0, 2, n) * 5
     boxes = intervals(starts, starts + rng.integers(5, 15, n), missing=rng.random(n) < 0.1)
@@ -153,26 +159,18 @@ def test_agrees_with_all_pairs(seed):
     np.testing.assert_allclose(score(found).by_record, chances, atol=1e-12)
     np.testing.assert_allclose(chances[covered], exhaustive(found, ["age", "g"])[covered], atol=1e-12)
     assert 0 < covered.mean() < 1
-    everyone = np.arange(n)
-    near = nearness_of(found, ("age", "g"), everyone, metric="euclidean", scale="deviation")
-    np.testing.assert_allclose(near.links(everyone, everyone).chances, chances, atol=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_persons_of_several_records_are_found_alike_by_boxes_and_one_by_one(seed):
-    rng = np.random.default_rng(seed)
-    letters, n = rng.choice(list("abcde"), 40), 40
-    holding = [[label for label, members in GROUPS.items() if letter in members] for letter in letters]
-    labels = pl.Series([rng.choice(fitting) for fitting in holding], dtype=NODES.dtype)
-    found = evidence({"g": letters}, {"g": labels}, {"g": Kind.NOMINAL}, nodes={"g": NODES})
-    persons = rng.integers(0, 12, n)
+    persons = rng.integers(0, n // 3, n)
     owners = np.where(rng.random(n) < 0.1, -1, persons)
-    boxes = covering_of(found, ("g",), np.arange(n)).links(persons, owners)
-    near = nearness_of(found, ("g",), np.arange(n), metric="euclidean", scale="deviation")
-    one_by_one = near.links(persons, owners)
-    covered = np.isfinite(boxes.references)
-    np.testing.assert_allclose(one_by_one.chances[covered], boxes.chances[covered], atol=1e-12)
-    assert np.array_equal(one_by_one.references > 0, ~covered)
+    boxes = nearness_of(found, ("age", "g"), np.arange(n), metric="euclidean", scale="deviation")
+    expected = chances_by_cells(near, far, losses, persons, owners)
+    np.testing.assert_allclose(boxes.links(persons, owners).chances, expected, atol=1e-12)
+    others = (near == 0) & (owners != persons[:, None])
+    mine = (near == 0) & (owners == persons[:, None])
+    assert np.array_equal(boxes.alone(persons, owners), mine.any(axis=1) & ~others.any(axis=1))
+    points, classes, _ = boxes.covering(most=n * n)
+    listed = np.zeros((n, len(boxes.shown.losses)), dtype=bool)
+    listed[points, classes] = True
+    assert np.array_equal(listed[:, boxes.classes], near == 0)
 
 
 def test_exact_columns_beside_generalised_ones_must_agree():
@@ -193,21 +191,28 @@ def test_boxes_say_whose_they_are():
         covering.points[:, :1] <= covering.highs[:, 0]
     )
     assert [covering.records[row].tolist() for row in inside] == [[0], [1]]
-    np.testing.assert_allclose(covering.losses, [2 / 4, 1 / 4])
 
 
-def test_sets_that_fall_apart_too_much_are_compared_one_by_one():
+def test_sets_that_would_fall_apart_into_many_boxes_are_compared_as_they_are():
     leaves = [str(i) for i in range(400)]
     rng = np.random.default_rng(1)
-    nodes = Nodes.of({f"s{i}": rng.choice(leaves, 200, replace=False) for i in range(12)}, leaves=leaves)
+    sets = {f"s{i}": rng.choice(leaves, 120, replace=False) for i in range(12)}
+    nodes = Nodes.of(sets, leaves=leaves)
     labels = pl.Series("g", [f"s{i}" for i in range(12)], dtype=nodes.dtype)
     both = {"g": Kind.NOMINAL, "h": Kind.NOMINAL}
     found = evidence(
-        {"g": leaves[:12], "h": leaves[:12]}, {"g": labels, "h": labels}, both, nodes={"g": nodes, "h": nodes}
+        {name: [each[i] for each in sets.values()] for i, name in enumerate(both)},
+        {"g": labels, "h": labels},
+        both,
+        nodes={"g": nodes, "h": nodes},
     )
     with pytest.raises(TooManyBoxes, match="fall apart"):
         covering_of(found, ("g", "h"), np.arange(12))
     np.testing.assert_allclose(score(found).by_record, exhaustive(found, ["g", "h"]), atol=1e-12)
+    near, _, _ = distances_to_cells(found, ("g", "h"))
+    alone = (np.diagonal(near) == 0) & ((near == 0).sum(axis=1) == 1)
+    assert np.array_equal(score(found, ExactMatch()).by_record, alone)
+    assert 0 < alone.sum() < 12
 
 
 def test_who_cannot_read_intervals_says_so():
