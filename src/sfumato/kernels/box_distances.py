@@ -32,7 +32,7 @@ class Points(NamedTuple):
 
     numbers: Floats  # [n, ranges]
     codes: Ints  # [n, sets of numbers]
-    places: Ints  # [n, columns] sets of categories first
+    places: Ints  # [n, columns] first those of categories, of these sets of them first
 
 
 class Own(NamedTuple):
@@ -56,6 +56,7 @@ class Shown(NamedTuple):
     far: Floats
     bits: Words  # [places of all columns, g / 64] which boxes may be there; of sets of categories, which are
     exact: Bytes  # [g, sets of categories] 1: of one category
+    n_steps: int  # columns of categories
     losses: Ints  # [g] ascending, in units
     sizes: Ints  # [g] records
     euclidean: bool
@@ -84,22 +85,24 @@ def _set(bits: Words, boxes: Ints, firsts: Ints, lasts: Ints) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _next(bits: Words, places: Ints, i: int, first: int, end: int) -> int:
-    """The first box from ``first`` on that may cover a point, ``end`` if there is none before it."""
-    everything = ~np.uint64(0)
-    meeting = everything << np.uint64(first & 63)
+def _next(bits: Words, places: Ints, i: int, first: int, end: int, n_columns: int) -> int:  # noqa: PLR0917
+    """The first box from ``first`` on that may cover a point in some columns; ``end`` if none before it."""
+    if n_columns == 0:
+        return first
+    skipped = first & 63
     for word in range(first >> 6, (end + 63) >> 6):
-        for c in range(places.shape[1]):
-            meeting &= bits[places[i, c], word]
+        meeting = bits[places[i, 0], word] >> np.uint64(skipped)
+        for c in range(1, n_columns):
             if meeting == 0:
                 break
+            meeting &= bits[places[i, c], word] >> np.uint64(skipped)
         if meeting != 0:
-            box = word << 6
+            box = (word << 6) + skipped
             while meeting & np.uint64(1) == 0:
                 meeting >>= np.uint64(1)
                 box += 1
             return min(box, end)
-        meeting = everything
+        skipped = 0
     return end
 
 
@@ -180,7 +183,8 @@ def _count(  # noqa: PLR0917
 ) -> None:  # fmt: skip
     """Count for the points ``asked`` for; ``as_lossy`` is where the boxes of each one's loss end."""
     numbers, codes, places = points
-    lows, highs, ends, steps, labels, near, far, bits, exact, losses, sizes, euclidean = shown
+    lows, highs, ends, steps, labels, near, far, bits, exact, n_steps, losses, sizes, euclidean = shown
+    n_columns, n_boxes = places.shape[1], len(losses)
     for i in asked:
         least = np.inf
         for place in range(own.starts[i], own.ends[i]):
@@ -216,7 +220,7 @@ def _count(  # noqa: PLR0917
                 loss, end = losses[g], as_lossy[g]
                 counts[0, i] += own.counts[place]
         # Those that cover, of no more loss than the own: if that covers too there are no other rivals.
-        g = _next(bits, places, i, 0, end)
+        g = _next(bits, places, i, 0, end, n_columns)
         while g < end:
             key = _key(
                 numbers, codes, places, lows, highs, ends, steps, labels, near, bits, exact, i, g, euclidean,
@@ -227,11 +231,13 @@ def _count(  # noqa: PLR0917
                 break
             if key <= high:
                 counts[1, i] += sizes[g]
-            g = _next(bits, places, i, g + 1, end)
+            g = _next(bits, places, i, g + 1, end, n_columns)
         if least <= 0.0 or counts[2, i]:
             continue
-        counts[1, i] = 0
-        for g in range(len(losses)):
+        # Who is nearer than one unit has no other category.
+        counts[1, i], alike = 0, n_steps if high < 1.0 else 0
+        g = _next(bits, places, i, 0, n_boxes, alike)
+        while g < n_boxes:
             is_coarser = losses[g] > loss
             table = far if is_coarser else near
             key = _key(
@@ -243,6 +249,7 @@ def _count(  # noqa: PLR0917
                 break
             if key <= high and not is_coarser:
                 counts[1, i] += sizes[g]
+            g = _next(bits, places, i, g + 1, n_boxes, alike)
 
 
 @njit(cache=True, nogil=True)
@@ -250,8 +257,16 @@ def _reach(pricing: Pricing, most: int, euclidean: bool) -> float:  # noqa: FBT0
     """A key above which a pair costs more than is asked for, or cannot be."""
     if pricing.reach != np.inf:
         return pricing.reach
-    reach = most / pricing.scale + 1.0
+    reach = (most + 1) / pricing.scale  # costs are rounded
     return reach * abs(reach) if euclidean else reach
+
+
+@njit(cache=True, nogil=True)
+def _highest(prices: Ints) -> int:
+    highest = -NEVER
+    for price in prices:
+        highest = max(highest, price)
+    return highest
 
 
 @njit(cache=True, nogil=True)
@@ -301,11 +316,14 @@ def _list(  # noqa: PLR0917
     """Write the boxes of each point from its slot on; with nowhere to write, only count them."""
     limits, prices = bounds
     numbers, codes, places = points
-    lows, highs, ends, steps, labels, near, _, bits, exact, losses, _, euclidean = shown
-    writing, n_boxes = found.shape[1] > 0, len(losses)
+    lows, highs, ends, steps, labels, near, _, bits, exact, n_steps, losses, _, euclidean = shown
+    writing, n_boxes, highest = found.shape[1] > 0, len(losses), _highest(prices)
     for i in range(span[0], span[1]):
         slot = slots[i]
-        g = _next(bits, places, i, 0, n_boxes) if pricing.reach == 0.0 else 0
+        alike = places.shape[1]
+        if pricing.reach != 0.0:
+            alike = n_steps if _reach(pricing, limits[i] + highest, euclidean) < 1.0 else 0
+        g = _next(bits, places, i, 0, n_boxes, alike)
         while g < n_boxes:
             most = limits[i] + prices[g]
             reach = _reach(pricing, most, euclidean)
@@ -318,7 +336,7 @@ def _list(  # noqa: PLR0917
                 if writing:
                     found[0, slot], found[1, slot] = g, cost
                 slot += 1
-            g = _next(bits, places, i, g + 1, n_boxes) if pricing.reach == 0.0 else g + 1
+            g = _next(bits, places, i, g + 1, n_boxes, alike)
         if not writing:
             slots[i] = slot
 
@@ -346,7 +364,7 @@ def _best(  # noqa: PLR0917
 ) -> None:  # fmt: skip
     limits, prices = bounds
     numbers, codes, places = points
-    lows, highs, ends, steps, labels, near, _, bits, exact, losses, _, euclidean = shown
+    lows, highs, ends, steps, labels, near, _, bits, exact, _, losses, _, euclidean = shown
     k = boxes.shape[1]
     for i in asked:
         least, last = limits[i], 0  # what a key must be below, and whose place it takes

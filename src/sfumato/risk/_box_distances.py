@@ -148,13 +148,15 @@ def nearness_of(
     numbers = _side_by_side([column.values[rows] for column in ranges], len(rows))
     said = [losses, *lows.T, *highs.T, *labels.T, *(column.labels for column in members)]
     classes, samples, sizes = _numbered(said, m)
-    places, bits = _marked([*members, *sets, *ranges], rows, samples)
+    steps = [column for column in ranges if column.is_step]
+    measured = [*sets, *(column for column in ranges if not column.is_step)]
+    places, bits = _marked([*members, *steps, *measured], rows, samples)
     ends = np.array([extent(c.values, c.lows, c.highs) for c in ranges]).reshape(-1, 2).T
     shown = kernels.box_distances.Shown(
         lows[samples], highs[samples], np.ascontiguousarray(ends),
         np.array([column.is_step for column in ranges], dtype=np.uint8), labels[samples], near, far, bits,
         _side_by_side([column.exact(samples) for column in members], len(samples)).astype(np.uint8),
-        losses[samples], sizes, metric in {"euclidean", "mahalanobis"},
+        len(members) + len(steps), losses[samples], sizes, metric in {"euclidean", "mahalanobis"},
     )  # fmt: skip
     return Nearness(kernels.box_distances.Points(numbers, codes, places), shown, classes)
 
