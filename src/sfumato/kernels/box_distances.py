@@ -85,21 +85,37 @@ def _set(bits: Words, boxes: Ints, firsts: Ints, lasts: Ints) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _next(bits: Words, places: Ints, i: int, first: int, end: int, n_columns: int) -> int:  # noqa: PLR0917
-    """The first box from ``first`` on that may cover a point in some columns; ``end`` if none before it."""
-    if n_columns == 0:
+def _next(bits: Words, places: Ints, i: int, first: int, end: int, n_columns: int, most: float) -> int:  # noqa: PLR0917 # fmt: skip
+    """The first box from ``first`` on that misses a point in at most ``most`` of some columns, or ``end``.
+
+    Misses of 64 boxes are counted at once, in the bits of three words; four or more are one.
+    """
+    if most >= min(n_columns, 4):
         return first
-    skipped = first & 63
+    if most < 0.0:
+        return end
+    skipped, nothing = first & 63, np.uint64(0)
     for word in range(first >> 6, (end + 63) >> 6):
-        meeting = bits[places[i, 0], word] >> np.uint64(skipped)
-        for c in range(1, n_columns):
-            if meeting == 0:
+        ones, twos, fours = nothing, nothing, nothing
+        for c in range(n_columns):
+            misses = ~bits[places[i, c], word]
+            both = ones & misses
+            fours |= twos & both
+            twos ^= both
+            ones ^= misses
+            if most < 1.0 and ~(ones | twos | fours) == nothing:
                 break
-            meeting &= bits[places[i, c], word] >> np.uint64(skipped)
-        if meeting != 0:
+        if most < 1.0:
+            fours |= ones | twos
+        elif most < 2.0:  # noqa: PLR2004
+            fours |= twos
+        elif most < 3.0:  # noqa: PLR2004
+            fours |= twos & ones
+        left = ~fours >> np.uint64(skipped)
+        if left != nothing:
             box = (word << 6) + skipped
-            while meeting & np.uint64(1) == 0:
-                meeting >>= np.uint64(1)
+            while left & np.uint64(1) == nothing:
+                left >>= np.uint64(1)
                 box += 1
             return min(box, end)
         skipped = 0
@@ -137,9 +153,9 @@ def _key(  # noqa: PLR0917
         is_there = bits[places[i, c], word] >> bit & np.uint64(1) == 1
         if not is_there or (is_far and exact[g, c] == 0):
             key += 1.0
+            if key > most:
+                return key
     for c in range(codes.shape[1]):
-        if key > most:
-            return key
         gap = table[labels[g, c], codes[i, c]]
         key += gap * gap if euclidean else gap
     for c in range(numbers.shape[1]):
@@ -220,7 +236,7 @@ def _count(  # noqa: PLR0917
                 loss, end = losses[g], as_lossy[g]
                 counts[0, i] += own.counts[place]
         # Those that cover, of no more loss than the own: if that covers too there are no other rivals.
-        g = _next(bits, places, i, 0, end, n_columns)
+        g = _next(bits, places, i, 0, end, n_columns, 0.0)
         while g < end:
             key = _key(
                 numbers, codes, places, lows, highs, ends, steps, labels, near, bits, exact, i, g, euclidean,
@@ -231,12 +247,11 @@ def _count(  # noqa: PLR0917
                 break
             if key <= high:
                 counts[1, i] += sizes[g]
-            g = _next(bits, places, i, g + 1, end, n_columns)
+            g = _next(bits, places, i, g + 1, end, n_columns, 0.0)
         if least <= 0.0 or counts[2, i]:
             continue
-        # Who is nearer than one unit has no other category.
-        counts[1, i], alike = 0, n_steps if high < 1.0 else 0
-        g = _next(bits, places, i, 0, n_boxes, alike)
+        counts[1, i] = 0
+        g = _next(bits, places, i, 0, n_boxes, n_steps, high)  # another category is one unit
         while g < n_boxes:
             is_coarser = losses[g] > loss
             table = far if is_coarser else near
@@ -249,7 +264,7 @@ def _count(  # noqa: PLR0917
                 break
             if key <= high and not is_coarser:
                 counts[1, i] += sizes[g]
-            g = _next(bits, places, i, g + 1, n_boxes, alike)
+            g = _next(bits, places, i, g + 1, n_boxes, n_steps, high)
 
 
 @njit(cache=True, nogil=True)
@@ -320,10 +335,10 @@ def _list(  # noqa: PLR0917
     writing, n_boxes, highest = found.shape[1] > 0, len(losses), _highest(prices)
     for i in range(span[0], span[1]):
         slot = slots[i]
-        alike = places.shape[1]
+        width, farthest = places.shape[1], 0.0
         if pricing.reach != 0.0:
-            alike = n_steps if _reach(pricing, limits[i] + highest, euclidean) < 1.0 else 0
-        g = _next(bits, places, i, 0, n_boxes, alike)
+            width, farthest = n_steps, _reach(pricing, limits[i] + highest, euclidean)
+        g = _next(bits, places, i, 0, n_boxes, width, farthest)
         while g < n_boxes:
             most = limits[i] + prices[g]
             reach = _reach(pricing, most, euclidean)
@@ -336,7 +351,7 @@ def _list(  # noqa: PLR0917
                 if writing:
                     found[0, slot], found[1, slot] = g, cost
                 slot += 1
-            g = _next(bits, places, i, g + 1, n_boxes, alike)
+            g = _next(bits, places, i, g + 1, n_boxes, width, farthest)
         if not writing:
             slots[i] = slot
 
@@ -364,12 +379,15 @@ def _best(  # noqa: PLR0917
 ) -> None:  # fmt: skip
     limits, prices = bounds
     numbers, codes, places = points
-    lows, highs, ends, steps, labels, near, _, bits, exact, _, losses, _, euclidean = shown
-    k = boxes.shape[1]
+    lows, highs, ends, steps, labels, near, _, bits, exact, n_steps, losses, _, euclidean = shown
+    k, n_boxes, highest = boxes.shape[1], len(losses), _highest(prices)
     for i in asked:
         least, last = limits[i], 0  # what a key must be below, and whose place it takes
-        n_found = 0
-        for g in range(len(losses)):
+        n_found, farthest, g = 0, _reach(pricing, least + highest, euclidean), -1
+        while True:
+            g = _next(bits, places, i, g + 1, n_boxes, n_steps, farthest)
+            if g >= n_boxes:
+                break
             reach = _reach(pricing, least + prices[g], euclidean)
             far = _key(
                 numbers, codes, places, lows, highs, ends, steps, labels, near, bits, exact, i, g, euclidean,
@@ -385,3 +403,4 @@ def _best(  # noqa: PLR0917
             if n_found == k:
                 last = int(np.argmax(keys[i]))
                 least = min(limits[i], keys[i, last])
+                farthest = _reach(pricing, least + highest, euclidean)

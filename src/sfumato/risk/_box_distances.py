@@ -123,8 +123,9 @@ class _Column:
         """Which of these sets of categories are of one."""
         assert self.runs is not None  # asked for before
         boxes, run = self.runs.laid_out(samples)
-        sizes = self.runs.ends[1, run] - self.runs.ends[0, run] + 1.0
-        return (np.bincount(boxes, sizes, minlength=len(samples)) == 1.0).astype(np.float64)
+        sizes = np.zeros(len(samples))
+        np.add.at(sizes, boxes, self.runs.ends[1, run] - self.runs.ends[0, run] + 1.0)
+        return np.where(sizes == 1.0, 1.0, 0.0)
 
 
 def nearness_of(

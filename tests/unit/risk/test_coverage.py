@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from brute import chances_by_cells, covers, distances_to_cells, width
+from sfumato import kernels
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
@@ -171,6 +172,35 @@ def test_agrees_with_all_pairs(seed, places, monkeypatch):
     listed = np.zeros((n, len(boxes.shown.losses)), dtype=bool)
     listed[points, classes] = True
     assert np.array_equal(listed[:, boxes.classes], near == 0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_boxes_that_miss_some_of_many_categories(seed):
+    """From none to all of six columns are missed, in more boxes than fit into a word."""
+    rng = np.random.default_rng(seed)
+    n, names = 80, ("g1", "g2", "g3", "g4", "g5", "g6")
+    letters = {name: rng.choice(list("abcde"), n) for name in names}
+    labels = {name: pl.Series(rng.choice([*GROUPS, "*"], n), dtype=NODES.dtype) for name in names}
+    kinds = dict.fromkeys(names, Kind.NOMINAL)
+    found = evidence(letters, labels, kinds, nodes=dict.fromkeys(names, NODES))
+    near, far, losses = distances_to_cells(found, names)
+    np.testing.assert_allclose(score(found).by_record, chances_by_cells(near, far, losses), atol=1e-12)
+    boxes = nearness_of(found, names, np.arange(n), metric="euclidean", scale="deviation")
+    pricing, free = (
+        kernels.box_distances.Pricing(2.0**30, np.inf),
+        np.zeros(len(boxes.shown.losses), np.int64),
+    )
+    costs = np.rint((near + losses) * 2.0**30)
+    for reach in (0.51, 1.23, 1.61, 1.93, 2.21, 3.53):
+        limits = np.full(n, int(reach * 2.0**30))
+        points, classes, listed = boxes.pairs(pricing, limits, free, most=n * n)
+        is_listed = np.zeros((n, len(free)), dtype=bool)
+        is_listed[points, classes] = True
+        assert np.array_equal(is_listed[:, boxes.classes], costs <= limits[0])
+        nearest = kernels.box_distances.best(boxes.points, boxes.shown, pricing, limits, free, 3, None)
+        for i in range(n):
+            wanted = np.sort(listed[points == i])[:3]
+            assert np.array_equal(np.sort(nearest[2][nearest[0] == i]), wanted)
 
 
 def test_exact_columns_beside_generalised_ones_must_agree():
