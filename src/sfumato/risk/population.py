@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from sfumato.core.measure import Score, Status
+from sfumato.core.measure import EstimatedMeasure, Score, Status
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
@@ -40,7 +40,7 @@ _OF_CELLS = frozenset({"dirichlet-multinomial", "poisson-gamma"})
 _ROUNDING = 1e-9
 
 
-class PopulationUniqueness(SampledMeasure):
+class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
     r"""Share of records that are unique in the sample and in the population, estimated by a model.
 
     .. math::
@@ -85,10 +85,11 @@ class PopulationUniqueness(SampledMeasure):
     likelihood (delta method) and the binomial chance of who is unique; for zayatz and good-toulmin by
     Poisson counts of classes. It tells nothing of a wrong model. That a model expects another number of
     uniques in the sample (``expected_uniques``) than there are, beyond chance, is said; zayatz overstates
-    uniqueness where the fraction is small. *Not-estimable* where the likelihood has no maximum inside, where
-    all are unique, and for good-toulmin below a fraction of the order of :math:`1 / \log n`, where no
-    estimate without a model is consistent. Exact for a whole population, and where nobody is unique in the
-    sample. The draw is taken to be simple: unequal weights only tell the size of the population.
+    uniqueness where the fraction is small. Requirements (``at 95%``) may rely on the interval of a fitted
+    model that does not misfit. *Not-estimable* where the likelihood has no maximum inside, where all are
+    unique, and for good-toulmin below a fraction of the order of :math:`1 / \log n`, where no estimate
+    without a model is consistent. Exact for a whole population, and where nobody is unique in the sample.
+    The draw is taken to be simple: unequal weights only tell the size of the population.
 
     **Missing.** A missing key is a value of its own by default (``category``). At ``worst`` who lacks a key
     is alone. As ``any`` classes overlap, and the result is not estimable.
@@ -126,9 +127,6 @@ class PopulationUniqueness(SampledMeasure):
     )  # fmt: skip
 
     model: ModelName = param("pitman", "What the sizes of classes in the population are taken to follow.")
-    confidence: float = param(
-        95.0, "How sure the interval is to hold the truth.", ge=50, lt=100, unit="per cent"
-    )
 
     def sentence(self, value: float) -> str:
         """Say in words what its number means for one record."""
@@ -173,6 +171,7 @@ class PopulationUniqueness(SampledMeasure):
             status=Status.OK if certain else Status.APPROXIMATE,
             interval=None if certain else (share * low, share * high),
             reason="" if certain else self._reason(sample, found),
+            confidence=self.confidence if found.parameters and not found.misfits(sample) else None,
             by_record=by_original(evidence, of_records(classes, chances), worst="high"),
             details={
                 "model": self.model,

@@ -174,8 +174,12 @@ def test_a_model_that_does_not_fit_says_so():
     values = classes(*[1] * 200, *[100] * 5)
     score = score_of(values, model="ewens", fraction=0.1)
     assert "does not fit" in score.reason
+    assert score.confidence is None
     assert score.details["expected_uniques"] < 150
-    assert "does not fit" not in score_of(MIXED, model="pitman", fraction=0.1).reason
+    fits = score_of(MIXED, model="pitman", fraction=0.1)
+    assert "does not fit" not in fits.reason
+    assert fits.confidence == 95
+    assert score_of(MIXED, model="zayatz", fraction=0.1).confidence is None  # its bias is not in the interval
 
 
 @pytest.mark.parametrize("model", ["pitman", "ewens", "dirichlet-multinomial"])
@@ -284,3 +288,11 @@ def test_one_model_is_the_end_of_another():
     sizes = np.array([1] * 30 + [2] * 15 + [3] * 5 + [10] * 2)
     many = _MODELS["dirichlet-multinomial"].estimate(Sample.of(sizes, 950.0, 1e9))
     assert many.chance == pytest.approx(Ewens().estimate(Sample.of(sizes, 950.0, 1e9)).chance, rel=1e-5)
+
+
+def test_weights_that_are_not_released_still_tell():
+    columns, kinds = {"key": MIXED, "w": [4.0] * N}, {"key": NOMINAL, "w": (Kind.CONTINUOUS, Role.WEIGHT)}
+    table = table_of(columns, **kinds)
+    evidence = Evidence(table, table.select(("key",)), source_rows=np.arange(N))
+    told = PopulationUniqueness(model="ewens").score(evidence, Run(seed=1))
+    assert told.value == pytest.approx(score_of(MIXED, model="ewens", fraction=0.25).value)
