@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import polars as pl
+
 from sfumato.core.params import param
 from sfumato.data.classes.classes import seen_table
 from sfumato.data.evidence import Evidence
+from sfumato.data.schema import Role
 from sfumato.risk._key_measures import KeyMeasure
 
 #: What the weights of a whole population may add up to beside its number, by rounding.
@@ -28,7 +33,7 @@ class SampledMeasure(KeyMeasure):
             return reason
         if self.fraction is not None and self.population_size is not None:
             return f"{self.name} must be given `fraction` or `population_size`, got: both"
-        told = self.fraction or self.population_size or seen_table(evidence).weights is not None
+        told = self.fraction or self.population_size or seen_table(weighted(evidence)).weights is not None
         if not told:
             return (
                 f"{self.name} must be given `fraction`, `population_size` or a column of weights, got: none"
@@ -50,7 +55,28 @@ class SampledMeasure(KeyMeasure):
 
     def people(self, evidence: Evidence) -> float:
         """How many people there are in the population."""
-        classes = self.classes(evidence)
+        classes = self.classes(weighted(evidence))
         if self.fraction is not None:
             return int(classes.persons.sum()) / self.fraction
         return float(self.population_size or classes.weights.sum())
+
+
+def weighted(evidence: Evidence) -> Evidence:
+    """The evidence with the original's weights beside the released records, if these came without."""
+    released, rows, original = evidence.protected, evidence.source_rows, evidence.original
+    name = original.schema.only_role(Role.WEIGHT)
+    if released is None or rows is None or name is None or name in released.schema or (rows < 0).any():
+        return evidence
+    if released.schema.only_role(Role.WEIGHT) is not None or name in original.schema.resolve(
+        evidence.scenario.columns
+    ):
+        return evidence
+
+    def beside() -> Evidence:
+        weights, schema = original.frame[name].gather(pl.Series(rows)), released.schema
+        table = replace(
+            released, frame=released.frame.with_columns(weights), schema=schema.replace(original.schema[name])
+        )
+        return replace(evidence, protected=table)
+
+    return evidence.remember("weighted", beside)

@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato import kernels
-from sfumato.data.classes.classes import column_codes
+from sfumato.data.classes.classes import Classes, Missing, column_codes
 from sfumato.data.classes.packing import number
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
-from sfumato.kernels.arrays import Codes, Flags, Ints
+from sfumato.kernels.arrays import Bytes, Codes, Flags, Ints
 
 #: So many subsets of the keys are gone through at most.
 MAX_SUBSETS = 20_000
@@ -93,6 +93,10 @@ class KeyCodes:
         there = [holes for key in subset if (holes := self.holes[key]) is not None]
         return np.logical_or.reduce(there) if there else None
 
+    def overlapping(self, subset: tuple[int, ...]) -> Classes:
+        """The classes of a subset in which a missing key agrees with every value."""
+        return Classes.of(self.table, [self.names[key] for key in subset], missing="any")
+
     def back(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         """Put what was found of each record into the order of the table."""
         if self.order is None:
@@ -106,6 +110,62 @@ class KeyCodes:
         return values if self.order is None else values[self.order]
 
 
+class Found(NamedTuple):
+    """Who is unsafe in a subset of the keys, for whom no part of it is, and how many combinations are."""
+
+    subset: tuple[int, ...]
+    unsafe: Flags
+    smallest: Flags
+    n_combinations: int
+
+
+class SmallestUnsafe:
+    """Combinations of up to ``dimension`` keys that fewer than ``k`` persons have, and the smallest of them.
+
+    Sizes must be asked for in their order: who is unsafe in a subset is in every larger one.
+    """
+
+    def __init__(self, keys: KeyCodes, *, k: int, missing: Missing, dimension: int) -> None:
+        self.keys, self.k, self.missing = keys, k, missing
+        self.sizes = range(1, min(dimension, len(keys.names)) + 1)
+        self._below: dict[tuple[int, ...], Bytes] = {}  # who is unsafe in subsets of one key less
+
+    def of_size(self, size: int) -> Iterator[Found]:
+        """Go through the subsets of so many keys."""
+        level: dict[tuple[int, ...], Bytes] = {}
+        for subset, cut in self.keys.subsets(size):
+            unsafe, n_combinations = self._unsafe(subset, cut)
+            yield Found(subset, unsafe, unsafe & ~self._in_a_part(subset), n_combinations)
+            if size < self.sizes[-1]:
+                level[subset] = np.packbits(unsafe)
+        self._below = level
+
+    def _in_a_part(self, subset: tuple[int, ...]) -> Flags:
+        """Who is unsafe in the subset without one of its keys: then a smaller combination is to blame."""
+        n = len(self.keys.table)
+        if len(subset) == 1:
+            return np.zeros(n, dtype=np.bool_)
+        parts = [self._below[part] for part in combinations(subset, len(subset) - 1)]
+        return np.unpackbits(np.bitwise_or.reduce(parts), count=n).astype(np.bool_)
+
+    def _unsafe(self, subset: tuple[int, ...], cut: Cut) -> tuple[Flags, int]:
+        """Whose combination is unsafe, and how many combinations are."""
+        keys, holes = self.keys, self.keys.incomplete(subset)
+        if self.missing == "any" and holes is not None:
+            classes = keys.overlapping(subset)
+            rare = classes.persons < self.k
+            return keys.forth(rare[classes.of_record]).astype(np.bool_), int(rare.sum())
+        rare = keys.count(cut) < self.k
+        flags: Flags = rare[cut.of_record]
+        if self.missing == "worst" and holes is not None:
+            # Combinations with a missing value are alone, each for itself.
+            n_cells = int(
+                np.bincount(cut.of_record[~holes], minlength=cut.n_classes)[rare].astype(bool).sum()
+            )
+            return flags | holes, n_cells + int(holes.sum())
+        return flags, int(rare.sum())
+
+
 def code_column(
     table: Table, name: str, order: Ints | None, *, apart: bool = False
 ) -> tuple[Cut, Flags | None]:
@@ -117,12 +177,12 @@ def code_column(
     return Cut(numbers.astype(np.int32), len(counts)), gone if gone.any() else None
 
 
-def too_many(measure: str, n_keys: int, sizes: range) -> str | None:
+def too_many(measure: str, n_keys: int, sizes: range, *, most: int = MAX_SUBSETS) -> str | None:
     """Why there are too many subsets of these sizes; None if there are not."""
     wanted = sum(comb(n_keys, size) for size in sizes)
-    if wanted <= MAX_SUBSETS:
+    if wanted <= most:
         return None
     return (
-        f"{measure} must look at no more than {MAX_SUBSETS:,} subsets of the keys, got: {wanted:,} of "
+        f"{measure} must look at no more than {most:,} subsets of the keys, got: {wanted:,} of "
         f"{n_keys} keys; ask for fewer keys at a time, or let the scenario know fewer columns"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain, combinations
+from itertools import chain
 from math import comb
 
 import numpy as np
@@ -12,7 +12,7 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, seen_table
 from sfumato.data.evidence import Evidence
-from sfumato.kernels.arrays import Bytes, Flags, Floats, Ints
+from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._key_measures import (
     KeyMeasure,
     SensitiveMeasure,
@@ -21,7 +21,7 @@ from sfumato.risk._key_measures import (
     worst_by_person,
     yes_or_no,
 )
-from sfumato.risk._subsets import Cut, KeyCodes, code_column, too_many
+from sfumato.risk._subsets import Cut, KeyCodes, SmallestUnsafe, code_column, too_many
 
 #: What a confidence may be above the one allowed because of rounding.
 _ROUNDING = 1e-12
@@ -107,75 +107,27 @@ class UnsafeCombinations(KeyMeasure):
         keys = KeyCodes.of(table, self.keys(evidence))
         n_keys = len(keys.names)
         details: dict[str, float | int | str] = {"columns": n_keys, "records": len(table)}
-        tally = _Tally(n_keys, len(table))
-        for size in range(1, min(self.dimension, n_keys) + 1):
-            before, n_combinations = tally.smallest.copy(), 0
-            for subset, cut in run.track(f"{self.title} of {size}", keys.subsets(size), comb(n_keys, size)):
-                rare, n_rare = self._rare(keys, subset, cut)
-                n_combinations += n_rare
-                tally.add(subset, rare)
+        unsafe, smallest = np.zeros(len(table), dtype=np.bool_), np.zeros(len(table), dtype=np.int64)
+        part_of = np.zeros((n_keys, len(table)), dtype=np.bool_)
+        search = SmallestUnsafe(keys, k=self.k, missing=self.missing, dimension=self.dimension)
+        for size in search.sizes:
+            before, n_combinations = smallest.copy(), 0
+            for found in run.track(f"{self.title} of {size}", search.of_size(size), comb(n_keys, size)):
+                unsafe |= found.unsafe
+                smallest += found.smallest
+                part_of[list(found.subset)] |= found.smallest
+                n_combinations += found.n_combinations
             details |= {
-                f"unsafe_{size}": int(tally.unsafe.sum()),
-                f"smallest_{size}": int((tally.smallest > before).sum()),
+                f"unsafe_{size}": int(unsafe.sum()),
+                f"smallest_{size}": int((smallest > before).sum()),
                 f"combinations_{size}": n_combinations,
             }
-        unsafe, smallest = (keys.back(each).astype(np.float64) for each in (tally.unsafe, tally.smallest))
         return Score(
-            value=float(worst_by_person(table, unsafe).mean()),
-            by_column={name: float(part.sum()) for name, part in zip(keys.names, tally.part_of, strict=True)},
-            by_record=by_original(evidence, smallest, worst="high"),
+            value=float(worst_by_person(table, keys.back(unsafe).astype(np.float64)).mean()),
+            by_column={name: float(part.sum()) for name, part in zip(keys.names, part_of, strict=True)},
+            by_record=by_original(evidence, keys.back(smallest).astype(np.float64), worst="high"),
             details=details | {"counted": counted_in(table)},
         )
-
-    def _rare(self, keys: KeyCodes, subset: tuple[int, ...], cut: Cut) -> tuple[Flags, int]:
-        """Whose combination is unsafe, and how many combinations are."""
-        holes = keys.incomplete(subset)
-        if self.missing == "any" and holes is not None:
-            classes = _overlapping(keys, subset)
-            rare = classes.persons < self.k
-            return keys.forth(rare[classes.of_record]).astype(np.bool_), int(rare.sum())
-        rare = keys.count(cut) < self.k
-        flags: Flags = rare[cut.of_record]
-        if self.missing == "worst" and holes is not None:
-            # Combinations with a missing value are alone, each for itself.
-            n_cells = int(
-                np.bincount(cut.of_record[~holes], minlength=cut.n_classes)[rare].astype(bool).sum()
-            )
-            return flags | holes, n_cells + int(holes.sum())
-        return flags, int(rare.sum())
-
-
-class _Tally:
-    """Who is unsafe, and in which smallest combinations; subsets of fewer keys must come first."""
-
-    def __init__(self, n_keys: int, n: int) -> None:
-        self.unsafe = np.zeros(n, dtype=np.bool_)
-        self.smallest = np.zeros(n, dtype=np.int64)  # how many smallest unsafe combinations a record has
-        self.part_of = np.zeros((n_keys, n), dtype=np.bool_)  # whether a key is part of one
-        self._levels: dict[int, dict[tuple[int, ...], Bytes]] = {}  # who is unsafe, by size of the subset
-
-    def add(self, subset: tuple[int, ...], rare: Flags) -> None:
-        """Note who is unsafe in a subset of the keys."""
-        self.unsafe |= rare
-        new = rare & ~self._in_a_part(subset)
-        self.smallest += new
-        for key in subset:
-            self.part_of[key] |= new
-        self._levels.pop(len(subset) - 2, None)  # no longer needed
-        self._levels.setdefault(len(subset), {})[subset] = np.packbits(rare)
-
-    def _in_a_part(self, subset: tuple[int, ...]) -> Flags:
-        """Who is unsafe in the subset without one of its keys: then a smaller combination is to blame."""
-        if len(subset) == 1:
-            return np.zeros(len(self.unsafe), dtype=np.bool_)
-        below = self._levels[len(subset) - 1]
-        parts = [below[part] for part in combinations(subset, len(subset) - 1)]
-        return np.unpackbits(np.bitwise_or.reduce(parts), count=len(self.unsafe)).astype(np.bool_)
-
-
-def _overlapping(keys: KeyCodes, subset: tuple[int, ...]) -> Classes:
-    """The classes of a subset in which a missing key agrees with every value."""
-    return Classes.of(keys.table, [keys.names[key] for key in subset], missing="any")
 
 
 class LkcPrivacy(SensitiveMeasure):
@@ -307,7 +259,7 @@ class LkcPrivacy(SensitiveMeasure):
         """The size of each record's group, and for each sensitive column the highest confidence in it."""
         holes = keys.incomplete(subset)
         if self.missing == "any" and holes is not None:
-            classes = _overlapping(keys, subset)
+            classes = keys.overlapping(subset)
             surest = [keys.forth(_surest_of_classes(classes, name)) for name in names]
             return keys.forth(classes.persons[classes.of_record]).astype(np.int64), np.array(surest)
         counts = keys.count(cut)

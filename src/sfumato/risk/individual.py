@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 
 from sfumato.core.measure import EstimatedMeasure, Score, Status
 from sfumato.core.params import param
@@ -26,7 +25,7 @@ from sfumato.risk._key_measures import (
     of_records,
     worst_by_person,
 )
-from sfumato.risk._sampling import SampledMeasure
+from sfumato.risk._sampling import SampledMeasure, weighted
 
 #: Up to so many alike and such a share the recurrence is exact to the last digits; beyond, the fraction is.
 _STEPS, _SMALL_SHARE = 20, 0.4
@@ -158,10 +157,6 @@ class _Sampled(SampledMeasure, EstimatedMeasure):
         None, "Share of re-identifications that is tolerated: it gives the threshold instead.", gt=0, le=1
     )
 
-    def refuses(self, evidence: Evidence) -> str | None:
-        """Say that nobody told how much was drawn; weights that are not released tell it too."""
-        return super().refuses(_weighted(evidence))
-
     def undefined(self, evidence: Evidence) -> str | None:
         """Say that the population is smaller than its sample."""
         reason = KeyMeasure.undefined(self, evidence)
@@ -199,27 +194,6 @@ class _Sampled(SampledMeasure, EstimatedMeasure):
             "at_risk": cut.at_risk,
             "rate_at_threshold": cut.rate,
         }
-
-
-def _weighted(evidence: Evidence) -> Evidence:
-    """The evidence with the original's weights beside the released records, if these came without."""
-    released, rows, original = evidence.protected, evidence.source_rows, evidence.original
-    name = original.schema.only_role(Role.WEIGHT)
-    if released is None or rows is None or name is None or name in released.schema or (rows < 0).any():
-        return evidence
-    if released.schema.only_role(Role.WEIGHT) is not None or name in original.schema.resolve(
-        evidence.scenario.columns
-    ):
-        return evidence
-
-    def beside() -> Evidence:
-        weights, schema = original.frame[name].gather(pl.Series(rows)), released.schema
-        table = replace(
-            released, frame=released.frame.with_columns(weights), schema=schema.replace(original.schema[name])
-        )
-        return replace(evidence, protected=table)
-
-    return evidence.remember("weighted", beside)
 
 
 def _n_persons(table: Table) -> int:
@@ -301,7 +275,7 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Take the worst class, and say how far off its risk may be."""
-        evidence = _weighted(evidence)
+        evidence = weighted(evidence)
         score, classes = super().measure(evidence, run), self.classes(evidence)
         alike, shares = classes.persons, self.shares(classes)
         most = np.zeros(int(alike.max()) + 1)  # of as many alike, the larger the share the worse
@@ -362,7 +336,7 @@ class HouseholdRisk(_Sampled):
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
         """Put the risks of the members together, and take the worst household."""
-        evidence = _weighted(evidence)
+        evidence = weighted(evidence)
         homes, alone = _Homes.of(evidence), self._alone(evidence)
         risks = homes.together(of_records(alone, self.risks(alone)))
         if joining(evidence):

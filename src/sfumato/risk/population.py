@@ -1,0 +1,212 @@
+"""Population uniqueness: how many who are unique in a sample are so in the population it is drawn from."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from sfumato.core.measure import EstimatedMeasure, Score, Status
+from sfumato.core.params import param
+from sfumato.core.run import Run
+from sfumato.data.classes.classes import Classes
+from sfumato.data.evidence import Evidence
+from sfumato.risk import _population_models as models
+from sfumato.risk._key_measures import by_original, of_records
+from sfumato.risk._model_fitting import Estimate, Model, Sample
+from sfumato.risk._sampling import SampledMeasure
+
+ModelName = Literal[
+    "pitman", "ewens", "log-series", "dirichlet-multinomial", "poisson-gamma", "slide-negative-binomial",
+    "zayatz", "good-toulmin",
+]  # fmt: skip
+
+_MODELS: dict[ModelName, Model] = {
+    "pitman": models.Pitman(),
+    "ewens": models.Ewens(),
+    "log-series": models.LogSeries(),
+    "dirichlet-multinomial": models.DirichletMultinomial(),
+    "poisson-gamma": models.PoissonGamma(),
+    "slide-negative-binomial": models.SlideNegativeBinomial(),
+    "zayatz": models.Zayatz(),
+    "good-toulmin": models.GoodToulmin(),
+}
+
+#: Those that must know how many combinations of keys there could be.
+_OF_CELLS = frozenset({"dirichlet-multinomial", "poisson-gamma"})
+
+#: What a whole population may differ from its sample by rounding.
+_ROUNDING = 1e-9
+
+
+class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
+    r"""Share of records that are unique in the sample and in the population, estimated by a model.
+
+    .. math::
+
+        \frac{1}{n} \sum_C P(F_C = 1 \mid f_C = 1)\, [f_C = 1] = \frac{s_1\, p}{n}
+
+    where :math:`f_C` and :math:`F_C` are the people of class :math:`C` of the keys in the sample and in the
+    population, :math:`s_1` is the number of classes of one person in the sample, and :math:`p` is the chance
+    that nobody else of the population is in such a class. With :math:`s_j` classes of :math:`j` people,
+    :math:`u` in all, a sample of :math:`n` and a population of :math:`N`, the ``model`` gives
+
+    =========================  =====================================================================
+    pitman                     :math:`\prod_{j=n}^{N-1} (1 - (1 - \alpha) / (\theta + j))` (Hoshino)
+    ewens                      :math:`(\theta + n - 1) / (\theta + N - 1)`
+    log-series                 :math:`(\theta + n) / (\theta + N)`, with :math:`u = \theta \log(1 + n/\theta)`
+    dirichlet-multinomial      :math:`\prod_{j=n}^{N-1} (1 - (1 + \gamma) / (K \gamma + j))` (Takemura)
+    poisson-gamma              :math:`((K a + n) / (K a + N))^{a + 1}` (Bethlehem, Keller, Pannekoek)
+    slide-negative-binomial    :math:`F - 1` negative binomial (Chen, Keller-McNulty)
+    zayatz                     :math:`F` distributed as :math:`f`, drawn without replacement
+    good-toulmin               no model: :math:`\sum_i (-\lambda)^i P(L \ge i) (i + 1) s_{i+1} / s_1`,
+                               :math:`\lambda = (N - n) / n` (Camerlenghi and others)
+    =========================  =====================================================================
+
+    The parameters of the first six are those of maximum likelihood. :math:`K` is the number of combinations
+    that the values of the keys could make.
+
+    See Also
+    --------
+    Uniqueness : who is unique in the sample.
+    KMap : with a table of the population, none is estimated.
+
+    Notes
+    -----
+    **How to read it.** Give the share of the population that was drawn (``fraction``), or its size; else
+    sampling weights tell. Of those who are unique in the sample most may have doubles who were not drawn;
+    this is the share of records that surely point at one person. ``by_record`` is :math:`p` for sample
+    uniques, 0 for others. ``details`` has :math:`p` (``chance``), the number of sample uniques, how many
+    population uniques are expected in the sample and in the population, and the fitted parameters.
+
+    **Doubt.** An estimate, and no better than its model: compare several; where they differ, the sample does
+    not tell. The interval has the stated ``confidence`` if the model is true: by the curvature of the
+    likelihood (delta method) and the binomial chance of who is unique; for zayatz and good-toulmin by
+    Poisson counts of classes. It tells nothing of a wrong model. That a model expects another number of
+    uniques in the sample (``expected_uniques``) than there are, beyond chance, is said; zayatz overstates
+    uniqueness where the fraction is small. Requirements (``at 95%``) may rely on the interval of a fitted
+    model that does not misfit. *Not-estimable* where the likelihood has no maximum inside, where all are
+    unique, and for good-toulmin below a fraction of the order of :math:`1 / \log n`, where no estimate
+    without a model is consistent. Exact for a whole population, and where nobody is unique in the sample.
+    The draw is taken to be simple: unequal weights only tell the size of the population.
+
+    **Missing.** A missing key is a value of its own by default (``category``). At ``worst`` who lacks a key
+    is alone. As ``any`` classes overlap, and the result is not estimable.
+
+    **Units.** Where a column joins records, persons (or households) alike in all their records are counted,
+    and the population is of these; models of cells (dirichlet-multinomial, poisson-gamma) do not apply then.
+
+    **Cost.** That of grouping by the keys; models see only the number of classes of each size.
+
+    Examples
+    --------
+    Of 60 people, 20 are unique and 20 pairs are alike, in a sample of one in ten:
+
+    >>> import polars as pl
+    >>> from sfumato.core.run import Run
+    >>> from sfumato.data.evidence import Evidence
+    >>> from sfumato.data.schema import Column, Kind, Role, Schema
+    >>> from sfumato.data.table import Table
+    >>> frame = pl.DataFrame({"place": [*range(20), *range(20, 40), *range(20, 40)]})
+    >>> table = Table(frame, Schema((Column("place", Kind.NOMINAL, Role.KEY),)))
+    >>> score = PopulationUniqueness(model="ewens", fraction=0.1).score(Evidence(table), Run(seed=1))
+    >>> round(score.value, 4), score.status.value
+    (0.0565, 'approximate')
+    """
+
+    name = "population-uniqueness"
+    family = "chance to be found"
+    sees_persons = True
+    title = "Population uniqueness"
+    better = "low"
+    bounds = (0.0, 1.0)
+    references = (
+        "hoshino2001", "ewens1972", "takemura1999", "bethlehem1990", "chen1998", "zayatz1991",
+        "camerlenghi2021", "orlitsky2016",
+    )  # fmt: skip
+
+    model: ModelName = param("pitman", "What the sizes of classes in the population are taken to follow.")
+
+    def sentence(self, value: float) -> str:
+        """Say in words what its number means for one record."""
+        if value <= 0:
+            return "it is not unique in the sample"
+        return f"it is unique in the population with a chance of {value:.3g}"
+
+    def undefined(self, evidence: Evidence) -> str | None:
+        """Say that the cells of joined records cannot be counted."""
+        reason = super().undefined(evidence)
+        if reason is None and self.model in _OF_CELLS and self.classes(evidence).joined is not None:
+            return f"records are joined, and {self.model} must know how many combinations there could be"
+        return reason
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
+        """Count the classes of each size, and ask the model."""
+        classes = self.classes(evidence)
+        sample = Sample.of(classes.persons, self.people(evidence), _cells(classes))
+        certain = sample.uniques == 0 or sample.people <= sample.n * (1 + _ROUNDING)
+        if certain:
+            chance = 1.0 if sample.uniques else 0.0
+            return self._score(evidence, classes, sample, Estimate(chance, 0.0, {}), certain=True)
+        found = _MODELS[self.model].estimate(sample)
+        if isinstance(found, str):
+            return Score.not_estimable(f"{self.model}: {found}")
+        return self._score(evidence, classes, sample, found, certain=False)
+
+    def _score(
+        self,
+        evidence: Evidence,
+        classes: Classes,
+        sample: Sample,
+        found: Estimate,
+        *,
+        certain: bool,
+    ) -> Score:
+        share = sample.uniques / sample.n
+        low, high = self._between(sample.uniques, found)
+        chances = np.where(classes.persons == 1, found.chance, 0.0)
+        return Score(
+            value=share * found.chance,
+            status=Status.OK if certain else Status.APPROXIMATE,
+            interval=None if certain else (share * low, share * high),
+            reason="" if certain else self._reason(sample, found),
+            confidence=self.confidence if found.parameters and not found.misfits(sample) else None,
+            by_record=by_original(evidence, of_records(classes, chances), worst="high"),
+            details={
+                "model": self.model,
+                "people": sample.people,
+                "sample": int(sample.n),
+                "sample_uniques": int(sample.uniques),
+                "chance": found.chance,
+                "uniques_in_both": sample.uniques * found.chance,
+                "population_uniques": sample.uniques * found.chance * sample.people / sample.n,
+                **found.parameters,
+                **({} if found.expected_uniques is None else {"expected_uniques": found.expected_uniques}),
+            },
+        )
+
+    def _reason(self, sample: Sample, found: Estimate) -> str:
+        """Say what it rests on, and if the model does not fit what is seen."""
+        if found.misfits(sample):
+            return (
+                f"{self.model} does not fit: it expects {found.expected_uniques:.0f} unique people in the "
+                f"sample where there are {sample.uniques:.0f}"
+            )
+        return f"estimated by a model ({self.model}), with {self.confidence:g} % confidence"
+
+    def _between(self, ones: float, found: Estimate) -> tuple[float, float]:
+        """The interval of the chance, normal in its log odds: it never leaves 0 to 1."""
+        from scipy.special import expit, logit, ndtri  # slow to import
+
+        width = found.chance * (1 - found.chance)
+        if width <= 0:
+            return 0.0, 1.0
+        far = float(ndtri(0.5 + self.confidence / 200)) * math.sqrt(found.variance) / ones / width
+        middle = float(logit(found.chance))
+        return float(expit(middle - far)), float(expit(middle + far))
+
+
+def _cells(classes: Classes) -> float:
+    """How many combinations the values of the keys that occur could make."""
+    return math.prod(float(len(np.unique(column))) for column in classes.codes.T)

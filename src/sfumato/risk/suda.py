@@ -1,0 +1,261 @@
+"""Special uniques: who is alone in few keys already, by how few and how often (SUDA), and its worth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import comb, prod
+from typing import Literal
+
+import numpy as np
+
+from sfumato.core.measure import Score, Status
+from sfumato.core.params import param
+from sfumato.core.run import Run
+from sfumato.data.classes.classes import Classes, seen_table
+from sfumato.data.evidence import Evidence
+from sfumato.kernels.arrays import Floats
+from sfumato.risk._key_measures import Facts, KeyMeasure, by_original, counted_in, of_records
+from sfumato.risk._sampling import SampledMeasure
+from sfumato.risk._subsets import MAX_SUBSETS, KeyCodes, SmallestUnsafe, too_many
+
+Scale = Literal["elliot", "ihsn"]
+
+#: So many subsets of the keys are gone through at most, if what is kept of them takes so many bytes.
+_MAX_SUBSETS, _MAX_BYTES = 200_000, 1_000_000_000
+
+#: How much faster than the score falls the number of people behind a unique record, in DIS-SUDA.
+_STEEPNESS = 1.2
+
+
+def _elliot(size: int, n_keys: int, dimension: int) -> float:
+    r"""What a minimal unique of ``size`` keys adds: :math:`\prod_{i=k}^{\min(M, A-1)} (A - i)`."""
+    return float(prod(n_keys - i for i in range(size, min(dimension, n_keys - 1) + 1)))
+
+
+def _ihsn(size: int, n_keys: int, dimension: int) -> float:  # noqa: ARG001  — it is the same at every depth
+    r"""What a minimal unique of ``size`` keys adds: :math:`(2^{A-k} - 1) / \binom{A}{k}`."""
+    return (2.0 ** (n_keys - size) - 1) / comb(n_keys, size)
+
+
+_SCALES: dict[Scale, Callable[[int, int, int], float]] = {"elliot": _elliot, "ihsn": _ihsn}
+
+
+class Suda(KeyMeasure):
+    r"""Highest score of a record by its minimal sample uniques: the fewer keys single it out, the higher.
+
+    A minimal sample unique (MSU) of a record is a set of keys in which nobody else is like it, while in every
+    part of the set somebody is. With :math:`A` keys, and MSUs of up to :math:`M` of them (``dimension``),
+
+    .. math::
+
+        \mathrm{score}(r) = \sum_{S \in \mathrm{MSU}(r),\ |S| = k}\ \prod_{i=k}^{\min(M,\, A-1)} (A - i).
+
+    On the other ``scale`` in use, *ihsn*, an MSU of :math:`k` keys adds :math:`(2^{A-k} - 1) / \binom{A}{k}`:
+    the sets that it makes unique beside itself, by the number of sets of its size. The measure is the score
+    of the worst record.
+
+    See Also
+    --------
+    DisSuda : what the scores are worth as chances.
+    UnsafeCombinations : the share of records with rare combinations, rare for any k.
+
+    Notes
+    -----
+    **How to read it.** Who is singled out by few keys (a *special unique*) is more likely unique in the
+    population too. Scores compare records of one file: they grow with the number of keys and have no unit.
+    ``by_record`` is each record's score. ``by_column`` is the share of all scores from MSUs in which a key
+    takes part: the higher, the more it helps to recode it; an MSU has several keys, so they may add up to
+    more than 1. ``details`` has the number of MSUs of each size (``uniques_1``, …), of records with one
+    (``special``) and the mean score.
+
+    **Doubt.** Exact for the file: all MSUs up to the size are found. A record that only more keys than
+    ``dimension`` single out scores 0, and so does, on the scale *ihsn*, one that only all keys do. A
+    generalised value is a value like others, and so is a decimal: nothing is rounded.
+
+    **Missing.** A missing key is a value of its own by default (``category``). As ``any`` it agrees with
+    every value. At ``worst`` a record is alone wherever it lacks a key, and helps nobody else.
+
+    **Units.** Where a column tells whose record it is, a combination is unique if one person has it.
+
+    **Cost.** One pass for each subset of up to ``dimension`` keys, as ``unsafe-combinations``, and a bit for
+    each record and subset of one key less. More than 200,000 subsets are refused, or than 20,000 if those
+    bits took more than a GB.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from sfumato.core.run import Run
+    >>> from sfumato.data.evidence import Evidence
+    >>> from sfumato.data.schema import Column, Kind, Role, Schema
+    >>> from sfumato.data.table import Table
+    >>> jobs = ["cook", "cook", "cook", "smith", "cook"]
+    >>> frame = pl.DataFrame({"sex": ["m", "m", "f", "f", "f"], "job": jobs, "town": [1, 1, 1, 1, 1]})
+    >>> table = Table(frame, Schema(tuple(Column(name, Kind.NOMINAL, Role.KEY) for name in frame.columns)))
+    >>> Suda().score(Evidence(table), Run(seed=1)).by_record.tolist()
+    [0.0, 0.0, 0.0, 2.0, 0.0]
+    """
+
+    name = "suda"
+    family = "who is alike"
+    title = "SUDA"
+    better = "low"
+    bounds = (0.0, np.inf)
+    references = ("elliot2002", "elliot2005", "manning2008")
+    cost = "n"
+
+    dimension: int = param(3, "Largest number of keys in a minimal unique.", ge=1, le=6, symbol="M")
+    scale: Scale = param(
+        "elliot", "How the sizes of minimal uniques are counted: as published, or as by IHSN."
+    )
+
+    def sentence(self, value: float) -> str:
+        """Say in words what its number means for one record."""
+        return (
+            f"a few keys single it out, with a score of {value:.4g}"
+            if value > 0
+            else "no few keys single it out"
+        )
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Refuse more subsets than can be gone through, or kept."""
+        n_keys, n = len(self.keys(evidence)), max(len(seen_table(evidence)), 1)
+        sizes = range(1, min(self.dimension, n_keys) + 1)
+        kept = comb(n_keys, max(len(sizes) - 1, 0)) * n // 8
+        most = _MAX_SUBSETS if kept <= _MAX_BYTES else MAX_SUBSETS
+        return super().refuses(evidence) or too_many(self.name, n_keys, sizes, most=most)
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:
+        """Take the worst record's score."""
+        scores, by_column, details = self.scored(evidence, run)
+        return Score(
+            value=float(scores.max()),
+            by_column=by_column,
+            by_record=by_original(evidence, scores, worst="high"),
+            details=details,
+        )
+
+    def scored(self, evidence: Evidence, run: Run) -> tuple[Floats, dict[str, float], Facts]:
+        """Find the minimal uniques, small ones first: each record's score, each key's share, what to tell."""
+        table = seen_table(evidence)
+        keys = KeyCodes.of(table, self.keys(evidence))
+        n_keys = len(keys.names)
+        scores, part_of = np.zeros(len(table)), np.zeros(n_keys)
+        special, uniques = np.zeros(len(table), dtype=np.bool_), dict[str, int]()
+        search = SmallestUnsafe(keys, k=2, missing=self.missing, dimension=self.dimension)
+        for size in search.sizes:
+            worth, n_uniques = self.worth(size, n_keys), 0
+            for found in run.track(f"{self.title} of {size}", search.of_size(size), comb(n_keys, size)):
+                n_found = int(np.count_nonzero(found.smallest))
+                if n_found:
+                    scores[found.smallest] += worth
+                    special |= found.smallest
+                    part_of[list(found.subset)] += worth * n_found
+                    n_uniques += n_found
+            uniques[f"uniques_{size}"] = n_uniques
+        total = float(scores.sum())
+        shares = part_of / total if total else part_of
+        details: Facts = {
+            "columns": n_keys,
+            "records": len(table),
+            **uniques,
+            "special": int(special.sum()),
+            "mean_score": total / len(table),
+            "counted": counted_in(table),
+        }
+        by_column = dict(zip(keys.names, shares.tolist(), strict=True))
+        return keys.back(scores).astype(np.float64), by_column, details
+
+    def worth(self, size: int, n_keys: int) -> float:
+        """What a minimal unique of ``size`` of the keys adds to a score."""
+        return _SCALES[self.scale](size, n_keys, self.dimension)
+
+
+class DisSuda(SampledMeasure, Suda):
+    r"""Highest chance that a match with a unique record is right, by its SUDA score (DIS-SUDA).
+
+    In a sample of the fraction :math:`\pi`, with :math:`s_1` combinations of all keys that one person has and
+    :math:`s_2` that two have, the chance that who matches a unique record is its person is estimated as
+
+    .. math::
+
+        \theta = \frac{\pi s_1}{\pi s_1 + 2 (1 - \pi) s_2}
+
+    for the file as a whole (data intrusion simulation, DIS). Behind each unique record stand
+    :math:`1/\theta` people of the population on average. DIS-SUDA shares out those beside its person by the
+    scores of the unique records:
+
+    .. math::
+
+        \frac{1}{p_r} = 1 + s_1 \left(\frac{1}{\theta} - 1\right)
+            \frac{\mathrm{score}(r)^{-1.2}}{\sum_u \mathrm{score}(u)^{-1.2}}
+
+    See Also
+    --------
+    Suda : the scores, and which keys they come from.
+
+    Notes
+    -----
+    **How to read it.** Give the share of the population that was drawn, or its size; else weights tell. The
+    number is the chance of the record at the highest risk; ``by_record`` has all, 0 for who is not unique in
+    the keys. ``dis`` in the details is :math:`\theta`. ``by_column`` is that of SUDA. The exponent
+    and the scale *ihsn* are those of the implementation by IHSN, which sdcMicro goes back to; on the other
+    scale the chances differ.
+
+    **Doubt.** An estimate, *approximate* always: :math:`\theta` rests on the number of pairs, and how it is
+    shared out is a rule of thumb. It holds for samples drawn at random with about the same chance for all.
+    Who is unique in all keys but in no ``dimension`` of them counts as having one minimal unique of the
+    largest size. Without pairs :math:`\theta` is 1, which is on the safe side.
+
+    **Missing.** As for SUDA; *not-estimable* where a missing key counts for any value: classes that overlap
+    have no number of pairs.
+
+    **Units.** Where a column tells whose record it is, persons are counted.
+
+    **Cost.** That of SUDA.
+    """
+
+    name = "dis-suda"
+    family = "chance to be found"
+    title = "DIS-SUDA"
+    bounds = (0.0, 1.0)
+    references = ("skinner2002", "elliot2005", "manning2008")
+
+    scale: Scale = param("ihsn", "How the sizes of minimal uniques are counted: as published, or as by IHSN.")
+
+    def sentence(self, value: float) -> str:
+        """Say in words what its number means for one record."""
+        if value <= 0:
+            return "it is not unique in the keys"
+        return f"who matches it is right with a chance of {value:.3g}"
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:
+        """Share out the people behind unique records by their scores."""
+        scores, by_column, details = self.scored(evidence, run)
+        classes = self.classes(evidence)
+        theta = _dis(classes, int(classes.persons.sum()) / self.people(evidence))
+        alone = classes.persons == 1
+        chances = np.zeros(len(classes))
+        if alone.any():
+            chances[alone] = self._chances(scores[classes.examples[alone]], theta, len(classes.keys))
+        return Score(
+            value=float(chances.max()),
+            status=Status.APPROXIMATE if alone.any() else Status.OK,
+            reason="the people behind unique records are estimated" if alone.any() else "",
+            by_column=by_column,
+            by_record=by_original(evidence, of_records(classes, chances), worst="high"),
+            details={**details, "dis": theta, "unique": int(alone.sum())},
+        )
+
+    def _chances(self, scores: Floats, theta: float, n_keys: int) -> Floats:
+        """The chance of each unique class, whose score is given."""
+        least = self.worth(min(self.dimension, max(n_keys - 1, 1)), n_keys) or 1.0
+        shares = np.maximum(scores, least) ** -_STEEPNESS
+        chances: Floats = 1 / (1 + len(scores) * (1 / theta - 1) * shares / shares.sum())
+        return chances
+
+
+def _dis(classes: Classes, fraction: float) -> float:
+    """The chance that a match with a unique record is right, in the file as a whole; 1 without pairs."""
+    ones, pairs = int((classes.persons == 1).sum()), int((classes.persons == 2).sum())  # noqa: PLR2004
+    others = 2 * max(1 - fraction, 0.0) * pairs
+    return fraction * ones / (fraction * ones + others) if ones else 0.0

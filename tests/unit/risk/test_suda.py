@@ -1,0 +1,228 @@
+"""SUDA: the worked example of the Practice Guide, a file by hand, and all minimal uniques by enumeration."""
+
+import csv
+import math
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from effort import examples
+from sfumato.core.measure import Status
+from sfumato.core.run import Run
+from sfumato.data.evidence import Evidence
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Table
+from sfumato.risk.suda import DisSuda, Suda
+from toys import table_of
+
+NOMINAL = Kind.NOMINAL
+SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
+
+#: Ten records of the Practice Guide: residence, sex, education, employment.
+GUIDE = """
+urban female secondary-incomplete employed
+urban female secondary-incomplete employed
+urban female primary-incomplete outside
+urban male secondary employed
+rural female secondary unemployed
+urban male secondary employed
+urban female primary outside
+urban male post-secondary unemployed
+urban female secondary-incomplete outside
+urban female secondary-incomplete outside
+"""
+KEYS = ("residence", "sex", "education", "employment")
+
+
+def guide(**more):
+    columns = zip(*(line.split() for line in GUIDE.split("\n") if line), strict=True)
+    values = dict(zip(KEYS, map(list, columns), strict=True))
+    return table_of(values | {name: column for name, (column, _) in more.items()},
+                    **dict.fromkeys(KEYS, NOMINAL), **{name: kind for name, (_, kind) in more.items()})  # fmt: skip
+
+
+def score_of(table, measure, **evidence):
+    return measure.score(Evidence(table, **evidence), Run(seed=1))
+
+
+# ------------------------------------------------------------------------------------------ worked out
+
+
+def test_practice_guide():
+    score = score_of(guide(), Suda(dimension=3))
+    assert score.by_record.tolist() == [0, 0, 6, 0, 12, 0, 6, 10, 0, 0]
+    assert score.value == 12
+    # Record 5: rural; and of female, secondary, unemployed any two. Records 3, 7, 8: their education. Record
+    # 8: unemployed with male, and with urban.
+    assert [score.details[f"uniques_{size}"] for size in (1, 2, 3)] == [4, 5, 0]
+    assert score.details["special"] == 4
+    # Of 34 in all: education 3 × 6 + 2 × 2 of record 5; residence 6 + 2, sex 2 × 2 + 2, employment 2 × 2 + 4.
+    shares = {"education": 22, "residence": 8, "sex": 6, "employment": 8}
+    assert score.by_column == pytest.approx({name: share / 34 for name, share in shares.items()})
+
+
+def test_practice_guide_on_the_other_scale():
+    score = score_of(guide(), Suda(dimension=3, scale="ihsn"))
+    assert score.by_record.tolist() == [0, 0, 1.75, 0, 3.25, 0, 1.75, 2.75, 0, 0]
+
+
+def test_practice_guide_dis():
+    score = score_of(guide(), DisSuda(dimension=3, fraction=0.01))
+    expected = [0.005120313, 0.010702061, 0.005120313, 0.008775093]
+    np.testing.assert_allclose(score.by_record[[2, 4, 6, 7]], expected, atol=5e-10)
+    assert score.by_record[[0, 1, 3, 5, 8, 9]].tolist() == [0] * 6
+    assert score.value == score.by_record[4]
+    assert score.status is Status.APPROXIMATE
+    # Four uniques and three pairs.
+    assert score.details["dis"] == pytest.approx(0.04 / (0.04 + 2 * 0.99 * 3))
+    # People are shared out, not made: behind the four stand as many as DIS says.
+    assert (1 / score.by_record[[2, 4, 6, 7]]).sum() == pytest.approx(4 / score.details["dis"])
+
+
+def test_a_product_ends_before_zero():
+    """Two keys, both needed: the product over no factor is 1, on the other scale there is no larger set."""
+    table = table_of({"a": [1, 1, 2, 2, 1], "b": [1, 2, 1, 1, 1]}, a=NOMINAL, b=NOMINAL)
+    assert score_of(table, Suda()).by_record.tolist() == [0, 1, 0, 0, 0]
+    crossed = table_of({"a": [1, 1, 2, 2], "b": [1, 2, 1, 2]}, a=NOMINAL, b=NOMINAL)
+    assert score_of(crossed, Suda()).by_record.tolist() == [1, 1, 1, 1]
+    assert score_of(crossed, Suda(dimension=1)).value == 0
+    assert score_of(crossed, Suda(scale="ihsn")).value == 0
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="the reference data are not here")
+def test_francdat_by_hand():
+    """Key1 is 3 and 6 once; Key2 is 3 with Key4 5, 4 and 1; who has Key1 4 has Key4 4 or 1, and 4 once."""
+    with (SHARED / "francdat.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    names = ("Key1", "Key2", "Key3", "Key4")
+    table = table_of({name: [row[name] for row in rows] for name in names}, **dict.fromkeys(names, NOMINAL))
+    assert score_of(table, Suda()).by_record.tolist() == [0, 0, 0, 8, 6, 4, 8, 0]
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="the reference data are not here")
+def test_published_scores_of_seven_keys():
+    """The first record of testdata2 has 180 on one scale and 2.73 on the other in sdcMicro's own tests."""
+    names = ("urbrur", "roof", "walls", "water", "electcon", "relat", "sex")
+    frame = pl.read_csv(SHARED / "testdata2.csv").select(names)
+    table = Table(frame, Schema(tuple(Column(name, NOMINAL, Role.KEY) for name in names)))
+    assert score_of(table, Suda(dimension=6)).by_record[0] == 180
+    assert score_of(table, Suda(dimension=6, scale="ihsn")).by_record[0] == pytest.approx(2.73, abs=0.005)
+
+
+# -------------------------------------------------------------------------------------- what there may be
+
+
+def test_decimals_are_values():
+    """They are not cut to whole numbers: 1.2 and 1.7 differ."""
+    table = table_of({"a": [1.2, 1.7, 1.2]}, a=Kind.CONTINUOUS)
+    assert score_of(table, Suda()).by_record.tolist() == [0, 1, 0]
+
+
+def test_persons_are_counted():
+    table = table_of({"a": [1, 1, 2, 2], "who": [1, 1, 2, 3]}, a=NOMINAL, who=(NOMINAL, Role.PERSON))
+    score = score_of(table, Suda())
+    assert score.by_record.tolist() == [1, 1, 0, 0]  # both ones are of one person
+    assert score.details["counted"] == "persons"
+
+
+def test_too_many_subsets_are_refused():
+    names = [f"k{i:02}" for i in range(60)]
+    table = table_of({name: [1, 2] for name in names}, **dict.fromkeys(names, NOMINAL))
+    assert "60 keys" in score_of(table, Suda(dimension=5)).reason
+    assert score_of(table, Suda(dimension=2)).status is Status.OK
+
+
+def test_many_keys():
+    """Among 20,853 subsets: the last key tells the first record, each of the others the last; two are alike."""
+    names = [f"k{i:02}" for i in range(27)]
+    values = {name: [1, 1, 1, 2] for name in names} | {"k26": [3, 4, 4, 4]}
+    score = score_of(table_of(values, **dict.fromkeys(names, NOMINAL)), Suda(dimension=4))
+    assert [score.details[f"uniques_{size}"] for size in (1, 2, 3, 4)] == [27, 0, 0, 0]
+    assert score.by_record.tolist() == [26 * 25 * 24 * 23, 0, 0, 26 * (26 * 25 * 24 * 23)]
+
+
+def test_dis_needs_to_know_what_was_drawn():
+    assert score_of(guide(), DisSuda()).status is Status.REFUSED
+    assert "both" in score_of(guide(), DisSuda(fraction=0.5, population_size=20)).reason
+    few = score_of(guide(), DisSuda(population_size=9))
+    assert few.status is Status.NOT_ESTIMABLE
+    assert "got: 9 people" in few.reason
+    drawn = guide(weight=([100.0] * 10, (Kind.CONTINUOUS, Role.WEIGHT)))
+    told = [score_of(drawn, DisSuda()), score_of(guide(), DisSuda(population_size=1000))]
+    for score in told:
+        assert score.value == pytest.approx(score_of(guide(), DisSuda(fraction=0.01)).value)
+
+
+def test_dis_of_a_whole_population_and_of_nobody_unique():
+    assert score_of(guide(), DisSuda(fraction=1)).by_record[[2, 4, 6, 7]].tolist() == [1] * 4
+    pairs = score_of(table_of({"a": [1, 1]}, a=NOMINAL), DisSuda(fraction=0.1))
+    assert (pairs.value, pairs.status) == (0, Status.OK)
+    assert (
+        score_of(table_of({"a": [1]}, a=NOMINAL), DisSuda(fraction=0.1)).value == 1
+    )  # no pair speaks against it
+
+
+def test_dis_of_who_only_many_keys_single_out():
+    """Nobody who is unique has the chance 0."""
+    crossed = table_of({"a": [1, 1, 2, 2, 3, 3], "b": [1, 2, 1, 2, 1, 1]}, a=NOMINAL, b=NOMINAL)
+    score = score_of(crossed, DisSuda(dimension=1, fraction=0.1))
+    assert (score.by_record[:4] > 0).all()
+    assert score.by_record[4:].tolist() == [0, 0]
+
+
+# ------------------------------------------------------------------------------------------ by enumeration
+
+
+@st.composite
+def frames(draw):
+    """Up to five keys with few values, some decimal and some missing."""
+    n, n_keys = draw(st.integers(1, 9)), draw(st.integers(1, 5))
+    key = st.one_of(st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.none())
+    return {f"k{i}": draw(st.lists(key, min_size=n, max_size=n)) for i in range(n_keys)}
+
+
+def agree(mine, theirs, policy):
+    if policy == "any":
+        return mine is None or theirs is None or mine == theirs
+    return mine == theirs and (policy == "category" or mine is not None)
+
+
+def minimal_uniques(frame, record, dimension, policy):
+    """All sets of keys in which nobody agrees with a record, while somebody does in every part."""
+    names, n = sorted(frame), len(frame["k0"])
+
+    def unique(subset):
+        return not any(
+            all(agree(frame[name][record], frame[name][other], policy) for name in subset)
+            for other in range(n)
+            if other != record
+        )
+
+    found = []
+    for size in range(1, min(dimension, len(names)) + 1):
+        for subset in combinations(names, size):
+            if unique(subset) and not any(set(part) <= set(subset) for part in found):
+                found.append(subset)
+    return found
+
+
+@given(frames(), st.sampled_from(["category", "any", "worst"]), st.integers(1, 5))
+@examples(150)
+def test_scores_by_enumeration(frame, policy, dimension):
+    columns = tuple(Column(name, Kind.CONTINUOUS, Role.KEY) for name in frame)
+    table = Table(pl.DataFrame(frame, schema=dict.fromkeys(frame, pl.Float64)), Schema(columns))
+    score = score_of(table, Suda(dimension=dimension, missing=policy))
+    n_keys, last = len(frame), min(dimension, len(frame) - 1)
+    uniques = [minimal_uniques(frame, i, dimension, policy) for i in range(len(table))]
+    expected = [
+        sum(math.prod(n_keys - i for i in range(len(each), last + 1)) for each in own) for own in uniques
+    ]
+    assert score.by_record.tolist() == expected
+    assert score.value == max(expected)
+    for size in range(1, min(dimension, n_keys) + 1):
+        assert score.details[f"uniques_{size}"] == sum(len(each) == size for own in uniques for each in own)
