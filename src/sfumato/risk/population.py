@@ -22,6 +22,9 @@ ModelName = Literal[
     "zayatz", "good-toulmin",
 ]  # fmt: skip
 
+#: The one model on whose interval a requirement may rely: with two parameters it follows real samples best.
+_TRUSTED: ModelName = "pitman"
+
 _MODELS: dict[ModelName, Model] = {
     "pitman": models.Pitman(),
     "ewens": models.Ewens(),
@@ -85,8 +88,8 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
     likelihood (delta method) and the binomial chance of who is unique; for zayatz and good-toulmin by
     Poisson counts of classes. It tells nothing of a wrong model. That a model expects another number of
     uniques in the sample (``expected_uniques``) than there are, beyond chance, is said; zayatz overstates
-    uniqueness where the fraction is small. Requirements (``at 95%``) may rely on the interval of a fitted
-    model that does not misfit. *Not-estimable* where the likelihood has no maximum inside, where all are
+    uniqueness where the fraction is small. Requirements (``at 95%``) may rely on the interval of pitman where
+    it does not misfit: the others understated real samples without misfitting. *Not-estimable* where the likelihood has no maximum inside, where all are
     unique, and for good-toulmin below a fraction of the order of :math:`1 / \log n`, where no estimate
     without a model is consistent. Exact for a whole population, and where nobody is unique in the sample.
     The draw is taken to be simple: unequal weights only tell the size of the population.
@@ -171,7 +174,7 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
             status=Status.OK if certain else Status.APPROXIMATE,
             interval=None if certain else (share * low, share * high),
             reason="" if certain else self._reason(sample, found),
-            confidence=self.confidence if found.parameters and not found.misfits(sample) else None,
+            confidence=self.confidence if self.model == _TRUSTED and not found.misfits(sample) else None,
             by_record=by_original(evidence, of_records(classes, chances), worst="high"),
             details={
                 "model": self.model,
