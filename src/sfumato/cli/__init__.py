@@ -110,9 +110,15 @@ def _show_note(
 ) -> None:
     """Show what was renamed as a note; any other warning as Python does."""
     if issubclass(category, NoteWarning):
-        click.echo(f"note: {message}", err=True)
+        _say(f"note: {message}")
     else:
         sys.stderr.write(warnings.formatwarning(message, category, filename, lineno))
+
+
+def _say(text: str) -> None:
+    from sfumato.cli._screen import say  # only here: `--help` costs no imports
+
+    say(text)
 
 
 def _exit_code(arguments: list[str] | None) -> int:
@@ -121,12 +127,12 @@ def _exit_code(arguments: list[str] | None) -> int:
         result: Any = cli.main(args=arguments, prog_name="sfumato", standalone_mode=False)
         sys.stdout.flush()  # what cannot be written is found out here, not when Python ends
     except SfumatoError as error:
-        click.echo(f"error: {error}", err=True)
+        _say(f"error: {error}")
         return error.exit_code
     except click.ClickException as error:
         if isinstance(error, click.UsageError) and error.ctx is not None:
             click.echo(error.ctx.get_usage() + "\n", err=True)
-        click.echo(f"error: {error.format_message()}", err=True)
+        _say(f"error: {error.format_message()}")
         return 2
     except (KeyboardInterrupt, click.Abort):
         click.echo("\nstopped; nothing was left half-written", err=True)

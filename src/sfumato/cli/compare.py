@@ -15,6 +15,7 @@ import click
 from sfumato.cli._options import (
     SOURCE,
     columns_option,
+    for_option,
     json_option,
     overwrite_option,
     plan_option,
@@ -27,7 +28,7 @@ from sfumato.cli._options import (
     with_source,
 )
 from sfumato.cli._resources import files_named, hierarchy_option, resource_option, with_resources
-from sfumato.cli._screen import announce, emit_json, emit_table, running, say
+from sfumato.cli._screen import announce, emit_json, emit_line, emit_table, running, say
 from sfumato.core.measure import Score, Status
 from sfumato.errors import ParameterError
 from sfumato.recipes.demand import labelled
@@ -56,7 +57,7 @@ _GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points")
     multiple=True,
     help="A requirement, such as 'dbrl <= 0.05': each method at its weakest setting that meets all of them.",
 )
-@click.option("--profile", help="The requirements of a release profile: public, scientific … or a file.")
+@for_option
 @click.option("--like", help="A protected file: hold its level; a --require without a number takes it too.")
 @click.option("--aligned", is_flag=True, help="The records of --like stand in the order of SOURCE.")
 @click.option("--rank-by", help="The measure that ranks.  [default: the profile's, or earth-movers-distance]")
@@ -156,7 +157,7 @@ def _show(study: Study, *, quiet: bool, why: bool) -> None:
     headers = ["rank", "method", "parameter", *shown, ranked.name, *([] if narrow else ["remark"])]
     emit_table(headers, [row[: len(headers)] for row in rows], right=[0])
     for remark in dict.fromkeys(row[-1] for row in rows if narrow and row[-1]):
-        click.echo(f"{remark}: {', '.join(row[1] for row in rows if row[-1] == remark)}")
+        emit_line(f"{remark}: {', '.join(row[1] for row in rows if row[-1] == remark)}")
     _show_beside(listed, quiet=quiet)
     spreads = [spread for o in study.outcomes for spread in (o.held, o.ranked, *o.scores.values())]
     if any(spread and spread.approximate for spread in spreads):
