@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import sys
@@ -70,6 +71,8 @@ def emit_json(value: Any) -> None:
 
 #: The last column of a table is never made narrower than this.
 _NARROWEST = 12
+#: A table that goes elsewhere than to a screen is as wide as this, unless COLUMNS says otherwise.
+_WIDE = 200
 #: Sentences that have less room than this beside other columns are hard to read.
 _ROOM_FOR_SENTENCES = 44
 
@@ -86,7 +89,8 @@ def emit_table(
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 200, highlight=False)
+    width = None if sys.stdout.isatty() else int(os.environ.get("COLUMNS") or _WIDE)
+    console = Console(file=sys.stdout, width=width, highlight=False)
     table = RichTable(box=None, pad_edge=False, header_style="bold")
     said = [i for i in range(len(headers)) if any(row[i] for row in rows) or not rows]
     rooms = [max((len(row[i]) for row in rows), default=0) for i in said[:-1]]
