@@ -130,10 +130,7 @@ def _exit_code(arguments: list[str] | None) -> int:
         _say(f"error: {error}")
         return error.exit_code
     except click.ClickException as error:
-        if isinstance(error, click.UsageError) and error.ctx is not None:
-            click.echo(error.ctx.get_usage() + "\n", err=True)
-        _say(f"error: {error.format_message()}")
-        return 2
+        return _misused(error)
     except (KeyboardInterrupt, click.Abort):
         click.echo("\nstopped; nothing was left half-written", err=True)
         return INTERRUPTED
@@ -142,6 +139,17 @@ def _exit_code(arguments: list[str] | None) -> int:
     except Exception as error:  # noqa: BLE001  — the last line of defence: no cell may reach the screen
         return _report_internal(error)
     return result if isinstance(result, int) else 0
+
+
+def _misused(error: click.ClickException) -> int:
+    """Say what is wrong with a command; one that is not whole shows its help."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)
+    else:
+        if isinstance(error, click.UsageError) and error.ctx is not None:
+            click.echo(error.ctx.get_usage() + "\n", err=True)
+        _say(f"error: {error.format_message()}")
+    return 2
 
 
 def _of_system(error: OSError) -> int:

@@ -105,7 +105,7 @@ def _show_attacks(said: Explanation) -> None:
     headers = ["measure", "this record", "the file", "guessing", "others safer", "in words"]
     rows = [_attack_row(attack) for attack in said.attacks]
     if rows:
-        emit_table(headers, rows, right=[1, 2, 3, 4], apart=True)
+        emit_table(headers, rows, right=[1, 2, 3, 4], about=0)
     else:
         click.echo("No measure has anything to say of it.")
     if said.silent:

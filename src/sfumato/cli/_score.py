@@ -100,7 +100,7 @@ def _show(measures: list[Measure], scores: dict[str, Score], options: dict[str, 
         told = not found.reason or found.confidence is not None  # why it is an estimate, the measure tells
         details = "; ".join(_said(found)) if told else found.reason
         rows.append([str(measure), value, found.status.value, f"{measure.better} is better", details])
-    emit_table(["measure", "value", "status", "direction", "details"], rows, right=[1], apart=True)
+    emit_table(["measure", "value", "status", "direction", "details"], rows, right=[1], about=0)
 
 
 def _said(found: Score) -> list[str]:

@@ -78,12 +78,16 @@ _ROOM_FOR_SENTENCES = 44
 
 
 def emit_table(
-    headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), apart: bool = False
+    headers: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: Sequence[int] = (),
+    about: int | None = None,
 ) -> None:
     """Write a table to stdout; in plain text when stdout is not a screen.
 
-    With ``apart`` the last column, which holds sentences about the first, has a table of its own on a screen
-    too narrow for it.
+    The sentences of the last column are ``about`` another: on a screen too narrow for them the two have a
+    table of their own.
     """
     from rich.console import Console
     from rich.table import Table as RichTable
@@ -96,10 +100,10 @@ def emit_table(
     rooms = [max((len(row[i]) for row in rows), default=0) for i in said[:-1]]
     # On a narrow screen headers and the last column, which holds sentences, break; values do not.
     left = max(_NARROWEST, console.width - sum(rooms) - 2 * len(rooms))
-    if apart and left < min(_ROOM_FOR_SENTENCES, max((len(row[said[-1]]) for row in rows), default=0)):
+    if about is not None and said[-1] == len(headers) - 1 and _is_too_narrow(console.width, headers, rows):
         emit_table(headers[:-1], [row[:-1] for row in rows], right=right)
         click.echo()
-        emit_table([headers[0], headers[-1]], [[row[0], row[-1]] for row in rows if row[-1]])
+        emit_table([headers[about], headers[-1]], [[row[about], row[-1]] for row in rows if row[-1]])
         return
     for i, room in zip(said, [*rooms, None], strict=True):
         table.add_column(
@@ -112,6 +116,12 @@ def emit_table(
     for row in rows:
         table.add_row(*(Text(row[i]) for i in said))
     console.print(table)
+
+
+def _is_too_narrow(width: int, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the sentences of the last column have too little room beside the others."""
+    *others, longest = (max(map(len, column)) for column in zip(headers, *rows, strict=True))
+    return width - sum(others) - 2 * len(others) < min(_ROOM_FOR_SENTENCES, longest)
 
 
 def emit_list(groups: Iterable[tuple[str, Sequence[tuple[str, str]]]]) -> None:
@@ -142,7 +152,7 @@ def emit_text(text: str, *, indent: int = 0) -> None:
         if paragraph.startswith(" "):
             click.echo(textwrap.indent(paragraph, margin))
         else:
-            indents = {"initial_indent": margin, "subsequent_indent": margin}
+            indents: dict[str, Any] = {"initial_indent": margin, "subsequent_indent": margin}
             lines = textwrap.wrap(paragraph, _width(), **indents, **_WHOLE_WORDS)
             click.echo("\n".join(lines))
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
-import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -28,16 +26,13 @@ from sfumato.cli._options import (
     with_source,
 )
 from sfumato.cli._resources import files_named, hierarchy_option, resource_option, with_resources
-from sfumato.cli._screen import announce, emit_json, emit_line, emit_table, running, say
+from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.core.measure import Score, Status
 from sfumato.errors import ParameterError
 from sfumato.recipes.demand import labelled
 from sfumato.study.compare import Outcome, Study, fold
 from sfumato.study.level import Reached
 from sfumato.study.spread import Spread
-
-#: On a narrower screen remarks stand below the table.
-_WIDE = 110
 
 #: Options that are what the front door calls them.
 _GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points")
@@ -153,11 +148,8 @@ def _show(study: Study, *, quiet: bool, why: bool) -> None:
     folded = [outcome for each in study.inapplicable.values() for outcome in each]
     listed = [outcome for outcome in study.outcomes if outcome not in folded]
     rows = [_row(outcome, shown) for outcome in listed]
-    narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE
-    headers = ["rank", "method", "parameter", *shown, ranked.name, *([] if narrow else ["remark"])]
-    emit_table(headers, [row[: len(headers)] for row in rows], right=[0])
-    for remark in dict.fromkeys(row[-1] for row in rows if narrow and row[-1]):
-        emit_line(f"{remark}: {', '.join(row[1] for row in rows if row[-1] == remark)}")
+    headers = ["rank", "method", "parameter", *shown, ranked.name, "remark"]
+    emit_table(headers, rows, right=[0], about=1)
     _show_beside(listed, quiet=quiet)
     spreads = [spread for o in study.outcomes for spread in (o.held, o.ranked, *o.scores.values())]
     if any(spread and spread.approximate for spread in spreads):

@@ -116,7 +116,7 @@ def look_into(source: str, how: Mapping[str, Any], roles: Mapping[str, str] | No
 def _show(found: Overview) -> None:
     """Show a table; on a narrow screen the reasons have one of their own."""
     heads = ["column", "type", "distinct", "missing", "kind", "role", "why"]
-    emit_table(heads, [[*_row(each), _why(each)] for each in found.columns], right=[2, 3], apart=True)
+    emit_table(heads, [[*_row(each), _why(each)] for each in found.columns], right=[2, 3], about=0)
 
 
 def _short(name: str) -> str:
