@@ -143,7 +143,7 @@ def _exit_code(arguments: list[str] | None) -> int:
 
 def _misused(error: click.ClickException) -> int:
     """Say what is wrong with a command; one that is not whole shows its help."""
-    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+    if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # since click 8.2
         click.echo(error.format_message(), err=True)
     else:
         if isinstance(error, click.UsageError) and error.ctx is not None:
