@@ -278,7 +278,8 @@ def _unquoted(parameter: str) -> str:
 
 def docstring(item) -> str:
     """Take a docstring as it is, its underlined sections made rubrics and its "See Also" a list of links."""
-    text = inspect.getdoc(item) or ""
+    # `for_` alone on a line would be a link.
+    text = re.sub(r"^(\w+)_$", r"\1\_", inspect.getdoc(item) or "", flags=re.MULTILINE)
     head, *rest = _SECTION.split(text)
     parts = [head]
     for name, body in zip(rest[::2], rest[1::2], strict=True):

@@ -447,7 +447,7 @@ def release(
     from sfumato.recipes.starter import with_pseudonyms
     from sfumato.releasing.carry_out import carry_out, load_resources
     from sfumato.report.released import Released
-    from sfumato.tuning.ways import ways
+    from sfumato.tuning.ways import WHAT_HELPS, ways
 
     base = plan or (Plan.read(Path(data)) if is_plan(data) else Plan())
     table, native = _decided(data, base, roles)
@@ -485,7 +485,7 @@ def release(
         ]
     raise UnreachableError(
         f"a release for {used.name} use must meet its profile, got: none that does, so nothing was released",
-        hint="; ".join(missed) or "leave out a column, or choose another profile",
+        hint="; ".join((WHAT_HELPS, *missed)),
     )
 
 

@@ -57,7 +57,7 @@ def original(request, tmp_path):
 
 
 def test_a_release_in_the_dialect_of_its_original(run, original):
-    assert run("inspect", original, "--plan", "plan.toml")[0] == 0
+    assert run("inspect", original, "--write-plan", "plan.toml")[0] == 0
     plan = Plan.read(Path("plan.toml"))
     assert plan.schema["birth_date"].kind is Kind.DATE
     decided = [replace(each, role=ROLES[each.name]) for each in plan.schema.columns]
@@ -96,7 +96,7 @@ def test_a_plan_that_is_told_how_to_read(run, tmp_path):
     code, out, _ = run("inspect", "pay.tsv")
     assert code == 0
     assert "say which sign is `decimal`" in out
-    assert run("inspect", "pay.tsv", "--decimal", ",", "--plan", "plan.toml")[0] == 0
+    assert run("inspect", "pay.tsv", "--decimal", ",", "--write-plan", "plan.toml")[0] == 0
     said = tomllib.loads(Path("plan.toml").read_text())
     assert said["data"] == {"path": "pay.tsv", "delimiter": "\t", "decimal": ","}
     assert said["columns"]["pay"]["kind"] == "continuous"

@@ -161,7 +161,7 @@ def test_an_empty_file_with_names_only(run, tmp_path):
 
 
 def test_the_starter_plan_has_everything_found(run, people, tmp_path):
-    code, _, _ = run("inspect", "people.csv", "--plan", "plan.toml", "--quiet")
+    code, _, _ = run("inspect", "people.csv", "--write-plan", "plan.toml", "--quiet")
     assert code == 0
     text = (tmp_path / "plan.toml").read_text()
     plan = Plan.read(tmp_path / "plan.toml")
@@ -187,7 +187,7 @@ def test_the_starter_plan_has_everything_found(run, people, tmp_path):
 
 
 def test_once_decided_the_starter_plan_runs(run, people, tmp_path):
-    run("inspect", "people.csv", "--plan", "plan.toml", "--quiet")
+    run("inspect", "people.csv", "--write-plan", "plan.toml", "--quiet")
     text = (tmp_path / "plan.toml").read_text()
     (tmp_path / "plan.toml").write_text(text.replace("[columns.x]\n", '[columns.x]\nrole = "other"\n'))
     code, _, err = run("run", "plan.toml")
@@ -200,7 +200,7 @@ def test_strange_names_do_not_spoil_the_plan(run, tmp_path):
     pl.DataFrame({name: [f"{i % 7}{name}" for i in range(60)] for name in names}).write_parquet(
         tmp_path / "odd.parquet"
     )
-    code, _, _ = run("inspect", "odd.parquet", "--plan", "plan.toml", "--quiet")
+    code, _, _ = run("inspect", "odd.parquet", "--write-plan", "plan.toml", "--quiet")
     assert code == 0
     said = tomllib.loads((tmp_path / "plan.toml").read_text())
     assert list(said["columns"]) == names
@@ -208,18 +208,18 @@ def test_strange_names_do_not_spoil_the_plan(run, tmp_path):
 
 def test_a_plan_never_replaces_what_is_there(run, people, tmp_path):
     (tmp_path / "plan.toml").write_text("mine")
-    code, out, err = run("inspect", "people.csv", "--plan", "plan.toml")
+    code, out, err = run("inspect", "people.csv", "--write-plan", "plan.toml")
     assert (code, out) == (3, "")
     assert "must not exist yet" in err
-    assert run("inspect", "people.csv", "--plan", "plan.toml", "--overwrite")[0] == 0
-    code, _, err = run("inspect", "people.csv", "--plan", "people.csv", "--overwrite")
+    assert run("inspect", "people.csv", "--write-plan", "plan.toml", "--overwrite")[0] == 0
+    code, _, err = run("inspect", "people.csv", "--write-plan", "people.csv", "--overwrite")
     assert code == 3
     assert "original" in err
 
 
 def test_the_plan_says_how_the_file_was_read(run, tmp_path):
     (tmp_path / "odd.csv").write_text("a|b\n1|2\n")
-    run("inspect", "odd.csv", "--plan", "plan.toml", "--delimiter", "|")
+    run("inspect", "odd.csv", "--write-plan", "plan.toml", "--delimiter", "|")
     text = (tmp_path / "plan.toml").read_text()
     assert "# Read with --delimiter |" in text or tomllib.loads(text)["data"].get("delimiter") == "|"
 
@@ -271,7 +271,7 @@ def test_bad_input(run, tmp_path, arguments, code, word):
 
 
 def test_a_plan_gives_types(run, people, tmp_path):
-    run("inspect", "people.csv", "--plan", "plan.toml", "--quiet")
+    run("inspect", "people.csv", "--write-plan", "plan.toml", "--quiet")
     assert run("convert", "people.csv", "typed.parquet", "--plan", "plan.toml")[0] == 0
     typed = pl.read_parquet(tmp_path / "typed.parquet")
     assert typed.schema["admitted"] == pl.Date
@@ -350,7 +350,7 @@ def test_a_table_of_a_database(run, people, tmp_path):
     assert (said["format"], said["records"], said["bytes"]) == ("sqlite", N, None)
     code, _, err = run("convert", address, address, "--overwrite")
     assert code == 3, err
-    run("inspect", address, "--plan", "plan.toml")
+    run("inspect", address, "--write-plan", "plan.toml")
     assert tomllib.loads((tmp_path / "plan.toml").read_text())["data"]["path"] == address
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
-from sfumato.cli._screen import emit_table
+from sfumato.cli._screen import emit_table, say
 
 
 @pytest.mark.parametrize("width", [0, 40, 100, 150, 185])
@@ -14,3 +16,36 @@ def test_no_word_of_a_table_is_lost(width: int, capsys: pytest.CaptureFixture[st
     shown = capsys.readouterr().out
     assert shown.split().count("x" * width or "short") == 1
     assert [word for word in shown.split() if word.startswith("word")] == sentence
+
+
+def test_what_is_said_ends_where_the_screen_does(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    path = "a-folder/" + "x" * 70 + ".csv"
+    say(f"error: the plan has faults:\n  - {'a word ' * 20}\n\nhint: {'a word ' * 20}{path}")
+    lines = capsys.readouterr().err.splitlines()
+    assert path in "".join(lines)  # in one piece
+    assert all(len(line) <= 60 for line in lines if path not in line)
+    assert lines[0] == "error: the plan has faults:"
+    assert [line[:6] for line in lines[1:4]] == ["  - a ", "    a ", "    a "]
+    assert "" in lines
+
+
+def test_a_log_gets_whole_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    say("a word " * 60)
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(("width", "tables"), [(60, 2), (160, 1)])
+def test_sentences_without_room_have_a_table_of_their_own(
+    width: int, tables: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    rows = [["1", "first", "20" * 9, "a word " * 12], ["2", "second", "3", ""]]
+    emit_table(["rank", "method", "number", "remark"], rows, about=1)
+    shown = capsys.readouterr().out
+    assert shown.count("method") == tables
+    assert shown.split().count("word") == 12
+    assert max(len(line.rstrip()) for line in shown.splitlines()) <= width

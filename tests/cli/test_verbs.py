@@ -214,7 +214,7 @@ def test_completion(run, shell):
 
 
 def test_inspect_and_a_starter_plan_that_works(run, people, tmp_path):
-    code, out, err = run("inspect", "people.csv", "--plan", "plan.toml")
+    code, out, err = run("inspect", "people.csv", "--write-plan", "plan.toml")
     assert code == 0
     assert "120 records, 5 columns" in err
     for column in people.columns:

@@ -5,8 +5,9 @@ import polars as pl
 import pytest
 
 import sfumato
-from sfumato.data.schema import Role
+from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.errors import IdentifierWarning, PlanError, SfumatoError, UnknownNameError
+from sfumato.front import beside
 from sfumato.methods.global_recoding import GlobalRecoding
 from sfumato.methods.local_suppression import LocalSuppression
 
@@ -119,3 +120,15 @@ def test_scores_show_themselves(patients):
     scores = sfumato.assess(patients.drop("name"), None, ["k", "uniqueness"])
     assert scores.to_frame()["measure"].to_list() == ["k-anonymity", "uniqueness"]
     assert "<td>ok</td>" in scores._repr_html_() + scores["k"]._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"), [("fmfm", (1 + 2 / 3) / 4), ("fmf*", (1 + 1 / 2 + 1 / 3) / 4)]
+)
+def test_a_star_in_a_release_is_a_suppressed_cell_unless_it_is_a_word_of_the_original(words, expected):
+    """Beside words a star could be a rating; who takes it for one finds nobody there, which understates."""
+    schema = Schema((Column("sex", Kind.NOMINAL, Role.KEY),))
+    original = sfumato.read(pl.DataFrame({"sex": list(words)}), schema=schema)
+    release = beside(original, pl.DataFrame({"sex": ["*", "m", "*", "*"]}), aligned=True)
+    assert release.table.is_generalised("sex") == ("*" not in words)
+    assert sfumato.assess(original, release, ["dbrl"])["dbrl"].value == pytest.approx(expected)

@@ -110,9 +110,15 @@ def _show_note(
 ) -> None:
     """Show what was renamed as a note; any other warning as Python does."""
     if issubclass(category, NoteWarning):
-        click.echo(f"note: {message}", err=True)
+        _say(f"note: {message}")
     else:
         sys.stderr.write(warnings.formatwarning(message, category, filename, lineno))
+
+
+def _say(text: str) -> None:
+    from sfumato.cli._screen import say  # only here: `--help` costs no imports
+
+    say(text)
 
 
 def _exit_code(arguments: list[str] | None) -> int:
@@ -121,13 +127,10 @@ def _exit_code(arguments: list[str] | None) -> int:
         result: Any = cli.main(args=arguments, prog_name="sfumato", standalone_mode=False)
         sys.stdout.flush()  # what cannot be written is found out here, not when Python ends
     except SfumatoError as error:
-        click.echo(f"error: {error}", err=True)
+        _say(f"error: {error}")
         return error.exit_code
     except click.ClickException as error:
-        if isinstance(error, click.UsageError) and error.ctx is not None:
-            click.echo(error.ctx.get_usage() + "\n", err=True)
-        click.echo(f"error: {error.format_message()}", err=True)
-        return 2
+        return _misused(error)
     except (KeyboardInterrupt, click.Abort):
         click.echo("\nstopped; nothing was left half-written", err=True)
         return INTERRUPTED
@@ -136,6 +139,17 @@ def _exit_code(arguments: list[str] | None) -> int:
     except Exception as error:  # noqa: BLE001  — the last line of defence: no cell may reach the screen
         return _report_internal(error)
     return result if isinstance(result, int) else 0
+
+
+def _misused(error: click.ClickException) -> int:
+    """Say what is wrong with a command; one that is not whole shows its help."""
+    if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # since click 8.2
+        click.echo(error.format_message(), err=True)
+    else:
+        if isinstance(error, click.UsageError) and error.ctx is not None:
+            click.echo(error.ctx.get_usage() + "\n", err=True)
+        _say(f"error: {error.format_message()}")
+    return 2
 
 
 def _of_system(error: OSError) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sfumato.cli._screen import emit_table, emit_text
+from sfumato.cli._screen import emit_line, emit_table, emit_text
 
 if TYPE_CHECKING:
     from sfumato.core.measure import Measure
@@ -28,7 +28,7 @@ def show_record(said: Explanation) -> None:
     click.echo(f"\nRecord {said.record} of {said.records:,} (counted from 0, in the order of the file)\n")
     emit_table(["column", "value"], [[name, _cell(value)] for name, value in said.values.items()])
     for note in said.notes:
-        click.echo(f"note: {note}")
+        emit_line(f"note: {note}")
     if said.keys is not None:
         _show_keys("The original: what makes it stand out", said.keys)
     for number, step in enumerate(said.steps, start=1):
@@ -51,7 +51,7 @@ def _show_keys(title: str, story: KeyStory) -> None:
         right=[2],
     )
     for line in _key_lines(story):
-        click.echo(line)
+        emit_line(line)
 
 
 def _key_lines(story: KeyStory) -> list[str]:
@@ -88,7 +88,7 @@ def _show_step(number: int, step: StepStory) -> None:
         rows = [[each.column, _cell(each.before), _cell(each.after), _moved(each)] for each in step.changes]
         emit_table(["column", "before", "after", "moved by"], rows)
     if step.note:
-        click.echo(step.note)
+        emit_line(step.note)
 
 
 def _moved(change: Change) -> str:
@@ -105,11 +105,11 @@ def _show_attacks(said: Explanation) -> None:
     headers = ["measure", "this record", "the file", "guessing", "others safer", "in words"]
     rows = [_attack_row(attack) for attack in said.attacks]
     if rows:
-        emit_table(headers, rows, right=[1, 2, 3, 4])
+        emit_table(headers, rows, right=[1, 2, 3, 4], about=0)
     else:
         click.echo("No measure has anything to say of it.")
     if said.silent:
-        click.echo(f"\nNothing to say of this record: {', '.join(said.silent)} (--json gives the reasons)")
+        emit_line(f"\nNothing to say of this record: {', '.join(said.silent)} (--json gives the reasons)")
 
 
 def _attack_row(attack: Attack) -> list[str]:
@@ -128,14 +128,14 @@ def show_riskiest(found: Riskiest) -> None:
     """Write the positions of the riskiest records."""
     click.echo("private: never share this, it says who is at risk\n")
     side = "lower" if found.better == "low" else "higher"
-    click.echo(f"By {found.title} ({side} is safer), counted from 0 in the order of the file\n")
+    emit_line(f"By {found.title} ({side} is safer), counted from 0 in the order of the file\n")
     rows = [
         [str(row), f"{value:.6g}"]
         for row, value in zip(found.rows.tolist(), found.values.tolist(), strict=True)
     ]
     emit_table(["record", found.measure], rows, right=[0, 1])
     if found.as_risky > len(found.rows):
-        click.echo(
+        emit_line(
             f"\n{found.as_risky:,} of {found.records:,} records are at least as risky as the last one here: "
             "which of the equals stand here means nothing."
         )
@@ -148,7 +148,7 @@ def show_scores(scores: Sequence[tuple[Measure, Sequence[str]]]) -> None:
         emit_text(type(measure).summary())
         for sentence in sentences:
             emit_text(sentence, indent=2)
-        click.echo(f"`sfumato explain {measure.name}` says what it means and where it comes from.")
+        emit_line(f"`sfumato explain {measure.name}` says what it means and where it comes from.")
 
 
 def _cell(value: object) -> str:

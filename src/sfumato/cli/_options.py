@@ -57,8 +57,8 @@ def _not_data(_: click.Context, __: click.Parameter, value: Path) -> Path:
     if value.suffix.lower() in FORMATS or str(value).startswith("builtin:"):
         raise PlanError(
             f"`{value}` must be a plan, got: data",
-            hint=f"`sfumato release {value}` makes a release in one go; `sfumato inspect {value} --plan "
-            "plan.toml` writes a plan",
+            hint=f"`sfumato release {value}` makes a release in one go; `sfumato inspect {value} "
+            "--write-plan plan.toml` writes a plan",
         )
     return value
 
@@ -97,7 +97,7 @@ require_option = click.option(
     "--require", multiple=True, help="What the release must score, such as 'k >= 5'; may be repeated."
 )
 for_option = click.option(
-    "--for", "profile", metavar="PROFILE",
+    "--for", "--profile", "profile", metavar="PROFILE",
     help="Whom the release is for: public, scientific, industry, secure, or the file of a profile.",
 )  # fmt: skip
 unjudged_option = click.option(

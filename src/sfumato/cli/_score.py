@@ -98,9 +98,9 @@ def _show(measures: list[Measure], scores: dict[str, Score], options: dict[str, 
         found = scores[str(measure)]
         value = "—" if math.isnan(found.value) else f"{found.value:.4f}"
         told = not found.reason or found.confidence is not None  # why it is an estimate, the measure tells
-        details = ", ".join(_said(found)) if told else found.reason
+        details = "; ".join(_said(found)) if told else found.reason
         rows.append([str(measure), value, found.status.value, f"{measure.better} is better", details])
-    emit_table(["measure", "value", "status", "direction", "details"], rows, right=[1])
+    emit_table(["measure", "value", "status", "direction", "details"], rows, right=[1], about=0)
 
 
 def _said(found: Score) -> list[str]:
@@ -108,7 +108,7 @@ def _said(found: Score) -> list[str]:
     if found.interval:
         sure = "" if found.confidence is None else f" (estimated at {found.confidence:g}%)"
         between = [f"between {_short(found.interval[0])} and {_short(found.interval[1])}{sure}"]
-    return between + [f"{key.replace('_', ' ')} {_short(value)}" for key, value in found.details.items()]
+    return between + [f"{key.replace('_', ' ')}: {_short(value)}" for key, value in found.details.items()]
 
 
 def _short(value: float | str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import sys
@@ -10,7 +11,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -20,13 +21,28 @@ if TYPE_CHECKING:
     from sfumato.data.table import Table
     from sfumato.study.cost import Work
 
+#: A line of text is never longer than this, however wide the screen.
+_READABLE = 100
+#: Paths and names are not broken.
+_WHOLE_WORDS: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 COMPILING = "compiling once, kept for later runs"
 
 
 def say(text: str, *, quiet: bool = False) -> None:
-    """Say something to the person, not to the pipe."""
+    """Say something to the person, not to the pipe; on a screen its lines end where that does."""
     if not quiet:
-        click.echo(text, err=True)
+        click.echo(_fitted(text, sys.stderr), err=True)
+
+
+def _fitted(text: str, stream: TextIO) -> str:
+    """The lines of a text broken where a screen ends, and what follows set in; a log gets them whole."""
+    if not stream.isatty():
+        return text
+    margins = {line: " " * (len(line) - len(line.lstrip(" -")) or 2) for line in text.split("\n")}
+    return "\n".join(
+        textwrap.fill(line, _width(), subsequent_indent=margins[line], **_WHOLE_WORDS)
+        for line in text.split("\n")
+    )
 
 
 def announce(
@@ -55,22 +71,40 @@ def emit_json(value: Any) -> None:
 
 #: The last column of a table is never made narrower than this.
 _NARROWEST = 12
-#: A line of text is never longer than this, however wide the screen.
-_READABLE = 100
+#: A table that goes elsewhere than to a screen is as wide as this, unless COLUMNS says otherwise.
+_WIDE = 200
+#: Sentences that have less room than this beside other columns are hard to read.
+_ROOM_FOR_SENTENCES = 44
 
 
-def emit_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> None:
-    """Write a table to stdout; in plain text when stdout is not a screen."""
+def emit_table(
+    headers: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: Sequence[int] = (),
+    about: int | None = None,
+) -> None:
+    """Write a table to stdout; in plain text when stdout is not a screen.
+
+    The sentences of the last column are ``about`` another: on a screen too narrow for them the two have a
+    table of their own.
+    """
     from rich.console import Console
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 200, highlight=False)
+    width = None if sys.stdout.isatty() else int(os.environ.get("COLUMNS") or _WIDE)
+    console = Console(file=sys.stdout, width=width, highlight=False)
     table = RichTable(box=None, pad_edge=False, header_style="bold")
     said = [i for i in range(len(headers)) if any(row[i] for row in rows) or not rows]
     rooms = [max((len(row[i]) for row in rows), default=0) for i in said[:-1]]
     # On a narrow screen headers and the last column, which holds sentences, break; values do not.
     left = max(_NARROWEST, console.width - sum(rooms) - 2 * len(rooms))
+    if about is not None and said[-1] == len(headers) - 1 and _is_too_narrow(console.width, headers, rows):
+        emit_table(headers[:-1], [row[:-1] for row in rows], right=right)
+        click.echo()
+        emit_table([headers[about], headers[-1]], [[row[about], row[-1]] for row in rows if row[-1]])
+        return
     for i, room in zip(said, [*rooms, None], strict=True):
         table.add_column(
             headers[i],
@@ -84,6 +118,12 @@ def emit_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: 
     console.print(table)
 
 
+def _is_too_narrow(width: int, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the sentences of the last column have too little room beside the others."""
+    *others, longest = (max(map(len, column)) for column in zip(headers, *rows, strict=True))
+    return width - sum(others) - 2 * len(others) < min(_ROOM_FOR_SENTENCES, longest)
+
+
 def emit_list(groups: Iterable[tuple[str, Sequence[tuple[str, str]]]]) -> None:
     """Write words with what they mean under headings; a line each, broken only where a screen is narrow."""
     listed = list(groups)
@@ -92,7 +132,16 @@ def emit_list(groups: Iterable[tuple[str, Sequence[tuple[str, str]]]]) -> None:
         click.echo("\n" * bool(position) + click.style(sentence_case(heading), bold=True))
         for word, meaning in rows:
             said, rest = f"  {word:{room}}  {meaning}", " " * (room + 4)
-            click.echo(textwrap.fill(said, _width(), subsequent_indent=rest) if sys.stdout.isatty() else said)
+            click.echo(
+                textwrap.fill(said, _width(), subsequent_indent=rest, **_WHOLE_WORDS)
+                if sys.stdout.isatty()
+                else said
+            )
+
+
+def emit_line(text: str) -> None:
+    """Write a sentence to stdout: a line, broken only where a screen is narrow."""
+    click.echo(_fitted(text, sys.stdout))
 
 
 def emit_text(text: str, *, indent: int = 0) -> None:
@@ -103,7 +152,8 @@ def emit_text(text: str, *, indent: int = 0) -> None:
         if paragraph.startswith(" "):
             click.echo(textwrap.indent(paragraph, margin))
         else:
-            lines = textwrap.wrap(paragraph, _width(), initial_indent=margin, subsequent_indent=margin)
+            indents: dict[str, Any] = {"initial_indent": margin, "subsequent_indent": margin}
+            lines = textwrap.wrap(paragraph, _width(), **indents, **_WHOLE_WORDS)
             click.echo("\n".join(lines))
 
 

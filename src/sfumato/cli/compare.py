@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
-import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -15,6 +13,7 @@ import click
 from sfumato.cli._options import (
     SOURCE,
     columns_option,
+    for_option,
     json_option,
     overwrite_option,
     plan_option,
@@ -35,9 +34,6 @@ from sfumato.study.compare import Outcome, Study, fold
 from sfumato.study.level import Reached
 from sfumato.study.spread import Spread
 
-#: On a narrower screen remarks stand below the table.
-_WIDE = 110
-
 #: Options that are what the front door calls them.
 _GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points")
 
@@ -56,7 +52,7 @@ _GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points")
     multiple=True,
     help="A requirement, such as 'dbrl <= 0.05': each method at its weakest setting that meets all of them.",
 )
-@click.option("--profile", help="The requirements of a release profile: public, scientific … or a file.")
+@for_option
 @click.option("--like", help="A protected file: hold its level; a --require without a number takes it too.")
 @click.option("--aligned", is_flag=True, help="The records of --like stand in the order of SOURCE.")
 @click.option("--rank-by", help="The measure that ranks.  [default: the profile's, or earth-movers-distance]")
@@ -152,11 +148,8 @@ def _show(study: Study, *, quiet: bool, why: bool) -> None:
     folded = [outcome for each in study.inapplicable.values() for outcome in each]
     listed = [outcome for outcome in study.outcomes if outcome not in folded]
     rows = [_row(outcome, shown) for outcome in listed]
-    narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE
-    headers = ["rank", "method", "parameter", *shown, ranked.name, *([] if narrow else ["remark"])]
-    emit_table(headers, [row[: len(headers)] for row in rows], right=[0])
-    for remark in dict.fromkeys(row[-1] for row in rows if narrow and row[-1]):
-        click.echo(f"{remark}: {', '.join(row[1] for row in rows if row[-1] == remark)}")
+    headers = ["rank", "method", "parameter", *shown, ranked.name, "remark"]
+    emit_table(headers, rows, right=[0], about=1)
     _show_beside(listed, quiet=quiet)
     spreads = [spread for o in study.outcomes for spread in (o.held, o.ranked, *o.scores.values())]
     if any(spread and spread.approximate for spread in spreads):

@@ -121,11 +121,12 @@ def _lost(table: Table, out: str) -> list[str]:
     except SfumatoError:  # it is written all the same
         return ["the new file could not be read again, so it is not known what it keeps of labels and codes"]
     lost: dict[str, list[str]] = {}
+    before, after = table.frame.schema, again.frame.schema
     for column in table.schema.columns:
         for what in _missing_facts(column, again.facts.get(column.name, {})):
             lost.setdefault(what, []).append(column.name)
-        dtype, new = table.frame.schema[column.name], again.frame.schema.get(column.name)
-        if len(table) and dtype.is_temporal() and new is not None and not new.is_temporal():
+        new = after.get(column.name)
+        if len(table) and before[column.name].is_temporal() and new is not None and not new.is_temporal():
             lost.setdefault("the type (a date is text there)", []).append(column.name)
     return [f"not kept: {what} of {listed(names)}" for what, names in lost.items()]
 

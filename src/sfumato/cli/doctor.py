@@ -23,6 +23,7 @@ _EXTRAS = {
     "pyreadstat": ("files", "files of SPSS, Stata and SAS"),
     "adbc-driver-sqlite": ("databases", "tables of SQLite"),
     "adbc-driver-postgresql": ("databases", "tables of PostgreSQL"),
+    "optuna": ("tune", "searching for recipes, as `release` and `tune` do"),
     "splink": ("linkage", "probabilistic record linkage"),
     "scikit-learn": ("models", "forests as a measure of utility"),
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -22,15 +21,14 @@ from sfumato.cli._options import (
     roles_option,
 )
 from sfumato.cli._screen import emit_json, emit_table, say
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, note_renamed
 
 if TYPE_CHECKING:
     from sfumato.data.guess.overview import Overview, Summary
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_ROOM_FOR_REASONS = 40
-_LONGEST_NAME = 30  # that a narrow screen shows in full
+_LONGEST_NAME = 30  # that a screen shows in full
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 _reading = (
@@ -63,7 +61,8 @@ def given(source: str, options: Mapping[str, str | None]) -> dict[str, Any]:
 
 @click.command("inspect", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
 @click.argument("source")
-@click.option("--plan", "plan_path", type=click.Path(path_type=Path), help="Write a starter plan here.")
+@click.option("--write-plan", type=click.Path(path_type=Path), help="Write a starter plan here.")
+@click.option("--plan", "former", type=click.Path(path_type=Path), hidden=True, help="Now --write-plan.")
 @for_option
 @roles_option
 @reading_options
@@ -71,12 +70,15 @@ def given(source: str, options: Mapping[str, str | None]) -> dict[str, Any]:
 @json_option
 @quiet_option
 def command(
-    source: str, *, plan_path: Path | None, profile: str | None, roles: tuple[str, ...], overwrite: bool,
-    as_json: bool, quiet: bool, **options: str | None,
+    source: str, *, write_plan: Path | None, former: Path | None, profile: str | None,
+    roles: tuple[str, ...], overwrite: bool, as_json: bool, quiet: bool, **options: str | None,
 ) -> None:  # fmt: skip
     """Look into a file."""
     from sfumato.io import check_writable, write_text
 
+    if former is not None:  # everywhere else `--plan` is a plan that is read
+        note_renamed("the option", "--plan", "--write-plan")
+    plan_path = write_plan or former
     how = given(source, options)
     originals = [source] if Path(source).is_file() else []
     if plan_path is not None:
@@ -113,30 +115,20 @@ def look_into(source: str, how: Mapping[str, Any], roles: Mapping[str, str] | No
 
 def _show(found: Overview) -> None:
     """Show a table; on a narrow screen the reasons have one of their own."""
-    heads = ["column", "type", "distinct", "missing", "kind", "role"]
-    rows = [_row(summary) for summary in found.columns]
-    why = [_why(summary) for summary in found.columns]
-    taken = sum(max(map(len, column)) + 2 for column in zip(heads, *rows, strict=True))
-    if not sys.stdout.isatty() or shutil.get_terminal_size().columns - taken >= _ROOM_FOR_REASONS:
-        emit_table(
-            [*heads, "why"], [[*row, reason] for row, reason in zip(rows, why, strict=True)], right=[2, 3]
-        )
-        return
-    rows = [[_short(name), *rest] for name, *rest in rows]
-    emit_table(heads, rows, right=[2, 3])
-    click.echo()
-    emit_table(["column", "why"], [[row[0], reason] for row, reason in zip(rows, why, strict=True)])
+    heads = ["column", "type", "distinct", "missing", "kind", "role", "why"]
+    emit_table(heads, [[*_row(each), _why(each)] for each in found.columns], right=[2, 3], about=0)
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+    long = sys.stdout.isatty() and len(name) > _LONGEST_NAME
+    return f"{name[: _LONGEST_NAME - 1]}…" if long else name
 
 
 def _row(summary: Summary) -> list[str]:
     column = summary.column
     role = column.role.value if column.role else "?"
     counts = [str(summary.distinct), str(summary.missing)]
-    return [column.name, summary.dtype, *counts, column.kind.value, role]
+    return [_short(column.name), summary.dtype, *counts, column.kind.value, role]
 
 
 def _why(summary: Summary) -> str:

@@ -28,7 +28,7 @@ def command(name: str | None, *, write: Path | None, overwrite: bool, as_json: b
             raise click.UsageError("--write needs the NAME of the profile to start from.")
         profile = Profile.of(name)
         write_text(write, profile.text, overwrite=overwrite)
-        say(f"written: {write}; use it with --profile {write}", quiet=quiet)
+        say(f"written: {write}; use it with --for {write}", quiet=quiet)
         return
     chosen = [Profile.named(each) for each in Profile.names()] if name is None else [Profile.of(name)]
     if as_json:

@@ -14,6 +14,7 @@ import click
 from sfumato.cli._options import (
     SOURCE,
     columns_option,
+    for_option,
     json_option,
     overwrite_option,
     plan_option,
@@ -24,7 +25,7 @@ from sfumato.cli._options import (
     with_source,
 )
 from sfumato.cli._resources import hierarchy_option, resource_option, resourced, with_resources
-from sfumato.cli._screen import announce, emit_json, emit_table, running, say
+from sfumato.cli._screen import announce, emit_json, emit_line, emit_table, running, say
 from sfumato.errors import Cancelled, ParameterError
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ _GIVEN = (
 @click.command("tune", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
 @with_source("source")
 @click.option("--require", multiple=True, help="What the release must score, such as 'dbrl <= 0.05'.")
-@click.option("--profile", help="The requirements of a release profile: public, scientific … or a file.")
+@for_option
 @click.option(
     "--rank-by",
     multiple=True,
@@ -183,9 +184,9 @@ def _base(plan: Plan, source: str, options: Mapping[str, Any]) -> Plan:
 
 def _show(tuned: Tuned) -> None:
     for sentence in tuned.sentences():
-        click.echo(sentence)
+        emit_line(sentence)
     click.echo()
-    measures = [str(measure) for measure in tuned.found.searched_by.utilities]
+    measures = [measure.name for measure in tuned.found.searched_by.utilities]  # how it was set is said above
     headers = [*measures, *(str(demand) for demand in tuned.judge.demands), "met", "recipe"]
     emit_table(headers, [_row(each, tuned) for each in tuned.frontier], right=range(len(headers) - 2))
 

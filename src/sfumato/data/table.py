@@ -76,7 +76,7 @@ class Table:
 
     def is_generalised(self, *names: str) -> bool:
         """Whether one of these columns holds intervals, or labels of sets of values."""
-        return any(name in self.nodes or is_interval(self.frame.schema[name]) for name in names)
+        return any(name in self.nodes or is_interval(self.frame[name].dtype) for name in names)
 
     def missing(self, name: str) -> Flags:
         """Which records lack a value: null, NaN, or one of the column's missing codes."""

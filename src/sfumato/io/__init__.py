@@ -251,7 +251,7 @@ def _plain(
         elif nodes is not None or (is_interval(series.dtype) and not keep_intervals):
             texts.append(to_text(series, nodes))
     frame = table.frame.with_columns(texts)
-    changed = [name for name in table.names if frame.schema[name] != table.frame.schema[name]]
+    changed = [name for name in table.names if frame[name].dtype != table.frame[name].dtype]
     numbers = {name: _numbers_again(frame[name], table.schema[name]) for name in changed}
     again = {name: series for name, series in numbers.items() if series is not None}
     frame = frame.with_columns(again.values())

@@ -196,7 +196,7 @@ class Staging:
         if not self.overwrite and not grows:
             raise WriteError(
                 f"`{asked}` must not exist yet, got: a file that does",
-                hint="choose another name, or allow it to be overwritten",
+                hint="choose another name, or allow it with --overwrite (in Python overwrite=True)",
             )
 
 

@@ -266,7 +266,9 @@ def _in_the_way(
         hint = "an original is never overwritten: choose another name"
         raise WriteError(f"{what} must not be an original, got: one that is read", hint=hint)
     if not overwrite or old.kind != "table":
-        hint = "choose another name" + (", or allow it to be overwritten" if old.kind == "table" else "")
+        hint = "choose another name" + (
+            ", or allow it with --overwrite (in Python overwrite=True)" if old.kind == "table" else ""
+        )
         raise WriteError(f"{what} must not exist yet, got: a {old.kind} that does", hint=hint)
     return old
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
+import io
 import mmap
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,7 @@ from typing import Any
 import polars as pl
 
 from sfumato.data.table import TEXTUAL, Table
-from sfumato.errors import MissingDependencyError, ReadError, WriteError
+from sfumato.errors import MissingDependencyError, ReadError, WriteError, trouble_with
 from sfumato.io import textual
 from sfumato.io.formats import Contents, Options, Reading
 
@@ -257,17 +258,19 @@ def write(table: Table, path: Path, suffix: str) -> None:  # noqa: ARG001
         "strings_to_urls": False,
         "strings_to_numbers": False,
     }
-    book = xlsxwriter.Workbook(str(path), settings)
+    written = io.BytesIO()
+    book = xlsxwriter.Workbook(written, settings)
     book.set_properties({"created": dt.datetime(1980, 1, 1)})  # noqa: DTZ001 — the same table, the same bytes
     sheet = book.add_worksheet()
     formats = {word: book.add_format({"num_format": code}) for word, code in _FORMATS.items()}
     for place, (series, form) in enumerate(cells):
         sheet.write_string(0, place, series.name)
         sheet.write_column(1, place, series.to_list(), formats.get(form))
+    book.close()
     try:
-        book.close()
-    except xlsxwriter.exceptions.XlsxWriterException:
-        raise WriteError("the workbook must be written whole, got: a fault on the way") from None
+        path.write_bytes(written.getvalue())
+    except OSError as error:
+        raise WriteError(f"the workbook must be written whole, got: {trouble_with(error)}") from None
 
 
 def _require_room(frame: pl.DataFrame) -> None:

@@ -51,7 +51,7 @@ def encoding_of(head: bytes, *, name: str) -> str:
     if b"\0" in head:
         raise ReadError(
             f"`{name}` must be a text file, got: one with zero bytes",
-            hint="is it an Excel file or another binary format? if it is UTF-16, say encoding='utf-16-le'",
+            hint="is it an Excel file or another binary format? for UTF-16 say so: --encoding utf-16-le",
         )
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)  # a character cut at the end is no fault

@@ -156,7 +156,7 @@ class Plan:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read a plan, gathering every fault in it."""
-        text = text_of(path, what="plan", hint="`sfumato inspect FILE --plan PLAN` writes one")
+        text = text_of(path, what="plan", hint="`sfumato inspect FILE --write-plan PLAN` writes one")
         return cls.from_dict(parsed(text, f"the plan `{path}`"), folder=path.parent)
 
     @classmethod

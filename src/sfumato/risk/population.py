@@ -88,10 +88,11 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
     likelihood (delta method) and the binomial chance of who is unique; for zayatz and good-toulmin by
     Poisson counts of classes. It tells nothing of a wrong model. That a model expects another number of
     uniques in the sample (``expected_uniques``) than there are, beyond chance, is said; zayatz overstates
-    uniqueness where the fraction is small. Requirements (``at 95%``) may rely on the interval of pitman where
-    it does not misfit: the others understated real samples without misfitting. *Not-estimable* where the likelihood has no maximum inside, where all are
-    unique, and for good-toulmin below a fraction of the order of :math:`1 / \log n`, where no estimate
-    without a model is consistent. Exact for a whole population, and where nobody is unique in the sample.
+    uniqueness where the fraction is small. Requirements (``at 95%``) may rely on the interval of pitman
+    where it does not misfit: the others understated real samples without misfitting. *Not-estimable* where
+    the likelihood has no maximum inside, where all are unique, and for good-toulmin below a fraction of the
+    order of :math:`1 / \log n`, where no estimate without a model is consistent. Exact for a whole
+    population, and where nobody is unique in the sample.
     The draw is taken to be simple: unequal weights only tell the size of the population.
 
     **Missing.** A missing key is a value of its own by default (``category``). At ``worst`` who lacks a key

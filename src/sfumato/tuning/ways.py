@@ -17,6 +17,11 @@ from sfumato.study.losses import named
 from sfumato.study.requirements import weakest
 from sfumato.tuning.tuned import Tuned
 
+#: What its owner can change where nothing meets what is required.
+WHAT_HELPS = (
+    "what helps: more minutes or records, a key left out (role identifier), a profile that requires less"
+)
+
 
 def enforced(plan: Plan, table: Table, run: Run) -> tuple[Plan, bool]:
     """The plan whose step enforces what is required, at its weakest setting that does, and whether it does.
@@ -58,7 +63,8 @@ def ways(
     except UnreachableError as error:
         why = "the search found nothing in time that does"
         if not met:
-            raise UnreachableError(f"{error.message}, so nothing was released", hint=error.hint) from None
+            message = f"{error.message}, so nothing was released"
+            raise UnreachableError(message, hint="; ".join(filter(None, (WHAT_HELPS, error.hint)))) from None
     if met:
         yield (
             safe,

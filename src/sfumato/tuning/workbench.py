@@ -230,6 +230,8 @@ class Workbench:
 
     def _stopped(self, with_what: str) -> None:
         """Remember that the time ended something, and what there is of it."""
+        if f" with {with_what}" in self.stopped_early:
+            return
         before = f"{self.stopped_early.split(' with ')[1].split(';')[0]} and " if self.stopped_early else ""
         self.stopped_early = (
             f"stopped after {self.budget.minutes:g} minutes with {before}{with_what}; on another machine the "

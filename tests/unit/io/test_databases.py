@@ -325,7 +325,7 @@ def test_a_table_is_replaced_only_if_allowed(address):
     io.write(old, address("x"))
     error = fails(WriteError, io.write, new, address("x"))
     assert "must not exist yet, got: a table that does" in error.message
-    assert error.hint == "choose another name, or allow it to be overwritten"
+    assert error.hint == "choose another name, or allow it with --overwrite (in Python overwrite=True)"
     assert_frame_equal(io.read(address("x")), old)
     io.write(new, address("x"), overwrite=True)
     assert_frame_equal(io.read(address("x")), new)

@@ -272,10 +272,12 @@ def named_in(form: str) -> Sequence[str]:
 
 
 def is_open(texts: pl.Series, known: Known) -> bool:
-    """Whether a text is no known value, but the beginning of one, or a set with values that are not told."""
+    """Whether a text is no known value, but ``*``, the beginning of one, or a set with values not told."""
     strange = set(texts.drop_nulls().unique()) - set(known.values)
     ordered = sorted(known.values)
-    return any(has_rest(text) or (_CUT.fullmatch(text) and _beginning(ordered, text)) for text in strange)
+    return WILDCARD in strange or any(
+        has_rest(text) or (_CUT.fullmatch(text) and _beginning(ordered, text)) for text in strange
+    )
 
 
 def _leaves(forms: Sequence[_Form], known: Known | None) -> list[str]:

@@ -228,7 +228,7 @@ def _summary(table: Table, guess: Guess, relations: Sequence[Relation]) -> Summa
     ]
     return Summary(
         guess=guess,
-        dtype=str(table.frame.schema[name].base_type()),
+        dtype=str(table.frame[name].dtype.base_type()),
         distinct=table.frame[name].filter(~missing).n_unique(),
         missing=int(missing.sum()),
         related=tuple(dict.fromkeys(others)),

@@ -107,7 +107,7 @@ def _looks(frame: pl.DataFrame, columns: Sequence[Column]) -> list[_Look]:
         column
         for column in columns
         if column.role not in STRUCTURAL_ROLES
-        and not isinstance(frame.schema[column.name], pl.List | pl.Object)
+        and not isinstance(frame[column.name].dtype, pl.List | pl.Object)
     ][:_MOST_COLUMNS]
     if frame.height < _MIN_RECORDS_TO_SAY or len(chosen) < 2:  # noqa: PLR2004
         return []
