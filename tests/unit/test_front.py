@@ -1,5 +1,7 @@
 """The front door: scores by any spelling, roles that are given, and numbers in a release."""
 
+import sys
+
 import numpy as np
 import polars as pl
 import pytest
@@ -114,6 +116,15 @@ def test_a_release_for_someone(patients, tmp_path):
     assert "What was lost, by column" in made.report(tmp_path / "page.html").read_text()
     with pytest.raises(PlanError, match="every column must have a role"):
         sfumato.release(patients.with_columns(x=pl.int_range(120) % 7))
+
+
+def test_without_the_search_a_release_is_as_safe(patients, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    made = sfumato.release(patients, for_="scientific", seed=1)
+    assert made.outcome.met
+    assert made.how.startswith(
+        "to search for better, pip install 'sfumato[tune]', so the method that enforces it"
+    )
 
 
 def test_scores_show_themselves(patients):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sfumato.core.run import Run
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
-from sfumato.errors import UnreachableError
+from sfumato.errors import MissingDependencyError, UnreachableError
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe
 from sfumato.recipes.starter import safe_step
@@ -60,6 +60,10 @@ def ways(
         best = replace(safe, recipe=found.recipe, output=replace(safe.output, drop=found.plan.output.drop))
         yield best, f"the best that the search found and fresh runs confirmed{_less(best, plan)}"
         why = "what the search found failed in the end"
+    except MissingDependencyError as error:
+        why = f"to search for better, {error.hint}"
+        if not met:
+            raise
     except UnreachableError as error:
         why = "the search found nothing in time that does"
         if not met:
