@@ -111,7 +111,11 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing(files, tmp_path, suffix):
     ended = subprocess.run(
         [sys.executable, "-m", "sfumato", "convert", "people.csv", f"new.{suffix}"],
         cwd=tmp_path,
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        env={
+            **os.environ,
+            "NUMBA_DISABLE_JIT": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },  # nothing else is written
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (60, 60)),
         capture_output=True,
         text=True,
