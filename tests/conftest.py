@@ -18,6 +18,7 @@ from effort import FULL
 # Processes share the cores, and what tests leave behind is little: looking for it often took a tenth of the time.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
+os.environ.pop("COLUMNS", None)  # a worker is told the width of the screen that it does not write to
 gc.set_threshold(200_000, 50, 100)
 
 # The first call of a kernel compiles it, so no example has a deadline; derandomised, so that CI repeats.
