@@ -73,7 +73,8 @@ class Keeper(caching._CacheLocator):  # noqa: SLF001  — numba has no other doo
     """Tells numba where a kernel is kept; of functions that are not ours it knows nothing."""
 
     def __init__(self, function: Callable[..., Any], file: Path) -> None:
-        self._py_file = file  # numba's own messages look for it
+        self._py_file = os.fspath(file)  # numba's own warnings look for it, as text
+        self._folder = file.parent
         self._line = function.__code__.co_firstlineno
 
     @classmethod
@@ -85,7 +86,7 @@ class Keeper(caching._CacheLocator):  # noqa: SLF001  — numba has no other doo
 
     def get_cache_path(self) -> str:
         """A folder per package: two kernels in files of one name stay apart."""
-        folder = _folder() / self._py_file.parent.relative_to(_KERNELS)
+        folder = _folder() / self._folder.relative_to(_KERNELS)
         folder.mkdir(exist_ok=True)
         return os.fspath(folder)
 
