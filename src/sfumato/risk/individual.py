@@ -45,7 +45,7 @@ def mean_risk(alike: Floats, share: Floats) -> Floats:
 
     .. math::
 
-        E\left[\frac1F \,\middle|\, f\right] = \int_0^1 \frac{p\,u^{f-1}}{p + (1-p)\,u}\,du
+        E\left[\frac1F \,\mid\, f\right] = \int_0^1 \frac{p\,u^{f-1}}{p + (1-p)\,u}\,du
         = \frac pf\; {}_2F_1(1, 1; f + 1; 1 - p)
 
     No power of p stands in it, so nothing is lost for large f or small p.
@@ -205,7 +205,7 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
 
     .. math::
 
-        r_i = E\left[\frac{1}{F_i} \,\middle|\, f_i\right] = \sum_{h \ge f_i} \frac1h
+        r_i = E\left[\frac{1}{F_i} \,\mid\, f_i\right] = \sum_{h \ge f_i} \frac1h
         \binom{h - 1}{f_i - 1}\, p_i^{f_i} (1 - p_i)^{h - f_i}, \qquad
         p_i = \frac{f_i}{\sum_{j \sim i} w_j}
 
