@@ -21,6 +21,8 @@ _SIGNS = {
 
 _GROUP = r"\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}"  # braces within braces within braces
 _FRACTION = re.compile(r"\\[dt]?frac\s*" + _GROUP + r"\s*" + _GROUP)
+_SHORT_FRACTION = re.compile(r"\\[dt]?frac\s*([^\s{\\])\s*([^\s{\\])")  # as in a half: \frac12
+_CHOICE = re.compile(r"\\binom\s*" + _GROUP + r"\s*" + _GROUP)
 _ROOT = re.compile(r"\\sqrt\s*" + _GROUP)
 _WORDS = re.compile(r"\\(?:text|mathrm|mathbf|mathit|mathcal|mathbb|operatorname|boldsymbol)\s*" + _GROUP)
 _OVER = re.compile(rf"\\(?:bar|overline)\s*(?:{_GROUP}|(\w))")
@@ -36,16 +38,19 @@ def in_letters(latex: str) -> str:
     --------
     >>> in_letters(r"\frac{1}{n} \sum_{i=1}^{n} \chi_i \le 1")
     '1/n Σ_{i=1}^n χ_i ≤ 1'
+    >>> in_letters(r"\frac12 \binom{h-1}{f} \Bigl| x \Bigr|")
+    '1/2 C(h-1, f) | x |'
     """
-    text, before = latex, ""
+    text, before = _SHORT_FRACTION.sub(r"\\frac{\1}{\2}", latex), ""
     while text != before:  # from the innermost outwards
         before = text
         text = _FRACTION.sub(lambda found: f"{_bracketed(found[1])}/{_bracketed(found[2])}", text)
+        text = _CHOICE.sub(r"C(\1, \2)", text)
         text = _ROOT.sub(lambda found: f"√({found[1]})", text)
         text = _WORDS.sub(r"\1", text)
         text = _OVER.sub(lambda found: f"{found[1] or found[2]}\u0304", text)
         text = _HAT.sub(lambda found: f"{found[1] or found[2]}\u0302", text)
-    text = re.sub(r"\\(?:left|right|big|Big|displaystyle|limits)\b", "", text)
+    text = re.sub(r"\\(?:left|right|[bB]igg?[lmr]?|displaystyle|limits)(?![A-Za-z])", "", text)
     text = re.sub(r"\\[,;:! ]", " ", text).replace(r"\|", "‖").replace(r"\%", "%")
     text = _COMMAND.sub(_sign, text)
     text = _SHORT.sub(r"\1\2", text)
