@@ -179,8 +179,8 @@ class Workbench:
             try:
                 done = work(recipe)
             except Cancelled:
-                self.quiet.check()  # somebody has stopped it
                 done = None
+            self.quiet.check()  # somebody has stopped it: what was settled for in a hurry is not kept
             self.longest = self.watch.clock() - began
             runs = len(done.runs) if isinstance(done, Result) else 0
             if runs or done is None:

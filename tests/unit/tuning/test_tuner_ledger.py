@@ -93,6 +93,7 @@ class StopAfter:
         pytest.param(3, 3, marks=pytest.mark.slow),
         (40, 1),
         (150, 3),
+        (237, 1),  # while a search settles in a hurry
         pytest.param(300, 1, marks=pytest.mark.slow),
     ],
 )
