@@ -1,0 +1,179 @@
+"""The gate before a release: everything that keeps a plan or a file from leaving, as findings.
+
+What blocks yields only to someone who overrides it with a reason, and the reason is recorded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.checks import Violation, violations
+from sfumato.data.guess.columns import guess
+from sfumato.data.persons import joining_columns
+from sfumato.data.schema import Role
+from sfumato.data.table import Table
+from sfumato.io import Staging
+from sfumato.recipes.demand import Demand
+from sfumato.recipes.plan import Plan, bare_numbers
+from sfumato.releasing.carry_out import Judgement, carry_out
+from sfumato.study.evaluate import Case, evaluate
+
+#: What is looked for, by name, and what must hold.
+RULES: Mapping[str, str] = {
+    "identifier-left-in": "no column may name people",
+    "role-missing": "every column must have a role",
+    "rule-broken": "every record must keep what the schema promises",
+    "nothing-required": "something must be required of the release",
+    "requirement-missed": "every requirement must be met",
+}
+#: Where the reasons of overrides are kept, beside what was overridden.
+OVERRIDES = "overrides.private.jsonl"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that keeps a release from leaving: the rule it breaks, and how."""
+
+    rule: str
+    message: str
+
+    def to_dict(self) -> dict[str, str]:
+        """As a dictionary for JSON."""
+        return {"rule": self.rule, "must": RULES[self.rule], "message": self.message}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the gate says of a plan or file: the findings that block it, and the requirements it meets."""
+
+    subject: str
+    findings: tuple[Finding, ...]
+    met: tuple[str, ...] = ()
+    override: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the release may leave: nothing blocks it, or someone has taken that on with a reason."""
+        return not self.findings or bool(self.override)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a dictionary for JSON."""
+        return {
+            "subject": self.subject,
+            "open": self.is_open,
+            "findings": [each.to_dict() for each in self.findings],
+            "met": list(self.met),
+            **({"override": self.override} if self.override else {}),
+        }
+
+
+def gate_plan(plan: Plan, run: Run, *, subject: str) -> Verdict:
+    """Carry a plan out without writing anything, and say what keeps its release from leaving."""
+    if blockers := plan.blockers():
+        return Verdict(subject, tuple(Finding("role-missing", each) for each in blockers))
+    outcome = carry_out(plan, run)
+    findings = [
+        replace(finding, message=(f"{name}: " if name else "") + finding.message)
+        for name, part in outcome.parts.items()
+        for finding in (
+            *_identifiers(part.release.table),
+            *_broken(part.broken),
+            *_missed(part.judgements, "" if part.judgements else "; ".join(outcome.unjudged)),
+        )
+    ]
+    return Verdict(subject, tuple(findings), _met(outcome.judgements))
+
+
+def gate_file(
+    table: Table,
+    demands: Sequence[Demand],
+    run: Run,
+    *,
+    subject: str,
+    original: Table | None = None,
+    release: Release | None = None,
+) -> Verdict:
+    """Say what keeps a file from leaving as it is.
+
+    With the ``original`` and the ``release`` that was made of it, measures that need both can be required;
+    alone the file is judged as its own release, and what needs the original is not met.
+    """
+    undecided, alone = table.schema.undecided(), original is None
+    case = Case(_as_keys(table if original is None else original, undecided), resources=run.resources)
+    if alone and joining_columns(table):
+        release = Release.unchanged(case.table)
+    judgements = []
+    for demand in demands:
+        seen = None if alone and demand.measure.needs_release else release
+        (score,) = evaluate(seen, case, [demand], run).scores.values()
+        judgements.append(Judgement(demand.requirement, demand.scenario.name, score))
+    roles = [Finding("role-missing", f"nobody has said what `{name}` is to others") for name in undecided]
+    found = [*_identifiers(table), *roles, *_broken(violations(table)), *_missed(judgements, "")]
+    return Verdict(subject, tuple(found), _met(judgements))
+
+
+def _as_keys(table: Table, names: Sequence[str]) -> Table:
+    """What nobody has decided counts as known to others, so that no requirement is met by not looking."""
+    own = [replace(table.schema[name], role=Role.KEY) for name in names if name in table.schema]
+    return replace(table, schema=table.schema.replace(*own))
+
+
+def _identifiers(table: Table) -> Iterator[Finding]:
+    """Columns that are declared to name people, or look as if they did, whatever was declared of them."""
+    schema = table.schema
+    for said in bare_numbers(schema, ()):
+        yield Finding("identifier-left-in", said)
+    numbers = {Role.PERSON, Role.HOUSEHOLD}
+    for proposal in guess(table.frame):
+        declared = schema[proposal.column.name]
+        if declared.pseudonym or declared.role in numbers:
+            continue
+        if declared.role is Role.IDENTIFIER:
+            yield Finding("identifier-left-in", f"`{declared.name}` is declared an identifier")
+        elif proposal.column.role is Role.IDENTIFIER:
+            yield Finding(
+                "identifier-left-in", f"`{declared.name}` looks as if it named people: {proposal.role_reason}"
+            )
+
+
+def _broken(broken: Sequence[Violation]) -> Iterator[Finding]:
+    for each in broken:
+        yield Finding("rule-broken", f"{each.records} records break the promise that {each.promise}")
+
+
+def _missed(judgements: Sequence[Judgement], stake: str) -> Iterator[Finding]:
+    if not judgements:
+        yield Finding("nothing-required", stake or "nobody has said what it must meet")
+    for each in judgements:
+        if not each.met:
+            yield Finding(
+                "requirement-missed", f"{each.scenario}: {each.requirement.verdict(each.score)}"
+            )
+
+
+def _met(judgements: Sequence[Judgement]) -> tuple[str, ...]:
+    return tuple(f"{each.scenario}: {each.requirement.verdict(each.score)}" for each in judgements if each.met)
+
+
+def overridden(verdict: Verdict, reason: str, folder: Path, *, sha256: str) -> Verdict:
+    """The verdict with the reason of someone who takes it on, recorded beside what it is about."""
+    if not verdict.findings:
+        return verdict
+    ledger = folder / OVERRIDES
+    line = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "sha256": sha256,
+        "reason": reason,
+        **verdict.to_dict(),
+    }
+    kept = ledger.read_text(encoding="utf-8") if ledger.is_file() else ""
+    with Staging() as staging:
+        staging.write_text(ledger, kept + json.dumps(line) + "\n", private=True, grows=True)
+    return replace(verdict, override=reason)

@@ -1,0 +1,53 @@
+"""What the gate found, in the forms that build servers and code hosts read: JUnit and SARIF."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from xml.etree import ElementTree
+
+from sfumato.releasing.gate import RULES, Verdict
+from sfumato.version import __version__
+
+_SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def as_junit(verdict: Verdict) -> str:
+    """A test for each rule and each requirement that is met; what was overridden counts as skipped."""
+    broken = {finding.rule for finding in verdict.findings}
+    kept = [*(rule for rule in RULES if rule not in broken), *verdict.met]
+    skipped = len(verdict.findings) if verdict.override else 0
+    suite = ElementTree.Element(
+        "testsuite", name="sfumato gate", tests=str(len(kept) + len(verdict.findings)),
+        failures=str(len(verdict.findings) - skipped), skipped=str(skipped), errors="0",
+    )  # fmt: skip
+    for name in kept:
+        ElementTree.SubElement(suite, "testcase", classname=verdict.subject, name=name)
+    for finding in verdict.findings:
+        case = ElementTree.SubElement(suite, "testcase", classname=verdict.subject, name=finding.rule)
+        if verdict.override:
+            message = f"overridden: {verdict.override} ({finding.message})"
+            ElementTree.SubElement(case, "skipped", message=message)
+        else:
+            ElementTree.SubElement(case, "failure", message=finding.message).text = RULES[finding.rule]
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def as_sarif(verdict: Verdict) -> str:
+    """A result for each finding; what was overridden is suppressed, with the reason as justification."""
+    said = {"kind": "external", "justification": verdict.override}
+    results: list[dict[str, Any]] = [
+        {
+            "ruleId": finding.rule,
+            "level": "error",
+            "message": {"text": finding.message},
+            "locations": [{"physicalLocation": {"artifactLocation": {"uri": verdict.subject}}}],
+            **({"suppressions": [said]} if verdict.override else {}),
+        }
+        for finding in verdict.findings
+    ]
+    rules = [{"id": rule, "shortDescription": {"text": must}} for rule, must in RULES.items()]
+    driver = {"name": "sfumato", "version": __version__, "rules": rules}
+    found = {"$schema": _SARIF, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
+    return json.dumps(found, indent=2) + "\n"

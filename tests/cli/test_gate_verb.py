@@ -1,0 +1,126 @@
+"""`gate`: what blocks a plan or a file, in four forms, and the one way past it, which is recorded."""
+
+import json
+import stat
+from xml.etree import ElementTree
+
+import polars as pl
+import pytest
+
+PLAN = """
+requirements = ["k >= {k}"]
+
+[data]
+path = "people.csv"
+
+[columns]
+name = {{ kind = "nominal", role = "{name}" }}
+age = {{ kind = "continuous", role = "key", upper = {upper} }}
+town = {{ kind = "nominal", role = "key" }}
+
+[[steps]]
+method = "local-suppression"
+columns = ["@key"]
+parameters = {{ k = 2 }}
+"""
+
+
+@pytest.fixture
+def people(tmp_path):
+    """Four alike by two, one alone, all with an address that names them."""
+    frame = pl.DataFrame(
+        {
+            "name": [f"sentinel.{i}@example.org" for i in range(5)],
+            "age": [30, 30, 40, 40, 50],
+            "town": ["A", "A", "B", "B", "C"],
+        }
+    )
+    frame.write_csv(tmp_path / "people.csv")
+    return frame
+
+
+def plan(tmp_path, *, k=2, name="identifier", upper=100):
+    (tmp_path / "plan.toml").write_text(PLAN.format(k=k, name=name, upper=upper))
+    return "plan.toml"
+
+
+def rules(out):
+    return [finding["rule"] for finding in json.loads(out)["findings"]]
+
+
+def test_a_plan_whose_release_meets_everything_may_leave_and_nothing_is_written(run, people, tmp_path):
+    code, out, err = run("gate", plan(tmp_path))
+    assert code == 0, err
+    assert "may leave" in out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["people.csv", "plan.toml"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        ({"k": 3}, "requirement-missed"),
+        ({"name": "other"}, "identifier-left-in"),  # declared harmless, but it names people
+        ({"upper": 35}, "rule-broken"),
+    ],
+)
+def test_what_blocks_a_plan_is_named_by_its_rule(run, people, tmp_path, changed, found):
+    code, out, _ = run("gate", plan(tmp_path, **changed), "--format", "json")
+    assert code == 1
+    assert found in rules(out)
+    assert "sentinel" not in out
+
+
+def test_a_plan_that_requires_nothing_and_one_without_roles_are_blocked(run, people, tmp_path):
+    text = PLAN.format(k=2, name="identifier", upper=100)
+    (tmp_path / "plan.toml").write_text(text.replace('requirements = ["k >= 2"]', ""))
+    assert "nothing-required" in rules(run("gate", "plan.toml", "--format", "json")[1])
+    (tmp_path / "plan.toml").write_text(text.replace(', role = "key" }', " }"))
+    assert "role-missing" in rules(run("gate", "plan.toml", "--format", "json")[1])
+
+
+def test_a_file_alone_is_judged_as_it_is_and_what_nobody_decided_counts_as_known(run, tmp_path):
+    frame = pl.DataFrame({"sex": ["f", "f", "m", "m"], "fact": ["p", "q", "p", "q"]})
+    frame.write_csv(tmp_path / "file.csv")
+    code, out, _ = run(
+        "gate", "file.csv", "--role", "sex=key", "--require", "k >= 2", "--format", "json"
+    )
+    found = json.loads(out)
+    assert code == 1
+    assert not found["met"]  # with `fact` everybody is alone, and nobody has said that others do not know it
+    roles = ("--role", "sex=key", "--role", "fact=other")
+    assert run("gate", "file.csv", *roles, "--require", "k >= 2")[0] == 0
+
+
+def test_a_measure_that_needs_the_original_is_not_met_by_a_file_alone(run, people, tmp_path):
+    people.drop("name").write_csv(tmp_path / "file.csv")
+    roles = ("--role", "age=key", "--role", "town=key", "--require", "dbrl <= 0.9")
+    code, out, _ = run("gate", "file.csv", *roles)
+    assert code == 1
+    assert "original" in out
+    blurred = people.drop("name").with_columns(age=pl.lit(38))
+    blurred.write_csv(tmp_path / "blurred.csv")
+    assert run("gate", "blurred.csv", "--original", "people.csv", "--aligned", *roles)[0] == 0
+
+
+def test_an_override_opens_the_gate_and_is_recorded_privately(run, people, tmp_path):
+    code, out, _ = run("gate", plan(tmp_path, k=3), "--override", "agreed with the owner", "--format", "sarif")
+    assert code == 0
+    results = json.loads(out)["runs"][0]["results"]
+    assert [each["suppressions"][0]["justification"] for each in results] == ["agreed with the owner"]
+    ledger = tmp_path / "overrides.private.jsonl"
+    assert stat.S_IMODE(ledger.stat().st_mode) == 0o600
+    run("gate", "plan.toml", "--override", "again")
+    said = [json.loads(line) for line in ledger.read_text().splitlines()]
+    assert [each["reason"] for each in said] == ["agreed with the owner", "again"]
+    assert run("gate", "plan.toml", "--override", " ")[0] == 2
+
+
+def test_forms_for_machines(run, people, tmp_path):
+    code, out, _ = run("gate", plan(tmp_path, k=3), "--format", "junit")
+    suite = ElementTree.fromstring(out)
+    assert (code, suite.get("failures")) == (1, "1")
+    assert len(suite.findall("testcase")) == int(suite.get("tests"))
+    _, out, _ = run("gate", "plan.toml", "--format", "sarif", "--out", "found.sarif")
+    assert not out
+    assert json.loads((tmp_path / "found.sarif").read_text())["version"] == "2.1.0"
+    assert run("gate", "plan.toml", "--out", "people.csv")[0] == 3  # an original is never overwritten
