@@ -2,7 +2,7 @@
 
 import json
 import stat
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import polars as pl
 import pytest
@@ -81,9 +81,7 @@ def test_a_plan_that_requires_nothing_and_one_without_roles_are_blocked(run, peo
 def test_a_file_alone_is_judged_as_it_is_and_what_nobody_decided_counts_as_known(run, tmp_path):
     frame = pl.DataFrame({"sex": ["f", "f", "m", "m"], "fact": ["p", "q", "p", "q"]})
     frame.write_csv(tmp_path / "file.csv")
-    code, out, _ = run(
-        "gate", "file.csv", "--role", "sex=key", "--require", "k >= 2", "--format", "json"
-    )
+    code, out, _ = run("gate", "file.csv", "--role", "sex=key", "--require", "k >= 2", "--format", "json")
     found = json.loads(out)
     assert code == 1
     assert not found["met"]  # with `fact` everybody is alone, and nobody has said that others do not know it
@@ -103,7 +101,9 @@ def test_a_measure_that_needs_the_original_is_not_met_by_a_file_alone(run, peopl
 
 
 def test_an_override_opens_the_gate_and_is_recorded_privately(run, people, tmp_path):
-    code, out, _ = run("gate", plan(tmp_path, k=3), "--override", "agreed with the owner", "--format", "sarif")
+    code, out, _ = run(
+        "gate", plan(tmp_path, k=3), "--override", "agreed with the owner", "--format", "sarif"
+    )
     assert code == 0
     results = json.loads(out)["runs"][0]["results"]
     assert [each["suppressions"][0]["justification"] for each in results] == ["agreed with the owner"]
@@ -117,7 +117,7 @@ def test_an_override_opens_the_gate_and_is_recorded_privately(run, people, tmp_p
 
 def test_forms_for_machines(run, people, tmp_path):
     code, out, _ = run("gate", plan(tmp_path, k=3), "--format", "junit")
-    suite = ElementTree.fromstring(out)
+    suite = ET.fromstring(out)
     assert (code, suite.get("failures")) == (1, "1")
     assert len(suite.findall("testcase")) == int(suite.get("tests"))
     _, out, _ = run("gate", "plan.toml", "--format", "sarif", "--out", "found.sarif")

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from sfumato.releasing.gate import Verdict
 
 _EPILOG = (
-    "SOURCE is a plan, which is carried out without writing anything, or a file as it would leave. Exit code 0: it "
-    "may leave; 1: it may not."
+    "SOURCE is a plan, which is carried out without writing anything, or a file as it would leave. "
+    "Exit code 0: it may leave; 1: it may not."
 )
 
 

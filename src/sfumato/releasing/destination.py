@@ -14,7 +14,7 @@ from sfumato.errors import PlanError, RequirementError
 from sfumato.io import Staging, check_format, check_writable, codebook, stage
 from sfumato.recipes.plan import Plan, located
 from sfumato.releasing.carry_out import Outcome, reading_of
-from sfumato.releasing.trail import grown_ledger, trail_of
+from sfumato.releasing.trail import files_of, grown_ledger, trail_of
 
 #: Said wherever a release stops because nobody has said what it must meet.
 NOTHING_REQUIRED = "a release must have a requirement to be judged by"
@@ -101,10 +101,14 @@ def write_release(
             like = reading_of(part.plan)
             stage(part.release.table, places[name], staging, guard=part.plan.output.guard, like=like)
         trail = trail_of(outcome, places, staging.written(), run, seeded=seeded)
-        kept = {"unjudged": bool(outcome.unjudged), **(record or {})}
-        text = json.dumps({**trail, **kept}, indent=2, allow_nan=False)
         for place, page in (pages or {}).items():
             staging.write_text(place, page)
+        kept = {
+            "unjudged": bool(outcome.unjudged),
+            **files_of(destination.plan.folder, destination.trail, staging.written()),
+            **(record or {}),
+        }
+        text = json.dumps({**trail, **kept}, indent=2, allow_nan=False)
         staging.write_text(destination.trail, text, private=True)
         tables = [place for place in places.values() if isinstance(place, str)]
         written: list[Path | str] = [*tables, *staging.written()]

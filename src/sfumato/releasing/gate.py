@@ -153,13 +153,13 @@ def _missed(judgements: Sequence[Judgement], stake: str) -> Iterator[Finding]:
         yield Finding("nothing-required", stake or "nobody has said what it must meet")
     for each in judgements:
         if not each.met:
-            yield Finding(
-                "requirement-missed", f"{each.scenario}: {each.requirement.verdict(each.score)}"
-            )
+            yield Finding("requirement-missed", f"{each.scenario}: {each.requirement.verdict(each.score)}")
 
 
 def _met(judgements: Sequence[Judgement]) -> tuple[str, ...]:
-    return tuple(f"{each.scenario}: {each.requirement.verdict(each.score)}" for each in judgements if each.met)
+    return tuple(
+        f"{each.scenario}: {each.requirement.verdict(each.score)}" for each in judgements if each.met
+    )
 
 
 def overridden(verdict: Verdict, reason: str, folder: Path, *, sha256: str) -> Verdict:

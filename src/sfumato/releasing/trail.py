@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -54,6 +55,21 @@ def _trail_of_part(part: Part, place: Path | str, written: Mapping[Path, Path]) 
         "output": {"name": place.name, "sha256": fingerprint(written[place])}
         if isinstance(place, Path)
         else {"name": place},
+    }
+
+
+def files_of(folder: Path, trail: Path, written: Mapping[Path, Path]) -> dict[str, Any]:
+    """What a trail keeps of the files that leave: the folder of their plan, and a fingerprint of each.
+
+    Paths are as they are seen from the trail, so that a folder may move.
+    """
+
+    def seen(path: Path) -> str:
+        return Path(os.path.relpath(path, trail.parent)).as_posix()
+
+    return {
+        "folder": seen(folder),
+        "files": {seen(place): fingerprint(there) for place, there in written.items()},
     }
 
 
@@ -138,11 +154,18 @@ def environment() -> dict[str, str]:
 
 def seed_of(trail: Path) -> tuple[int, bool]:
     """Read the seed out of a private audit trail, and whether someone had chosen it."""
+    said = read_trail(trail)
+    return int(said["seed"], 16), bool(said["seed_given"])
+
+
+def read_trail(trail: Path) -> dict[str, Any]:
+    """Read a private audit trail, which holds at least its seed."""
     try:
-        said = json.loads(trail.read_text(encoding="utf-8"))
-        return int(said["seed"], 16), bool(said["seed_given"])
+        said: dict[str, Any] = json.loads(trail.read_text(encoding="utf-8"))
+        int(said["seed"], 16), bool(said["seed_given"])
     except (OSError, ValueError, KeyError, TypeError):
         raise ReadError(
             f"`{trail}` must be the private audit trail of an earlier run, got: a file without its seed",
             hint="it is written beside the release as NAME.private.json",
         ) from None
+    return said

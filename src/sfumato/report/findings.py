@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 from sfumato.releasing.gate import RULES, Verdict
 from sfumato.version import __version__
@@ -17,21 +17,21 @@ def as_junit(verdict: Verdict) -> str:
     broken = {finding.rule for finding in verdict.findings}
     kept = [*(rule for rule in RULES if rule not in broken), *verdict.met]
     skipped = len(verdict.findings) if verdict.override else 0
-    suite = ElementTree.Element(
+    suite = ET.Element(
         "testsuite", name="sfumato gate", tests=str(len(kept) + len(verdict.findings)),
         failures=str(len(verdict.findings) - skipped), skipped=str(skipped), errors="0",
     )  # fmt: skip
     for name in kept:
-        ElementTree.SubElement(suite, "testcase", classname=verdict.subject, name=name)
+        ET.SubElement(suite, "testcase", classname=verdict.subject, name=name)
     for finding in verdict.findings:
-        case = ElementTree.SubElement(suite, "testcase", classname=verdict.subject, name=finding.rule)
+        case = ET.SubElement(suite, "testcase", classname=verdict.subject, name=finding.rule)
         if verdict.override:
             message = f"overridden: {verdict.override} ({finding.message})"
-            ElementTree.SubElement(case, "skipped", message=message)
+            ET.SubElement(case, "skipped", message=message)
         else:
-            ElementTree.SubElement(case, "failure", message=finding.message).text = RULES[finding.rule]
-    ElementTree.indent(suite)
-    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+            ET.SubElement(case, "failure", message=finding.message).text = RULES[finding.rule]
+    ET.indent(suite)
+    return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
 def as_sarif(verdict: Verdict) -> str:
@@ -49,5 +49,9 @@ def as_sarif(verdict: Verdict) -> str:
     ]
     rules = [{"id": rule, "shortDescription": {"text": must}} for rule, must in RULES.items()]
     driver = {"name": "sfumato", "version": __version__, "rules": rules}
-    found = {"$schema": _SARIF, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
+    found = {
+        "$schema": _SARIF,
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "results": results}],
+    }
     return json.dumps(found, indent=2) + "\n"
