@@ -69,7 +69,7 @@ def files_of(folder: Path, trail: Path, written: Mapping[Path, Path]) -> dict[st
 
     return {
         "folder": seen(folder),
-        "files": {seen(place): fingerprint(there) for place, there in written.items()},
+        "written": {seen(place): fingerprint(there) for place, there in written.items()},
     }
 
 

@@ -77,12 +77,12 @@ def verify(trail: Path, run: Run, *, original: str | None = None) -> Verified:
         The original, where it is not where the plan looks for it.
     """
     said, folder = read_trail(trail), trail.parent
-    if "files" not in said:
+    if "written" not in said:
         raise ReadError(
             f"`{trail}` must tell which files left with it, got: the trail of an older version",
             hint="`sfumato run PLAN --replay TRAIL` makes the release again",
         )
-    states: dict[str, State] = {name: _state(folder / name, sha) for name, sha in said["files"].items()}
+    states: dict[str, State] = {name: _state(folder / name, sha) for name, sha in said["written"].items()}
     reason = _differing_versions(said)
     try:
         plan = _plan_of(said, folder, original)
