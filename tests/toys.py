@@ -103,6 +103,37 @@ class Unrepeatable(ColumnMethod):
         return np.random.default_rng().random(len(column))
 
 
+class Private(ColumnMethod):
+    """Draw noise that no seed repeats, of a scale that is the ε of a guarantee."""
+
+    name = "private"
+    title = "Private"
+    kinds = CONTINUOUS
+    replay = False
+    private_by = "epsilon"
+
+    epsilon: float = param(1.0, "What it spends.", gt=0, le=100, log=True, tune=(0.1, 10), drive=True)
+
+    def protect_column(self, column, rng):
+        return column.values + np.random.default_rng().laplace(0, 1 / self.epsilon, len(column))
+
+
+class Invented(Method):
+    """Draw each column on its own from the whole: records that are nobody's."""
+
+    name = "invented"
+    title = "Invented"
+    kinds = frozenset(Kind)
+    changes_records = True
+
+    def protect(self, table, run):
+        made = table
+        for name in table.chosen:
+            rows = run.rng(name).integers(0, max(len(table), 1), len(table))
+            made = made.with_values(name, table.take(rows).frame[name])
+        return replace(Release.of(made), synthetic=True)
+
+
 class Short(ColumnMethod):
     """Lose a record: a fault that must be noticed."""
 

@@ -262,8 +262,9 @@ def beside(original: Table, protected: Any, *, aligned: bool) -> Release:
         schema = _as_released(frame, original.schema.select(known))
         table = conform(frame.select(known), schema, original=original)
     if not aligned:
-        rows = rows_kept(Path(protected), original) if isinstance(protected, str | Path) else None
-        return Release.of(table, source_rows=rows)
+        named = isinstance(protected, str | Path)
+        rows, synthetic = rows_kept(Path(protected), original) if named else (None, False)
+        return replace(Release.of(table, source_rows=rows), synthetic=synthetic)
     if len(table) != len(original):
         raise ParameterError(
             f"an aligned release must have the original's {len(original)} records, got: {len(table)}"
@@ -313,7 +314,8 @@ def compare(
     means "as safe as this". With ``require`` (``["dbrl <= 0.05", "k >= 5"]``) or a ``profile`` (``"public"``)
     each method is taken at its weakest setting that meets all requirements; one without a number
     (``["dbrl"]``) takes it from the release given as ``level``. Without ``methods`` all that can take the
-    columns are compared. ``before`` is told what is about to be done.
+    columns are compared, but for those whose chance must not be repeated (differential privacy), which are
+    taken only by name. ``before`` is told what is about to be done.
     """
     from sfumato.recipes.profile import Profile
     from sfumato.study.cost import SETTINGS, works_of
@@ -547,7 +549,11 @@ def _steps(
     if methods:
         made = [parse_method(m) if isinstance(m, str) else m for m in methods]
         return [m if isinstance(m, Step) else Step(m, tuple(columns)) for m in made]
-    able = [Step(cls(), tuple(columns)) for cls in registry.methods().values() if cls.drive() or not driven]
+    able = [
+        Step(cls(), tuple(columns))
+        for cls in registry.methods().values()
+        if cls.replay and (cls.drive() or not driven)  # a search on the data voids a guarantee: only by name
+    ]
     able = [step for step in able if not list(step.faults(schema))]
     if not able:
         raise ParameterError("at least one method must be able to take the columns, got: none")

@@ -183,7 +183,7 @@ def _beside(score: Score) -> str:
 
 
 def _row(outcome: Outcome, shown: Sequence[str]) -> list[str]:
-    reached, remarks = outcome.level.reached, [outcome.apart or outcome.remark]
+    reached, remarks = outcome.level.reached, list(outcome.remarks)
     if outcome.ranked is None:
         remarks.append("requirements not met" if outcome.level.reason else "level unreachable")
     elif reached is Reached.NEAREST and not outcome.apart:

@@ -99,9 +99,11 @@ def _seed(options: dict[str, Any]) -> int | None:
     if options["replay"] is None:
         seed: int | None = options["seed"]
         return seed
+    from sfumato.recipes.plan import Plan
     from sfumato.releasing.trail import seed_of
 
-    return seed_of(options["replay"])[0]
+    plan = options["plan_path"]
+    return seed_of(options["replay"], Plan.read(plan) if plan else None)[0]
 
 
 # A measure or a method ---------------------------------------------------------------------------------

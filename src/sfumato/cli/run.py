@@ -47,7 +47,7 @@ def command(
     destination.check()
     for warning in plan.warnings():
         say(f"warning: {warning}", quiet=quiet)
-    fixed, given = seed_of(replay) if replay is not None else (seed, seed is not None)
+    fixed, given = seed_of(replay, plan) if replay is not None else (seed, seed is not None)
     with running(quiet=quiet, seed=fixed) as run:
         outcome = carry_out(plan, run, before=partial(announce_plan, quiet=quiet))
         tell(outcome, quiet=quiet)

@@ -71,6 +71,7 @@ class Method(Described):
     produces: ClassVar[frozenset[Kind]] = frozenset()  # empty: the kinds it is given
     stochastic: ClassVar[bool] = True
     replay: ClassVar[bool] = True  # False: noise that must not be repeatable (differential privacy)
+    private_by: ClassVar[str] = ""  # the parameter that is the ε of a guarantee: moved on the data it is none
     generalises: ClassVar[bool] = False  # True: values may be intervals or labels afterwards
     takes_generalised: ClassVar[bool] = False  # True: it also works on columns that were generalised before
     suppresses: ClassVar[bool] = False  # True: cells that had a value may be missing or a wildcard afterwards
@@ -122,6 +123,7 @@ class Method(Described):
             "shape": shape_of(cls),
             "stochastic": cls.stochastic,
             "replay": cls.replay,
+            "private_by": cls.private_by or None,
             "produces": sorted(kind.value for kind in cls.produces or cls.kinds),
             "drive": drive.name if drive else None,
         }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from sfumato.core.budget import Budget, side_by_side
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import Nodes
@@ -65,6 +66,10 @@ class Release:
     are these counts and losses as numbers by name; a step that is taken keeps both in its provenance, and the
     figures of the last one stay here.
 
+    The records are nobody's if the release is ``synthetic``: nothing in them is kept of a person. A release
+    whose ``source_rows`` are unknown, as of a file from elsewhere, is not: its records are people's.
+    ``budget`` is what its differentially private steps spent.
+
     ``fitted`` is what a method found out, as a method that does the same to other tables: the levels of a
     recoding, the groups of another. ``resources`` are what it needs for that, by the names it calls them:
     ``protect(other, release.fitted, resources=release.resources)``.
@@ -80,6 +85,8 @@ class Release:
     fitted: Method | None = field(default=None, repr=False, compare=False)
     resources: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     native: Callable[[pl.DataFrame], Any] | None = field(default=None, repr=False, compare=False)
+    synthetic: bool = False
+    budget: Budget = field(default_factory=Budget)
 
     @classmethod
     def of(
@@ -145,7 +152,8 @@ class Release:
         """Compose with a step that started from this release's table.
 
         The later step's classes hold; those of the earlier one are dropped, since the step may have
-        broken them. What was fitted last is kept: it is that step alone, not those before it.
+        broken them. What was fitted last is kept: it is that step alone, not those before it. Budgets add up,
+        and what was nobody's stays so.
         """
         rows = later.source_rows
         if rows is not None:
@@ -155,6 +163,8 @@ class Release:
             later,
             source_rows=rows,
             provenance=self.provenance + later.provenance,
+            synthetic=self.synthetic or later.synthetic,
+            budget=self.budget + later.budget,
             fitted=last.fitted,
             resources=last.resources,
         )
@@ -174,6 +184,7 @@ class Release:
             classes=self.classes,
             scenario=scenario or Scenario(),
             resources=resources or {},
+            synthetic=self.synthetic,
         )
 
 
@@ -196,7 +207,11 @@ def stitched(pieces: Sequence[tuple[Ints, Release]], *, keep_order: bool) -> Rel
         )
     notes = tuple(dict.fromkeys(note for _, release in pieces for note in release.notes))
     figures = _together([release.figures for _, release in pieces], [len(own) for own, _ in pieces])
-    whole = Release.of(merged, source_rows=rows, classes=classes, notes=notes, figures=figures)
+    whole = replace(
+        Release.of(merged, source_rows=rows, classes=classes, notes=notes, figures=figures),
+        synthetic=all(release.synthetic for _, release in pieces),
+        budget=side_by_side([release.budget for _, release in pieces]),
+    )
     return reordered(whole, np.argsort(rows, kind="stable")) if keep_order and rows is not None else whole
 
 

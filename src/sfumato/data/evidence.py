@@ -82,8 +82,9 @@ class Evidence:
     """All a measure may look at; ``protected`` is absent when the raw file itself is assessed.
 
     ``source_rows[i]`` is the original record that protected record ``i`` comes from (None when records
-    do not map, as in synthetic data); ``classes`` are equivalence classes a method vouches for. A method that
-    judges its own work does not know yet which columns will leave: it looks at records ``one_by_one``.
+    do not map); ``classes`` are equivalence classes a method vouches for. The records of a ``synthetic``
+    release are nobody's. A method that judges its own work does not know yet which columns will leave: it
+    looks at records ``one_by_one``.
     """
 
     original: Table
@@ -93,6 +94,7 @@ class Evidence:
     scenario: Scenario = field(default_factory=Scenario)
     resources: Mapping[str, Table] = field(default_factory=dict)
     one_by_one: bool = False
+    synthetic: bool = False
     _memory: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def remember(self, what: Hashable, make: Callable[[], T]) -> T:

@@ -11,26 +11,21 @@ import numpy as np
 import polars as pl
 
 from sfumato import kernels
-from sfumato.core.method import ColumnMethod, ColumnView, Method, put_back
-from sfumato.core.params import Columns, listed, param
+from sfumato.core.method import ColumnMethod, ColumnView, put_back
+from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.digest import BLOCK_RECORDS
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints, Values
+from sfumato.methods._given import GivenMethod, indicators
 
 if TYPE_CHECKING:
     from sfumato.kernels.moments import Moments
 
 #: Narrower windows would leave a value alone where the number of records is odd.
 _FEWEST_IN_WINDOW = 3
-
-#: Categories of all given nominal columns together: each is a column of the model.
-_MOST_CATEGORIES = 200
-
-#: Records for each column of the model. With about as many columns as records a model recites the original.
-_RECORDS_PER_GIVEN = 10
 
 #: Directions of the given columns with less than this share of the variance are one column said twice.
 _SAME_DIRECTION = 1e-6
@@ -129,7 +124,7 @@ class RankShuffling(ColumnMethod):
         return shuffled
 
 
-class DataShuffling(Method):
+class DataShuffling(GivenMethod):
     r"""Shuffle columns along a model of what other columns tell of them.
 
     Each protected column keeps exactly its original values, and the release keeps, in large samples, the
@@ -178,6 +173,7 @@ class DataShuffling(Method):
 
     Examples
     --------
+    >>> from sfumato.core.params import Columns
     >>> from sfumato.data.schema import Column, Schema
     >>> age = np.arange(20.0, 60.0)
     >>> frame = pl.DataFrame({"age": age, "income": 10 * age})
@@ -198,52 +194,12 @@ class DataShuffling(Method):
     references = ("muralidhar2006", "muralidhar2006b")
     cost = "n log n"
 
-    given: Columns = param(
-        Columns(), "Columns released as they are, whose relations to the protected ones the release keeps."
-    )
-    independence: float = param(
-        1.0,
-        "How much of what the given columns do not tell is drawn afresh; 1 keeps nothing of a record's own.",
-        gt=0,
-        le=1,
-        symbol="δ",
-        log=True,
-        tune=(0.01, 1),
-        drive=True,
-        hint="1 is the method as published; below, a record stays the nearer to its own values",
-    )
-
-    def refuses(self, table: Table) -> str | None:
-        """Refuse given columns that no score can be made of, or too many for a model of so few records."""
-        reason = super().refuses(table)
-        if reason is not None:
-            return reason
-        given = self._given(table)
-        sets = [name for name in given if table.schema[name].kind is Kind.SET]
-        if sets:
-            return f"{self.name} must be given columns of single values, got: sets in {listed(sets)}"
-        nominal = [name for name in given if table.schema[name].kind is Kind.NOMINAL]
-        n_categories = sum(len(table.codes(name).categories) for name in nominal)
-        if n_categories > _MOST_CATEGORIES:
-            return (
-                f"{self.name} must be given nominal columns of at most {_MOST_CATEGORIES} categories in all, "
-                f"got: {n_categories}"
-            )
-        needed = _RECORDS_PER_GIVEN * (len(given) - 2 * len(nominal) + n_categories)
-        if 0 < len(table) < needed:
-            return f"{self.name} must have {needed} records for these given columns, got: {len(table)}"
-        return None
-
-    def _given(self, table: Table) -> tuple[str, ...]:
-        """Resolve the given columns, in an order that is not the file's; ``@key`` means the other keys."""
-        return tuple(sorted(set(table.schema.resolve(self.given)) - set(table.chosen)))
-
     def protect(self, table: Table, run: Run) -> Release:
         """Draw scores from the model, and give the values to the records in the order of the scores."""
         release = Release.unchanged(table)
         if not len(table):
             return release
-        scores = _Scores.of(table, self._given(table), run)
+        scores = _Scores.of(table, self.given_columns(table), run)
         model = _Copula.fitted(scores)
         draws = np.stack([run.rng(name).standard_normal(len(table)) for name in table.chosen], axis=1)
         blocks = scores.blocks()
@@ -297,8 +253,8 @@ class _Scores:
         """Normal scores and indicators of a block, NaN where missing."""
         from scipy.special import ndtri
 
-        indicators = [_indicators(codes[rows], count) for codes, count in self.categories]
-        features: Floats = np.hstack([ndtri(self.shares[rows]), *indicators])
+        dummies = [indicators(codes[rows], count) for codes, count in self.categories]
+        features: Floats = np.hstack([ndtri(self.shares[rows]), *dummies])
         return features
 
     def moments(self, rows: slice) -> tuple[Moments, Moments]:
@@ -310,12 +266,6 @@ class _Scores:
 
 def _merged(first: tuple[Moments, Moments], second: tuple[Moments, Moments]) -> tuple[Moments, Moments]:
     return first[0].merge(second[0]), first[1].merge(second[1])
-
-
-def _indicators(codes: Ints, n_categories: int) -> Floats:
-    indicators: Floats = (codes[:, None] == np.arange(1, n_categories)).astype(np.float64)
-    indicators[codes < 0] = np.nan
-    return indicators
 
 
 @dataclass(frozen=True)

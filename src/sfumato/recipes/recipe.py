@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core import registry
+from sfumato.core.budget import NO_GUARANTEE
 from sfumato.core.method import Method
 from sfumato.core.params import Columns, PerColumn, listed
 from sfumato.core.release import Provenance, Release, stitched
@@ -24,7 +25,7 @@ from sfumato.errors import DataError, PlanError, SfumatoError, UnknownNameError,
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.recipes.strata import strata
 
-_STEP_WORDS = {"method", "columns", "within", "together", "parameters"}
+_STEP_WORDS = {"method", "columns", "within", "together", "parameters", "tuned"}
 
 
 @dataclass(frozen=True)
@@ -35,20 +36,36 @@ class Step:
     role or kind (empty: the keys and undecided columns the method can take, or everything it can take when
     none of them is a key).
     ``within`` names columns whose combinations are protected apart from each other; ``together`` names
-    the column (a household number) whose records share one value and are treated as one.
+    the column (a household number) whose records share one value and are treated as one. ``tuned`` names the
+    parameters that someone moved on the data, where that voids a guarantee.
     """
 
     method: Method
     columns: tuple[str, ...] = ()
     within: tuple[str, ...] = ()
     together: str = ""
+    tuned: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for key in ("columns", "within"):
+        for key in ("columns", "within", "tuned"):
             said = getattr(self, key)
             if isinstance(said, str):  # it would be taken letter by letter
                 raise PlanError(f"`{key}` of a step must be a list of names, got: the text `{said}`")
             object.__setattr__(self, key, tuple(said))
+
+    def with_drive(self, value: float) -> Self:
+        """The step at a setting of its drive that is looked for on the data: of an ε it is noted."""
+        method, drive = self.method.with_drive(value), self.method.drive()
+        moved = drive is not None and drive.name == self.method.private_by
+        return replace(self, method=method, tuned=(self.method.private_by,) if moved else self.tuned)
+
+    @property
+    def caution(self) -> str:
+        """What voids the guarantee of a private method; empty if nothing does."""
+        private_by = self.method.private_by
+        if not private_by or private_by not in self.tuned:
+            return ""
+        return f"`{private_by}` was chosen by looking at the data: {NO_GUARANTEE}"
 
     def resolve(self, schema: Schema) -> tuple[str, ...]:
         """The columns this step protects in a table of this schema."""
@@ -71,6 +88,9 @@ class Step:
         except UnknownNameError as error:
             yield f"{error.message} ({error.hint})"
             return
+        strange = sorted(set(self.tuned) - {declared.name for declared in self.method.parameters()})
+        if strange:
+            yield f"{self.method.name}: `tuned` must name its parameters, got: {listed(strange)}"
         name, kinds = self.method.name, " or ".join(sorted(self.method.kinds))
         if not columns:
             yield f"{name} must find a {kinds} column to protect, got: none"
@@ -130,12 +150,13 @@ class Step:
             columns=columns,
             within=self.within,
             together=self.together,
-            notes=(*release.notes, *_lone_groups(release, columns)),
+            notes=(*release.notes, *_lone_groups(release, columns), *filter(None, [self.caution])),
             figures=release.figures,
             seconds=watch.seconds,
         )
         tables = {name: each.aimed_at(()) for name, each in release.tables.items()}
-        return replace(release, tables=tables, provenance=(taken,), notes=())
+        budget = release.budget.unkept() if self.caution else release.budget
+        return replace(release, tables=tables, provenance=(taken,), notes=(), budget=budget)
 
     def _require_met(self, table: Table, release: Release, run: Run) -> None:
         """Raise if what holds of each part of a release does not hold of the whole."""
@@ -149,7 +170,7 @@ class Step:
     def to_dict(self) -> dict[str, Any]:
         """Say the step as the plan does."""
         said: dict[str, Any] = {"method": self.method.name}
-        for word in ("columns", "within"):
+        for word in ("columns", "within", "tuned"):
             if getattr(self, word):
                 said[word] = list(getattr(self, word))
         if self.together:
@@ -171,6 +192,7 @@ class Step:
             columns=tuple(said.get("columns", ())),
             within=tuple(said.get("within", ())),
             together=said.get("together", ""),
+            tuned=tuple(said.get("tuned", ())),
         )
 
 
@@ -185,7 +207,7 @@ def _shape_faults(said: Mapping[str, Any]) -> Iterator[str]:
     for key in ("method", "together"):
         if not isinstance(said.get(key, ""), str):
             yield f"`{key}` must be a text, got: {type(said[key]).__name__}"
-    for key in ("columns", "within"):
+    for key in ("columns", "within", "tuned"):
         names = said.get(key, ())
         if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
             yield f"`{key}` must be a list of names"
@@ -315,6 +337,11 @@ class Recipe:
     def stochastic(self) -> bool:
         """Whether anything in it is left to chance."""
         return any(step.method.stochastic for step in self.steps)
+
+    @property
+    def unrepeatable(self) -> tuple[str, ...]:
+        """The methods whose chance no seed repeats."""
+        return tuple(dict.fromkeys(step.method.name for step in self.steps if not step.method.replay))
 
     def faults(self, schema: Schema) -> list[str]:
         """What is wrong with the recipe for a table of this schema."""

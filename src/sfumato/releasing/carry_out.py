@@ -98,6 +98,7 @@ class Part:
             "records": len(self.release.table),
             "columns": list(self.release.table.names),
             "steps": [step.to_dict() for step in self.release.provenance],
+            **({"budget": self.release.budget.to_dict()} if self.release.budget else {}),
             "met": self.met,
             "requirements": [judgement.to_dict() for judgement in self.judgements],
             "broken_promises": [vars(violation) for violation in self.broken],

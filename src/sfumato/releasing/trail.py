@@ -16,9 +16,9 @@ import numpy as np
 
 from sfumato.core.run import Run
 from sfumato.data.table import Table
-from sfumato.errors import ReadError
+from sfumato.errors import ParameterError, ReadError
 from sfumato.kernels.arrays import Ints
-from sfumato.recipes.plan import fingerprint
+from sfumato.recipes.plan import Plan, fingerprint
 from sfumato.releasing.carry_out import Outcome, Part
 
 #: Packages whose version may change a number.
@@ -52,6 +52,7 @@ def _trail_of_part(part: Part, place: Path | str, written: Mapping[Path, Path]) 
         "inputs": {path: fingerprint(there) for path, there in files.items()},
         "contents": part.original.digest.hex(),  # of the records, wherever they came from
         **({} if rows is None else {"rows": " ".join(map(str, rows))}),  # whose each is, from 0
+        "synthetic": part.release.synthetic,
         "output": {"name": place.name, "sha256": fingerprint(written[place])}
         if isinstance(place, Path)
         else {"name": place},
@@ -124,21 +125,25 @@ def _ledger_lines(outcome: Outcome, run: Run) -> list[dict[str, Any]]:
     return made
 
 
-def rows_kept(release: Path, original: Table) -> Ints | None:
+def rows_kept(release: Path, original: Table) -> tuple[Ints | None, bool]:
     """Which original record each one of a released file comes from, by the private trail beside it.
 
-    None if there is no trail of just this file and these originals.
+    None if there is no trail of just this file and these originals; and whether it says that they are
+    nobody's.
     """
     for trail in (release.with_suffix(".private.json"), release.with_name("tables.private.json")):
         try:
             said = json.loads(trail.read_text(encoding="utf-8"))
             for part in said.get("tables", {"": said}).values():
-                is_of = part["contents"] == original.digest.hex() and "rows" in part
+                is_of = part["contents"] == original.digest.hex()
                 if is_of and part["output"]["sha256"] == fingerprint(release):
-                    return np.array([int(row) for row in part["rows"].split()], dtype=np.int64)
+                    rows = [int(row) for row in part["rows"].split()] if "rows" in part else None
+                    return None if rows is None else np.array(rows, dtype=np.int64), bool(
+                        part.get("synthetic")
+                    )
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue  # a file of that name that is no trail
-    return None
+    return None, False
 
 
 def environment() -> dict[str, str]:
@@ -152,8 +157,17 @@ def environment() -> dict[str, str]:
     return found
 
 
-def seed_of(trail: Path) -> tuple[int, bool]:
-    """Read the seed out of a private audit trail, and whether someone had chosen it."""
+def seed_of(trail: Path, plan: Plan | None = None) -> tuple[int, bool]:
+    """Read the seed out of a private audit trail, and whether someone had chosen it.
+
+    A ``plan`` that would be followed with it must have no step whose chance the seed does not repeat.
+    """
+    steps = [name for part in (plan.parts.values() if plan else ()) for name in part.recipe.unrepeatable]
+    if steps:
+        raise ParameterError(
+            f"a replay must have chance that a seed repeats, got: {', '.join(dict.fromkeys(steps))}",
+            hint="its noise must not be repeatable: `sfumato verify` compares the release with its fingerprint",
+        )
     said = read_trail(trail)
     return int(said["seed"], 16), bool(said["seed_given"])
 

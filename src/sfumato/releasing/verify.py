@@ -124,7 +124,7 @@ def _plan_of(said: Mapping[str, Any], folder: Path, original: str | None) -> Pla
             raise PlanError("--original must be of a plan for one table, got: several tables")
         plan = replace(plan, data=plan.source_at(str(Path(original).absolute())))
     for part in plan.parts.values():
-        if not all(step.method.replay for step in part.recipe.steps):
+        if part.recipe.unrepeatable:
             raise _NotMade("a step never repeats itself, so that nobody can take its noise away")
         if original is None and part.data is not None and not _is_there(part):
             raise _NotMade("the original is not where the plan looks for it; name it with --original")

@@ -65,6 +65,8 @@ def remark(outcome: Outcome, following: str, *, target: Target) -> str:
         parts.append(outcome.level.nearness(target))
     if outcome.remark and outcome.remark != outcome.apart:
         parts.append(outcome.remark)
+    if outcome.step.caution:
+        parts.append(outcome.step.caution)
     if outcome.tied_with_next:
         parts.append(f"tied with {following}")
     return "; ".join(parts)

@@ -55,6 +55,10 @@ class KeyMeasure(Measure):
     def refuses(self, evidence: Evidence) -> str | None:
         """Say which of the keys cannot be compared: to leave one out would overstate the safety."""
         reason = super().refuses(evidence)
+        if reason is None and evidence.synthetic:
+            reason = (
+                f"{self.name} must count persons who are alike, got: synthetic records, which are nobody's"
+            )
         if reason is not None:
             return reason
         usable = self.columns(evidence)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -52,8 +52,7 @@ class Probe:
             said = "its settings as they are" if value is None else f"trying {value:.4g}"
             if self.task:
                 self.run.tell(self.task, len(self.seen), 0, f"{self.step.method.title}: {said}")
-            method = self.step.method if value is None else self.step.method.with_drive(value)
-            seen = self.seen[value] = Seen(value, replace(self.step, method=method))
+            seen = self.seen[value] = Seen(value, self.step if value is None else self.step.with_drive(value))
             self.go_on(seen, self.run, self.repeats)
         return self.seen[value]
 

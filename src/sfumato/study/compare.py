@@ -80,6 +80,11 @@ class Outcome:
             return ""
         return f"the requirements were met in {self.kept} of {self.ranked.runs} fresh runs"
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What must be known beside the numbers: where it lies, and what the search did to a guarantee."""
+        return tuple(filter(None, (self.apart or self.remark, self.step.caution)))
+
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON."""
         return {
@@ -96,6 +101,7 @@ class Outcome:
             "scores": {label: spread.to_dict() for label, spread in self.scores.items()},
             "runs_met": self.kept,
             "apart": self.apart,
+            "caution": self.step.caution,
             "beside": {name: beside_said(score) for name, score in self.beside.items()},
             "tried": [[value, score] for value, score in self.level.tried.items()],
         }
@@ -197,7 +203,7 @@ class Study:
                     "parameter": each.level.setting,
                     "held": each.held.mean if each.held else None,
                     "ranked": each.ranked.mean if each.ranked else None,
-                    "remark": each.remark,
+                    "remark": "; ".join(filter(None, (each.remark, each.step.caution))),
                 }
                 for each in self.outcomes
             ],

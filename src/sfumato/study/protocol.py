@@ -184,7 +184,7 @@ def strengthened(
         return (step,)
     now, upwards = getattr(step.method, drive.name), values[0] <= values[-1]
     beyond = [value for value in values if (value > now if upwards else value < now)]
-    return (step, *(replace(step, method=step.method.with_drive(value)) for value in beyond))
+    return (step, *(step.with_drive(value) for value in beyond))
 
 
 def _distortion(measure: Measure, evidence: Evidence, run: Run) -> float:

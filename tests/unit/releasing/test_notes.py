@@ -107,14 +107,15 @@ def test_the_private_trail_tells_who_is_who(tmp_path):
     outcome = carry_out(plan, Run(seed=1))
     write_release(outcome, Destination(plan), Run(seed=1), unjudged=True)
     original = load(plan)
-    rows = rows_kept(tmp_path / "release.csv", original)
+    rows, synthetic = rows_kept(tmp_path / "release.csv", original)
+    assert not synthetic
     np.testing.assert_array_equal(rows, outcome.release.source_rows)
     read = beside(original, tmp_path / "release.csv", aligned=False)
     assert read.table.frame["w"].to_list() == FRAME["w"].gather(pl.Series(rows)).to_list()
     assert "`house` stays" in json.loads((tmp_path / "release.private.json").read_text())["notes"][0]
     # Of other originals, or of a file that was changed since, it says nothing.
-    assert rows_kept(tmp_path / "release.csv", original.take(np.arange(N)[::-1])) is None
+    assert rows_kept(tmp_path / "release.csv", original.take(np.arange(N)[::-1])) == (None, False)
     (tmp_path / "release.csv").write_text("age\n1\n")
-    assert rows_kept(tmp_path / "release.csv", original) is None
+    assert rows_kept(tmp_path / "release.csv", original) == (None, False)
     (tmp_path / "release.private.json").write_text("[]")
-    assert rows_kept(tmp_path / "release.csv", original) is None
+    assert rows_kept(tmp_path / "release.csv", original) == (None, False)

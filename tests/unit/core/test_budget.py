@@ -1,0 +1,83 @@
+"""Budgets add up: pure ε, ρ-zCDP, and what parts of a table spend side by side."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato.core.budget import NO_GUARANTEE, Budget, Guarantee, Spending, side_by_side
+from sfumato.core.release import Release
+from sfumato.errors import ParameterError
+from toys import numbers_table
+
+
+def spent(*epsilons, **more):
+    return Budget(tuple(Spending("laplace", epsilon=each, **more) for each in epsilons))
+
+
+def test_pure_budgets_add_up():
+    assert (spent(0.5) + spent(0.25, 0.25)).total() == Guarantee(1.0, 0.0)
+    assert not Budget()
+    assert Budget().total() == Guarantee(0.0, 0.0)
+
+
+def test_concentrated_budgets_add_up_before_they_are_converted():
+    """ρ = ½ and δ = 10⁻⁶: ½ + 2 √(½ ln 10⁶) = 5.757 (Bun and Steinke 2016, Proposition 1.3)."""
+    budget = Budget((Spending("gaussian", rho=0.2), Spending("gaussian", rho=0.3)))
+    total = budget.total(1e-6)
+    assert total.epsilon == pytest.approx(0.5 + 2 * math.sqrt(0.5 * math.log(1e6)))
+    assert total.delta == 1e-6
+
+
+@given(st.floats(0.01, 5), st.floats(0.001, 2), st.floats(1e-9, 0.1))
+def test_pure_beside_concentrated_counts_the_less(epsilon, rho, delta):
+    both = spent(epsilon) + Budget((Spending("gaussian", rho=rho),))
+    alone = Budget((Spending("gaussian", rho=rho),)).total(delta).epsilon
+    as_rho = Budget((Spending("gaussian", rho=rho + epsilon**2 / 2),)).total(delta).epsilon
+    assert both.total(delta).epsilon == pytest.approx(min(epsilon + alone, as_rho))
+
+
+def test_approximate_budgets_add_both():
+    budget = spent(0.5, delta=1e-7) + spent(0.25, delta=1e-7)
+    assert budget.total() == Guarantee(0.75, pytest.approx(2e-7))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "advantage"), [(1, 0.462), (3, 0.905), (5, 0.987), (0, 0.0), (5000, 1.0)]
+)
+def test_the_bound_on_any_attack(epsilon, advantage):
+    """FACTS 9: (e^ε − 1)/(e^ε + 1)."""
+    assert Guarantee(epsilon, 0.0).advantage == pytest.approx(advantage, abs=5e-4)
+
+
+def test_what_cannot_be_added_is_refused():
+    mixed = spent(1.0) + spent(1.0, unit="person")
+    with pytest.raises(ParameterError, match="one unit"):
+        mixed.total()
+    assert "epsilon" not in mixed.to_dict()
+    with pytest.raises(ParameterError, match="δ"):
+        Spending("laplace", epsilon=-1.0)
+    with pytest.raises(ParameterError, match="both"):
+        Spending("laplace", epsilon=1.0, rho=1.0)
+    with pytest.raises(ParameterError, match="delta"):
+        spent(1.0).total(0.0)
+
+
+def test_strata_that_share_no_record_spend_the_most_of_them():
+    assert side_by_side([spent(1.0, 0.5), spent(0.2, 2.0)]).total().epsilon == 3.0
+    replaced = [spent(each, neighbours="replace") for each in (1.0, 0.2, 0.7)]
+    assert side_by_side(replaced).total().epsilon == pytest.approx(1.7)  # it may move from one to another
+    persons = [spent(each, unit="person") for each in (1.0, 0.2)]
+    assert side_by_side(persons).total().epsilon == pytest.approx(1.2)  # and stand in several
+    assert side_by_side([spent(1.0), spent(0.5, 0.5)]).total().epsilon == pytest.approx(2.0)
+
+
+def test_releases_add_their_budgets_and_say_what_was_moved():
+    table = numbers_table(4)
+    first = Release(Release.unchanged(table).tables, np.arange(4), budget=spent(0.5))
+    both = first.then(Release(first.tables, np.arange(4), budget=spent(0.5).unkept()))
+    assert both.budget.total().epsilon == 1.0
+    assert both.budget.to_dict()["guarantee"] == NO_GUARANTEE
+    assert "guarantee" not in first.budget.to_dict()
