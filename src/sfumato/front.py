@@ -33,7 +33,7 @@ from sfumato.errors import ParameterError, PlanError, SfumatoError, UnreachableE
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.study import compare as studies
-from sfumato.study.evaluate import Case, evaluate
+from sfumato.study.evaluate import Case, Make, evaluate
 
 if TYPE_CHECKING:
     from sfumato.data.guess.overview import Overview
@@ -189,6 +189,8 @@ def assess(
     scenario: Scenario | None = None,
     resources: Mapping[str, Any] | None = None,
     aligned: bool = False,
+    control: float = 0.0,
+    made_by: Recipe | Make | None = None,
     seed: int | None = None,
     run: Run | None = None,
 ) -> Scores:
@@ -197,6 +199,10 @@ def assess(
     ``release`` is what ``protect`` gave, or a protected table from elsewhere; then ``aligned=True`` says
     that its records stand in the order of the original. The scores answer to a measure's name however it is
     written: ``scores["k"]`` is ``scores["k-anonymity"]``.
+
+    Attacks such as ``"inference"`` need people who were not protected: a table as the resource ``control``,
+    or a rehearsal, in which a share of the persons (``control=0.2``) sits out and the rest is ``made_by``
+    the recipe.
     """
     table, _ = as_table(original, schema=schema)
     if release is not None and not isinstance(release, Release):
@@ -206,8 +212,9 @@ def assess(
     else:
         chosen = [parse_measure(m) if isinstance(m, str) else m for m in measures]
     chosen = chosen or [cls() for cls in registry.measures().values() if cls.usual]
-    case = Case(table, scenario or Scenario(), _like(table, resources))
-    return Scores(evaluate(release, case, chosen, make_run(seed, run)).scores)
+    make = made_by.apply if isinstance(made_by, Recipe) else made_by
+    case = Case(table, scenario or Scenario(), _like(table, resources), control, make)
+    return Scores(evaluate(release, case, chosen, make_run(seed, run, case.resources)).scores)
 
 
 class Scores(dict[str, Score]):
@@ -304,6 +311,7 @@ def compare(
     schema: Schema | None = None,
     scenario: Scenario | None = None,
     resources: Mapping[str, Any] | None = None,
+    control: float = 0.0,
     seed: int | None = None,
     run: Run | None = None,
     before: Before | None = None,
@@ -315,13 +323,14 @@ def compare(
     each method is taken at its weakest setting that meets all requirements; one without a number
     (``["dbrl"]``) takes it from the release given as ``level``. Without ``methods`` all that can take the
     columns are compared, but for those whose chance must not be repeated (differential privacy), which are
-    taken only by name. ``before`` is told what is about to be done.
+    taken only by name. ``control`` is the share of the persons who sit out a rehearsal, for attacks.
+    ``before`` is told what is about to be done.
     """
     from sfumato.recipes.profile import Profile
     from sfumato.study.cost import SETTINGS, works_of
     from sfumato.study.target import RANKED_BY, as_measure, demands_of, held_by_default, target_of
 
-    case, names = _case(data, columns, schema, scenario, resources)
+    case, names = _case(data, columns, schema, scenario, resources, control=control)
     run, used = make_run(seed, run, resources), None if profile is None else Profile.of(profile)
     wanted, like = _several(require), level if isinstance(level, Release) else None
     for name, given in (("hold", hold), ("level", None if like else level)):
@@ -365,6 +374,7 @@ def tune(
     schema: Schema | None = None,
     scenario: Scenario | None = None,
     resources: Mapping[str, Any] | None = None,
+    control: float = 0.0,
     plan: Plan | None = None,
     seed: int | None = None,
     run: Run | None = None,
@@ -378,9 +388,11 @@ def tune(
     columns one step protects; ``methods`` and ``without`` which methods are tried. ``trials`` is what it may
     try, in at most so many ``minutes`` (None: as long as it takes). With a ``ledger`` (a file) a search
     that was stopped goes on where it was.
+    ``control`` is the share of the persons who sit out a rehearsal, for requirements on attacks.
     ``tuned.plan.to_toml()`` is what ``sfumato run`` takes. ``before`` is told what is about to be done;
     recipes that are ``known`` are tried first.
     """
+    from sfumato.recipes.plan import Plan
     from sfumato.recipes.profile import Profile
     from sfumato.study.target import RANKED_BY, as_measure, demands_of
     from sfumato.tuning import ledger as ledgers
@@ -388,9 +400,10 @@ def tune(
     from sfumato.tuning.derive_space import Scope
     from sfumato.tuning.workbench import Budget
 
+    control = control or (plan.control if plan else 0.0)
     place = None if ledger is None else Path(ledger)
     kept = ledgers.kept_seed(place) if place is not None and run is None and seed is None else seed
-    case, names = _case(data, columns, schema, scenario, resources)
+    case, names = _case(data, columns, schema, scenario, resources, control=control)
     run, used = make_run(kept, run, resources), None if profile is None else Profile.of(profile)
     if place is not None:
         ledgers.keep_seed(place, run, given=seed is not None)
@@ -403,7 +416,7 @@ def tune(
         scope=Scope(names, dict(groups or {}), tuple(methods), tuple(without)),
         budget=Budget(trials, repeats, confirmations, workers, minutes),
         ledger=place,
-        plan=plan,
+        plan=replace(plan or Plan(), control=control),
         notes=used.notes(case.table.schema, names) if used else (),
         before=before,
         known=known,
@@ -417,6 +430,7 @@ def release(
     minutes: float = 5.0,
     roles: Mapping[str, str] | None = None,
     resources: Mapping[str, Any] | None = None,
+    control: float = 0.0,
     plan: Plan | None = None,
     seed: int | None = None,
     run: Run | None = None,
@@ -439,6 +453,8 @@ def release(
         How long to search.
     roles
         Roles of columns by name; every column must have one, guessed or given.
+    control
+        The share of the persons who sit out a rehearsal, for requirements on attacks; by default the plan's.
     plan
         What is to be kept of a plan: where the data are, resources, the output.
     search
@@ -453,7 +469,9 @@ def release(
 
     base = plan or (Plan.read(Path(data)) if is_plan(data) else Plan())
     table, native = _decided(data, base, roles)
-    base = replace(base, schema=with_pseudonyms(table.schema), recipe=Recipe())
+    base = replace(
+        base, schema=with_pseudonyms(table.schema), recipe=Recipe(), control=control or base.control
+    )
     used = Profile.of(for_ or "scientific")
     if for_ is not None or not base.demands:
         base = used.apply_to(replace(base, scenarios=(), requirements=(), required_in={}))
@@ -471,6 +489,7 @@ def release(
             "minutes": left,
             "resources": resources,
             "known": known,
+            "control": plan.control,
             **search,
         }
         return tune(kept, plan.demands, plan=plan, run=run, **how)
@@ -521,11 +540,13 @@ def _case(
     schema: Schema | None,
     scenario: Scenario | None,
     resources: Mapping[str, Any] | None,
+    *,
+    control: float,
 ) -> tuple[Case, tuple[str, ...]]:
     """What is asked about, and the columns to protect: an intruder who is not described knows these."""
     table, _ = as_table(data, schema=schema)
     names = _several(columns)
-    return Case(table, scenario or Scenario(columns=names), _like(table, resources)), names
+    return Case(table, scenario or Scenario(columns=names), _like(table, resources), control), names
 
 
 def _like(table: Table, resources: Mapping[str, Any] | None) -> dict[str, Any]:

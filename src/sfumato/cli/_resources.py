@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sfumato.data.evidence import CONTROL
 from sfumato.data.schema import Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, UnknownNameError
+from sfumato.io.addresses import is_address
 
 if TYPE_CHECKING:
     from sfumato.recipes.plan import Plan
@@ -31,6 +33,19 @@ resource_option = click.option(
     metavar="NAME=FILE",
     help="A table that a method or measure names, such as the population.",
 )
+control_option = click.option(
+    "--control",
+    default="",
+    metavar="SHARE|FILE",
+    help="For attacks: the share of the people who sit out a rehearsal (0.2), or a file of others.",
+)
+
+
+def control_of(options: Mapping[str, Any]) -> float:
+    """The share of the persons who sit out a rehearsal, as the options or the plan that they name say."""
+    from sfumato.recipes.plan import Plan
+
+    return resourced(Plan.read(options["plan_path"]) if options.get("plan_path") else Plan(), options).control
 
 
 def with_resources(table: Table, options: Mapping[str, Any]) -> tuple[Table, dict[str, Any]]:
@@ -55,7 +70,32 @@ def resourced(plan: Plan, options: Mapping[str, Any]) -> Plan:
         resources[_resource(column)] = Source(path, holds="hierarchy")
     for name, path in _pairs(options.get("resource_files", ()), "--resource", "NAME"):
         resources[name] = Source(path)
-    return replace(plan, resources=resources, folder=Path())
+    return controlled(replace(plan, resources=resources, folder=Path()), options)
+
+
+def controlled(plan: Plan, options: Mapping[str, Any]) -> Plan:
+    """The plan with the control that the options name: a share of the persons, or a file of others."""
+    from sfumato.recipes.plan import Source
+    from sfumato.study.evaluate import require_share
+
+    said = options.get("control", "")
+    if not said:
+        return plan
+    share = _number(said)
+    if share is not None:
+        require_share(share)
+        others = {name: each for name, each in plan.resources.items() if name != CONTROL}
+        return replace(plan, control=share, resources=others)
+    is_file = not said.startswith("builtin:") and not is_address(said)
+    place = os.path.relpath(said, plan.folder) if is_file else said
+    return replace(plan, control=0.0, resources={**plan.resources, CONTROL: Source(place)})
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def declared(schema: Schema, options: Mapping[str, Any]) -> Schema:
@@ -71,7 +111,9 @@ def files_named(options: Mapping[str, Any]) -> list[str]:
     """The files that the options name, which must not be overwritten."""
     named = [*_hierarchies(options), *_pairs(options.get("resource_files", ()), "--resource", "NAME")]
     plan = [str(options["plan_path"])] if options.get("plan_path") else []
-    return [path for _, path in named if not path.startswith("builtin:")] + plan
+    control = options.get("control", "")
+    plan += [control] if control and _number(control) is None else []
+    return [path for path in [path for _, path in named] + plan if not path.startswith("builtin:")]
 
 
 def _hierarchies(options: Mapping[str, Any]) -> list[tuple[str, str]]:

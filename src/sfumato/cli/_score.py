@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Literal
 
 from sfumato.cli._options import reading_of, require_columns, schema_and_scenario, split
-from sfumato.cli._resources import with_resources
+from sfumato.cli._resources import control_of, with_resources
 from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Score
@@ -52,6 +52,7 @@ def score(
         work = Work(measures=tuple(every), release=release, scenario=scenario, resources=resources)
         announce(work, table, run, quiet=options["quiet"])
         asking: dict[str, Any] = {"scenario": scenario, "resources": resources, "run": run}
+        asking |= _rehearsal(options)
         scores = assess(table, release, every, **asking)
         if release is None and aspect == "risk":
             scores |= _judged_together(table, every, asking, quiet=options["quiet"])
@@ -61,6 +62,23 @@ def score(
         say(requirement.verdict(scores[str(requirement.measure)]), quiet=options["quiet"])
     if unmet:
         raise RequirementError(f"{len(unmet)} of {len(requirements)} requirements are not met")
+
+
+def _rehearsal(options: dict[str, Any]) -> dict[str, Any]:
+    """Who sits out, and what is followed without them: the steps of the plan that is named."""
+    from sfumato.recipes.plan import Plan
+    from sfumato.releasing.carry_out import maker
+
+    share = control_of(options)
+    if not share:
+        return {}
+    plan = Plan.read(options["plan_path"]) if options["plan_path"] else Plan()
+    if not plan.recipe.steps:
+        raise ParameterError(
+            f"`--control {share:g}` must have a plan whose steps can be rehearsed, got: none",
+            hint="name the plan, or with --control a file of people who are not in the release",
+        )
+    return {"control": share, "made_by": maker(plan)}
 
 
 def _every(aspect: str) -> list[Measure]:

@@ -25,7 +25,14 @@ from sfumato.cli._options import (
     split,
     with_source,
 )
-from sfumato.cli._resources import files_named, hierarchy_option, resource_option, with_resources
+from sfumato.cli._resources import (
+    control_of,
+    control_option,
+    files_named,
+    hierarchy_option,
+    resource_option,
+    with_resources,
+)
 from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.core.measure import Score, Status
 from sfumato.errors import ParameterError
@@ -75,6 +82,7 @@ _GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points")
 @columns_option
 @hierarchy_option
 @resource_option
+@control_option
 @plan_option
 @seed_option
 @overwrite_option
@@ -109,6 +117,7 @@ def command(source: str, **options: Any) -> None:
             columns=columns,
             scenario=scenario,
             resources=resources,
+            control=control_of(options),
             run=run,
             before=partial(announce, quiet=options["quiet"]),
             **{name: options[name] for name in _GIVEN},

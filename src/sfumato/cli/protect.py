@@ -25,7 +25,7 @@ from sfumato.cli._options import (
     unjudged_option,
 )
 from sfumato.cli._release import announce_plan, one_step, tell, write_if_met
-from sfumato.cli._resources import hierarchy_option, resource_option
+from sfumato.cli._resources import control_option, hierarchy_option, resource_option
 from sfumato.cli._screen import running, say
 from sfumato.core import registry
 from sfumato.core.method import Method
@@ -77,6 +77,7 @@ _shared = [
     roles_option,
     hierarchy_option,
     resource_option,
+    control_option,
     plan_option,
     seed_option,
     overwrite_option,

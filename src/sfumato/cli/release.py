@@ -24,6 +24,7 @@ from sfumato.cli._options import (
     seed_option,
 )
 from sfumato.cli._release import warn_of_earlier
+from sfumato.cli._resources import control_option
 from sfumato.cli._screen import emit_json, running, say
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ _WIDTH = 80
 @roles_option
 @click.option("--out", type=click.Path(path_type=Path), help="The folder to write.  [default: NAME-release]")
 @click.option("-m", "--method", "methods", multiple=True, help="A method to try (default: all that can).")
+@control_option
 @seed_option
 @overwrite_option
 @json_option
@@ -61,7 +63,7 @@ def command(source: str, **options: Any) -> None:
     found = front.inspect(source, roles=roles)
     roles |= asked_roles(found) if on_terminal() else {}
     folder = options["out"] or Path(f"{_stem(source)}-release")
-    plan = _base(source, folder, found.reading)
+    plan = _base(source, folder, found.reading, options)
     schema = with_roles(found.schema, roles)
     front.require_roles(schema.select([name for name in schema.names if name not in plan.output.drop]))
     if options["profile"] is None and not front.is_plan(source):
@@ -116,14 +118,14 @@ def _question(summary: Summary) -> str:
     return f"What is `{summary.column.name}`? ({facts}; key: others may know it)"
 
 
-def _base(source: str, folder: Path, reading: Mapping[str, Any]) -> Plan:
+def _base(source: str, folder: Path, reading: Mapping[str, Any], options: Mapping[str, Any]) -> Plan:
     """The plan as it will stand in the folder: where the data are from there, and what the file is called."""
     from dataclasses import replace
 
-    from sfumato.cli._resources import seen_from, sourced
+    from sfumato.cli._resources import controlled, seen_from, sourced
     from sfumato.recipes.plan import Output
 
-    plan = sourced(source)
+    plan = controlled(sourced(source), options)
     plan = replace(plan, data=replace(plan.data, **reading)) if plan.data else plan
     suffix = Path(plan.data.path).suffix if plan.data else ""
     name = f"release{suffix.lower() if suffix.lower() in _WRITTEN_AS_READ else '.csv'}"

@@ -15,7 +15,7 @@ from sfumato.cli._options import (
     seed_option,
     with_source,
 )
-from sfumato.cli._resources import hierarchy_option, resource_option
+from sfumato.cli._resources import control_option, hierarchy_option, resource_option
 from sfumato.cli._score import score
 
 
@@ -36,6 +36,7 @@ from sfumato.cli._score import score
 @columns_option
 @hierarchy_option
 @resource_option
+@control_option
 @plan_option
 @seed_option
 @json_option

@@ -24,7 +24,14 @@ from sfumato.cli._options import (
     split,
     with_source,
 )
-from sfumato.cli._resources import hierarchy_option, resource_option, resourced, with_resources
+from sfumato.cli._resources import (
+    control_of,
+    control_option,
+    hierarchy_option,
+    resource_option,
+    resourced,
+    with_resources,
+)
 from sfumato.cli._screen import announce, emit_json, emit_line, emit_table, running, say
 from sfumato.errors import Cancelled, ParameterError
 
@@ -84,6 +91,7 @@ _GIVEN = (
 @plan_option
 @hierarchy_option
 @resource_option
+@control_option
 @seed_option
 @overwrite_option
 @json_option
@@ -136,6 +144,7 @@ def _searched(source: str, options: Mapping[str, Any]) -> Tuned:
                 groups=_groups(options["groups"]),
                 scenario=base.scenarios[0] if described and not columns else None,
                 resources=resources,
+                control=control_of(options),
                 plan=_base(base, source, options),
                 run=run,
                 before=partial(announce, quiet=options["quiet"], at_most=60 * options["minutes"]),

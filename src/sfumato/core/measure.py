@@ -126,6 +126,7 @@ class Measure(Described):
     told_by: ClassVar[ToldBy] = "records"
     sees_persons: ClassVar[bool] = False  # True: records that a column joins are judged as one person's
     only_held: ClassVar[bool] = False  # True: it looks only at the records that the intruder holds
+    needs_control: ClassVar[bool] = False  # True: it attacks people who were not protected, too
     intruder: ClassVar[str] = (
         ""  # "takes the nearest record", if a record's number is their chance to find it
     )
@@ -140,6 +141,11 @@ class Measure(Described):
         """Why this measure does not apply to this evidence; None when it does."""
         if self.needs_release and evidence.protected is None:
             return f"{self.name} must be given a release beside the original, got: only the original"
+        if self.needs_control and evidence.control is None:
+            return (
+                f"{self.name} must have a control, people of the same population who were not protected, "
+                "got: none (hold some out in a rehearsal: --control 0.2; or give a file of them)"
+            )
         if not self.columns(evidence):
             kinds = " or ".join(sorted(self.kinds))
             return f"{self.name} must find at least one {kinds} column in both tables, got: none"

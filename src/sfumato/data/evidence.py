@@ -15,6 +15,9 @@ from sfumato.kernels.arrays import Ints
 
 T = TypeVar("T")
 
+#: The resource that holds people of the same population who were not protected.
+CONTROL = "control"
+
 
 @dataclass(frozen=True)
 class Scenario:
@@ -145,6 +148,12 @@ class Evidence:
             return self.resources[self.scenario.external]
         except KeyError:
             raise UnknownNameError.of("resource", self.scenario.external, self.resources) from None
+
+    @property
+    def control(self) -> Table | None:
+        """Records of the same population that were not protected: what a release says of strangers."""
+        found = self.resources.get(CONTROL)
+        return found if isinstance(found, Table) else None
 
     def of_kinds(self, names: tuple[str, ...], kinds: frozenset[Kind]) -> tuple[str, ...]:
         """Those of ``names`` whose kind, in both tables, is one of ``kinds``."""

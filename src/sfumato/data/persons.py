@@ -34,6 +34,20 @@ def _everyone(codes: Ints) -> Ints:
     return np.where(alone, codes.max(initial=-1) + np.cumsum(alone), codes)
 
 
+def drawn_together(table: Table, records: int, rng: np.random.Generator) -> Ints:
+    """So many records by lot, all of a household or person together, so that there may be a few more."""
+    roles = [table.schema.only_role(role) for role in (Role.HOUSEHOLD, Role.PERSON)]
+    name = next((name for name in roles if name is not None), None)
+    if name is None:
+        return np.sort(rng.choice(len(table), records, replace=False))
+    codes = table.codes(name).codes
+    alone = np.where(codes < 0, codes.max(initial=-1) + 1 + np.arange(len(codes)), codes)
+    _, places, sizes = np.unique(alone, return_inverse=True, return_counts=True)
+    order = rng.permutation(len(sizes))
+    enough = int(np.searchsorted(np.cumsum(sizes[order]), records)) + 1
+    return np.flatnonzero(np.isin(places, order[:enough]))
+
+
 def joining(evidence: Evidence) -> dict[str, Ints]:
     """The columns by which an intruder puts records together, the person's before the household's.
 

@@ -13,7 +13,7 @@ import tomli_w
 
 from sfumato.core.params import Resource
 from sfumato.core.requirement import Requirement
-from sfumato.data.evidence import Scenario
+from sfumato.data.evidence import CONTROL, Scenario
 from sfumato.data.schema import Role, Schema
 from sfumato.errors import PlanError, ReadError, SfumatoError, UnknownNameError, trouble_with
 from sfumato.io import addresses
@@ -135,7 +135,8 @@ class Plan:
     """Everything a release needs to be made again.
 
     Several tables that stay linked (persons and their stays) are one plan with ``tables``, each a plan of
-    its own; nothing is written unless all of them may be.
+    its own; nothing is written unless all of them may be. ``control``, said with the data, is the share of
+    the persons who sit out a rehearsal: attacks are tried there, and the release is made of everyone.
     """
 
     data: Source | None = None
@@ -147,6 +148,7 @@ class Plan:
     required_in: Mapping[str, tuple[Requirement, ...]] = field(default_factory=dict)  # in one, by its name
     output: Output = field(default_factory=Output)
     tables: Mapping[str, Plan] = field(default_factory=dict)
+    control: float = 0.0
     folder: Path = field(default=Path(), compare=False)
 
     def __post_init__(self) -> None:
@@ -171,9 +173,12 @@ class Plan:
             name: read(_source, f"resource `{name}`", part)
             for name, part in said.get("resources", {}).items()
         }
+        data = dict(said.get("data", {}))
+        control = read(_share, data.pop(CONTROL, 0.0))
         scenarios, required_in = read_scenarios(said.get("scenarios", ()), read)
         plan: dict[str, Any] = {
-            "data": read(_source, "data", said["data"]) if "data" in said else None,
+            "data": read(_source, "data", data) if data else None,
+            "control": control or 0.0,
             "schema": read(Schema.from_dict, schema_part) if schema_part else None,
             "scenarios": scenarios or (Scenario(),),
             "required_in": required_in,
@@ -194,8 +199,9 @@ class Plan:
         if self.tables:
             return {"tables": {name: plan.to_dict() for name, plan in self.tables.items()}}
         said: dict[str, Any] = {}
-        if self.data:
-            said["data"] = _plain(self.data)
+        if self.data or self.control:
+            share = {CONTROL: self.control} if self.control else {}
+            said["data"] = {**(_plain(self.data) if self.data else {}), **share}
         schema = self.schema.to_dict() if self.schema else {}
         for key in ("rules", "related"):  # TOML wants plain values before tables
             if key in schema:
@@ -346,6 +352,16 @@ def _well_shaped(said: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return kept, faults
 
 
+def _share(said: Any) -> float:
+    """The share of the persons who sit out a rehearsal."""
+    if isinstance(said, bool) or not isinstance(said, int | float) or not 0 <= said < 1:
+        got = f"`{said}`" if isinstance(said, int | float) else type(said).__name__
+        raise PlanError(
+            f"data: `{CONTROL}` must be a share of the persons, from 0 to less than 1, got: {got}"
+        )
+    return float(said)
+
+
 def _source(what: str, said: Mapping[str, Any]) -> Source:
     source = _record(Source, what, said)
     if source.holds not in {"table", "hierarchy"}:
@@ -447,6 +463,8 @@ def _cross_faults(plan: Mapping[str, Any]) -> list[str]:
             faults.append(
                 f"scenario `{scenario.name}` names a resource that is not declared: `{scenario.external}`"
             )
+    if plan["control"] and CONTROL in plan["resources"]:
+        faults.append(f"`{CONTROL}` must be a share of the persons or a resource, got: both")
     faults += [
         f"`drop` names a column that is not declared: `{n}`" for n in plan["output"].drop if n not in schema
     ]

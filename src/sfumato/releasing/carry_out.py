@@ -24,7 +24,7 @@ from sfumato.releasing.joins import joins_of
 from sfumato.releasing.notes import notes_of
 from sfumato.releasing.postprocess import dangling, postprocess
 from sfumato.releasing.stakes import Stake, stake_of, warnings_of
-from sfumato.study.evaluate import Case, evaluate
+from sfumato.study.evaluate import Case, Make, evaluate
 from sfumato.study.losses import Loss, losses
 from sfumato.version import __version__
 
@@ -33,9 +33,6 @@ Loaded = Callable[[Plan, Table, Run], None]
 
 #: Records that are looked at to see how a text is written.
 _ROWS_LOOKED_AT = 10_000
-
-#: Makes a release of a table.
-Protect = Callable[[Table, Run], Release]
 
 
 @dataclass(frozen=True)
@@ -200,7 +197,7 @@ def carry_out(
     run: Run,
     *,
     before: Loaded | None = None,
-    protect: Protect | None = None,
+    protect: Make | None = None,
     table: Table | None = None,
 ) -> Outcome:
     """Protect every table of a plan and judge what came of it; people have the same pseudonym in all of them.
@@ -246,17 +243,17 @@ def with_joins(parts: Mapping[str, Part], run: Run) -> dict[str, Part]:
 
 
 def _carry_out(
-    plan: Plan, run: Run, before: Loaded | None, protect: Protect | None, table: Table | None
+    plan: Plan, run: Run, before: Loaded | None, protect: Make | None, table: Table | None
 ) -> Part:
     table = load(plan) if table is None else table
     run = replace(run, resources={**run.resources, **load_resources(plan)})
     if before is not None:
         before(plan, table, run)
-    made = plan.recipe.apply(table, run) if protect is None else protect(table, run)
-    release, changes = postprocess(made, table, plan.output, run)
+    protect = protect or plan.recipe.apply
+    release, changes = postprocess(protect(table, run), table, plan.output, run)
     if changes and set(table.names) <= set(release.table.names):
         plan.recipe.require_kept(table, release, run)
-    judgements = _judge(plan, table, release, run)
+    judgements = _judge(plan, table, release, run, maker(plan, protect))
     lost, stake = losses(table, release), stake_of(plan, table, release, run)
     if plan.output.shuffle:
         order = run.at(table.digest).rng("shuffle").permutation(len(release.table))
@@ -265,8 +262,15 @@ def _carry_out(
     return Part(plan, table, release, judgements, violations(release.table), changes, lost, stake, notes)
 
 
-def _judge(plan: Plan, table: Table, release: Release, run: Run) -> tuple[Judgement, ...]:
-    scores = evaluate(release, Case(table, resources=run.resources), plan.demands, run).scores
+def maker(plan: Plan, protect: Make | None = None) -> Make:
+    """What makes the plan's release of a table, or of a part of it in a rehearsal, as it would be written."""
+    made = protect or plan.recipe.apply
+    return lambda table, run: postprocess(made(table, run), table, plan.output, run)[0]
+
+
+def _judge(plan: Plan, table: Table, release: Release, run: Run, make: Make) -> tuple[Judgement, ...]:
+    case = Case(table, resources=run.resources, control=plan.control, make=make)
+    scores = evaluate(release, case, plan.demands, run).scores
     return tuple(
         Judgement(demand.requirement, demand.scenario.name, scores[label])
         for label, demand in labelled(plan.demands)

@@ -6,14 +6,17 @@ give the same number whoever asks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.evidence import CONTROL, Evidence, Scenario
+from sfumato.data.persons import drawn_together
 from sfumato.data.table import Table
 from sfumato.errors import (
     DataError,
@@ -25,6 +28,7 @@ from sfumato.errors import (
     UnknownNameError,
     UnreachableError,
 )
+from sfumato.kernels.arrays import Ints
 from sfumato.recipes.demand import Demand, labelled
 from sfumato.recipes.recipe import Recipe
 from sfumato.study.spread import Spread
@@ -39,14 +43,26 @@ CANNOT = (
 #: The statuses of a score that has a number.
 NUMBERS = (Status.OK, Status.APPROXIMATE)
 
+#: Makes a release of a table.
+Make: TypeAlias = Callable[[Table, Run], Release]
+
 
 @dataclass(frozen=True)
 class Case:
-    """What is asked about: the original, the intruder, and other tables by the names measures call them."""
+    """What is asked about: the original, the intruder, and other tables by the names measures call them.
+
+    ``control`` is the share of the persons who sit out a rehearsal, for measures that attack people who were
+    not protected; ``make`` is what the rehearsal follows where a release is asked about and no recipe.
+    """
 
     table: Table
     scenario: Scenario = field(default_factory=Scenario)
     resources: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    control: float = 0.0
+    make: Make | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        require_share(self.control)
 
     def evidence(self, release: Release | None, scenario: Scenario | None = None) -> Evidence:
         """Put a release (None: the raw table itself) beside the original, before this or another intruder."""
@@ -84,15 +100,71 @@ def evaluate(
     asked
         Measures, which are asked in the scenario of the case, or demands, each in its own.
     """
+    make, here = case.make, run if replicate is None else run.at("replicate", replicate)
     if isinstance(what, Recipe):
-        what = what.apply(case.table, run if replicate is None else run.at("replicate", replicate))
-    evidence: dict[Scenario, Evidence] = {}  # what the measures find of one intruder they share
-    scores: dict[str, Score] = {}
+        make, what = what.apply, what.apply(case.table, here)
+    whole, rehearsal, scores = _Stage(case, what), None, dict[str, Score]()
     for label, measure, scenario in _labelled(asked, case):
-        if scenario not in evidence:
-            evidence[scenario] = case.evidence(what, scenario)
-        scores[label] = score_of(measure, evidence[scenario], run)
+        stage = whole
+        if measure.needs_control and case.control and make is not None and CONTROL not in case.resources:
+            stage = rehearsal = rehearsal or rehearsed(make, case, here)
+        scores[label] = stage.score(measure, scenario, run)
     return Evaluation(what, scores)
+
+
+@dataclass
+class _Stage:
+    """What measures are asked about: of one intruder they share what they find.
+
+    Of a rehearsal ``rows`` are the records that took part; or ``failed`` says why there was none.
+    """
+
+    case: Case
+    release: Release | None
+    rows: Ints | None = None
+    failed: str = ""
+    seen: dict[Scenario, Evidence] = field(default_factory=dict)
+
+    def score(self, measure: Measure, scenario: Scenario, run: Run) -> Score:
+        if self.failed:
+            return Score.not_estimable(self.failed)
+        if scenario not in self.seen:
+            self.seen[scenario] = self.case.evidence(self.release, scenario)
+        score = score_of(measure, self.seen[scenario], run)
+        if self.rows is None or score.by_record is None:
+            return score
+        by_record = np.full(len(self.rows) + len(self.case.resources[CONTROL]), np.nan)
+        by_record[self.rows] = score.by_record
+        return replace(score, by_record=by_record)
+
+
+def rehearsed(make: Make, case: Case, run: Run) -> _Stage:
+    """Follow a recipe without a share of the persons, who are the control of those who attack what came.
+
+    Who sits out is drawn from the seed and the table alone: it is the same for every method and replicate.
+    """
+    n = len(case.table)
+    rng = replace(run, place=()).at(case.table.digest).rng(CONTROL)
+    held = drawn_together(case.table, min(max(round(case.control * n), 1), n), rng)
+    rows = np.setdiff1d(np.arange(n), held)
+    if not len(rows):
+        return _Stage(case, None, failed="a rehearsal must leave people to protect, got: all of them sit out")
+    rest, strangers = case.table.take(rows), case.table.take(held)
+    try:
+        release = make(rest, run.at("rehearsal"))
+    except CANNOT as error:
+        return _Stage(case, None, failed=f"the rehearsal could not be followed: {error.message}")
+    shared = {**case.resources, CONTROL: strangers}
+    return _Stage(replace(case, table=rest, resources=shared, control=0.0), release, rows)
+
+
+def require_share(control: float) -> None:
+    """Raise unless a share of the persons can sit out a rehearsal."""
+    if not 0 <= control < 1:
+        raise ParameterError(
+            f"`control` must be a share of the persons, from 0 to less than 1, got: `{control}`",
+            hint="0.2 holds out every fifth",
+        )
 
 
 def _labelled(

@@ -176,6 +176,7 @@ def _identity(case: Case, judge: Judge, space: SearchSpace, resources: Mapping[s
         "demands": [[str(each.requirement), each.scenario.to_dict()] for each in judge.demands],
         "utilities": [str(measure) for measure in judge.utilities],
         "space": space.to_dict(),
+        "control": case.control,
         "resources": {name: _contents(value) for name, value in sorted(resources.items())},
     }
 
@@ -198,6 +199,8 @@ def looks_at_sensitive(case: Case, demands: Sequence[Demand], run: Run) -> bool:
     sensitive = case.table.schema.with_role(Role.SENSITIVE)
     if not sensitive or len(case.table) < 2:  # noqa: PLR2004
         return False
+    if any(demand.measure.needs_control for demand in demands):  # what it says takes a rehearsal
+        return True
     case = replace(case, table=sampled(case.table, None, _RECORDS_LOOKED_AT)[0])
     table = case.table
     keys = table.schema.with_role(Role.KEY)

@@ -14,9 +14,7 @@ from typing import Final
 import numpy as np
 
 from sfumato.core.run import Run
-from sfumato.data.schema import Role
-from sfumato.data.table import Table
-from sfumato.kernels.arrays import Ints
+from sfumato.data.persons import drawn_together
 from sfumato.recipes.recipe import Recipe
 from sfumato.study.evaluate import Case
 from sfumato.tuning.candidate import Candidate, Judge, Result
@@ -46,7 +44,7 @@ class Pruning:
         self.judge, self.run = Judge((), judge.utilities), run.at("subsample")
         self.case = case
         if 2 * records <= n:
-            rows = _drawn(case.table, records, self.run.at(case.table.digest).rng("rows"))
+            rows = drawn_together(case.table, records, self.run.at(case.table.digest).rng("rows"))
             self.case = replace(case, table=case.table.take(rows))
         self.records = len(self.case.table) if 2 * records <= n else 0
         self.pairs: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {}
@@ -71,17 +69,3 @@ class Pruning:
         helped = (wholes / parts).min(axis=0)
         limit = np.max([each.losses or () for each in self.best[:_BETTER]], axis=0)
         return bool((np.array(losses) * helped > limit).all())
-
-
-def _drawn(table: Table, records: int, rng: np.random.Generator) -> Ints:
-    """So many records by lot, all of a household or person together."""
-    roles = [table.schema.only_role(role) for role in (Role.HOUSEHOLD, Role.PERSON)]
-    name = next((name for name in roles if name is not None), None)
-    if name is None:
-        return np.sort(rng.choice(len(table), records, replace=False))
-    codes = table.codes(name).codes
-    alone = np.where(codes < 0, codes.max(initial=-1) + 1 + np.arange(len(codes)), codes)
-    _, places, sizes = np.unique(alone, return_inverse=True, return_counts=True)
-    order = rng.permutation(len(sizes))
-    enough = int(np.searchsorted(np.cumsum(sizes[order]), records)) + 1
-    return np.flatnonzero(np.isin(places, order[:enough]))
