@@ -4,6 +4,7 @@ import itertools
 from collections import Counter, defaultdict
 from datetime import date, timedelta
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -23,7 +24,10 @@ from naive_recoding import (
     run,
     table_of,
 )
+from sfumato.core.requirement import parse_measure
 from sfumato.core.run import Run
+from sfumato.data.classes.classes import Classes
+from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import RefusedError, UnreachableError
@@ -249,3 +253,36 @@ def test_grown_hierarchies_of_numbers_and_dates(values, k, suppression):
             if isinstance(shown, dict) and value is not None:
                 assert shown["lo"] is None or shown["lo"] <= value
                 assert shown["hi"] is None or shown["hi"] >= value
+
+
+# What fails however it is divided --------------------------------------------------------------------------
+
+DIVIDED = [
+    "l", "l(kind=entropy)", "p", "alpha", "t", "t(distance=ordered)", "t(distance=hierarchy)", "t(distance=kind)",
+    "delta-disclosure", "beta", "beta(kind=enhanced)",
+]  # fmt: skip
+
+
+@examples(60)
+@given(
+    parts=st.lists(
+        st.tuples(st.integers(0, 2), st.integers(0, 3), st.sampled_from("pqrs")), min_size=1, max_size=25
+    ),
+    asked=st.sampled_from(DIVIDED),
+    level=st.sampled_from([0.05, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0]),
+)
+def test_at_least_so_many_fail_however_a_class_is_divided(parts, asked, level):
+    """The records of the finer classes that fail are no fewer than the coarser ones say."""
+    names = ("class", "part", "s")
+    columns = [Column(name, Kind.NOMINAL, Role.KEY) for name in names[:2]]
+    schema = Schema((*columns, Column("s", Kind.ORDINAL, Role.SENSITIVE, hierarchy="a")))
+    table = Table(pl.DataFrame(parts, schema=names, orient="row"), schema)
+    evidence, measure = Evidence(table, resources=RESOURCES), parse_measure(asked)
+    coarse, fine = Classes.of(table, ["class"]), Classes.of(table, ["class", "part"])
+    values = measure.of_classes(evidence, fine)
+    worse = values < level if measure.better == "high" else values > level
+    failing = np.bincount(coarse.of_record, worse[fine.of_record], minlength=len(coarse))
+    shares = measure.always_failing(evidence, coarse, level)
+    assert (shares * coarse.members <= failing + 1e-9).all()
+    if worse.all() and len(fine) == len(coarse) and asked in {"l", "p"}:
+        assert (shares == 1).all()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Literal, Protocol, final
 
+import numpy as np
 import polars as pl
 
 from sfumato.core.method import Described
@@ -278,6 +279,14 @@ class ClassMeasure(Measure):
     def of_classes(self, evidence: Evidence, classes: Classes) -> Floats:  # noqa: ARG002  — others look at it
         """The value of each class; the worst of them is the score."""
         return self.of_sizes(classes.persons)
+
+    def always_failing(self, evidence: Evidence, classes: Classes, level: float) -> Floats:  # noqa: ARG002
+        """Say what share of each class at least is worse than a level, however finely it is divided.
+
+        Of classes of records whose persons nobody tells. Where that is above what may be suppressed, a search
+        of recodings need not look at any finer one. Nothing is known of a measure that does not say.
+        """
+        return np.zeros(len(classes))
 
 
 class EstimatedMeasure(Measure):

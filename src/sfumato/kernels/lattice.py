@@ -99,6 +99,46 @@ def merge(
 
 
 @njit(cache=True, nogil=True)
+def join_counts(
+    of_part: Ints, classes: Ints, values: Ints, counts: Ints, room: tuple[int, int]
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Add up how often values stand in finer classes to how often they stand in coarser ones.
+
+    Parameters
+    ----------
+    of_part : int64[finer classes]
+        Of which class each is a part.
+    classes, values, counts : int64[entries]
+        A finer class, a value, and how often it stands there: more than 0.
+    room
+        The number of coarser classes, and that of values.
+
+    Returns
+    -------
+    The same of the coarser classes, by class and value; and where the entries of each class begin.
+    """
+    n_classes, n_values = room
+    table = np.zeros(n_classes * n_values, dtype=np.int64)
+    for entry in range(len(classes)):
+        table[of_part[classes[entry]] * n_values + values[entry]] += counts[entry]
+    n_found = 0
+    for place in range(len(table)):
+        n_found += table[place] > 0
+    found = np.empty((3, n_found), dtype=np.int64)
+    starts = np.empty(n_classes + 1, dtype=np.int64)
+    here, place = 0, 0
+    for class_ in range(n_classes):
+        starts[class_] = here
+        for value in range(n_values):
+            if table[place] > 0:
+                found[0, here], found[1, here], found[2, here] = class_, value, table[place]
+                here += 1
+            place += 1
+    starts[n_classes] = here
+    return found[0], found[1], found[2], starts
+
+
+@njit(cache=True, nogil=True)
 def sum_where(leaves: Codes, amounts: Floats, starts: Ints, classes: tuple[Ints, Floats, Flags]) -> Floats:
     """For each key the weighted sum of an amount by value, over the classes that are marked.
 

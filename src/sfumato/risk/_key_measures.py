@@ -172,6 +172,17 @@ class WorstColumnMeasure(SensitiveMeasure, WorstClassMeasure):
         """The number of each class for its worst column."""
         return self.worst_column(self.of_columns(evidence, classes))
 
+    def always_failing_by(self, evidence: Evidence, classes: Classes, name: str, level: float) -> Floats:  # noqa: ARG002
+        """The share of each class that one column makes fail, however finely it is divided."""
+        return np.zeros(len(classes))
+
+    def always_failing(self, evidence: Evidence, classes: Classes, level: float) -> Floats:
+        """The largest share that some column makes fail; missing values at their worst are not thought of."""
+        found = np.zeros(len(classes))
+        for name in self.learnt(evidence) if self.missing != "worst" else ():
+            found = np.maximum(found, self.always_failing_by(evidence, classes, name, level))
+        return found
+
 
 def by_original(evidence: Evidence, values: Floats, *, worst: Literal["low", "high"]) -> Floats | None:
     """What is known of each record of the seen table, in the order of the original's records.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._key_measures import Facts, WorstColumnMeasure, records_where, yes_or_no
 
+T = TypeVar("T")
+
 # Distances between the distribution of a class and that of the table ------------------------------------
 
 
@@ -28,6 +30,36 @@ def equal_distances(classes: Ints, counts: Ints, totals: Ints, of_table: Ints, n
     mine = totals[classes]
     surplus = np.maximum(counts * n - of_table * mine, 0) / (mine.astype(np.float64) * n)
     return np.bincount(classes, weights=surplus, minlength=len(totals)).astype(np.float64)
+
+
+def share_to_go(pieces: Sequence[tuple[Counts, Floats]], spare: float = 0.0) -> Floats:
+    r"""Find what share of each class must go so that the rest has little more than its caps allow.
+
+    If the values S have shares :math:`p` above their caps :math:`c`, together by more than ``spare`` t, then
+    a part without x of the class has at least :math:`(p(S) - x) / (1 - x)` of them, which is too much for
+
+    .. math:: x < \frac{p(S) - c(S) - t}{1 - c(S) - t}.
+
+    It does not matter into how many parts the rest is divided: if each is within the caps, so are all. Given
+    are counts and the caps of their value codes; of several, as of levels of a hierarchy, means are taken.
+    """
+    n = len(pieces[0][0].totals)
+    capped, held = np.full(n, spare), np.zeros(n)
+    for counts, caps in pieces:
+        shares, mine = counts.counts / counts.totals[counts.classes], caps[counts.values]
+        over = shares > mine
+        capped += np.bincount(counts.classes[over], weights=mine[over], minlength=n) / len(pieces)
+        held += np.bincount(counts.classes[over], weights=shares[over], minlength=n) / len(pieces)
+    excess = held - capped
+    room = np.where(excess > 0, np.maximum(1.0 - capped, excess), 1.0)
+    to_go: Floats = np.maximum(excess, 0.0) / room
+    return to_go
+
+
+def shares_of(counts: Counts) -> Floats:
+    """The share of each value code in the table."""
+    shares: Floats = counts.of_values / counts.of_values.sum()
+    return shares
 
 
 def ordered_distances(counts: Counts, positions: Ints) -> Floats:
@@ -78,17 +110,12 @@ def hierarchical_distances(counts: Counts, levels: list[Ints]) -> Floats:
     That is the cost of moving one distribution to the other if two values are as far apart as the height of
     their lowest common label says. ``levels`` give the label of each value code, missing being its own.
     """
-    n_classes, n = len(counts.totals), int(counts.of_values.sum())
-    total = np.zeros(n_classes)
+    n = int(counts.of_values.sum())
+    total = np.zeros(len(counts.totals))
     for labels in levels:
-        n_labels = int(labels.max()) + 1
-        pairs = counts.classes * n_labels + labels[counts.values]
-        distinct, entry = np.unique(pairs, return_inverse=True)
-        amounts = np.bincount(entry, weights=counts.counts).astype(np.int64)
-        of_labels = np.bincount(labels, weights=counts.of_values, minlength=n_labels).astype(np.int64)
-        total += equal_distances(
-            distinct // n_labels, amounts, counts.totals, of_labels[distinct % n_labels], n
-        )
+        found = counts.recoded(labels)
+        of_table = found.of_values[found.values]
+        total += equal_distances(found.classes, found.counts, found.totals, of_table, n)
     return total / len(levels)
 
 
@@ -176,7 +203,7 @@ class TCloseness(WorstColumnMeasure):
         """The distance of each class."""
         counts = classes.counts(name)
         if self.distance == "ordered" or (self.distance == "kind" and _has_order(classes.table, name)):
-            positions = _positions(classes.table, name, counts)
+            positions = _positions(evidence, classes.table, name, counts)
             distances = with_holes(ordered_distances(counts, positions), counts)
         elif self.distance == "hierarchy":
             distances = hierarchical_distances(counts, _labels(evidence, classes.table, name, counts))
@@ -188,6 +215,21 @@ class TCloseness(WorstColumnMeasure):
             distances = distances + counts.holes / counts.totals
             distances += float(counts.of_values[0] / counts.of_values.sum())
         return np.clip(distances, 0.0, 1.0)
+
+    def always_failing_by(self, evidence: Evidence, classes: Classes, name: str, level: float) -> Floats:
+        """What a class has too much of some values, or labels; by order, as if what goes were 1 away.
+
+        The distance of a class is at most the mean of those of its parts, and none is above 1.
+        """
+        counts = classes.counts(name)
+        if self.distance == "equal":
+            return share_to_go([(counts, shares_of(counts))], level)
+        if self.distance == "hierarchy":
+            labelled = map(counts.recoded, _labels(evidence, classes.table, name, counts))
+            return share_to_go([(each, shares_of(each)) for each in labelled], level)
+        if level >= 1 or counts.of_values[0]:
+            return np.zeros(len(classes))
+        return np.maximum(self.per_class(evidence, classes, name) - level, 0.0) / (1.0 - level)
 
     def facts(self, evidence: Evidence, classes: Classes, worst: Floats) -> Facts:  # noqa: ARG002
         """The mean over the records."""
@@ -208,21 +250,35 @@ def _examples(table: Table, name: str, counts: Counts) -> Table:
     return table.select([name]).take(counts.examples[1:])
 
 
-def _positions(table: Table, name: str, counts: Counts) -> Ints:
+def _known_by(evidence: Evidence, what: str, counts: Counts, find: Callable[[], T]) -> T:
+    """What depends on the value codes alone, found once for all classes that are joined from the same."""
+    codes = counts.examples  # kept with what is found, so that no other has its place
+    return evidence.remember((what, id(codes)), lambda: (codes, find()))[1]
+
+
+def _positions(evidence: Evidence, table: Table, name: str, counts: Counts) -> Ints:
     """The place of each value code among the distinct values in their order."""
-    _, places = np.unique(_examples(table, name, counts).numbers(name), return_inverse=True)
-    return np.append(0, places).astype(np.int64)
+
+    def find() -> Ints:
+        _, places = np.unique(_examples(table, name, counts).numbers(name), return_inverse=True)
+        return np.append(0, places).astype(np.int64)
+
+    return _known_by(evidence, "positions", counts, find)
 
 
 def _labels(evidence: Evidence, table: Table, name: str, counts: Counts) -> list[Ints]:
     """The label of each value code on each level below the root; missing is a label of its own."""
-    hierarchy = _hierarchy_of(evidence, name)
-    assert hierarchy is not None  # `refuses` saw to it
-    values = _examples(table, name, counts).frame[name]
-    return [
-        np.append(0, hierarchy.codes(values, level).astype(np.int64) + 1)
-        for level in range(max(hierarchy.height - 1, 1))  # of a single value the root is all there is
-    ]
+
+    def find() -> list[Ints]:
+        hierarchy = _hierarchy_of(evidence, name)
+        assert hierarchy is not None  # `refuses` saw to it
+        values = _examples(table, name, counts).frame[name]
+        return [
+            np.append(0, hierarchy.codes(values, level).astype(np.int64) + 1)
+            for level in range(max(hierarchy.height - 1, 1))  # of a single value the root is all there is
+        ]
+
+    return _known_by(evidence, "labels", counts, find)
 
 
 class DeltaDisclosure(WorstColumnMeasure):
@@ -267,6 +323,15 @@ class DeltaDisclosure(WorstColumnMeasure):
         if self.missing == "worst" and len(classes) > 1 and counts.holes.any():
             lacking[:] = True
         return np.where(lacking, np.inf, _changes(counts, np.abs))
+
+    def always_failing_by(self, evidence: Evidence, classes: Classes, name: str, level: float) -> Floats:  # noqa: ARG002
+        """What a class has too much of, or what it has no room for beside a value it has too little of."""
+        counts = classes.counts(name)
+        factor = math.exp(min(level, 700.0))
+        caps = shares_of(counts) * factor
+        least = np.minimum.reduceat(_ratios(counts), counts.starts[:-1]) * factor
+        least[counts.distinct < int((counts.of_values > 0).sum())] = 0.0
+        return np.maximum(share_to_go([(counts, caps)]), 1.0 - np.minimum(least, 1.0))
 
     def facts(self, evidence: Evidence, classes: Classes, worst: Floats) -> Facts:
         """Whom it concerns, and what it would be among the values that are there."""
@@ -351,6 +416,15 @@ class BetaLikeness(WorstColumnMeasure):
                 alone = np.where(alone > bounds * (1 + 1e-12), np.inf, alone)
             largest = np.maximum(largest, alone)
         return np.maximum(largest, 0.0)
+
+    def always_failing_by(self, evidence: Evidence, classes: Classes, name: str, level: float) -> Floats:  # noqa: ARG002
+        """What a class has too much of."""
+        counts = classes.counts(name)
+        shares = shares_of(counts)
+        gains = np.full(len(shares), level)
+        if self.kind == "enhanced":
+            gains = np.minimum(gains, -np.log(np.maximum(shares, np.finfo(float).tiny)))
+        return share_to_go([(counts, shares * (1.0 + gains))])
 
     def _gains(self, counts: Counts) -> tuple[Floats, Floats]:
         """The relative gain of each entry, and the share of its value in the table."""

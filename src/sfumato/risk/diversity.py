@@ -107,6 +107,14 @@ class _Diversity(WorstColumnMeasure):
         """The number of each class for a column."""
         return self.of_profiles(profiles(classes.counts(name), fill=self.missing == "worst"), classes)
 
+    def share_failing(self, values: Floats, level: float) -> Floats:  # noqa: ARG002
+        """The share of a class of such a value that is worse than a level however finely it is divided."""
+        return np.zeros(len(values))
+
+    def always_failing_by(self, evidence: Evidence, classes: Classes, name: str, level: float) -> Floats:
+        """The share that the value of the class tells."""
+        return self.share_failing(self.per_class(evidence, classes, name), level)
+
     def facts(self, evidence: Evidence, classes: Classes, worst: Floats) -> Facts:  # noqa: ARG002
         """How many records there are of whom some sensitive value is certain: all of their class have it."""
         certain = np.zeros(len(classes), dtype=np.bool_)
@@ -168,6 +176,14 @@ class LDiversity(_Diversity):
     c: float = param(
         3.0, "Constant of the recursive condition: the larger, the milder.", gt=0, le=1e6, symbol="c"
     )
+
+    def share_failing(self, values: Floats, level: float) -> Floats:
+        """All of a class that has too few values; by entropy, which its parts have no more of on average."""
+        if self.kind == "recursive" or level <= 1:
+            return np.zeros(len(values))
+        if self.kind == "distinct":
+            return (values < level).astype(np.float64)
+        return np.maximum(1.0 - np.log(values) / math.log(level), 0.0)
 
     def of_profiles(self, found: Profiles, classes: Classes) -> Floats:  # noqa: ARG002
         """The diversity of each class."""
@@ -262,6 +278,10 @@ class PSensitivity(_Diversity):
 
     k: int = param(2, "Smallest class that the model asks for.", ge=1, le=10**9, symbol="k")
 
+    def share_failing(self, values: Floats, level: float) -> Floats:
+        """All of a class that has too few values."""
+        return (values < level).astype(np.float64)
+
     def of_profiles(self, found: Profiles, classes: Classes) -> Floats:  # noqa: ARG002
         """The number of values of each class."""
         return found.distinct.astype(np.float64)
@@ -307,6 +327,10 @@ class AlphaKAnonymity(_Diversity):
     references = ("wong2006",)
 
     k: int = param(2, "Smallest class that the model asks for.", ge=1, le=10**9, symbol="k")
+
+    def share_failing(self, values: Floats, level: float) -> Floats:
+        """What a class has too much of its most frequent value, if nothing else goes."""
+        return np.maximum(values - level, 0.0) / max(1.0 - level, np.finfo(float).tiny)
 
     def of_profiles(self, found: Profiles, classes: Classes) -> Floats:
         """The share of the most frequent value of each class."""

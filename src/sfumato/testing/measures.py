@@ -175,6 +175,12 @@ def check_classes_are_as_declared(cls: type[Measure]) -> None:
             for each in range(len(classes)):
                 inside = classes.of_record == each
                 assert (sign * whole[inside]).max() <= (sign * parts[inside]).max() + 1e-9
+        for level in (
+            np.unique(whole[np.isfinite(whole)])[:-1] if cls.better == "low" else np.unique(whole)[1:]
+        ):
+            shares = measure.always_failing(evidence, known, float(level))
+            worse = parts > level if cls.better == "low" else parts < level
+            assert (shares * classes.members <= np.bincount(classes.of_record, worse) + 1e-9).all()
 
 
 def _by_class(measure: ClassMeasure, table: Table) -> Floats:

@@ -123,3 +123,16 @@ def test_raised_bounds_keep_the_order():
     assert len({node for _, node in seen}) == 16
     scores = [score for score, _ in seen]
     assert scores == sorted(scores)
+
+
+def test_counts_of_coarser_classes_are_sums_of_those_of_their_parts():
+    rng = np.random.default_rng(4)
+    finer = rng.integers(0, 3, (30, 7)) * rng.integers(0, 9, (30, 7))
+    of_part = np.append(np.arange(5), rng.integers(0, 5, 25))
+    classes, values = np.nonzero(finer)
+    found = kernels.lattice.join_counts(of_part, classes, values, finer[classes, values], (5, 7))
+    wanted = np.zeros((5, 7), dtype=np.int64)
+    np.add.at(wanted, of_part, finer)
+    assert [each.tolist() for each in found[:2]] == [each.tolist() for each in np.nonzero(wanted)]
+    assert found[2].tolist() == wanted[wanted > 0].tolist()
+    assert found[3].tolist() == [0, *np.cumsum((wanted > 0).sum(axis=1)).tolist()]

@@ -6,7 +6,7 @@ are a class. How often the values of a sensitive column stand in each class is o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato import kernels
 from sfumato.data.classes import compatible
 from sfumato.data.classes.packing import MAX_PACKED_CODE, Coding, closed_up, distinct_of, fits, number, pack
 from sfumato.data.evidence import Evidence
@@ -49,6 +50,11 @@ class Counts:
     def joined(self, of_part: Ints, n_classes: int) -> Counts:
         """The counts of coarser classes, where ``of_part`` says of which each of these is a part."""
         n_values = len(self.of_values)
+        if fits(n_classes * n_values, len(self.counts)):
+            found = kernels.lattice.join_counts(
+                of_part, self.classes, self.values, self.counts, (n_classes, n_values)
+            )
+            return replace(self, **dict(zip(("classes", "values", "counts", "starts"), found, strict=True)))
         pairs = of_part[self.classes] * n_values + self.values
         distinct, sums = sums_of(pairs, self.counts, n_classes * n_values)
         classes = distinct // n_values
@@ -59,6 +65,15 @@ class Counts:
             counts=sums.astype(np.int64),
             starts=np.searchsorted(classes, np.arange(n_classes + 1)),
         )
+
+    def recoded(self, labels: Ints) -> Counts:
+        """How often the label of the values stands in each class; ``labels`` are those of the value codes."""
+        of_values = _sums(labels, self.of_values, int(labels.max()) + 1)
+        examples = np.full(len(of_values), -1, dtype=np.int64)
+        examples[labels] = self.examples
+        found = replace(self, values=labels[self.values], of_values=of_values, examples=examples)
+        n = len(self.starts) - 1
+        return found.joined(np.arange(n), n)
 
     @cached_property
     def totals(self) -> Ints:
@@ -94,7 +109,7 @@ class Classes:
     table: Table
     keys: tuple[str, ...]
     missing: Missing
-    of_record: Ints  # [records]
+    numbers: Ints | Callable[[], Ints] = field(repr=False)  # of records: see `of_record`
     members: Ints  # [classes]
     examples: Ints  # [classes] the first record of each
     codes: Ints  # [classes, keys] 0 is missing; as a category, only what is empty
@@ -127,15 +142,18 @@ class Classes:
         cls,
         table: Table,
         keys: Sequence[str],
-        of_record: Ints,
+        of_record: Ints | Callable[[], Ints],
         members: Ints,
         *,
         examples: Ints,
         counts: Mapping[str, Counts],
     ) -> Classes:
-        """Take classes that were found otherwise, no key missing, and what is known to stand in them."""
+        """Take classes that were found otherwise, no key missing, and what is known to stand in them.
+
+        Of which class each record is may be given as a function, for who will hardly ask.
+        """
         names = tuple(sorted(keys))
-        codes = np.ones((len(members), len(names)), dtype=np.int64)
+        codes = np.broadcast_to(np.int64(1), (len(members), len(names)))
         classes = cls(table, names, "category", of_record, members, examples, codes)
         classes._counts.update(counts)
         return classes
@@ -153,11 +171,16 @@ class Classes:
         codes = np.full((len(members), len(self.keys)), np.iinfo(np.int64).max)
         np.minimum.at(codes, of_record, self.codes[self.of_record])
         return replace(
-            self, of_record=of_record, members=members, examples=examples, codes=codes, joined=persons
+            self, numbers=of_record, members=members, examples=examples, codes=codes, joined=persons
         )
 
     def __len__(self) -> int:
         return len(self.members)
+
+    @cached_property
+    def of_record(self) -> Ints:
+        """The class of each record."""
+        return self.numbers() if callable(self.numbers) else self.numbers
 
     @property
     def overlap(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -20,6 +20,9 @@ from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._enforcing import Guarantee
 from sfumato.methods._recoding.search import Judge, Leftover, Node
+
+#: What sums of shares may be off by, as a share of the records.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +107,11 @@ class ByClasses:
         return tuple(each for each in self.guarantee.requirements if each.persons_alike is not None)
 
     @cached_property
+    def least_alike(self) -> int:
+        """How many persons a class must have for them."""
+        return max((each.persons_alike or 0 for each in self.sizes_asked), default=0)
+
+    @cached_property
     def others(self) -> Guarantee:
         """What is asked besides."""
         rest = tuple(each for each in self.guarantee.requirements if each not in self.sizes_asked)
@@ -113,6 +121,11 @@ class ByClasses:
     def counts_persons(self) -> bool:
         """Whether a column tells whose record it is."""
         return self.table.schema.only_role(Role.PERSON) is not None
+
+    @property
+    def rules_out(self) -> bool:
+        """Small classes are divided into smaller ones."""
+        return True
 
     @cached_property
     def monotone(self) -> bool:
@@ -139,30 +152,50 @@ class ByClasses:
         """How often sensitive values stand in each combination of values; none where persons are counted."""
         if self.counts_persons:
             return {}
-        base = self._classes(self.lattice.of_record, self.lattice.counts, self.lattice.rows, {})
+        base = self._classes(lambda: self.lattice.of_record, self.lattice.counts, self.lattice.rows, {})
         return {name: base.counts(name) for name in self.learnt}
 
-    def _classes(self, of_record: Ints, members: Ints, examples: Ints, counts: dict[str, Counts]) -> Classes:
+    def _classes(
+        self, of_record: Callable[[], Ints], members: Ints, examples: Ints, counts: Mapping[str, Counts]
+    ) -> Classes:
         return Classes.known(
             self.table, self.guarantee.keys, of_record, members, examples=examples, counts=counts
         )
 
     def _of_node(self, node: Node) -> Classes:
-        of_record = node.of_combination[self.lattice.of_record]
         rows = self.lattice.rows[node.classes.firsts]
-        return self._classes(of_record, node.classes.counts, rows, dict(node.counts))
+
+        def of_record() -> Ints:
+            return node.of_combination[self.lattice.of_record]
+
+        return self._classes(of_record, node.classes.counts, rows, node.counts)
 
     def failing(self, node: Node, limit: int) -> tuple[Flags, bool]:
         """Look at the sizes first: too many small classes are too many in all nodes below."""
         counts = node.classes.counts
-        classes = self._of_node(node) if self.mapped else None
-        sizes = counts if classes is None else classes.persons
-        failing = _failing(self.sizes_asked, sizes)
-        if int(counts[failing].sum()) > limit:
-            return failing, True
-        if classes is not None and self.others.requirements:
-            failing |= self.others.failing_classes(self.evidence, classes)
-        return failing, self.monotone and int(counts[failing].sum()) > limit
+        sizes = self._of_node(node).persons if self.counts_persons else counts
+        small = sizes < self.least_alike
+        if int(counts[small].sum()) > limit:
+            return small, True
+        if not self.others.requirements:
+            return small, False
+        classes = self._of_node(node)
+        failing = small | self.others.failing_classes(self.evidence, classes)
+        if int(counts[failing].sum()) <= limit:
+            return failing, False
+        return failing, self.monotone or self._fails_below(classes, small, limit)
+
+    def _fails_below(self, classes: Classes, small: Flags, limit: int) -> bool:
+        """Whether too many must be suppressed in all nodes below, since no division of the classes helps."""
+        if self.counts_persons:
+            return False
+        shares = small.astype(np.float64)
+        for requirement, measure in zip(
+            self.others.requirements, self.others.class_measures or (), strict=True
+        ):
+            own = measure.always_failing(self.evidence, classes, requirement.level)
+            shares = np.maximum(shares, own)
+        return bool(shares @ classes.members > limit + _ROUNDING * len(self.table))
 
     def leftover(self, node: Node, failing: Flags) -> Leftover | None:
         """Whether the suppressed records are a class that meets what is asked, or must be left out."""
@@ -176,24 +209,18 @@ class ByClasses:
 
     def _meets_alone(self, node: Node, failing: Flags) -> bool:
         if not self.mapped:
-            together = np.array([node.classes.counts[failing].sum()])
-            return not _failing(self.sizes_asked, together).any()
+            together = int(node.classes.counts[failing].sum())
+            return bool(together >= self.least_alike)
         joined = np.where(failing, 0, np.cumsum(~failing))
         n_joined = int((~failing).sum()) + 1
-        of_record = joined[node.of_combination[self.lattice.of_record]]
         members = np.bincount(joined, node.classes.counts, minlength=n_joined).astype(np.int64)
         rows = np.zeros(n_joined, dtype=np.int64)
         rows[joined[::-1]] = self.lattice.rows[node.classes.firsts][::-1]
         counts = {name: each.joined(joined, n_joined) for name, each in node.counts.items()}
-        classes = self._classes(of_record, members, rows, counts)
+        classes = self._classes(
+            lambda: joined[node.of_combination[self.lattice.of_record]], members, rows, counts
+        )
         return not self.guarantee.failing_classes(self.evidence, classes).any()
-
-
-def _failing(requirements: Sequence[Requirement], sizes: Ints) -> Flags:
-    failing = np.zeros(len(sizes), dtype=np.bool_)
-    for requirement in requirements:
-        failing |= sizes < (requirement.persons_alike or 0)
-    return failing
 
 
 @dataclass(eq=False)
@@ -203,8 +230,8 @@ class ByReleases:
     part: Part
 
     @property
-    def monotone(self) -> bool:
-        """Nobody knows."""
+    def rules_out(self) -> bool:
+        """Nobody knows what becomes of finer classes."""
         return False
 
     @property

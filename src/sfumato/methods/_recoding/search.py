@@ -1,14 +1,15 @@
 """The search for the best node of a lattice of recodings: in order of a bound, with classes rolled up.
 
 Nodes are taken in the order of a bound that neither suppression nor any node above can undercut, so that the
-search may end when the best node found is not above the next bound. Where a model is monotone, that is where
-whatever fails at a node fails at all nodes below, each look at a node that fails rules those out as well.
+search may end when the best node found is not above the next bound. Where too many fail at a node however
+finely its classes are divided, the nodes below it are ruled out as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from math import prod
 from typing import Any, Literal, Protocol
@@ -44,7 +45,19 @@ class Node:
 
     classes: NodeClasses
     of_combination: Ints  # [combinations] the class of each
-    counts: Mapping[str, Counts]  # of sensitive columns
+    finer: tuple[Mapping[str, Counts], Ints]  # counts of sensitive columns in parts, and whose parts they are
+
+    @cached_property
+    def counts(self) -> Mapping[str, Counts]:
+        """How often sensitive values stand in each class: added up when asked, as many nodes fail before."""
+        counts, of_part = self.finer
+        return {name: each.joined(of_part, len(self.classes.counts)) for name, each in counts.items()}
+
+    def parts_of(self, coarser: Ints, bottom: Node) -> tuple[Mapping[str, Counts], Ints]:
+        """What the counts of coarser classes are added up from: these if they are known, or all there are."""
+        if "counts" in self.__dict__:
+            return self.counts, coarser
+        return bottom.counts, coarser[self.of_combination]
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -65,7 +78,7 @@ class RollUp:
             lattice.weights,
             tuple(tallies),
         )
-        bottom = Node(classes, np.arange(n), counts)
+        bottom = Node(classes, np.arange(n), (counts, np.arange(n)))
         self._kept: list[Node] = [bottom]
         room = max(2, min(_KEPT_NODES, _KEPT_CLASSES // max(n, 1)))
         self._levels = np.full((room, len(lattice.keys)), np.iinfo(np.int64).max, dtype=np.int64)
@@ -95,7 +108,7 @@ class RollUp:
         node = Node(
             NodeClasses(wanted, merged.firsts, merged.counts, merged.weights, tallies),
             merged.of_part[source.of_combination],
-            {name: counts.joined(merged.of_part, n_classes) for name, counts in source.counts.items()},
+            source.parts_of(merged.of_part, self._kept[0]),
         )
         self._keep(node)
         return node
@@ -114,8 +127,8 @@ class Judge(Protocol):
     """Says which classes of a node must be suppressed, and whether what is left can be released."""
 
     @property
-    def monotone(self) -> bool:
-        """Whether a node that fails because of too many suppressed records rules out all nodes below."""
+    def rules_out(self) -> bool:
+        """Whether a node that fails may rule out all nodes below."""
 
     @property
     def base_counts(self) -> Mapping[str, Counts]:
@@ -162,7 +175,7 @@ class Search:
     best: Best | None = field(default=None, init=False)
     looked_at: int = field(default=0, init=False)
     bound: float = field(default=-np.inf, init=False)  # the score that no node undercuts
-    _seen: dict[tuple[int, ...], bool] = field(default_factory=dict, init=False)
+    _seen: dict[tuple[int, ...], tuple[bool, bool]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._heights = np.array(self.lattice.heights, dtype=np.int64)
@@ -184,7 +197,7 @@ class Search:
         top = tuple(int(height) - 1 for height in self._heights)
         self._look(top)
         if self.n_nodes > 1:
-            self._descend(self._chain((0,) * len(top)))
+            self._descend(self._chain((0,) * len(top)), lambda levels: self._look(levels)[0])
         if self.n_nodes > self.budget:  # the proof may not be had: what is found had better be good
             self._improve()
         front: Any = kernels.lattice.frontier()
@@ -201,8 +214,8 @@ class Search:
                 return False
             levels = self._levels(node)
             if levels not in self._seen:
-                if self.judge.monotone:
-                    self._descend(self._chain(levels))
+                if self.judge.rules_out:
+                    self._descend(self._chain(levels), lambda levels: not self._look(levels)[1])
                 else:
                     self._look(levels)
             if self._bounds and levels in self._seen:
@@ -234,12 +247,12 @@ class Search:
             chain.append(tuple(here.tolist()))
         return chain
 
-    def _descend(self, chain: list[tuple[int, ...]]) -> None:
-        """Look for the lowest node of a chain that does not fail, by halving."""
+    def _descend(self, chain: list[tuple[int, ...]], holds: Callable[[tuple[int, ...]], bool]) -> None:
+        """Look for the lowest node of a chain that something holds for, by halving."""
         low, high = 0, len(chain) - 1
         while low < high:
             middle = (low + high) // 2
-            low, high = (low, middle) if self._look(chain[middle]) else (middle + 1, high)
+            low, high = (low, middle) if holds(chain[middle]) else (middle + 1, high)
         self._look(chain[low])
 
     def _improve(self) -> None:
@@ -256,8 +269,11 @@ class Search:
                 if inside and higher != lower and self.looked_at < self.budget:
                     self._look(tuple(levels))
 
-    def _look(self, levels: tuple[int, ...]) -> bool:
-        """Whether a node needs no more suppressed than allowed; the best such is kept."""
+    def _look(self, levels: tuple[int, ...]) -> tuple[bool, bool]:
+        """Whether a node needs no more suppressed than allowed, and whether none below does.
+
+        The best that is allowed is kept.
+        """
         if levels in self._seen:
             return self._seen[levels]
         self.looked_at += 1
@@ -265,12 +281,12 @@ class Search:
         failing, hopeless = self.judge.failing(node, self.limit)
         suppressed = int(node.classes.counts[failing].sum())
         allowed = not hopeless and suppressed <= self.limit
-        self._seen[levels] = allowed
+        self._seen[levels] = allowed, hopeless
         if hopeless:
             self._rule_out(levels)
         elif allowed:
             self._consider(node, failing, suppressed)
-        return allowed
+        return allowed, hopeless
 
     def _consider(self, node: Node, failing: Flags, suppressed: int) -> None:
         score = self.objective.score(node.classes, failing)
