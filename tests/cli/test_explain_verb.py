@@ -91,6 +91,10 @@ def test_a_record_of_a_plan(run, people, plan):
     assert "Step 3: postprocessing" in out
     assert "To be alike to at least 3" in out  # the plan's own k
     assert str(people["income"][17]) in out
+    assert "How far its values moved in rank" in out
+    assert "of 120" in next(
+        line for line in out.splitlines() if line.startswith("income") and "of 120" in line
+    )
 
 
 def test_the_twin_for_machines(run, people, plan):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sfumato.explain.attacks import Attack, Riskiest
     from sfumato.explain.keys import KeyStory
     from sfumato.explain.steps import Change, StepStory
+    from sfumato.risk.permutation import Move
 
 #: Longer lists are cut for people; machines get all of them.
 _MAX_ENTRIES = 8
@@ -37,6 +38,8 @@ def show_record(said: Explanation) -> None:
         _show_keys("The release: what makes it stand out", said.released_keys)
     elif said.released_as == ():
         click.echo("\nThe record is not in the release.")
+    if said.moves:
+        _show_moves(said.moves)
     _show_attacks(said)
 
 
@@ -98,6 +101,21 @@ def _moved(change: Change) -> str:
     if change.ranks is not None:
         parts.append(f"{change.ranks:+,.6g} of {change.of_ranks:,} ranks")
     return ", ".join(parts)
+
+
+def _show_moves(moves: Sequence[Move]) -> None:
+    click.echo("\nHow far its values moved in rank\n")
+    rows = [
+        [
+            move.column,
+            f"{move.rank:,.6g}",
+            f"{move.released_rank:,.6g}",
+            f"{move.moved:+,.6g} of {move.of_ranks:,}",
+            "" if move.as_if is None else f"{move.as_if:.6g}",
+        ]
+        for move in moves
+    ]
+    emit_table(["column", "rank", "released rank", "moved by", "as if it were"], rows, right=[1, 2, 3, 4])
 
 
 def _show_attacks(said: Explanation) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar
 
 import polars as pl
 
+from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, UnknownNameError
@@ -154,6 +155,11 @@ class Evidence:
         """Records of the same population that were not protected: what a release says of strangers."""
         found = self.resources.get(CONTROL)
         return found if isinstance(found, Table) else None
+
+    def hierarchy_of(self, name: str) -> Hierarchy | None:
+        """The hierarchy that a column of the original names, if it is among the resources."""
+        found: object = self.resources.get(self.original.schema[name].hierarchy)
+        return found if isinstance(found, Hierarchy) else None
 
     def of_kinds(self, names: tuple[str, ...], kinds: frozenset[Kind]) -> tuple[str, ...]:
         """Those of ``names`` whose kind, in both tables, is one of ``kinds``."""

@@ -25,6 +25,7 @@ from sfumato.explain.keys import Cell, KeyStory, cell, key_story
 from sfumato.explain.steps import StepStory, follow_record, rows_of
 from sfumato.recipes.recipe import Recipe
 from sfumato.risk._key_measures import COMPARABLE
+from sfumato.risk.permutation import Move, moves_of
 from sfumato.study.evaluate import Case
 
 #: Stands above everything that is said of a record.
@@ -36,7 +37,8 @@ class Explanation:
     """What is known of one record of the original, by its position from 0.
 
     ``keys`` tells how it stands in the original, ``released_keys`` how in the release (None without one, or
-    where it is not in there). ``silent`` says why some measures have nothing to say.
+    where it is not in there). ``moves`` tells how far each of its values moved in rank. ``silent`` says why
+    some measures have nothing to say.
     """
 
     record: int
@@ -45,6 +47,7 @@ class Explanation:
     keys: KeyStory | None
     released_keys: KeyStory | None
     released_as: tuple[int, ...] | None
+    moves: tuple[Move, ...]
     attacks: tuple[Attack, ...]
     silent: Mapping[str, str]
     steps: tuple[StepStory, ...]
@@ -60,6 +63,7 @@ class Explanation:
             "keys": self.keys and self.keys.to_dict(),
             "released_keys": self.released_keys and self.released_keys.to_dict(),
             "released_as": None if self.released_as is None else list(self.released_as),
+            "moves": [move.to_dict() for move in self.moves],
             "attacks": [attack.to_dict() for attack in self.attacks],
             "silent": dict(self.silent),
             "steps": [step.to_dict() for step in self.steps],
@@ -143,6 +147,7 @@ def explain_record(
         else None,
         released_keys=_released_story(release, places, evidence, settings),
         released_as=None if places is None else tuple(places),
+        moves=moves_of(evidence, row),
         attacks=attacks,
         silent=silent,
         steps=steps,

@@ -166,7 +166,7 @@ def seed_of(trail: Path, plan: Plan | None = None) -> tuple[int, bool]:
     if steps:
         raise ParameterError(
             f"a replay must have chance that a seed repeats, got: {', '.join(dict.fromkeys(steps))}",
-            hint="its noise must not be repeatable: `sfumato verify` compares the release with its fingerprint",
+            hint="its noise must not be repeatable: `sfumato verify` compares fingerprints",
         )
     said = read_trail(trail)
     return int(said["seed"], 16), bool(said["seed_given"])

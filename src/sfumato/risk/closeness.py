@@ -11,7 +11,6 @@ import numpy as np
 from sfumato.core.params import param
 from sfumato.data.classes.classes import Classes, Counts, seen_table
 from sfumato.data.evidence import Evidence
-from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
@@ -192,7 +191,7 @@ class TCloseness(WorstColumnMeasure):
             what = "intervals" if table.is_generalised(name) else f"a {table.schema[name].kind} column"
             fits = _has_order(table, name)
             return None if fits else f"{self.name} must be given an order of `{name}`, got: {what}"
-        hierarchy = _hierarchy_of(evidence, name)
+        hierarchy = evidence.hierarchy_of(name)
         if hierarchy is None:
             return f"{self.name} must be given a hierarchy of `{name}`, got: none declared"
         present = table.frame[name].filter(~table.missing(name))
@@ -240,11 +239,6 @@ def _has_order(table: Table, name: str) -> bool:
     return table.schema[name].kind is not Kind.NOMINAL and not table.frame.schema[name].is_nested()
 
 
-def _hierarchy_of(evidence: Evidence, name: str) -> Hierarchy | None:
-    found: object = evidence.resources.get(evidence.original.schema[name].hierarchy)
-    return found if isinstance(found, Hierarchy) else None
-
-
 def _examples(table: Table, name: str, counts: Counts) -> Table:
     """A record for each value that is not missing, in the order of the codes."""
     return table.select([name]).take(counts.examples[1:])
@@ -270,7 +264,7 @@ def _labels(evidence: Evidence, table: Table, name: str, counts: Counts) -> list
     """The label of each value code on each level below the root; missing is a label of its own."""
 
     def find() -> list[Ints]:
-        hierarchy = _hierarchy_of(evidence, name)
+        hierarchy = evidence.hierarchy_of(name)
         assert hierarchy is not None  # `refuses` saw to it
         values = _examples(table, name, counts).frame[name]
         return [

@@ -1,0 +1,599 @@
+"""Risk in the permutation model: whatever a method does to a column, what protects is the change of ranks.
+
+Ranks are mid-ranks within their own table. Between an original column :math:`X` and its release :math:`Y`
+stands :math:`Z`, the values of :math:`X` in the order of :math:`Y` (`reverse_mapping`): from :math:`X` to
+:math:`Z` ranks are permuted, from :math:`Z` to :math:`Y` values change and ranks do not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from sfumato import kernels
+from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.params import param
+from sfumato.core.run import Run
+from sfumato.data.codings import numbers_of_both
+from sfumato.data.evidence import Evidence
+from sfumato.data.hierarchy.likeness import labels_of, marginality, not_covered
+from sfumato.data.persons import best_by_person, persons_of
+from sfumato.data.schema import Kind
+from sfumato.kernels.arrays import Floats, Ints
+from sfumato.risk._rank_bases import Ranked, between, protection, ranked, span
+from sfumato.risk._spaces import incomparable, inexact
+
+#: Kinds that have ranks: nominal values by how marginal they are in their hierarchy.
+RANKED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE, Kind.NOMINAL})
+
+
+def reverse_mapping(values: Floats, released: Floats) -> Floats:
+    """Give each released value the original value of its rank: the Z between X and Y.
+
+    Parameters
+    ----------
+    values, released : float64[n]
+        As many of both; NaN has no rank. Released values that are equal share their mid-rank, and so the
+        original value there, or the mean of the two that it falls between.
+
+    Examples
+    --------
+    >>> reverse_mapping(np.array([10.0, 20.0, 30.0, 40.0]), np.array([7.0, 5.0, 5.0, 9.0]))
+    array([30., 15., 15., 40.])
+    """
+    ordered = np.sort(values[~np.isnan(values)])
+    ranks = kernels.ranks.midranks(released)
+    there = ~np.isnan(ranks)
+    if int(there.sum()) != len(ordered):
+        raise ValueError(
+            f"as many values must be there as released ones, got: {len(ordered)} and {there.sum()}"
+        )
+    mapped = np.full(len(released), np.nan)
+    places = ranks[there] - 1
+    low, high = np.floor(places).astype(np.int64), np.ceil(places).astype(np.int64)
+    mapped[there] = ordered[low] / 2 + ordered[high] / 2
+    return mapped
+
+
+def numbers_in_order(evidence: Evidence, name: str) -> tuple[Floats, Floats]:
+    """A column of both tables as numbers whose order is that of the values; NaN where they are missing.
+
+    Nominal values stand in the order of their marginality in the original: two that are as marginal tie.
+    """
+    assert evidence.protected is not None  # `refuses` saw to it
+    tables = evidence.original, evidence.protected
+    if evidence.original.schema[name].kind is not Kind.NOMINAL:
+        return numbers_of_both(*tables, name)
+    hierarchy = evidence.hierarchy_of(name)
+    assert hierarchy is not None  # `refuses` saw to it
+    mine, theirs = (labels_of(hierarchy, table, name) for table in tables)
+    return marginality(mine, mine), marginality(theirs, mine)
+
+
+class _PermutationMeasure(Measure):
+    """Compares the ranks of the original with those of the release, column by column or all together."""
+
+    aspect = "risk"
+    better = "high"
+    bounds = (0.0, 1.0)
+    kinds = RANKED
+    needs_pairs = True
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Refuse columns without ranks, ranges and groups of values, and records of nobody knows whom."""
+        reason = incomparable(self.name, evidence, self.kinds) or super().refuses(evidence)
+        if reason is None and self.needs_pairs and evidence.source_rows is None:
+            reason = f"{self.name} must know whose each released record is, got: records that do not map"
+        if reason is not None:
+            return reason
+        assert evidence.protected is not None  # that was a reason
+        names = self.columns(evidence)
+        return inexact(self.name, names, evidence.original, evidence.protected) or _unranked(
+            self.name, evidence, names
+        )
+
+
+def _unranked(measure: str, evidence: Evidence, names: tuple[str, ...]) -> str | None:
+    """Why nominal columns have no ranks; None if their hierarchies give them."""
+    assert evidence.protected is not None
+    tables = evidence.original, evidence.protected
+    nominal = [name for name in names if evidence.original.schema[name].kind is Kind.NOMINAL]
+    found = (not_covered(evidence.hierarchy_of(name), name, *tables) for name in nominal)
+    faults = [fault for fault in found if fault]
+    if not faults:
+        return None
+    return f"{measure} must find a hierarchy for each nominal column to rank it by, got: {'; '.join(faults)}"
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Two tables of as many complete records, ranked."""
+
+    mine: Ranked
+    theirs: Ranked
+    names: tuple[str, ...]
+    details: dict[str, float | int | str]
+
+    @property
+    def reason(self) -> str | None:
+        """Why their correlations say nothing; None if they do."""
+        n_records, ranks = len(self.mine.basis), [each.basis.shape[1] for each in (self.mine, self.theirs)]
+        if not all(ranks):
+            table = "the release" if ranks[0] else "the original"
+            return f"no column of {table} varies in the records that lack no value"
+        if n_records < sum(ranks) + 2:
+            return (
+                f"{n_records} records that lack no value are too few for {len(self.names)} columns: any two "
+                "tables of so few would correlate"
+            )
+        return None
+
+
+def _paired(measure: Measure, evidence: Evidence, run: Run) -> _Pair | str:
+    """Make two tables of as many records (004, section 4), or say why there are none.
+
+    Where records map, the originals that were not released are left out; else the larger table is sampled.
+    Records that lack a value are set aside, and before them columns of which a table has no value at all.
+    """
+    names = measure.columns(evidence)
+    columns = [numbers_in_order(evidence, name) for name in names]
+    there = [not any(np.isnan(side).all() for side in column) for column in columns]
+    kept = tuple(name for name, has in zip(names, there, strict=True) if has)
+    if not kept:
+        return "no column has a value in both tables"
+    mine, theirs = (
+        np.column_stack([column[side] for column, has in zip(columns, there, strict=True) if has])
+        for side in (0, 1)
+    )
+    rows, sampled = evidence.source_rows, 0
+    if rows is not None:
+        mine, theirs = mine[rows[rows >= 0]], theirs[rows >= 0]
+        whole = ~(np.isnan(mine).any(axis=1) | np.isnan(theirs).any(axis=1))
+        incomplete = int((~whole).sum())
+        mine, theirs = mine[whole], theirs[whole]
+    else:
+        n_all = len(mine) + len(theirs)
+        mine, theirs = (side[~np.isnan(side).any(axis=1)] for side in (mine, theirs))
+        incomplete = n_all - len(mine) - len(theirs)
+        sampled = max(len(mine), len(theirs)) if len(mine) != len(theirs) else 0
+        mine, theirs = _same_size(mine, theirs, run)
+    if not len(mine):
+        return "no record lacks no value"
+    details: dict[str, float | int | str] = {
+        "columns": len(kept),
+        "columns_left_out": len(evidence.known_columns) - len(kept),
+        "records": len(mine),
+        "incomplete": incomplete,
+        **({"sampled": f"of {sampled}"} if sampled else {}),
+    }
+    pair = _Pair(ranked(mine), ranked(theirs), kept, details)
+    details |= _set_aside(pair)
+    return pair
+
+
+def _same_size(mine: Floats, theirs: Floats, run: Run) -> tuple[Floats, Floats]:
+    """Sample the larger of two tables, by what its records are: their order in the file is no evidence."""
+    size, rng = min(len(mine), len(theirs)), run.rng("sample")
+    first, second = (
+        side if len(side) == size else side[np.lexsort(side.T)[rng.choice(len(side), size, replace=False)]]
+        for side in (mine, theirs)
+    )
+    return first, second
+
+
+def _set_aside(pair: _Pair) -> dict[str, str]:
+    """Which columns say nothing, in words."""
+    said = {}
+    for word, which in (("constant", "constant"), ("redundant", "redundant")):
+        for where, side in (("original", pair.mine), ("release", pair.theirs)):
+            if found := getattr(side, which):
+                said[f"{word}_in_{where}"] = ", ".join(pair.names[each] for each in found)
+    return said
+
+
+class _CanonicalMeasure(_PermutationMeasure):
+    """One minus squared canonical correlations of ranks, of records that belong together."""
+
+    cost = "n log n"
+    references = ("domingoferrer2020", "domingoferrer2016", "hotelling1936")
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:
+        """Correlate the ranks of both tables."""
+        pair = evidence.remember("permutation model, pairs", lambda: _paired(self, evidence, run))
+        if isinstance(pair, str) or pair.reason:
+            return Score.not_estimable(pair if isinstance(pair, str) else str(pair.reason))
+        left = protection(between(pair.mine.basis, pair.theirs.basis))
+        return Score(
+            value=self.of(left),
+            by_column=_by_column(pair),
+            details={**pair.details, "largest_correlation": float(np.sqrt(1 - left[0]))},
+        )
+
+    def of(self, left: Floats) -> float:
+        """The number, from one minus each squared correlation, the least first."""
+        raise NotImplementedError  # abstract
+
+
+def _by_column(pair: _Pair) -> dict[str, float]:
+    """1 − ρ² of each column with its own release."""
+    both = np.einsum(
+        "ij,ij->j", pair.mine.parts, between(pair.mine.basis, pair.theirs.basis) @ pair.theirs.parts
+    )
+    varies = set(range(len(pair.names))) - set(pair.mine.constant) - set(pair.theirs.constant)
+    return {pair.names[i]: float(np.clip(1 - both[i] ** 2, 0.0, 1.0)) for i in sorted(varies)}
+
+
+class LargestCorrelation(_CanonicalMeasure):
+    r"""Confidentiality by the largest canonical correlation of the ranks of original and release (CM1).
+
+    .. math:: CM_1(X, Y) = 1 - \rho_1^2
+
+    where :math:`\rho_1` is the largest correlation that any combination of the original's columns of ranks
+    has with any combination of the release's.
+
+    See Also
+    --------
+    cm2 : counts all canonical correlations; never above this.
+    cm3 : needs no pairs, for synthetic data.
+    rank-utility : the utility in the same model.
+
+    Notes
+    -----
+    **How to read it.** Higher is safer. 0 means that some column, or combination of columns, can be read off
+    the release by its ranks: one column that is left as it was is enough. 1 means that ranks say nothing;
+    independent records have a little less. ``by_column`` gives
+    :math:`1 - \rho^2` of each column with its own release.
+
+    **Doubt.** Exact; by QR and SVD of centred ranks. Columns that are constant or a combination of others are
+    set aside and named: they change nothing.
+
+    **Missing.** Records that lack a value in either table are set aside and counted, and so are originals
+    that were not released. Columns without any value are left out.
+
+    **Ties** share their mean rank. Nominal columns are ranked by their marginality in their hierarchy.
+
+    **Cost.** A sort of each column and a few passes.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from sfumato.core.release import Release
+    >>> from sfumato.data.schema import Column, Schema
+    >>> from sfumato.data.table import Table
+    >>> schema = Schema((Column("x", Kind.CONTINUOUS),))
+    >>> original = Table(pl.DataFrame({"x": [1.0, 2.0, 3.0, 4.0]}), schema)
+    >>> released = Table(pl.DataFrame({"x": [10.0, 30.0, 20.0, 40.0]}), schema)  # correlation of ranks .8
+    >>> evidence = Release.of(released, source_rows=np.arange(4)).against(original)
+    >>> round(LargestCorrelation().score(evidence, Run(seed=1)).value, 3)
+    0.36
+    """
+
+    name = "cm1"
+    family = "permutation model"
+    title = "Confidentiality by the largest rank correlation (CM1)"
+
+    def of(self, left: Floats) -> float:
+        """The least."""
+        return float(left[0])
+
+
+class AllCorrelations(_CanonicalMeasure):
+    r"""Confidentiality by all canonical correlations of the ranks of original and release (CM2).
+
+    .. math:: CM_2(X, Y) = \prod_{i=1}^{m} \left(1 - \rho_i^2\right)
+
+    where :math:`\rho_1 \ge \rho_2 \ge \dots` are the canonical correlations of the ranks. For elliptical
+    distributions it is :math:`e^{-I(X; Y)}` with the mutual information :math:`I`.
+
+    See Also
+    --------
+    cm1 : counts the largest only.
+    cm3 : needs no pairs, for synthetic data.
+
+    Notes
+    -----
+    **How to read it.** Higher is safer; never above `cm1`, and 0 where that is 0. Independent records of
+    :math:`m` columns have about :math:`1 - m^2 / (n - 1)`.
+
+    **Doubt.** Exact, as `cm1`.
+
+    **Missing.** As in `cm1`.
+
+    **Cost.** A sort of each column and a few passes.
+    """
+
+    name = "cm2"
+    family = "permutation model"
+    title = "Confidentiality by all rank correlations (CM2)"
+
+    def of(self, left: Floats) -> float:
+        """The product."""
+        return float(np.prod(left))
+
+
+class SortedCorrelations(_PermutationMeasure):
+    r"""Confidentiality against an intruder who sorts both tables by one column (CM3).
+
+    .. math:: CM_3(X, Y) = \min_{1 \le j \le m} CM_2(X^{-j}, Y^{-j})
+
+    where :math:`X^{-j}` and :math:`Y^{-j}` are the tables without their :math:`j`-th column, each sorted by
+    it: no record needs to be known to belong to another, so synthetic data can be measured.
+
+    See Also
+    --------
+    cm2 : what is found where the pairs are known.
+
+    Notes
+    -----
+    **How to read it.** Higher is safer. 0 means that sorting by some column lays other columns side by side
+    again; a release of whole records in another order has 0 always. ``by_column`` gives what each column
+    yields when both tables are sorted by it.
+
+    **Doubt.** Exact where the column that decides has no ties. Else the order among equals is drawn as often
+    as ``draws`` says, the mean counts, and if draws differ the number is an estimate with the least and the
+    greatest of them as interval. Of two tables of different size, whose records do not map, the larger is
+    sampled: an estimate too.
+
+    **Missing.** As in `cm1`; where records do not map, each table without its incomplete records.
+
+    **Cost.** For each column a pass over all others; that times ``draws`` for those with ties.
+    """
+
+    name = "cm3"
+    family = "permutation model"
+    title = "Confidentiality after sorting (CM3)"
+    references = ("domingoferrer2020", "domingoferrer2016")
+    cost = "n log n"
+    needs_pairs = False
+
+    draws: int = param(5, "How often the order among equal values is drawn.", ge=1, le=1000)
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Refuse a single column: none would be left to compare."""
+        reason = super().refuses(evidence)
+        if reason is None and len(self.columns(evidence)) < 2:  # noqa: PLR2004
+            reason = (
+                f"{self.name} must find at least two columns, one to sort by and one to compare, got: one"
+            )
+        return reason
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:
+        """Sort by each column in turn, and correlate the others."""
+        pair = evidence.remember("permutation model, pairs", lambda: _paired(self, evidence, run))
+        if isinstance(pair, str) or pair.reason:
+            return Score.not_estimable(pair if isinstance(pair, str) else str(pair.reason))
+        found = {
+            pair.names[j]: drawn
+            for j in run.track(self.title, range(len(pair.names)), len(pair.names))
+            if len(drawn := self._sorted_by(pair, j, run))
+        }
+        if not found:
+            return Score.not_estimable("no column is left to compare when both tables are sorted by another")
+        if _same_records(pair):  # whose equal values were drawn apart
+            found = {name: np.zeros(1) for name in found}
+        means = {name: float(drawn.mean()) for name, drawn in found.items()}
+        least = min(float(drawn.min()) for drawn in found.values())
+        value, most = min(means.values()), min(float(drawn.max()) for drawn in found.values())
+        score = Score(value, by_column=means, details=pair.details)
+        return _drawn(score, (least, most), sampled="sampled" in pair.details)
+
+    def _sorted_by(self, pair: _Pair, j: int, run: Run) -> Floats:
+        """CM2 of the other columns if both tables are sorted by one, in each draw; none if it is mute."""
+        if j in pair.mine.constant or j in pair.theirs.constant:
+            return np.empty(0)
+        spans = [span(np.delete(each.parts, j, axis=1)) for each in (pair.mine, pair.theirs)]
+        if not all(each.shape[1] for each in spans):
+            return np.empty(0)
+        tied = any(_has_ties(each.ranks[j]) for each in (pair.mine, pair.theirs))
+        drawn = []
+        for draw in range(self.draws if tied else 1):
+            rng = run.rng("ties", pair.names[j], str(draw))
+            mine, theirs = (_places(each.ranks, j, rng) for each in (pair.mine, pair.theirs))
+            order = np.empty(len(theirs), dtype=np.int64)
+            order[theirs] = np.arange(len(theirs))
+            products = between(pair.mine.basis, pair.theirs.basis, order[mine])
+            drawn.append(np.prod(protection(spans[0].T @ products @ spans[1])))
+        return np.array(drawn)
+
+
+def _drawn(score: Score, between: tuple[float, float], *, sampled: bool) -> Score:
+    """Say of a number that chance had a part in it."""
+    least, most = between
+    if least == most and not sampled:
+        return score
+    reason = "the order among equal values was drawn" if least < most else ""
+    if sampled:
+        reason = " and ".join(filter(None, ("the larger table was sampled", reason)))
+    return Score(
+        score.value, status=Status.APPROXIMATE, interval=(least, most) if least < most else None,
+        by_column=score.by_column, details=score.details, reason=reason,
+    )  # fmt: skip
+
+
+def _has_ties(ranks: Floats) -> bool:
+    """Whether mid-ranks are other than the numbers from 1 to n."""
+    seen = np.zeros(len(ranks) + 1, dtype=np.bool_)
+    seen[ranks.astype(np.int64)] = True
+    return int(seen.sum()) < len(ranks)
+
+
+def _places(ranks: Floats, j: int, rng: np.random.Generator) -> Ints:
+    """The place of each record if all are sorted by one column, from 0, in a drawn order among equals."""
+    if not _has_ties(ranks[j]):
+        return np.asarray(ranks[j] - 1, dtype=np.int64)
+    # What is drawn goes by what a record is, not by where it stands: the order of a file is no evidence.
+    keys = np.zeros(ranks.shape[1])
+    for number, column in enumerate(ranks, start=1):
+        keys += np.sin(number) * column  # no sum of whole multiples of these is 0
+    drawn = np.empty(len(keys))
+    drawn[np.argsort(keys)] = rng.random(len(keys))
+    places = np.empty(len(keys), dtype=np.int64)
+    # Twice a mid-rank is a whole number, so what is drawn decides among equals only.
+    places[np.argsort(2 * ranks[j] + drawn)] = np.arange(len(keys))
+    return places
+
+
+def _same_records(pair: _Pair) -> bool:
+    """Whether both tables have the same records of ranks, in whatever order: then nothing is protected.
+
+    A column without ties shows it by itself; this is for tables of which every column has some.
+    """
+    mine, theirs = pair.mine.ranks, pair.theirs.ranks
+    for first, second in zip(mine, theirs, strict=True):
+        if not _has_ties(first) or (np.sort(first) != np.sort(second)).any():
+            return False
+    sides = [side[:, np.lexsort(side)] for side in (mine, theirs)]
+    return np.array_equal(sides[0], sides[1])
+
+
+# How far values moved ------------------------------------------------------------------------------------
+
+
+class Move(NamedTuple):
+    """How far one value of a record moved.
+
+    ``as_if`` is the original value that has the released one's rank (Z, of numbers only): what its move comes
+    to without the change of values that no longer alters any rank.
+    """
+
+    column: str
+    rank: float  # in the original
+    released_rank: float  # of what was released for it
+    of_ranks: int  # values that have a rank
+    as_if: float | None
+
+    @property
+    def moved(self) -> float:
+        """By how many ranks."""
+        return self.released_rank - self.rank
+
+    def to_dict(self) -> dict[str, float | int | str | None]:
+        """As a dictionary for JSON; it is private."""
+        return {**self._asdict(), "moved": self.moved}
+
+
+def _pairs_of(evidence: Evidence, name: str) -> tuple[Floats, Floats]:
+    """A column of the records that were released and of what became of them; NaN where one lacks it."""
+    assert evidence.source_rows is not None
+    has_source = evidence.source_rows >= 0
+    mine, theirs = numbers_in_order(evidence, name)
+    mine, theirs = mine[evidence.source_rows[has_source]], theirs[has_source]
+    gone = np.isnan(mine) | np.isnan(theirs)
+    return np.where(gone, np.nan, mine), np.where(gone, np.nan, theirs)
+
+
+def moves_of(evidence: Evidence, row: int) -> tuple[Move, ...]:
+    """How far each value of a record of the original moved, in the first record released of it.
+
+    Columns without ranks, and values that are missing in either table, are not told of.
+    """
+    rows, protected = evidence.source_rows, evidence.protected
+    if rows is None or protected is None or row not in rows:
+        return ()
+    names = (
+        name
+        for name in evidence.of_kinds(evidence.shared_columns, RANKED)
+        if inexact("", (name,), evidence.original, protected) is None
+        and _unranked("", evidence, (name,)) is None
+    )
+    place = int(np.flatnonzero(rows[rows >= 0] == row)[0])
+    moves = (_move(evidence, name, place) for name in names)
+    return tuple(move for move in moves if not np.isnan(move.rank))
+
+
+def _move(evidence: Evidence, name: str, place: int) -> Move:
+    values = _pairs_of(evidence, name)
+    rank, released_rank = (float(kernels.ranks.midranks(side)[place]) for side in values)
+    is_number = evidence.original.schema[name].kind is Kind.CONTINUOUS
+    as_if = float(reverse_mapping(*values)[place]) if is_number and not np.isnan(rank) else None
+    return Move(name, rank, released_rank, int((~np.isnan(values[0])).sum()), as_if)
+
+
+class PowerMean(_PermutationMeasure):
+    r"""Power mean of how far the values of a column moved in rank, in the column that moved least (J).
+
+    .. math::
+
+        J(\alpha) = \frac{1}{n - 1} \left(\frac{1}{n} \sum_{i=1}^{n} p_i^\alpha\right)^{1/\alpha}, \qquad
+        J(0) = \frac{1}{n - 1} \prod_{i=1}^{n} p_i^{1/n}
+
+    where :math:`p_i = |\mathrm{rank}(x_i) - \mathrm{rank}(y_i)|` is the permutation distance of record
+    :math:`i` in a column. Divided by the greatest distance there is, it compares across tables.
+
+    See Also
+    --------
+    permutation-distance : to the nearest released record, in all columns together.
+    cm1 : all columns together, bounded too.
+
+    Notes
+    -----
+    **How to read it.** Higher is safer. The lower :math:`\alpha`, the more those values count that hardly
+    moved: 1 is the mean, 0 the geometric mean, which is 0 if a single value kept its rank, and far below 0
+    only the least distance counts. Above 1 it is those that moved far: then it tells of the loss of utility.
+    ``by_column`` has each column, the score is the least.
+
+    **Doubt.** Exact.
+
+    **Missing.** A value that is missing in either table has no rank and does not count. Columns of one value
+    are left out: nothing there could move.
+
+    **Units.** Persons are counted, each by the record that moved least. A record released twice counts by the
+    nearer.
+
+    **Ties** share their mean rank; the slightest noise parts them, and ranks move though values hardly do.
+
+    **Cost.** A sort of each column.
+    """
+
+    name = "power-mean"
+    family = "permutation model"
+    title = "Power mean of permutation distances"
+    says = "the value that moved least moved by {:.2%} of all ranks"
+    references = ("ruiz2018", "domingoferrer2020")
+    cost = "n log n"
+
+    alpha: float = param(
+        0.5, "The power: the lower, the more values count that hardly moved.", ge=-100, le=100, symbol="α"
+    )
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002
+        """Average over persons, column by column."""
+        assert evidence.source_rows is not None  # `refuses` saw to it
+        names, persons = self.columns(evidence), persons_of(evidence.original)
+        rows = evidence.source_rows[evidence.source_rows >= 0]
+        by_column, least = {}, np.full(len(evidence.original), np.inf)
+        for name in names:
+            mine, theirs = (kernels.ranks.midranks(side) for side in _pairs_of(evidence, name))
+            there = ~np.isnan(mine)
+            if not there.any() or np.ptp(mine[there]) == 0:  # nothing can move
+                continue
+            apart = np.abs(mine - theirs)[there] / (int(there.sum()) - 1)
+            np.minimum.at(least, rows[there], apart)
+            by_column[name] = power_mean(-best_by_person(persons[rows[there]], -apart), self.alpha)
+        if not by_column:
+            return Score.not_estimable("no column has two different values that are there in both tables")
+        return Score(
+            value=min(by_column.values()),
+            by_column=by_column,
+            by_record=np.where(np.isinf(least), np.nan, least),
+            details={
+                "columns": len(by_column),
+                "columns_left_out": len(evidence.known_columns) - len(by_column),
+                "records": len(rows),
+            },
+        )
+
+
+def power_mean(values: Floats, alpha: float) -> float:
+    """The power mean of values that are not negative; 0 for a power of 0 or less if one of them is."""
+    if alpha <= 0 and not values.all():
+        return 0.0
+    if alpha == 0:
+        return float(np.exp(np.log(values).mean()))
+    greatest = float(values.max() if alpha > 0 else values.min())
+    if greatest == 0:
+        return 0.0
+    # As shares of what decides, so that no power overflows or vanishes.
+    return float(greatest * np.mean((values / greatest) ** alpha) ** (1 / alpha))
