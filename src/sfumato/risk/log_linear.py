@@ -1,0 +1,212 @@
+"""Log-linear risk: how many sample uniques are so in the population, by a model of all cells of the keys."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from sfumato.core.measure import EstimatedMeasure, Score, Status
+from sfumato.core.params import param
+from sfumato.core.run import Run
+from sfumato.data.classes.classes import Classes
+from sfumato.data.evidence import Evidence
+from sfumato.kernels.arrays import Floats
+from sfumato.risk import _log_linear as fitting
+from sfumato.risk._cells import CellMeasure, Cells, ChanceOf
+from sfumato.risk._key_measures import by_original, of_records
+from sfumato.risk._log_linear import Fit, Means
+
+ModelName = Literal["best", "independence", "tree", "two-way"]
+
+_MODELS: dict[str, Callable[[Cells, Run], Means]] = {
+    "independence": fitting.independence,
+    "tree": fitting.tree,
+    "two-way": fitting.two_way,
+}
+_RISKS: dict[ChanceOf, fitting.Risk] = {"unique": fitting.unique, "match": fitting.match}
+
+#: From so many standard deviations of its bias on, a model does not fit.
+_FAR = 2.0
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """A model that was fitted, and how far a sum of risks by it is off."""
+
+    name: str
+    means: Means
+    fit: Fit
+
+
+class LogLinearRisk(CellMeasure, EstimatedMeasure):
+    r"""Share of records that are unique in sample and population, by a log-linear model of the keys.
+
+    The counts of all combinations of the keys, the empty ones too, are Poisson with means
+    :math:`\mu_k = \pi \lambda_k`, where :math:`\pi` is the share that was drawn. Given the sample,
+    :math:`F_k - f_k` is Poisson with mean :math:`(1 - \pi) \lambda_k`, so that
+
+    .. math::
+
+        \tau_1 = \sum_{f_k = 1} e^{-(1 - \pi) \lambda_k}, \qquad
+        \tau_2 = \sum_{f_k = 1} \frac{1 - e^{-(1 - \pi) \lambda_k}}{(1 - \pi) \lambda_k}
+
+    sample uniques are expected to be unique in the population, and to be matched rightly. The score is
+    :math:`\tau_1 / n`, or :math:`\tau_2 / n` if ``chance`` is *match*. In the ``model`` the logarithms of the
+    means are sums of terms of single keys (*independence*), of pairs of keys along the *tree* that tells most,
+    or of all pairs (*two-way*, by iterative proportional fitting). The *best* is the first of them whose risk is
+    not biased beyond chance, by the statistics B of Skinner and Shlomo, or else the least biased.
+
+    See Also
+    --------
+    PopulationUniqueness : by the sizes of classes alone, whatever keys make them.
+    CopulaRisk : by correlations of the keys.
+
+    Notes
+    -----
+    **How to read it.** Give the share of the population that was drawn (``fraction``), or its size; else
+    sampling weights tell. ``by_record`` is the chance of each sample unique, 0 for others: unlike in
+    population uniqueness they differ, a rare combination of common values is at less risk than one of rare
+    values. ``details`` has both sums (``tau_1``, ``tau_2``), the ``bias`` of the one asked for, in people, and
+    how many standard deviations that is (``off``): above 0 the model is too simple and overstates the risk,
+    below 0 it follows the sample too closely and understates it.
+
+    **Doubt.** An estimate, *approximate*. The interval has the ``confidence`` if the model is right: it counts
+    the chance of who was drawn and an upper bound of what the fit may vary, and is widened by the bias that
+    was found. A model that is off by more than two standard deviations does not fit: that is said, and no
+    requirement can rely on it. With ``spread`` *log-normal* the means vary beside what the terms tell, by as
+    much as the counts do. *Not-estimable* where the cross of the keys is too large for all pairs. The draw is
+    taken to be simple: unequal weights only tell the size of the population.
+
+    **Missing.** A missing key is a value of its own by default (``category``). At ``worst`` who lacks a key
+    is unique in the population. As ``any`` classes overlap, and the result is not estimable.
+
+    **Units.** Where a column joins records, persons are in no one cell: not estimable.
+
+    **Cost.** That of grouping by the keys, a pass over each pair of them, and over the cross of their values
+    up to 2,000,000 cells. Beyond, sums over it are drawn, and *two-way* is not fitted.
+
+    Examples
+    --------
+    >>> import sfumato
+    >>> people = {"sex": ["f", "f", "m", "m", "f", "m"], "age": [30, 30, 30, 40, 40, 50]}
+    >>> score = sfumato.assess(people, measures=["log-linear-risk(fraction=0.5, model=independence)"])
+    >>> round(next(iter(score.values())).details["tau_1"], 3)
+    1.684
+    """
+
+    name = "log-linear-risk"
+    family = "chance to be found"
+    title = "Log-linear risk"
+    references = ("skinner1998", "elamir2006", "skinner2008")
+
+    model: ModelName = param("best", "Which terms the logarithms of the means have; the best by its bias.")
+    spread: Literal["poisson", "log-normal"] = param(
+        "poisson", "Whether the means vary beside what the terms of the model tell."
+    )
+
+    def sentence(self, value: float) -> str:
+        """Say in words what its number means for one record."""
+        if value <= 0:
+            return "it is not unique in the sample"
+        what = "it is unique in the population" if self.chance == "unique" else "who matches it is right"
+        return f"{what} with a chance of {value:.3g}"
+
+    def known(self, alike: Floats, people: Floats) -> float:
+        """The share of records that are unique in both, or are matched rightly."""
+        ones = alike == 1
+        found = (people == 1) if self.chance == "unique" else 1.0 / people
+        return float(found[ones].sum() / alike.sum())
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:
+        """Fit the models, take the least biased, and add up the risks of sample uniques."""
+        classes = self.classes(evidence)
+        cells = Cells.of(classes)
+        fraction = min(cells.n / self.people(evidence), 1.0)
+        alone, lacking = classes.persons == 1, self.unknown(classes)
+        if fraction >= 1 - _ROUNDING or not alone.any():
+            risks = alone.astype(np.float64)
+            return Score(
+                float(risks.sum() / cells.n), by_record=self._by_record(evidence, classes, risks),
+                details={"sample": int(cells.n), "sample_uniques": int(alone.sum())},
+            )  # fmt: skip
+        fitted = self._fitted(cells, fraction, run)
+        if isinstance(fitted, str):
+            return Score.not_estimable(fitted)
+        mu, variance = fitted.means.filled[cells.of_class], self._variance(fitted.means, cells)
+        each = {}
+        for what, risk in _RISKS.items():
+            found = fitting.log_normal(mu[alone], fraction, variance, risk)
+            each[what] = np.where(lacking[alone], 1.0, found)
+        risks = np.zeros(len(classes))
+        risks[alone] = each[self.chance]
+        fit, total = fitted.fit, float(risks.sum())
+        low, high = self._between(total, float((risks * (1 - risks)).sum()) + fit.variance, fit.bias)
+        fits = abs(fit.off) <= _FAR
+        return Score(
+            total / cells.n,
+            status=Status.APPROXIMATE,
+            interval=(low / cells.n, min(high, float(alone.sum())) / cells.n),
+            reason=self._reason(fitted, fits=fits),
+            confidence=self.confidence if fits else None,
+            by_record=self._by_record(evidence, classes, risks),
+            details={
+                "model": fitted.name,
+                "people": self.people(evidence),
+                "sample": int(cells.n),
+                "sample_uniques": int(alone.sum()),
+                "cells": cells.total,
+                "tau_1": float(each["unique"].sum()),
+                "tau_2": float(each["match"].sum()),
+                "bias": fit.bias,
+                "off": fit.off,
+                "log_variance": variance,
+            },
+        )
+
+    def _fitted(self, cells: Cells, fraction: float, run: Run) -> _Fitted | str:
+        """The model asked for, or the least biased; why there is none."""
+        names = list(_MODELS) if self.model == "best" else [self.model]
+        if cells.total > fitting.MAX_CELLS and "two-way" in names:
+            names.remove("two-way")
+        if not names:
+            return (
+                f"two-way must fit no more than {fitting.MAX_CELLS:,} cells, got: {cells.total:,.0f}; "
+                "the model tree needs no such table"
+            )
+        found = []
+        for name in names:  # forward: what follows the sample too closely is seen less clearly
+            means = _MODELS[name](cells, run)
+            found.append(_Fitted(name, means, fitting.fit_of(means, cells.counts, fraction, self._risk)))
+            if abs(found[-1].fit.off) <= _FAR:
+                return found[-1]
+        return min(found, key=lambda each: abs(each.fit.off))
+
+    @property
+    def _risk(self) -> fitting.Risk:
+        return _RISKS[self.chance]
+
+    def _variance(self, means: Means, cells: Cells) -> float:
+        return fitting.spread_of(means, cells.counts) if self.spread == "log-normal" else 0.0
+
+    def _between(self, total: float, variance: float, bias: float) -> tuple[float, float]:
+        """The interval of the sum, widened by the bias that was found."""
+        from scipy.special import ndtri  # slow to import
+
+        far = float(ndtri(0.5 + self.confidence / 200)) * math.sqrt(variance)
+        return max(min(total, total - bias) - far, 0.0), max(total, total - bias) + far
+
+    def _reason(self, fitted: _Fitted, *, fits: bool) -> str:
+        if fits:
+            return f"estimated by a model ({fitted.name}), with {self.confidence:g} % confidence"
+        side = "overstates" if fitted.fit.bias > 0 else "understates"
+        return (
+            f"{fitted.name} does not fit: it {side} the risk by {abs(fitted.fit.bias):.0f} people"
+        )
+
+    def _by_record(self, evidence: Evidence, classes: Classes, risks: Floats) -> Floats | None:
+        return by_original(evidence, of_records(classes, risks), worst="high")
