@@ -261,13 +261,14 @@ def _as_promised(table: Table, name: str, result: Values, missing: Flags) -> Val
 
 def _decoded(original: pl.Series, values: Values, categories: pl.Series) -> pl.Series:
     """Turn codes back into values, in the original's list of categories where it has one."""
-    wrong = int((~((values == np.rint(values)) & (values >= -1) & (values < len(categories)))).sum())
+    codes = values.astype(np.int64, copy=False) if values.dtype.kind in "iu" else np.rint(values)
+    wrong = int(((codes != values) | (values < -1) | (values >= len(categories))).sum())
     if wrong:
         raise DataError(
             f"`{original.name}` must be given codes of its {len(categories)} categories, "
             f"got: {wrong} values that are none"
         )
-    codes = values.astype(np.int64)
+    codes = codes.astype(np.int64, copy=False)
     fresh = Codes(codes, categories).decode(codes)
     listed = fresh.cast(original.dtype, strict=False)
     return listed if listed.null_count() == fresh.null_count() else fresh

@@ -20,6 +20,9 @@ from sfumato.kernels.arrays import Flags, Floats, Ints
 #: The types of text. A tuple: a set would miss an Enum, whose hash is that of its own list of values.
 TEXTUAL = (pl.String, pl.Categorical, pl.Enum)
 
+#: Of fewer categories a list of all is worth making for a look into it.
+_FEW_CATEGORIES = 2**16
+
 #: From here on a whole number in double precision may stand for its neighbour.
 _FIRST_INEXACT = 2**53
 
@@ -33,8 +36,8 @@ class Codes:
 
     def decode(self, codes: npt.NDArray[np.integer]) -> pl.Series:
         """Turn codes (−1: missing) back into values."""
-        positions = pl.Series(codes, dtype=pl.Int64)
-        return self.categories.gather(positions.replace(-1, None))
+        positions = pl.Series(codes)
+        return self.categories.gather(positions.replace(-1, None) if codes.min(initial=0) < 0 else positions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,8 +131,10 @@ class Table:
 
     def categories(self, name: str) -> pl.Series:
         """The distinct values of a column, in the declared or natural order."""
-        present = pl.Series(~self.missing(name))
-        return _ordered(self.schema[name], self.frame[name].filter(present).unique(), name)
+        values, missing = self.frame[name], self.missing(name)
+        if missing.any():
+            values = values.filter(pl.Series(~missing))
+        return _ordered(self.schema[name], values.unique(), name)
 
     def codes(self, name: str, categories: pl.Series | None = None) -> Codes:
         """A column as codes into its distinct values (in the declared or natural order), −1 where missing.
@@ -137,14 +142,9 @@ class Table:
         A part of a table is given the ``categories`` of the whole, among which its values are.
         """
         categories = self.categories(name) if categories is None else categories
-        series = _as_plain(self.frame[name])
-        codes = np.full(len(series), -1, dtype=np.int64)
-        if len(categories):
-            places = pl.DataFrame({"value": categories}).with_row_index("code")
-            found = pl.DataFrame({"value": series}).join(
-                places, on="value", how="left", maintain_order="left", nulls_equal=False
-            )["code"]
-            codes = np.where(self.missing(name), -1, found.fill_null(0).to_numpy().astype(np.int64))
+        found = _positions(_as_plain(self.frame[name]), categories)
+        missing = self.missing(name)
+        codes = np.where(missing, -1, found) if missing.any() else found
         return Codes(codes=codes, categories=categories)
 
     def matrix(self, names: Sequence[str], categories: Mapping[str, pl.Series] | None = None) -> Floats:
@@ -206,6 +206,35 @@ class Table:
         It keys chance: two releases of different data never share noise.
         """
         return digest_of(self.names, self.frame.iter_slices(BLOCK_RECORDS))
+
+
+def _positions(values: pl.Series, categories: pl.Series) -> Ints:
+    """Where each value stands among the categories; anything for one that is missing."""
+    if not len(categories):
+        return np.full(len(values), -1, dtype=np.int64)
+    if values.dtype == pl.String and len(categories) < _FEW_CATEGORIES:  # several times as fast as a join
+        found = values.cast(pl.Enum(categories.cast(pl.String)), strict=False).to_physical()
+    elif values.dtype.is_integer() and (span := _span(values, categories)) is not None:
+        low, high = span
+        places = np.zeros(high - low + 1, dtype=np.int64)
+        places[categories.cast(pl.Int64).to_numpy() - low] = np.arange(len(categories))
+        positions: Ints = places[values.cast(pl.Int64).fill_null(low).to_numpy() - low]
+        return positions
+    else:
+        codes = pl.DataFrame({"value": categories}).with_row_index("code")
+        joined = pl.DataFrame({"value": values}).join(
+            codes, on="value", how="left", maintain_order="left", nulls_equal=False
+        )
+        found = joined["code"]
+    return found.fill_null(0).to_numpy().astype(np.int64)
+
+
+def _span(values: pl.Series, categories: pl.Series) -> tuple[int, int] | None:
+    """The least and the greatest of whole numbers that lie close to each other."""
+    if not categories.dtype.is_integer():
+        return None
+    ends = [end for each in (values, categories) for end in (each.min(), each.max()) if isinstance(end, int)]
+    return (min(ends), max(ends)) if ends and max(ends) - min(ends) < _FEW_CATEGORIES else None
 
 
 def _require_usable(series: pl.Series, numbers: Floats, name: str) -> None:

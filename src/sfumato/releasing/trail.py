@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, ReadError
@@ -51,6 +52,7 @@ def _trail_of_part(part: Part, place: Path | str, written: Mapping[Path, Path]) 
         "plan": part.plan.to_dict(),
         "inputs": {path: fingerprint(there) for path, there in files.items()},
         "contents": part.original.digest.hex(),  # of the records, wherever they came from
+        **_fitted(part.release),
         **({} if rows is None else {"rows": " ".join(map(str, rows))}),  # whose each is, from 0
         "synthetic": part.release.synthetic,
         "output": {"name": place.name, "sha256": fingerprint(written[place])}
@@ -72,6 +74,14 @@ def files_of(folder: Path, trail: Path, written: Mapping[Path, Path]) -> dict[st
         "folder": seen(folder),
         "written": {seen(place): fingerprint(there) for place, there in written.items()},
     }
+
+
+def _fitted(release: Release) -> dict[str, Any]:
+    """The tables that the last step fitted, such as the chances by which PRAM changed categories."""
+    tables = {name: each.frame for name, each in release.resources.items() if isinstance(each, Table)}
+    return (
+        {"fitted": {name: frame.to_dict(as_series=False) for name, frame in tables.items()}} if tables else {}
+    )
 
 
 def earlier_releases(ledger: Path, outcome: Outcome, run: Run) -> int:

@@ -204,9 +204,7 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
         if fits:
             return f"estimated by a model ({fitted.name}), with {self.confidence:g} % confidence"
         side = "overstates" if fitted.fit.bias > 0 else "understates"
-        return (
-            f"{fitted.name} does not fit: it {side} the risk by {abs(fitted.fit.bias):.0f} people"
-        )
+        return f"{fitted.name} does not fit: it {side} the risk by {abs(fitted.fit.bias):.0f} people"
 
     def _by_record(self, evidence: Evidence, classes: Classes, risks: Floats) -> Floats | None:
         return by_original(evidence, of_records(classes, risks), worst="high")

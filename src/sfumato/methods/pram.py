@@ -1,0 +1,365 @@
+"""PRAM, the post-randomisation method: categories change at random, by chances that the owner knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from sfumato.core.method import Method
+from sfumato.core.params import Resource, listed, param
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.generalised.nodes import canonical_text
+from sfumato.data.hierarchy.tree import counted
+from sfumato.data.schema import Kind
+from sfumato.data.table import Table
+from sfumato.errors import DataError, RefusedError
+from sfumato.kernels.arrays import Codes, Flags, Floats
+from sfumato.methods._resources import columns_of
+from sfumato.methods._transitions import (
+    MATRIX,
+    MOST_CATEGORIES,
+    MOST_CHANCES,
+    Allowed,
+    Categories,
+    as_rows,
+    even,
+    invariant,
+    inverted,
+    moved,
+    only,
+    read_matrix,
+)
+
+#: What the table of a fitted matrix is called among the resources of a release.
+_FITTED = Resource("transitions")
+
+
+class Pram(Method):
+    r"""Change categories at random, by a matrix of chances that the owner knows.
+
+    A record of category :math:`k` is released as :math:`l` with the chance :math:`p_{kl}` of a Markov matrix,
+    each record on its own. Without a matrix of yours, a category is kept with the chance ``retain``
+    (:math:`r`) or else becomes any other that is allowed, all alike:
+
+    .. math::
+
+        p_{kk} = r, \qquad p_{kl} = \frac{1 - r}{|A_k|} \quad (l \in A_k)
+
+    where :math:`A_k` are the other categories of the column that occur and are allowed for the record. An
+    ``invariant`` matrix keeps the counts of categories in expectation: a second stage goes back by Bayes'
+    rule, and the two stages together, :math:`R`, have :math:`\sum_k c_k R_{kl} = c_l` for the counts
+    :math:`c`. Where fewer than :math:`r` would stay, the transitions from and to that category are made
+    smaller by the same factor both ways, so that :math:`r` is a lower bound of every diagonal element and
+    the counts are still kept.
+
+    A transition gets the chance 0 if ``forbidden`` lists it, or if the record would break a rule of the
+    schema that it keeps (no pregnant men, no married children); who would have gone there stays or, without
+    a matrix of yours, goes elsewhere. Columns that one rule speaks of are treated as one, and so are all with
+    ``compound``: their categories are the combinations that occur.
+
+    ``matrix`` names a table with the columns *column*, *from*, *to* and *probability*. What it does not list
+    has the chance 0, every row must sum to 1, and for its columns ``retain`` is not used (an invariant
+    matrix keeps its smallest diagonal element). ``forbidden`` names a table with *column*, *from* and *to*.
+    Columns that are one are called ``a+b`` there, and so are their categories.
+
+    See Also
+    --------
+    DataSwapping : keeps tables of counts exactly.
+    RankSwapping : for ordinal columns, keeps the counts and moves less.
+
+    Notes
+    -----
+    **When to use.** Categories that must stay as detailed as they are. Whoever knows the matrix can
+    estimate counts of the original: `corrected_counts` does, with variances.
+
+    **Guarantees.** Each diagonal element is at least ``retain``; a forbidden transition, and one that breaks
+    a rule, never happens; no category is made up. Invariant: the expected counts are those of the original,
+    in each part of the records that the rules allow the same. Proved from the matrix, and by enumeration in
+    the tests.
+
+    **Risk to know.** A released category is the true one with a chance that the matrix tells: keep the
+    matrix private (it goes to the private trail). Records of one person change independently, and so do
+    columns: many of either average out. Take ``together`` for values that a household shares. A category that
+    nobody else has stays with the chance :math:`r`, and is as unique as before.
+
+    **Ties, missing, weights.** A missing value stays missing, and no value becomes missing: whether
+    something is known is not protected. Categories of several columns change only into those that lack the
+    same. With weights the weighted counts are kept, and corrected.
+
+    **Cost.** :math:`O(n \log K)` for :math:`K` categories, and :math:`K^3` for an invariant matrix; more than
+    2,000 categories are refused.
+
+    Examples
+    --------
+    >>> from sfumato.front import protect
+    >>> jobs = pl.DataFrame({"job": ["cook"] * 6 + ["smith"] * 3 + ["king"]})
+    >>> release = protect(jobs, Pram(retain=0.6), columns=["job"], seed=3)
+    >>> release.data["job"].to_list()
+    ['cook', 'cook', 'cook', 'cook', 'smith', 'cook', 'smith', 'cook', 'smith', 'cook']
+    >>> corrected_counts(release).columns
+    ['column', 'category', 'released', 'corrected', 'variance']
+    """
+
+    name = "pram"
+    family = "swapping and shuffling"
+    title = "PRAM"
+    kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL})
+    references = ("gouweleeuw1998", "kooiman1997", "hundepool2012", "carvalho2023")
+    cost = "n"
+
+    retain: float = param(
+        0.8,
+        "Least chance of a category to stay as it is.",
+        ge=0,
+        le=1,
+        symbol="r",
+        tune=(0.05, 0.99),
+        drive=True,
+        hint="it is a chance: 0.8 changes at most a fifth of the records",
+    )
+    invariant: bool = param(True, "Whether the counts of categories are kept in expectation.")
+    compound: bool = param(
+        False, "Whether all columns are changed as one, whose categories are combinations."
+    )
+    matrix: Resource | None = param(
+        None, "Table of chances, used as it is: column, from, to and probability.", holds="table"
+    )
+    forbidden: Resource | None = param(
+        None, "Table of transitions that must not happen: column, from and to.", holds="table"
+    )
+
+    def refuses(self, table: Table) -> str | None:
+        """Refuse more categories than a matrix can have."""
+        reason = super().refuses(table)
+        coarse = [name for name in table.chosen if table.is_generalised(name)]
+        if reason is None and coarse:
+            return f"{self.name} must be given exact values, got: generalised ones in {listed(coarse)}"
+        return reason
+
+    def protect(self, table: Table, run: Run) -> Release:
+        """Change the columns, each with a matrix and a stream of chance of its own."""
+        groups = list(_groups(table, compound=self.compound))
+        protected, stay, fitted = table, 0, [pl.DataFrame(schema=_TYPES)]
+        known = _texts_of(self, "matrix", run, "probability")
+        banned = _texts_of(self, "forbidden", run)
+        self._require_named(groups, known, banned)
+        for names in run.track(self.title, groups, total=len(groups)):
+            chain = self.chain(table, names, known, banned)
+            codes = moved(chain.matrices, chain.rows, chain.categories.codes, run.rng(*names))
+            protected = chain.categories.write(protected, codes)
+            stay += chain.n_staying
+            fitted += chain.transitions()
+        note = f"{counted(stay, 'value')} can only stay: no other category is allowed"
+        release = Release.of(
+            protected,
+            source_rows=np.arange(len(table), dtype=np.int64),
+            notes=(note,) if stay else (),
+            figures={"values_that_stay": stay},
+        )
+        matrix = Table(pl.concat(fitted), MATRIX)
+        again = replace(self, matrix=_FITTED, invariant=False, forbidden=None)
+        return replace(release, fitted=again, resources={_FITTED: matrix})
+
+    def _require_named(self, groups: list[tuple[str, ...]], *tables: pl.DataFrame | None) -> None:
+        """Raise if a table speaks of columns that are no unit here: what it asks would not be done."""
+        labels = {"+".join(names) for names in groups}
+        for rows in tables:
+            strangers = [] if rows is None else sorted(set(rows["column"]) - labels)
+            if strangers:
+                raise DataError(
+                    f"the transitions must be of columns that {self.name} changes, {listed(sorted(labels))}, "
+                    f"got: {listed(strangers)}",
+                    hint="columns that are changed as one are named together, as in `a+b`",
+                )
+
+    def chain(
+        self, table: Table, names: tuple[str, ...], known: pl.DataFrame | None, banned: pl.DataFrame | None
+    ) -> Chain:
+        """The matrices of columns that are changed as one, with who has which category."""
+        categories = Categories.of(table, names)
+        rows = None if known is None else known.filter(pl.col("column") == categories.label)
+        if rows is not None and rows.height:
+            categories = categories.with_more(rows["from"])
+        allowed = Allowed.of(table, categories)
+        n_parts, size = allowed.targets.shape
+        if size > MOST_CATEGORIES or n_parts * size**2 > MOST_CHANCES:
+            raise RefusedError(
+                f"{self.name} must be given at most {MOST_CATEGORIES:,} categories, got: {size:,} in "
+                f"{listed(names)}"
+                + (f", with {n_parts:,} sets of them that rules allow" if n_parts > 1 else ""),
+                hint="recode the column before, or leave it out",
+            )
+        free = categories.comparable & _not_banned(banned, categories)
+        counts = allowed.counts(categories, table.weights)
+        matrices = np.empty((n_parts, size, size))
+        for part in range(n_parts):
+            here = rows
+            if rows is not None and rows["where"].n_unique() > 1:
+                here = rows.filter(pl.col("where") == allowed.name(part, categories))
+            matrices[part] = self._matrix(categories, free & allowed.targets[part], counts, part, here)
+        return Chain(categories, allowed, matrices)
+
+    def _matrix(
+        self, categories: Categories, allowed: Flags, counts: Floats, part: int, rows: pl.DataFrame | None
+    ) -> Floats:
+        """The matrix of the records of one part."""
+        occurring = counts.sum(axis=0) > 0
+        if rows is None or not rows.height:
+            allowed = allowed & occurring
+            matrix, least = even(allowed, self.retain), self.retain
+        else:
+            matrix = only(allowed, read_matrix(rows, categories, occurring))
+            least = float(matrix.diagonal().min(initial=1.0))
+        return invariant(matrix, counts[part], allowed, least) if self.invariant else matrix
+
+
+_TYPES = {
+    "column": pl.String, "where": pl.String, "from": pl.String, "to": pl.String, "probability": pl.Float64,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """The matrices of columns that are changed as one, by part of the records."""
+
+    categories: Categories
+    allowed: Allowed
+    matrices: Floats  # [parts, K, K]
+
+    @cached_property
+    def rows(self) -> Codes:
+        """[n] the row of the matrices that each record stands in."""
+        return self.allowed.rows(self.categories)
+
+    @property
+    def n_staying(self) -> int:
+        """How many records cannot move."""
+        stays = self.matrices.diagonal(axis1=1, axis2=2) >= 1.0
+        return int(self.allowed.counts(self.categories, None)[stays].sum()) if stays.any() else 0
+
+    def transitions(self) -> Iterator[pl.DataFrame]:
+        """All matrices as tables of transitions."""
+        for part, matrix in enumerate(self.matrices):
+            where = self.allowed.name(part, self.categories)
+            yield as_rows(self.categories.label, where, self.categories.texts, matrix)
+
+
+def _groups(table: Table, *, compound: bool) -> Iterator[tuple[str, ...]]:
+    """The columns that are changed as one: all, or those that a rule speaks of together."""
+    left = [name for name in table.chosen if not table.missing(name).all()]
+    if compound:
+        yield from [tuple(left)] if left else []
+        return
+    together = [set(rule.columns) & set(left) for rule in table.schema.rules]
+    while left:
+        group = {left[0]}
+        while more := {name for other in together if other & group for name in other} - group:
+            group |= more
+        yield tuple(sorted(group))
+        left = [name for name in left if name not in group]
+
+
+def _not_banned(banned: pl.DataFrame | None, categories: Categories) -> Flags:
+    """[K, K] which transitions nobody has forbidden."""
+    free = np.ones((len(categories), len(categories)), dtype=np.bool_)
+    if banned is not None:
+        rows = banned.filter(pl.col("column") == categories.label)
+        start, end = categories.places(rows["from"]), categories.places(rows["to"])
+        there = (start >= 0) & (end >= 0)
+        free[start[there], end[there]] = False
+    return free
+
+
+def _texts_of(method: Pram, parameter: str, run: Run, *names: str) -> pl.DataFrame | None:
+    """The table of transitions that a parameter names, as text; for all records if it does not say."""
+    frame = columns_of(method, parameter, run, ("column", "from", "to", *names))
+    if frame is None:
+        return None
+    where = canonical_text(frame["where"]).fill_null("") if "where" in frame.columns else pl.lit("")
+    texts = [canonical_text(frame[name]).fill_null("").alias(name) for name in ("column", "from", "to")]
+    return pl.DataFrame([*texts, *(frame[name] for name in names)]).with_columns(where.alias("where"))
+
+
+# What analysts get back --------------------------------------------------------------------------------
+
+
+def corrected_counts(release: Release) -> pl.DataFrame:
+    r"""Estimate the original counts of categories from a release of PRAM, with their variances.
+
+    .. math::
+
+        \hat c = (P^\top)^{-1} t, \qquad
+        \widehat{\mathrm{Var}}(\hat c) = (P^\top)^{-1} \hat V P^{-1}, \qquad
+        \hat V = \sum_k \hat q_k \left( \mathrm{diag}(p_k) - p_k p_k^\top \right)
+
+    where :math:`t` are the released counts, :math:`p_k` is row :math:`k` of the matrix, and :math:`\hat q` is
+    :math:`\hat c` (with weights: the same estimate of the sums of squared weights). Both are unbiased over
+    the chance of PRAM. The matrix is private: whoever has it sees how safe each category is.
+
+    Parameters
+    ----------
+    release
+        What `Pram` made, as it came from ``protect``: the last step that fitted something, without strata.
+
+    Returns
+    -------
+    polars.DataFrame
+        The ``column``, its ``category``, and how often it is ``released``, was there by the ``corrected``
+        estimate, and the ``variance`` of that; with weights, weighted counts.
+    """
+    method, matrix = release.fitted, release.resources.get(_FITTED)
+    if not isinstance(method, Pram) or not isinstance(matrix, Table):
+        raise DataError(
+            "corrected counts must be of a release of pram that keeps its matrix, got: none",
+            hint="with strata (`within`), protect and correct each stratum by itself",
+        )
+    taken = [place for place, each in enumerate(release.provenance) if each.method == method.name]
+    columns = release.provenance[taken[-1]].columns if taken else release.table.chosen
+    after = (
+        {name for each in release.provenance[taken[-1] + 1 :] for name in each.columns} if taken else set()
+    )
+    if after & set(columns):
+        raise DataError(
+            "counts must be corrected as pram left them, got: a later step on "
+            f"{listed(sorted(after & set(columns)))}"
+        )
+    table, run = release.table.aimed_at(columns), Run(seed=0, resources=release.resources)
+    known = _texts_of(method, "matrix", run, "probability")
+    chains = (method.chain(table, names, known, None) for names in _groups(table, compound=method.compound))
+    return pl.concat([pl.DataFrame(schema=_CORRECTED), *(_corrected(table, chain) for chain in chains)])
+
+
+_CORRECTED = {
+    "column": pl.String, "category": pl.String, "released": pl.Float64, "corrected": pl.Float64,
+    "variance": pl.Float64,
+}  # fmt: skip
+
+
+def _corrected(table: Table, chain: Chain) -> pl.DataFrame:
+    categories, weights = chain.categories, table.weights
+    released, corrected, variance = np.zeros((3, len(categories)))
+    sums = chain.allowed.counts(categories, weights)
+    of_squares = sums if weights is None else chain.allowed.counts(categories, weights**2)
+    for matrix, there, squared in zip(chain.matrices, sums, of_squares, strict=True):
+        if not there.any():
+            continue
+        back = inverted(matrix, categories.label)
+        squares = squared @ back
+        spread = np.diag(squares @ matrix) - matrix.T @ (squares[:, None] * matrix)
+        released += there
+        corrected += there @ back
+        variance += np.einsum("ij,jk,ki->i", back.T, spread, back)
+    return pl.DataFrame(
+        {
+            "column": pl.repeat(categories.label, len(categories), eager=True),
+            "category": categories.texts,
+            "released": released,
+            "corrected": corrected,
+            "variance": variance,
+        }
+    )
