@@ -28,6 +28,14 @@ def persons_of(table: Table) -> Ints:
     return _everyone(table.codes(person).codes)
 
 
+def households_of(table: Table) -> Ints:
+    """Which household each record is of, as numbers; without a household number everyone is their own."""
+    household = table.schema.only_role(Role.HOUSEHOLD)
+    if household is None:
+        return np.arange(len(table), dtype=np.int64)
+    return _everyone(table.codes(household).codes)
+
+
 def _everyone(codes: Ints) -> Ints:
     """Give a number of its own to each record that has none."""
     alone = codes < 0

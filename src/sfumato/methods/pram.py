@@ -134,7 +134,9 @@ class Pram(Method):
     )
 
     def refuses(self, table: Table) -> str | None:
-        """Refuse more categories than a matrix can have."""
+        """Refuse ranges and sets of values, and a table of nobody: no chances can be told from it."""
+        if not len(table):
+            return f"{self.name} must be given records to change, got: none"
         reason = super().refuses(table)
         coarse = [name for name in table.chosen if table.is_generalised(name)]
         if reason is None and coarse:

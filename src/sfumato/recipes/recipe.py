@@ -34,7 +34,7 @@ class Step:
 
     ``columns`` are names, or words such as ``@key`` and ``@continuous`` that stand for all columns of a
     role or kind (empty: the keys and undecided columns the method can take, or everything it can take when
-    none of them is a key).
+    none of them is a key, without those that group the records).
     ``within`` names columns whose combinations are protected apart from each other; ``together`` names
     the column (a household number) whose records share one value and are treated as one. ``tuned`` names the
     parameters that someone moved on the data, where that voids a guarantee.
@@ -70,7 +70,8 @@ class Step:
     def resolve(self, schema: Schema) -> tuple[str, ...]:
         """The columns this step protects in a table of this schema."""
         if not self.columns:
-            able = [c.name for c in schema.columns if c.kind in self.method.kinds]
+            apart = {*self.within, self.together}
+            able = [c.name for c in schema.columns if c.kind in self.method.kinds and c.name not in apart]
             return schema.select(able).known()
         named = set(
             self.columns
@@ -102,6 +103,8 @@ class Step:
         yield from (f"{name}: there is no column `{each}`" for each in others if each not in schema)
         if len(set(self.within)) < len(self.within):
             yield f"{name}: `within` must name each column once, got: {listed(self.within)}"
+        if self.together and self.method.adds_columns:  # what it adds is of each record, not of the first
+            yield f"{name} must be taken without `together`, as it adds columns, got: `{self.together}`"
         both = sorted(set(columns) & set(others))
         if both:
             yield f"{name}: a column cannot be protected and group the records: {listed(both)}"

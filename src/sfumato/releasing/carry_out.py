@@ -86,7 +86,8 @@ class Part:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What must be known of the release, whatever was required of it."""
-        return tuple(warnings_of(self.plan, self.lost, self.stake))
+        fewer = len(self.release.table) < len(self.original)
+        return tuple(warnings_of(self.plan, self.lost, self.stake, fewer=fewer))
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON: nothing per record, no seed."""

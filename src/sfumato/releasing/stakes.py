@@ -55,12 +55,14 @@ def stake_of(plan: Plan, original: Table, release: Release | None, run: Run) -> 
     )
 
 
-def warnings_of(plan: Plan, lost: Sequence[Loss], stake: Stake | None) -> Iterator[str]:
-    """What must be known of what came of a plan, whatever was required."""
+def warnings_of(plan: Plan, lost: Sequence[Loss], stake: Stake | None, *, fewer: bool) -> Iterator[str]:
+    """What must be known of what came of a plan, whatever was required; it may be ``fewer`` records."""
     if stake is not None and stake.k <= 1:
         yield f"in the release {stake.sentence()}"
     fates = {loss.column: loss.fate for loss in lost}
     for number, step in enumerate(plan.recipe.steps, start=1):
         columns = step.resolve(plan.schema) if plan.schema else ()
+        if fewer and step.method.changes_records:
+            continue
         if columns and all(fates.get(name) == "untouched" for name in columns):
             yield f"step {number} ({step.method.name}) changed nothing in {named(columns)}"
