@@ -1,4 +1,4 @@
-"""Cells: the cross of the values of the keys, of which a sample fills few; what models of all cells stand on."""
+"""Cells: the cross of the values of the keys, of which a sample fills few: what models of it stand on."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import polars as pl
 
 from sfumato.core.params import param
 from sfumato.data.classes.classes import Classes
 from sfumato.data.evidence import Evidence
+from sfumato.data.schema import Kind
+from sfumato.data.table import TEXTUAL
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._sampling import SampledMeasure
 
@@ -29,11 +32,14 @@ class Cells:
 
     @classmethod
     def of(cls, classes: Classes) -> Cells:
-        """Number the values of each key in the order of their codes."""
-        columns = [np.unique(column, return_inverse=True) for column in classes.codes.T]
+        """Number the values of each key in their order, missing ones first."""
+        columns = [
+            np.unique(_ranks(classes, name, codes), return_inverse=True)
+            for name, codes in zip(classes.keys, classes.codes.T, strict=True)
+        ]
         dense = np.stack([codes for _, codes in columns], axis=1)
         codes, of_class = np.unique(dense, axis=0, return_inverse=True)
-        counts = np.bincount(of_class, weights=classes.persons)
+        counts = sums(of_class, classes.persons.astype(np.float64))
         return cls(codes, counts, tuple(len(values) for values, _ in columns), of_class)
 
     @property
@@ -43,19 +49,41 @@ class Cells:
 
     @property
     def total(self) -> float:
-        """How many cells there are, the empty ones too; it may be beyond every whole number of the machine."""
+        """How many cells there are, the empty ones too: a float, for it may be very large."""
         return math.prod(map(float, self.sizes))
 
     def margin(self, key: int) -> Floats:
         """How many people have each value of a key."""
-        return np.bincount(self.codes[:, key], weights=self.counts, minlength=self.sizes[key])
+        return sums(self.codes[:, key], self.counts)
 
     def pair(self, first: int, second: int) -> tuple[Ints, Ints, Floats]:
         """The pairs of values of two keys that occur, and how many people have each."""
         pairs = self.codes[:, first] * self.sizes[second] + self.codes[:, second]
         distinct, places = np.unique(pairs, return_inverse=True)
-        counts = np.bincount(places, weights=self.counts)
+        counts = sums(places, self.counts)
         return distinct // self.sizes[second], distinct % self.sizes[second], counts
+
+
+def sums(places: Ints, weights: Floats) -> Floats:
+    """The sum of the weights at each place."""
+    found: Floats = np.bincount(places, weights=weights).astype(np.float64)
+    return found
+
+
+def _ranks(classes: Classes, name: str, codes: Ints) -> Ints:
+    """The place of each class's value among those of its key, in the declared or natural order."""
+    table = classes.table
+    distinct, first, places = np.unique(codes, return_index=True, return_inverse=True)
+    examples = classes.examples[first]
+    column, values = table.schema[name], table.frame[name].gather(examples)
+    declared = np.zeros(len(distinct), dtype=np.int64)
+    if column.kind is Kind.ORDINAL and not table.is_generalised(name):
+        declared = table.codes(name).codes[examples]
+    if values.dtype in TEXTUAL:
+        values = values.cast(pl.String)  # categories are ordered by when they were met
+    frame = pl.DataFrame({"there": distinct > 0, "declared": declared, "value": values})
+    order = frame.with_row_index().sort("there", "declared", "value")["index"].to_numpy()
+    return np.argsort(order)[places]
 
 
 class CellMeasure(SampledMeasure):

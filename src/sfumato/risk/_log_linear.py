@@ -1,7 +1,7 @@
 r"""Log-linear models of all cells of the keys: means fitted to a sample, and how far a risk by them is off.
 
-Counts of the sample are Poisson with means :math:`\mu_k = \pi \lambda_k` whose logarithms are sums of terms of
-single keys (*independence*), of pairs along a tree, or of all pairs (*two-way*). The first two have closed
+Counts of the sample are Poisson with means :math:`\mu_k = \pi \lambda_k` whose logarithms are sums of terms
+of single keys (*independence*), of pairs along a tree, or of all pairs (*two-way*). The first two have closed
 forms, so that the cross need not be built; the last is fitted by iterative proportional fitting on all of it.
 """
 
@@ -22,6 +22,8 @@ from sfumato.risk._cells import Cells
 MAX_CELLS = 2_000_000
 #: So many cells are drawn, where it is not built.
 _DRAWS = 200_000
+#: How strongly a pair of keys may be smoothed, in people; and the least chance that is told.
+_STRENGTHS, _TINY = np.exp(np.linspace(-4.0, 14.0, 73)), 1e-300
 #: Rounds of proportional fitting, and how far a margin may be off, in people.
 _ROUNDS, _NEAR = 200, 1e-3
 
@@ -32,50 +34,73 @@ Risk = Callable[[Floats], tuple[Floats, Floats, Floats]]
 
 @dataclass(frozen=True, eq=False)
 class Means:
-    """The fitted means of the cells that are filled, and of cells that stand for all, with their weights."""
+    """The fitted means of the cells that are filled, and of cells that stand for all, with their weights.
+
+    ``others`` are those of the filled cells as one person of each cell would see them who is left out, where
+    they were fitted so.
+    """
 
     filled: Floats
     all: Floats
     weights: Floats
+    others: Floats | None = None
 
     def over_all(self, function: Function) -> float:
         """The sum of a function of the mean over all cells, the empty ones too."""
         return float(self.weights @ function(self.all))
 
+    @property
+    def seen(self) -> Floats:
+        """The means of filled cells by which a risk is told."""
+        return self.filled if self.others is None else self.others
 
-def _built(cells: Cells, table: Floats) -> Means:
+
+def _built(cells: Cells, table: Floats, others: Floats | None = None) -> Means:
     everywhere = table.ravel()
-    return Means(table[tuple(cells.codes.T)], everywhere, np.ones(len(everywhere)))
+    return Means(table[tuple(cells.codes.T)], everywhere, np.ones(len(everywhere)), others)
 
 
 # Closed forms ------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Edge:
+    """A key and the one it hangs on: how strongly its chances are drawn to those of the key by itself."""
+
+    key: int
+    above: int | None
+    strength: float = 0.0
+
+
 def independence(cells: Cells, run: Run) -> Means:
     """Every key by itself."""
-    return _of_tree(cells, [(key, None) for key in range(len(cells.sizes))], run)
+    return _of_edges(cells, [_Edge(key, None) for key in range(len(cells.sizes))], run)
 
 
 def tree(cells: Cells, run: Run) -> Means:
-    """Pairs of keys along the tree that tells most (Chow and Liu)."""
-    return _of_tree(cells, _best_tree(cells), run)
+    """Pairs of keys along the tree that tells most (Chow and Liu).
+
+    The tables of pairs are filled by few. So each is smoothed towards independence by as much as tells best
+    what one person has from all others; and who is unique is told by the others too, else the model would
+    expect more people where someone happens to be.
+    """
+    return _of_edges(cells, _best_tree(cells), run)
 
 
-def _best_tree(cells: Cells) -> list[tuple[int, int | None]]:
+def _best_tree(cells: Cells) -> list[_Edge]:
     """Each key with the one it hangs on, which stands before it: the largest sum of mutual informations."""
     d = len(cells.sizes)
     told = np.zeros((d, d))
     for first, second in combinations(range(d), 2):
         told[first, second] = told[second, first] = _information(cells, first, second)
-    order: list[tuple[int, int | None]] = [(0, None)]
-    outside = list(range(1, d))
+    edges, outside = [_Edge(0, None)], list(range(1, d))
     while outside:
-        inside = [key for key, _ in order]
+        inside = [edge.key for edge in edges]
         gains = told[np.ix_(outside, inside)]
-        place = np.unravel_index(int(gains.argmax()), gains.shape)
-        order.append((outside[place[0]], inside[place[1]]))
-        del outside[place[0]]
-    return order
+        row, column = np.unravel_index(int(gains.argmax()), gains.shape)
+        key, above = outside.pop(int(row)), inside[int(column)]
+        edges.append(_Edge(key, above, _strength(cells, key, above)))
+    return edges
 
 
 def _information(cells: Cells, first: int, second: int) -> float:
@@ -86,56 +111,74 @@ def _information(cells: Cells, first: int, second: int) -> float:
     return told - (cells.sizes[first] - 1) * (cells.sizes[second] - 1) / (2 * cells.n)
 
 
-def _of_tree(cells: Cells, order: list[tuple[int, int | None]], run: Run) -> Means:
+def _strength(cells: Cells, key: int, above: int) -> float:
+    """By how many people each row of a pair's table is smoothed: each person is told best by the others."""
+    one, other, counts = cells.pair(above, key)
+    rows, shares = cells.margin(above)[one] - 1, (cells.margin(key)[other] - 1) / max(cells.n - 1, 1)
+    logs = [
+        counts @ np.log(np.maximum((counts - 1 + strength * shares) / (rows + strength), _TINY))
+        for strength in _STRENGTHS
+    ]
+    return float(_STRENGTHS[int(np.argmax(logs))])
+
+
+def _of_edges(cells: Cells, edges: list[_Edge], run: Run) -> Means:
     """The means of a tree (or of single keys): a product of chances given what each key hangs on."""
-    filled = np.full(len(cells.codes), cells.n)
-    for key, above in order:
-        filled *= _chances(cells, key, above, cells.codes)
+    filled, others = (
+        cells.n * np.prod([_chances(cells, edge, cells.codes, without) for edge in edges], axis=0)
+        for without in (0, 1)
+    )
+    if all(edge.above is None for edge in edges):
+        others = None
     if cells.total > MAX_CELLS:
-        codes, chances = _drawn(cells, order, run)
-        means = cells.n * chances
-        return Means(filled, means, 1.0 / (chances * len(codes)))
+        chances = _drawn(cells, edges, run)
+        return Means(filled, cells.n * chances, 1.0 / (chances * len(chances)), others)
     table = np.full((1,) * len(cells.sizes), cells.n)
-    for key, above in order:
-        shape = [size if place in (key, above) else 1 for place, size in enumerate(cells.sizes)]
+    for edge in edges:
+        shape = [size if key in (edge.key, edge.above) else 1 for key, size in enumerate(cells.sizes)]
         grid = np.indices(shape, sparse=True)
         codes = np.stack([np.broadcast_to(each, shape).ravel() for each in grid], axis=1)
-        table = table * _chances(cells, key, above, codes).reshape(shape)
-    return _built(cells, table)
+        table = table * _chances(cells, edge, codes).reshape(shape)
+    return _built(cells, table, others)
 
 
-def _chances(cells: Cells, key: int, above: int | None, codes: Ints) -> Floats:
-    """The chance of the value of a key in each cell, given that of the key above it."""
-    margin = cells.margin(key)
-    if above is None:
-        return margin[codes[:, key]] / cells.n
-    one, other, counts = cells.pair(above, key)
-    pairs, wanted = (a * cells.sizes[key] + b for a, b in ((one, other), (codes[:, above], codes[:, key])))
+def _chances(cells: Cells, edge: _Edge, codes: Ints, without: int = 0) -> Floats:
+    """The chance of the value of a key in each cell, given that of the key above it.
+
+    It is told by all people, or by all without one who is there.
+    """
+    alone = (cells.margin(edge.key)[codes[:, edge.key]] - without) / max(cells.n - without, 1)
+    if edge.above is None:
+        return alone
+    one, other, counts = cells.pair(edge.above, edge.key)
+    above, key, size = codes[:, edge.above], codes[:, edge.key], cells.sizes[edge.key]
+    pairs, wanted = one * size + other, above * size + key
     places = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
-    found = np.where(pairs[places] == wanted, counts[places], 0.0)
-    chances: Floats = found / cells.margin(above)[codes[:, above]]
+    found = np.where(pairs[places] == wanted, counts[places] - without, 0.0)
+    rows = cells.margin(edge.above)[above] - without
+    return (found + edge.strength * alone) / (rows + edge.strength)
+
+
+def _drawn(cells: Cells, edges: list[_Edge], run: Run) -> Floats:
+    """The chances of cells drawn from the model: a mean over them is a sum over all cells."""
+    rng = run.rng("cells")
+    codes, chances = np.zeros((_DRAWS, len(cells.sizes)), dtype=np.int64), np.ones(_DRAWS)
+    for edge in edges:
+        codes[:, edge.key] = _picked(np.cumsum(cells.margin(edge.key)), rng.random(_DRAWS) * cells.n)
+        if edge.above is not None:
+            _, other, counts = cells.pair(edge.above, edge.key)  # sorted by the value above
+            ends, rows = np.cumsum(counts), cells.margin(edge.above)
+            above = codes[:, edge.above]
+            points = (np.cumsum(rows) - rows)[above] + rng.random(_DRAWS) * rows[above]
+            smoothed = rng.random(_DRAWS) * (rows[above] + edge.strength) < edge.strength
+            codes[:, edge.key] = np.where(smoothed, codes[:, edge.key], other[_picked(ends, points)])
+        chances *= _chances(cells, edge, codes)
     return chances
 
 
-def _drawn(cells: Cells, order: list[tuple[int, int | None]], run: Run) -> tuple[Ints, Floats]:
-    """Draw cells from the model, and the chance of each: a mean over them is a sum over all cells."""
-    rng = run.rng("cells")
-    codes, chances = np.zeros((_DRAWS, len(cells.sizes)), dtype=np.int64), np.ones(_DRAWS)
-    for key, above in order:
-        points = rng.random(_DRAWS)
-        if above is None:
-            edges = np.cumsum(cells.margin(key)) / cells.n
-            codes[:, key] = np.minimum(np.searchsorted(edges, points, side="right"), len(edges) - 1)
-        else:
-            one, other, counts = cells.pair(above, key)  # by the value above, so that its pairs are together
-            starts = np.searchsorted(one, np.arange(cells.sizes[above] + 1))
-            edges = np.cumsum(counts)
-            before = np.concatenate(([0.0], edges))
-            low, high = starts[codes[:, above]], starts[codes[:, above] + 1]
-            wanted = before[low] + points * (before[high] - before[low])
-            codes[:, key] = other[np.clip(np.searchsorted(edges, wanted, side="right"), low, high - 1)]
-        chances *= _chances(cells, key, above, codes)
-    return codes, chances
+def _picked(ends: Floats, points: Floats) -> Ints:
+    """Between which ends each point lies."""
+    return np.minimum(np.searchsorted(ends, points, side="right"), len(ends) - 1)
 
 
 # Iterative proportional fitting ------------------------------------------------------------------------
@@ -210,9 +253,10 @@ def fit_of(means: Means, counts: Floats, fraction: float, risk: Risk) -> Fit:
         B = \sum_k \mu_k e^{-\mu_k} \left\{ -\frac{h'(\lambda_k)}{\pi} (f_k - \mu_k)
             + \frac{h''(\lambda_k)}{2 \pi^2} \left[(f_k - \mu_k)^2 - f_k\right] \right\}
 
-    Of a cell that is empty the term has :math:`f_k = 0`. The two brackets have the variances :math:`\mu_k` and
-    :math:`2 \mu_k^2` and are uncorrelated. The linear terms alone bound what fitting adds to the variance: a
-    fit is a projection of the counts.
+    Of a cell that is empty the term has :math:`f_k = 0`. The two brackets have the variances :math:`\mu_k`
+    and :math:`2 \mu_k^2` and are uncorrelated. The linear terms alone bound what fitting adds to the
+    variance: a fit is a projection of the counts. Where risks are told by the means that others see, the
+    difference is added.
     """
     rest = (1 - fraction) / fraction
 
@@ -230,8 +274,10 @@ def fit_of(means: Means, counts: Floats, fraction: float, risk: Risk) -> Fit:
         return one**2 * mu + 2 * two**2 * mu**2
 
     bias = float((term(means.filled, counts) - term(means.filled, 0.0)).sum())
+    ones = counts == 1
+    moved = risk(rest * means.seen[ones])[0] - risk(rest * means.filled[ones])[0]
     return Fit(
-        bias + means.over_all(lambda mu: term(mu, 0.0)),
+        bias + means.over_all(lambda mu: term(mu, 0.0)) + float(moved.sum()),
         means.over_all(spread),
         means.over_all(lambda mu: slopes(mu)[0] ** 2 * mu),
     )

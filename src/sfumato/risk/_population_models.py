@@ -14,6 +14,9 @@ import numpy as np
 from sfumato.kernels.arrays import Floats
 from sfumato.risk._model_fitting import Estimate, LikelihoodModel, Model, Sample, log_rising
 
+#: Up to this share of the population Dankar's rule takes Pitman's model.
+_SMALL_FRACTION = 0.1
+
 
 def _stays_alone(sample: Sample, concentration: float, discount: float) -> float:
     r"""The log chance that nobody joins a person while :math:`N - n` more come to a Pitman process.
@@ -328,3 +331,21 @@ class GoodToulmin(Model):
         used = i <= trials
         tails = binom.sf(np.where(used, i, 0) - 1, trials, 2 / (2 + ratio))
         return np.where(used, (-ratio) ** np.where(used, i, 0) * tails, 0.0)
+
+
+class Dankar(Model):
+    """The rule of Dankar, El Emam, Neisa and Roffey: which model to take, by the share that was drawn.
+
+    Up to a tenth it is Pitman's. Beyond, it is the lower of the slide negative binomial and Zayatz, or Zayatz
+    alone, which overstates, where the other cannot be fitted.
+    """
+
+    def estimate(self, sample: Sample) -> Estimate | str:
+        """Ask the model that the rule takes."""
+        if sample.n <= _SMALL_FRACTION * sample.people:
+            return Pitman().estimate(sample)
+        found = Zayatz().estimate(sample)
+        other = SlideNegativeBinomial().estimate(sample)
+        if isinstance(other, str) or isinstance(found, str):
+            return found
+        return min(found, other, key=lambda each: each.chance)

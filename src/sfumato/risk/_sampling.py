@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import polars as pl
 
+from sfumato.core.measure import Score
 from sfumato.core.params import param
 from sfumato.data.classes.classes import seen_table
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Role
+from sfumato.kernels.arrays import Floats
 from sfumato.risk._key_measures import KeyMeasure
 
 #: What the weights of a whole population may add up to beside its number, by rounding.
@@ -52,6 +54,17 @@ class SampledMeasure(KeyMeasure):
         if people < n * (1 - _ROUNDING):
             return f"a population must hold its sample of {n}, got: {people:.6g} people"
         return None
+
+    def known(self, alike: Floats, people: Floats) -> float | None:  # noqa: ARG002  — many have none
+        """What is estimated, if it is known how many of the sample and of the population each class has.
+
+        None where nothing is that could be held against it.
+        """
+        return None
+
+    def estimated(self, score: Score) -> float:
+        """The number of a score that is held against what is known."""
+        return score.value
 
     def people(self, evidence: Evidence) -> float:
         """How many people there are in the population."""

@@ -267,6 +267,14 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
         """The far end of the interval of each class."""
         return far_risk(classes.persons.astype(np.float64), self.shares(classes), self.tail)
 
+    def known(self, alike: Floats, people: Floats) -> float | None:
+        """The mean of 1/F over the records: what is expected to be found if everybody is looked for."""
+        return float((alike / people).sum() / alike.sum())
+
+    def estimated(self, score: Score) -> float:
+        """The mean risk; the score is that of the worst record."""
+        return float(score.details.get("global_risk", score.value))
+
     def facts(self, evidence: Evidence, classes: Classes, worst: Floats) -> Facts:
         """What is expected to be found, and how many are at risk."""
         table = seen_table(evidence)

@@ -12,6 +12,7 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.evidence import Evidence
+from sfumato.kernels.arrays import Floats
 from sfumato.risk import _population_models as models
 from sfumato.risk._key_measures import by_original, of_records
 from sfumato.risk._model_fitting import Estimate, Model, Sample
@@ -19,7 +20,7 @@ from sfumato.risk._sampling import SampledMeasure
 
 ModelName = Literal[
     "pitman", "ewens", "log-series", "dirichlet-multinomial", "poisson-gamma", "slide-negative-binomial",
-    "zayatz", "good-toulmin",
+    "zayatz", "good-toulmin", "dankar",
 ]  # fmt: skip
 
 #: The one model on whose interval a requirement may rely: with two parameters it follows real samples best.
@@ -34,6 +35,7 @@ _MODELS: dict[ModelName, Model] = {
     "slide-negative-binomial": models.SlideNegativeBinomial(),
     "zayatz": models.Zayatz(),
     "good-toulmin": models.GoodToulmin(),
+    "dankar": models.Dankar(),
 }
 
 #: Those that must know how many combinations of keys there could be.
@@ -65,6 +67,8 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
     zayatz                     :math:`F` distributed as :math:`f`, drawn without replacement
     good-toulmin               no model: :math:`\sum_i (-\lambda)^i P(L \ge i) (i + 1) s_{i+1} / s_1`,
                                :math:`\lambda = (N - n) / n` (Camerlenghi and others)
+    dankar                     pitman up to a fraction of 0.1; beyond, the lower of slide-negative-binomial
+                               and zayatz (Dankar and others)
     =========================  =====================================================================
 
     The parameters of the first six are those of maximum likelihood. :math:`K` is the number of combinations
@@ -127,7 +131,7 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
     bounds = (0.0, 1.0)
     references = (
         "hoshino2001", "ewens1972", "takemura1999", "bethlehem1990", "chen1998", "zayatz1991",
-        "camerlenghi2021", "orlitsky2016",
+        "camerlenghi2021", "orlitsky2016", "dankar2012",
     )  # fmt: skip
 
     model: ModelName = param("pitman", "What the sizes of classes in the population are taken to follow.")
@@ -144,6 +148,10 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
         if reason is None and self.model in _OF_CELLS and self.classes(evidence).joined is not None:
             return f"records are joined, and {self.model} must know how many combinations there could be"
         return reason
+
+    def known(self, alike: Floats, people: Floats) -> float | None:
+        """The share of records that are unique in both."""
+        return float(((alike == 1) & (people == 1)).sum() / alike.sum())
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
         """Count the classes of each size, and ask the model."""

@@ -246,6 +246,15 @@ class DisSuda(SampledMeasure, Suda):
             details={**details, "dis": theta, "unique": int(alone.sum())},
         )
 
+    def known(self, alike: Floats, people: Floats) -> float | None:
+        """The share of matches with unique records that are right."""
+        ones = alike == 1
+        return float(ones.sum() / people[ones].sum()) if ones.any() else 0.0
+
+    def estimated(self, score: Score) -> float:
+        """The chance of the file as a whole; the score is that of the worst record."""
+        return float(score.details.get("dis", score.value))
+
     def _chances(self, scores: Floats, theta: float, n_keys: int) -> Floats:
         """The chance of each unique class, whose score is given."""
         least = self.worth(min(self.dimension, max(n_keys - 1, 1)), n_keys) or 1.0

@@ -1,0 +1,123 @@
+"""Copula risk: who is unique in a population, by a model of how the keys go together.
+
+Written from the paper of Rocher, Hendrickx and de Montjoye (2019) alone. The code that its authors published
+says "patent pending": whoever uses this measure for business may want to ask whether that concerns them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.core.measure import Score, Status
+from sfumato.core.run import Run
+from sfumato.data.evidence import Evidence
+from sfumato.data.schema import Kind
+from sfumato.kernels.arrays import Floats
+from sfumato.risk._cells import CellMeasure, Cells
+from sfumato.risk._key_measures import by_original, of_records
+from sfumato.risk._latent_normal import LatentNormal, ordered
+
+
+class CopulaRisk(CellMeasure):
+    r"""Share of people who are unique in the population, by a Gaussian copula of the keys.
+
+    Each key is taken for a normal variable cut into its values by their frequencies, and all of them for
+    jointly normal. The correlation of two keys is the one at which the model's mutual information is that of
+    the sample. With the chance :math:`p` of a record's combination, and a population of :math:`N`,
+
+    .. math::
+
+        \xi = (1 - p)^{N-1}, \qquad \kappa = \frac{1 - (1 - p)^N}{N p}
+
+    are the chances that the record is unique in the population, and that a match with it is right. The score
+    is what the model expects of the first over its people or, if ``chance`` is *match*, of the second.
+
+    See Also
+    --------
+    LogLinearRisk : by a model of counts, with a statistic of its bias.
+    PopulationUniqueness : by the sizes of classes alone.
+
+    Notes
+    -----
+    **How to read it.** Give the share of the population that was drawn (``fraction``), or its size; else
+    sampling weights tell. ``by_record`` is the chance of each record; who has a double in the sample is not
+    unique. ``details`` has both expectations (``unique``, ``match``), and ``population_uniques``.
+
+    **Doubt.** An estimate, *approximate*, and no better than the model: that keys go together as normal
+    variables do, and that the sample has all values there are: who has another is not seen, so that it may
+    understate. Nominal values are put into the order in which the keys go together most, others keep
+    theirs. It has no interval, so no requirement can rely on it: ``simulate`` shows its bias on a population
+    that is known. It depends on no chance: people of the model and integrals are taken on a fixed lattice.
+
+    **Missing.** A missing key is a value of its own by default (``category``), before all others. At
+    ``worst`` who lacks a key is unique. As ``any`` classes overlap, and the result is not estimable.
+
+    **Units.** Where a column joins records, persons are in no one cell: not estimable.
+
+    **Cost.** A few integrals for each pair of keys, and for each combination that occurs an integral of
+    64 to 256 points in as many dimensions as there are keys.
+
+    Examples
+    --------
+    >>> import sfumato
+    >>> people = {"sex": ["f", "f", "m", "m"], "age": [30, 40, 30, 40]}
+    >>> score = sfumato.assess(people, measures=["copula-risk(population_size=8)"])
+    >>> round(next(iter(score.values())).value, 4)  # one chance in four for each: (3/4)^7
+    0.1335
+    """
+
+    name = "copula-risk"
+    family = "chance to be found"
+    title = "Copula risk"
+    references = ("rocher2019",)
+
+    def sentence(self, value: float) -> str:
+        """Say in words what its number means for one record."""
+        what = "it is unique in the population" if self.chance == "unique" else "who matches it is right"
+        return f"{what} with a chance of {value:.3g}"
+
+    def known(self, alike: Floats, people: Floats) -> float | None:
+        """The share of records that are unique in the population, or of matches that are right."""
+        found = (people == 1) if self.chance == "unique" else 1.0 / people
+        return float(alike @ found / alike.sum())
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:
+        """Fit the latent variables, and integrate the box of each combination."""
+        classes, people = self.classes(evidence), max(self.people(evidence), 1.0)
+        cells, n, lacking = Cells.of(classes), float(classes.persons.sum()), self.unknown(classes)
+        table = classes.table
+        unordered = [
+            table.schema[key].kind is Kind.NOMINAL or table.is_generalised(key) for key in classes.keys
+        ]
+        cells = ordered(cells, unordered)
+        model = LatentNormal.fit(cells, run)
+        unique, match = _chances(model.chances(cells.codes, run)[cells.of_class], people)
+        expected = _chances(model.chances(model.drawn(), run), people)
+        known = float(classes.persons[lacking].sum()) / n
+        means = {
+            what: known + (1 - known) * float(each.mean())
+            for what, each in zip(("unique", "match"), expected, strict=True)
+        }
+        told = np.where(classes.persons > 1, 0.0, unique) if self.chance == "unique" else match
+        return Score(
+            means[self.chance],
+            status=Status.APPROXIMATE,
+            reason="estimated by a model of how the keys go together",
+            by_record=by_original(evidence, of_records(classes, np.where(lacking, 1.0, told)), worst="high"),
+            details={
+                "people": people,
+                "sample": int(n),
+                "sample_uniques": int((classes.persons == 1).sum()),
+                "population_uniques": people * means["unique"],
+                **means,
+            },
+        )
+
+
+def _chances(boxes: Floats, people: float) -> tuple[Floats, Floats]:
+    """That nobody else of so many has the combination, and that who has it is the one."""
+    boxes = np.minimum(boxes, 1.0)
+    with np.errstate(divide="ignore"):  # a combination that all people have
+        nobody = np.log1p(-boxes)
+    unique = np.exp((people - 1) * nobody) if people > 1 else np.ones(len(boxes))
+    return unique, np.minimum(-np.expm1(people * nobody) / (people * boxes), 1.0)
