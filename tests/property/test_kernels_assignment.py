@@ -11,7 +11,7 @@ from effort import examples
 from sfumato.kernels.assignment import solve, solver, verify
 from sfumato.kernels.assignment.costs import costs_of_all, frame
 
-METRICS = ["euclidean", "manhattan", "hamming"]
+METRICS = ["euclidean", "manhattan", "chebyshev", "hamming"]
 
 on_grid = st.integers(-2, 2).map(float)
 anywhere = st.floats(-1e3, 1e3)
@@ -32,6 +32,47 @@ def two_files(draw, elements, largest=25, *, same_size=False):
     n = draw(st.integers(1, largest))
     m = n if same_size else draw(st.integers(1, largest))
     return tuple(draw(hnp.arrays(np.float64, (size, n_columns), elements=elements)) for size in (n, m))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("n_codes", [0, 2])
+def test_costs_are_distances(metric, n_codes):
+    """By definition, in doubles: with numbers and codes of other weights than 1."""
+    rng = np.random.default_rng(5)
+    rows, columns = np.round(rng.normal(size=(40, 4)), 1), np.round(rng.normal(size=(50, 4)), 1)
+    n_coded = 4 if metric == "hamming" else n_codes
+    rows[:, 4 - n_coded :], columns[:, 4 - n_coded :] = (
+        rng.integers(0, 2, (40, n_coded)),
+        rng.integers(0, 2, (50, n_coded)),
+    )
+    weights = rng.uniform(0.1, 1, n_coded)
+    framed = frame(rows, columns, metric, n_codes=n_codes, weights=weights)
+    gaps = np.abs(rows[:, None, :] - columns[None, :, :])
+    parts = gaps ** (2 if metric == "euclidean" else 1)
+    parts[:, :, 4 - n_coded :] = (gaps[:, :, 4 - n_coded :] > 0) * weights
+    keys = parts.max(axis=2) if metric == "chebyshev" else parts.sum(axis=2)
+    distances = np.sqrt(keys) if metric == "euclidean" else keys
+    np.testing.assert_allclose(
+        costs_of_all(framed.space) * framed.unit, distances, atol=8 * framed.unit, rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@examples(10)
+@given(seed=st.integers(0, 2**32 - 1), n_measured=st.sampled_from([0, 1, 2]))
+def test_the_certificate_holds_with_codes_of_other_weights(metric, seed, n_measured):
+    """Thirds, as of hierarchies of three levels: no power of two, and sums that tie but for rounding."""
+    rng = np.random.default_rng(seed)
+    rows, columns = rng.integers(0, 3, (550, 4)).astype(float), rng.integers(0, 3, (560, 4)).astype(float)
+    weights = np.full(4 if metric == "hamming" else 4 - n_measured, 1 / 3)
+    told = {"n_codes": 4 - n_measured, "weights": weights}
+    found = solve(rows, columns, metric, dense=0, **told)
+    costs = costs_of_all(frame(rows, columns, metric, **told).space)
+    assert found.certified
+    assert found.cost == int(costs[linear_sum_assignment(costs)].sum())
+    assert verify(
+        rows, columns, metric, found.row_prices, found.column_prices, found.partners, **told
+    ).certified
 
 
 def least_cost(rows, columns, metric):

@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
 
+from sfumato.data.hierarchy.likeness import labels_of
+from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
 
 Scale = Literal["deviation", "range", "none"]
-Nominal = Literal["frequency", "equal"]
+Nominal = Literal["frequency", "equal", "hierarchy"]
 
 #: Coordinates a nominal column may take; the values beyond, the rarest, count as one.
 MAX_COORDINATES = 50
 
+#: Labels a level of a hierarchy may have to count; values are told apart by the levels above otherwise.
+MAX_LABELS = 1000
 
-def points_of(table: Table, *, scale: Scale, nominal: Nominal) -> Floats:
+
+def points_of(
+    table: Table, *, scale: Scale, nominal: Nominal, hierarchies: Mapping[str, Hierarchy] | None = None
+) -> Floats:
     """Place the records of a table by its chosen columns, around zero; complete and finite.
 
     Continuous columns are placed by their value, dates by their time, ordinal columns by the position of
-    their value in its order (`standardised`); nominal ones by `places_of`. A missing value lies at the mean.
+    their value in its order (`standardised`); nominal ones by `places_of`, or with ``nominal="hierarchy"`` by
+    `places_in` the one that is given for them. A missing value lies at the mean.
     """
     blocks = []
     for name in table.chosen:
-        if table.schema[name].kind is Kind.NOMINAL:
+        tree = (hierarchies or {}).get(name) if nominal == "hierarchy" else None
+        if tree is not None:
+            blocks.append(_by_labels(labels_of(tree, table, name), scale=scale))
+        elif table.schema[name].kind is Kind.NOMINAL:
             blocks.append(_spread_out(table.codes(name).codes, scale=scale, nominal=nominal))
         else:
             blocks.append(standardised(table.numbers(name), scale)[:, None])
@@ -92,6 +104,61 @@ def places_of(shares: Floats, *, scale: Scale, nominal: Nominal) -> Floats:
         return np.array([[-shares[1]], [shares[0]]]) * float(np.sqrt(weights.sum()))
     roots = np.sqrt(weights)
     return np.diag(roots) - shares * roots
+
+
+def places_in(labels: Ints, shares: Floats, *, scale: Scale) -> Floats:
+    r"""Place the values of a nominal column so that distances say how far apart they are in a hierarchy.
+
+    .. math:: d(a, b)^2 \propto h(a, b)
+
+    where :math:`h` is the height of the lowest label that covers both. As in `places_of`, the variance of the
+    column is 1 over all coordinates, or the two values farthest apart are at distance 1.
+
+    Parameters
+    ----------
+    labels : int64[C, levels]
+        The label of each value at each level below the root.
+    shares : float64[C]
+        Positive, with sum 1.
+
+    Returns
+    -------
+    float64[C, d]
+        The main coordinates, `MAX_COORDINATES` at most.
+    """
+    kept = [column for column in labels.T if len(np.unique(column)) <= MAX_LABELS]
+    if not kept:
+        return np.zeros((len(labels), 1))
+    patterns, back = np.unique(np.column_stack(kept), axis=0, return_inverse=True)
+    # Two values that differ at a level differ in two of its coordinates.
+    marks = np.hstack([column[:, None] == np.unique(column) for column in patterns.T]) / np.sqrt(2.0)
+    weights = np.bincount(back, shares)
+    centred = marks - weights @ marks
+    directions, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+    main = sizes > 1e-9 * max(float(sizes.max(initial=0.0)), 1.0)
+    placed = (directions * sizes)[:, main][:, :MAX_COORDINATES]
+    if not placed.shape[1]:
+        return np.zeros((len(labels), 1))
+    if scale == "range":
+        # Heights are an ultrametric: from any value the farthest is as far as any two are.
+        unit = np.sqrt(float((patterns != patterns[:1]).sum(axis=1).max()))
+    else:
+        unit = np.sqrt(float(weights @ (placed**2).sum(axis=1)))
+    spread: Floats = placed[back.reshape(-1)] / unit
+    return spread
+
+
+def _by_labels(labels: Ints, *, scale: Scale) -> Floats:
+    """Place records by the labels of a nominal column (−1: missing)."""
+    values, codes = np.unique(labels, axis=0, return_inverse=True)
+    codes, there = codes.reshape(-1), values[:, 0] >= 0
+    counts = np.bincount(codes, minlength=len(values)) * there
+    if not counts.any():
+        return np.zeros((len(labels), 1))
+    places = places_in(values[there], (counts / counts.sum())[there], scale=scale)
+    rows = np.zeros((len(values), places.shape[1]))
+    rows[there] = places
+    return rows[codes]
 
 
 def _spread_out(codes: Ints, *, scale: Scale, nominal: Nominal) -> Floats:

@@ -14,17 +14,16 @@ are compared exactly.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.compiling import njit
+from sfumato.kernels.norms import Metric, Norm, norm_of
 from sfumato.kernels.pace import Tick, share_out
 from sfumato.kernels.trees import linking as linking_tree
 from sfumato.kernels.trees.linking import Questions, Tree
-
-Metric = Literal["euclidean", "manhattan", "hamming"]
 
 SLACK = 2.0**-34  # of how far a point and those it is compared with lie from the middle
 
@@ -73,6 +72,7 @@ def rivals(
     *,
     metric: Metric,
     n_codes: int = 0,
+    weights: Floats | None = None,
     window: Window | None = None,
     cap: int | None = 1,
     tick: Tick | None = None,
@@ -85,10 +85,8 @@ def rivals(
     others : float64[m, d]
     groups, other_groups : int64[n], int64[m]
         A point's own are the others of its group; a negative group has none.
-    metric : {"euclidean", "manhattan", "hamming"}
-        Two unequal codes add 1 to the squared (Euclidean) or plain distance.
-    n_codes : int
-        So many of the last columns are codes; with "hamming" all are.
+    metric, n_codes, weights
+        What is measured and what counts by being unequal, as for `norm_of`.
     window : Window, optional
         Others outside the window of a point are no candidates, its own among them.
     cap : int, optional
@@ -101,21 +99,20 @@ def rivals(
     Exact up to the slack for ties. **Cost:** :math:`O(n \log n)` in few columns; in many, up to
     :math:`O(n^2)` for records that are found and have few nearer than their own.
     """
-    points, others, n_measured = _checked(points, others, metric, n_codes)
+    points, others, norm = _checked(points, others, metric, n_codes, weights)
     groups, other_groups = np.asarray(groups, dtype=np.int64), np.asarray(other_groups, dtype=np.int64)
     if groups.shape != (len(points),) or other_groups.shape != (len(others),):
         raise ValueError("`groups` must name one group for each point and each other, got: other lengths")
     window = _checked_window(window, len(points), len(others))
     belongings = _belongings(groups, other_groups)
-    euclidean = metric == "euclidean"
     endless = Questions(points, window.lows, window.highs, np.empty(0), np.full(len(points), np.inf))
-    keys, _ = _own(endless, others, window.values, belongings, (n_measured, euclidean))
-    near, far = _tying(keys, points[:, :n_measured], euclidean=euclidean)
+    keys, _ = _own(endless, others, window.values, belongings, norm)
+    near, far = _tying(keys, points, norm)
     questions = endless._replace(near=near, far=far)
-    _, own = _own(questions, others, window.values, belongings, (n_measured, euclidean))
-    tree = _plant(others, window, n_measured, euclidean=euclidean)
+    _, own = _own(questions, others, window.values, belongings, norm)
+    tree = _plant(others, window, norm)
     nearer, tied = _counts(tree, questions, np.flatnonzero(np.isfinite(keys)), cap=cap, tick=tick)
-    return Rivals(np.sqrt(keys) if euclidean else keys, own, tied, nearer)
+    return Rivals(np.sqrt(keys) if norm.euclidean else keys, own, tied, nearer)
 
 
 def nearest_in_window(
@@ -125,6 +122,7 @@ def nearest_in_window(
     metric: Metric,
     window: Window,
     n_codes: int = 0,
+    weights: Floats | None = None,
     tick: Tick | None = None,
 ) -> tuple[Ints, Ints]:
     """Count the others nearest to each point, and those of them that lie in its window.
@@ -138,10 +136,9 @@ def nearest_in_window(
     inside : int64[n]
         Those of them in the point's window.
     """
-    points, others, n_measured = _checked(points, others, metric, n_codes)
+    points, others, norm = _checked(points, others, metric, n_codes, weights)
     window = _checked_window(window, len(points), len(others))
-    euclidean = metric == "euclidean"
-    tree = _plant(others, window, n_measured, euclidean=euclidean)
+    tree = _plant(others, window, norm)
     keys = np.zeros(len(points))
 
     def work(part: Ints) -> None:
@@ -149,7 +146,7 @@ def nearest_in_window(
 
     asked = np.arange(len(points) if len(others) else 0)
     share_out(asked, work, _of_parts(tick, 0, 3))
-    near, far = _tying(keys, points[:, :n_measured], euclidean=euclidean)
+    near, far = _tying(keys, points, norm)
     inside = Questions(points, window.lows, window.highs, near, far)
     anywhere = inside._replace(
         lows=np.full_like(window.lows, -np.inf), highs=np.full_like(window.highs, np.inf)
@@ -164,10 +161,10 @@ def nearest_in_window(
 # The shell: checks, identical records, threads ----------------------------------------------------------
 
 
-def _checked(points: Floats, others: Floats, metric: str, n_codes: int) -> tuple[Floats, Floats, int]:
-    """Return both as the kernels want them, and how many columns count by their difference."""
-    if metric not in get_args(Metric):
-        raise ValueError(f"`metric` must be `euclidean`, `manhattan` or `hamming`, got: `{metric}`")
+def _checked(
+    points: Floats, others: Floats, metric: Metric, n_codes: int, weights: Floats | None
+) -> tuple[Floats, Floats, Norm]:
+    """Return both as the kernels want them, and what their columns count for."""
     points, others = (np.ascontiguousarray(each, dtype=np.float64) for each in (points, others))
     if points.ndim != 2 or others.ndim != 2 or points.shape[1] != others.shape[1]:  # noqa: PLR2004
         raise ValueError(
@@ -175,16 +172,15 @@ def _checked(points: Floats, others: Floats, metric: str, n_codes: int) -> tuple
         )
     if not np.isfinite(points).all() or not np.isfinite(others).all():
         raise ValueError("points and others must be finite")
-    if not 0 <= n_codes <= points.shape[1]:
-        raise ValueError(f"`n_codes` must be from 0 to {points.shape[1]}, got: {n_codes}")
-    n_measured = 0 if metric == "hamming" else points.shape[1] - n_codes
+    norm = norm_of(metric, points.shape[1], n_codes, weights)
+    n_measured = norm.n_measured
     if n_measured and len(points):
         # Around a value that occurs, so that offsets cost no digits; a median, so that one far out does not.
         middle = (len(points) - 1) // 2
         origin = np.zeros(points.shape[1])
         origin[:n_measured] = np.partition(points[:, :n_measured], middle, axis=0)[middle]
         points, others = points - origin, others - origin
-    return *_recoded(points, others, n_measured), n_measured
+    return *_recoded(points, others, n_measured), norm
 
 
 def _recoded(points: Floats, others: Floats, n_measured: int) -> tuple[Floats, Floats]:
@@ -227,18 +223,22 @@ def _belongings(groups: Ints, other_groups: Ints) -> Belongings:
     return Belongings(order, starts, np.where(groups < 0, starts, ends))
 
 
-def _tying(keys: Floats, measured: Floats, *, euclidean: bool) -> tuple[Floats, Floats]:
+def _tying(keys: Floats, points: Floats, norm: Norm) -> tuple[Floats, Floats]:
     """Return the keys from which and up to which others tie with each key."""
-    if measured.shape[1] == 0:  # whole numbers
+    measured, euclidean = np.abs(points[:, : norm.n_measured]), norm.euclidean
+    if norm.n_measured == 0 and (norm.weights == 1).all():  # whole numbers
         return keys - 0.5, keys + 0.5
     distances = np.sqrt(keys) if euclidean else keys
-    lengths = np.sqrt((measured**2).sum(axis=1)) if euclidean else np.abs(measured).sum(axis=1)
+    if norm.largest:
+        lengths = measured.max(axis=1, initial=0.0)
+    else:
+        lengths = np.sqrt((measured**2).sum(axis=1)) if euclidean else measured.sum(axis=1)
     near = np.maximum(distances * (1 - SLACK) - SLACK * lengths, 0.0)
     far = distances * (1 + SLACK) + SLACK * lengths
     return (near**2, far**2) if euclidean else (near, far)
 
 
-def _plant(others: Floats, window: Window, n_measured: int, *, euclidean: bool) -> Tree:
+def _plant(others: Floats, window: Window, norm: Norm) -> Tree:
     """Build the tree of the distinct points among ``others``, told apart by what is watched too."""
     points = np.concatenate((others, window.values), axis=1)
     first, back = _distinct(points)
@@ -246,9 +246,8 @@ def _plant(others: Floats, window: Window, n_measured: int, *, euclidean: bool) 
     return linking_tree.plant(
         points[first],
         weights,
-        n_measured=n_measured,
+        norm=norm,
         n_counted=others.shape[1],
-        euclidean=euclidean,
         by_window=window.decides,
     )
 
@@ -318,11 +317,10 @@ def _own(
     others: Floats,
     values: Floats,
     belongings: Belongings,
-    measured: tuple[int, bool],
+    norm: Norm,
 ) -> tuple[Floats, Ints]:
     """Return each point's least key among its own others, and how many of them have one up to ``far``."""
     points, lows, highs, _, far = questions
-    n_measured, euclidean = measured
     keys, counts = np.full(len(points), np.inf), np.zeros(len(points), dtype=np.int64)
     for i in range(len(points)):
         for place in range(belongings.starts[i], belongings.ends[i]):
@@ -335,10 +333,11 @@ def _own(
             key = 0.0  # summed as in a scan of the tree, to the last bit
             for c in range(points.shape[1]):
                 gap = abs(others[j, c] - points[i, c])
-                if c >= n_measured:
-                    key += 1.0 if gap > 0.0 else 0.0
+                if c >= norm.n_measured:
+                    part = norm.weights[c - norm.n_measured] if gap > 0.0 else 0.0
                 else:
-                    key += gap * gap if euclidean else gap
+                    part = gap * gap if norm.euclidean else gap
+                key = max(key, part) if norm.largest else key + part
             keys[i] = min(keys[i], key)
             counts[i] += key <= far[i]
     return keys, counts

@@ -1,15 +1,15 @@
-"""Neighbours: how far each point is from the nearest of some others."""
+"""Neighbours: how far each point is from the nearest of some others, or of its own kind."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.spatial import cKDTree
 
-from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.arrays import Codes, Floats, Ints
 from sfumato.kernels.compiling import njit
 from sfumato.kernels.pace import Tick, share_out
 
@@ -67,6 +67,88 @@ def nearest_distance(
     asked, back = _distinct(points)
     distances = _nearest_of_distinct(asked, _distinct(others)[0], norm=norm, tick=tick)
     return distances[back]
+
+
+class Crowd(NamedTuple):
+    """How near the next ones are to each point, and whether theirs are as near to them."""
+
+    radii: (
+        Floats  # [n] distance to the nearest that has so many others within it; infinite if there are fewer
+    )
+    sparsity: Floats  # [n] that, as a multiple of the mean radius of these others; NaN if there are fewer
+
+
+def crowd(points: Floats, groups: Ints, count: int, *, tick: Tick | None = None) -> Crowd:
+    """Find the ``count`` nearest others of each point, by Euclidean distance.
+
+    Parameters
+    ----------
+    points : float64[n, d]
+        Finite.
+    groups : int64[n]
+        Points of one group (of a person) are no others to each other; at one place a group is one other.
+    count : int
+        From 1.
+    tick : callable, optional
+        Called as ``tick(done, total)`` a few times each second; what it raises ends the run.
+
+    Notes
+    -----
+    Exact. Identical points are one place, asked once for each group. Where none of the others' radii is above
+    0 the sparsity of a point that lies apart is infinite, and of one that does not 0. **Cost:** a k-d tree's
+    query of ``count`` + 1 neighbours, and little beside it; memory ``count`` whole numbers for each point.
+    """
+    places, back = _distinct(np.ascontiguousarray(points))
+    numbers = np.unique(groups, return_inverse=True)[1]
+    n_groups = int(numbers.max(initial=-1)) + 1
+    members, pair_of = np.unique(back * max(n_groups, 1) + numbers, return_inverse=True)
+    homes = members // max(n_groups, 1)
+    held = np.bincount(homes, minlength=len(places))
+    alone = n_groups == len(points)  # each group is one point: only the own place has some of its own
+    radii, nearest = np.full(len(members), np.inf), np.full((len(members), count), -1, dtype=np.int32)
+    tree = cKDTree(places, balanced_tree=False, compact_nodes=True) if len(places) else None
+    asked, width = np.arange(len(members)), min(count + 1, len(places))
+
+    def work(part: Ints) -> None:
+        assert tree is not None
+        far, near = (each.reshape(len(part), -1) for each in tree.query(places[homes[part]], k=width))
+        others = held[near]
+        if alone:
+            others = others - (near == homes[part, None])
+        else:
+            codes = near * n_groups + (members[part] % n_groups)[:, None]
+            at = np.minimum(np.searchsorted(members, codes), len(members) - 1)
+            others = others - (members[at] == codes)
+        total = np.cumsum(others, axis=1)
+        last = np.argmax(total >= count, axis=1)
+        enough = total[:, -1] >= count
+        radii[part] = np.where(enough, far[np.arange(len(part)), last], np.inf)
+        counted = (others > 0) & (np.arange(width) <= last[:, None]) & enough[:, None]
+        slots = np.cumsum(counted, axis=1) - 1
+        row, column = np.nonzero(counted)
+        nearest[part[row], slots[row, column]] = near[row, column]
+
+    while len(asked):
+        share_out(asked, work, tick)
+        if width >= len(places):
+            break
+        asked = asked[np.isinf(radii[asked])]  # where many of its own are near
+        width = min(2 * width, len(places))
+    at_place = np.full(len(places), np.inf)
+    np.minimum.at(at_place, homes, radii)
+    return Crowd(radii[pair_of], _sparsity(radii, nearest, at_place)[pair_of])
+
+
+def _sparsity(radii: Floats, nearest: Codes, at_place: Floats) -> Floats:
+    """Divide each radius by the mean of those of its others."""
+    totals, counts = np.zeros(len(radii)), np.zeros(len(radii))
+    for column in nearest.T:
+        there = column >= 0
+        totals[there] += at_place[column[there]]
+        counts[there] += 1
+    means = totals / np.maximum(counts, 1)
+    ratios = np.divide(radii, means, out=np.where(radii > 0, np.inf, 0.0), where=means > 0)
+    return np.where(counts > 0, ratios, np.nan)
 
 
 def _nearest_on_line(points: Floats, others: Floats) -> Floats:

@@ -9,10 +9,12 @@ from sfumato.core.method import Method
 from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.data.hierarchy.likeness import not_covered
+from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.points import Nominal, Scale, points_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, PlanError
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.methods._centres import Centre, refusal, show_centres
 
@@ -44,7 +46,8 @@ class Microaggregation(Method):
     )
     nominal: Nominal = param(
         "frequency",
-        "How far apart two values of a nominal column are: the rarer the farther, or all alike.",
+        "How far apart two values of a nominal column are: the rarer the farther, all alike, or as in its "
+        "hierarchy.",
     )
 
     def partition(self, points: Floats, run: Run) -> Ints:
@@ -70,13 +73,30 @@ class Microaggregation(Method):
                 f"`k` of {self.name} must be at most the number of records, {len(table)}, got: `{self.k}`",
                 hint="choose a smaller k, or fewer strata",
             )
-        groups = self.partition(points_of(table, scale=self.scale, nominal=self.nominal), run)
+        trees = _hierarchies(table, run, self.name) if self.nominal == "hierarchy" else {}
+        points = points_of(table, scale=self.scale, nominal=self.nominal, hierarchies=trees)
+        groups = self.partition(points, run)
         protected, whole = table, True
         for name in table.chosen:
             run.check()
             protected = protected.with_values(name, show_centres(table, name, groups, self.centre[name]))
             whole = whole and not table.missing(name).any()
         return Release.of(protected, source_rows=rows, classes=groups if whole else None)
+
+
+def _hierarchies(table: Table, run: Run, method: str) -> dict[str, Hierarchy]:
+    """The hierarchies of the nominal columns; each must have one that holds its values."""
+    nominal = [name for name in table.chosen if table.schema[name].kind is Kind.NOMINAL]
+    found = {name: run.resources.get(table.schema[name].hierarchy) for name in nominal}
+    trees = {name: each if isinstance(each, Hierarchy) else None for name, each in found.items()}
+    faults = [fault for name, tree in trees.items() if (fault := not_covered(tree, name, table))]
+    if faults:
+        raise PlanError(
+            f"{method} with nominal=hierarchy must find a hierarchy of each nominal column, "
+            f"got: {'; '.join(faults)}",
+            hint="declare `hierarchy` of the column and the resource that holds it, or leave `nominal` out",
+        )
+    return {name: tree for name, tree in trees.items() if tree is not None}
 
 
 class Mdav(Microaggregation):
@@ -99,7 +119,8 @@ class Mdav(Microaggregation):
     over the ordered columns :math:`j` (an ordinal one by the position of its values) and the nominal ones
     :math:`c`, where :math:`s_j` is the column's standard deviation, its range, or 1, as ``scale`` says,
     :math:`p` the share of a value and :math:`C_c` the number of values: disagreeing on a rare value is
-    farther. With ``nominal="equal"`` each term of the second sum is :math:`2 / (1 - \sum_a p_a^2)`. Either
+    farther. With ``nominal="equal"`` each term of the second sum is :math:`2 / (1 - \sum_a p_a^2)`; with
+    ``nominal="hierarchy"`` it is in proportion to the height of the lowest label that covers both values. Any
     way a nominal column has the variance 1 of a standardised number (with ``scale="range"``, the greatest
     distance 1).
 

@@ -1,30 +1,36 @@
 """The space an intruder compares records in: two tables as points, and which of them are of one person.
 
-Numbers (continuous, ordinal, date) are centred and scaled; categories are codes that differ or do not. A
-missing value is a category of its own: methods leave missing cells where they are, so an intruder can link by
-the pattern of them, and to ignore it would understate the risk.
+Numbers (continuous, ordinal, date) are centred and scaled, or take their rank within their own table;
+categories are codes that differ or do not, or differ up to some level of their hierarchy. A missing value is
+a category of its own: methods leave missing cells where they are, so an intruder can link by the pattern of
+them, and to ignore it would understate the risk.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
 
+from sfumato import kernels
 from sfumato.core.measure import Measure
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
 from sfumato.data.evidence import Evidence
+from sfumato.data.hierarchy.likeness import labels_of, not_covered
+from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.persons import belonging, untrue
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
 
-Metric = Literal["euclidean", "manhattan", "mahalanobis", "hamming", "gower"]
-Scale = Literal["deviation", "range", "pooled"]
-KernelMetric = Literal["euclidean", "manhattan", "hamming"]
+Metric = Literal["euclidean", "manhattan", "chebyshev", "mahalanobis", "hamming", "gower"]
+Scale = Literal["deviation", "range", "pooled", "rank"]
+Nominal = Literal["equal", "hierarchy"]
+KernelMetric = Literal["euclidean", "manhattan", "chebyshev", "hamming"]
 
 LINKABLE = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
 
@@ -38,6 +44,7 @@ _SCALES = {
     "deviation": "deviations of the intruder's table",
     "range": "ranges of the intruder's table",
     "pooled": "ranges over both tables",
+    "rank": "ranks within each table, from 0 to 1",
 }
 
 
@@ -56,13 +63,15 @@ class Space:
     """What the intruder compares, as the kernels want it.
 
     The first columns of ``mine`` and ``theirs`` count by their difference, the last ``n_codes`` by being
-    unequal: that adds 1 to the squared Euclidean distance, or to the Manhattan distance.
+    unequal: that adds their weight to the squared Euclidean distance or to the Manhattan distance, or is the
+    least that the Chebyshev distance can be.
     """
 
     mine: Floats  # [n, d] the records that the intruder holds
     theirs: Floats  # [m, d] the released records
     metric: KernelMetric
     n_codes: int
+    weights: Floats  # [n_codes] at most 1, and 1 where two values are equal or not
     rows: Ints  # [n] which records of the intruder's table they are
     released: Ints  # [m] which records of the release
     truth: Ints | None  # [n] the one of theirs that is the same record; −1: none
@@ -130,18 +139,40 @@ class LinkageMeasure(TrueLinkMeasure):
     """A measure of links by distance."""
 
     metric: Metric = param("euclidean", "How the distance between two records is taken.")
-    scale: Scale = param("deviation", "By what each number is divided before distances are taken.")
+    scale: Scale = param(
+        "deviation", "By what each number is divided before distances are taken, or its rank instead of it."
+    )
+    nominal: Nominal = param(
+        "equal", "Whether categories are equal or not, or as far apart as they are in their hierarchies."
+    )
+
+    def unfit(self, evidence: Evidence) -> str | None:
+        """Refuse what has no distance of the kind asked for."""
+        return super().unfit(evidence) or self._unplaced(evidence)
+
+    def _unplaced(self, evidence: Evidence) -> str | None:
+        names, released = self.columns(evidence), evidence.protected
+        asked = [f"scale={self.scale}"] * (self.scale == "rank")
+        asked += [f"metric={self.metric}"] * (self.metric == "chebyshev")
+        asked += [f"nominal={self.nominal}"] * (self.nominal == "hierarchy")
+        if asked and released is not None and released.is_generalised(*names):
+            reason = inexact(self.name, names, released)
+            return f"{reason}; {' and '.join(asked)} cannot tell how near such a value may be"
+        return _without_hierarchies(self.name, evidence, names) if self.nominal == "hierarchy" else None
 
     def space(self, evidence: Evidence, run: Run, names: tuple[str, ...]) -> Space:
         """The space of some columns, by the measure's metric and scale."""
-        return space_of(evidence, names, run, metric=self.metric, scale=self.scale)
+        return space_of(evidence, names, run, metric=self.metric, scale=self.scale, nominal=self.nominal)
 
     def counted(
         self, space: Space, evidence: Evidence, names: tuple[str, ...]
     ) -> dict[str, float | int | str]:
         """How much was looked at, and how."""
         said = super().counted(space, evidence, names)
-        return {"metric": self.metric, "scale": space.scale, **said}
+        said = {"metric": self.metric, "scale": space.scale, **said}
+        if self.nominal == "hierarchy":
+            said["hierarchies"] = sum(1 for name in names if _tree_of(evidence, name, self.nominal))
+        return said
 
 
 def known_to_intruder(evidence: Evidence, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -179,6 +210,24 @@ def inexact(measure: str, names: tuple[str, ...], *tables: Table | None) -> str 
     return f"{measure} must be given exact values, got: intervals or groups of values in {listed}"
 
 
+def _tree_of(evidence: Evidence, name: str, nominal: Nominal) -> Hierarchy | None:
+    """The hierarchy by which a column is compared; None if its values are equal or not."""
+    is_nominal = evidence.original.schema[name].kind is Kind.NOMINAL
+    return evidence.hierarchy_of(name) if nominal == "hierarchy" and is_nominal else None
+
+
+def _without_hierarchies(measure: str, evidence: Evidence, names: tuple[str, ...]) -> str | None:
+    """Why categories cannot be compared by hierarchies; None if they can. A column may have none."""
+    assert evidence.protected is not None  # that was a reason
+    tables = evidence.known_table, evidence.protected
+    trees = {name: tree for name in names if (tree := _tree_of(evidence, name, "hierarchy"))}
+    faults = [fault for name, tree in trees.items() if (fault := not_covered(tree, name, *tables))]
+    if trees and not faults:
+        return None
+    got = "; ".join(faults) or "none"
+    return f"{measure} must find a hierarchy of nominal columns that holds all their values, got: {got}"
+
+
 def unknown_block(measure: str, evidence: Evidence, block: Columns, names: tuple[str, ...]) -> str | None:
     """Why records cannot be asked to agree in the columns of ``block``; None if the intruder has them all."""
     unknown = set(evidence.original.schema.resolve(block)) - set(names)
@@ -188,7 +237,15 @@ def unknown_block(measure: str, evidence: Evidence, block: Columns, names: tuple
     return f"`block` of {measure} must name columns that the intruder can compare, got: {listed}"
 
 
-def space_of(evidence: Evidence, names: tuple[str, ...], run: Run, *, metric: Metric, scale: Scale) -> Space:
+def space_of(
+    evidence: Evidence,
+    names: tuple[str, ...],
+    run: Run,
+    *,
+    metric: Metric,
+    scale: Scale,
+    nominal: Nominal = "equal",
+) -> Space:
     """Put the intruder's records and the released ones into one space.
 
     An intruder who knows who is in the file (the scenario's ``membership``) leaves out the records of others.
@@ -200,12 +257,14 @@ def space_of(evidence: Evidence, names: tuple[str, ...], run: Run, *, metric: Me
     if owners is not None and evidence.scenario.membership:
         rows = rows[np.isin(persons[rows], owners)]
     scale = "pooled" if metric == "gower" else "deviation" if metric == "mahalanobis" else scale
-    mine, theirs, n_codes = _coordinates(known, released, names, metric=metric, scale=scale)
+    trees = {name: _tree_of(evidence, name, nominal) for name in names}
+    mine, theirs, weights = _coordinates(known, released, trees, metric=metric, scale=scale)
     return Space(
         mine=np.ascontiguousarray(mine[rows]),
         theirs=theirs,
         metric=_as_kernel(metric),
-        n_codes=n_codes,
+        n_codes=len(weights),
+        weights=weights,
         rows=rows,
         released=np.arange(len(released), dtype=np.int64),
         truth=None if truth is None else truth[rows],
@@ -217,35 +276,55 @@ def space_of(evidence: Evidence, names: tuple[str, ...], run: Run, *, metric: Me
 
 
 def _as_kernel(metric: Metric) -> KernelMetric:
-    if metric in {"manhattan", "gower"}:
+    if metric == "gower":
         return "manhattan"
-    return "hamming" if metric == "hamming" else "euclidean"
+    return "euclidean" if metric == "mahalanobis" else metric
 
 
 def _coordinates(
-    known: Table, released: Table, names: tuple[str, ...], *, metric: Metric, scale: Scale
-) -> tuple[Floats, Floats, int]:
-    """Give both tables' coordinates, and how many of the last are codes."""
+    known: Table, released: Table, trees: Mapping[str, Hierarchy | None], *, metric: Metric, scale: Scale
+) -> tuple[Floats, Floats, Floats]:
+    """Give both tables' coordinates, and the weights of the last, which are codes."""
     measured: list[tuple[Floats, Floats]] = []
     coded: list[tuple[Floats, Floats]] = []
-    for name in names:
+    weights: list[Floats] = []
+    for name, tree in trees.items():
+        if tree is not None:
+            levels = [labels_of(tree, table, name).astype(np.float64) for table in (known, released)]
+            coded += zip(*(each.T for each in levels), strict=True)
+            weights.append(_level_weights(levels[0].shape[1], metric))
+            continue
         if known.schema[name].kind is Kind.NOMINAL:
             first, second = codes_of_both(known, released, name)
             coded.append((first.astype(np.float64), second.astype(np.float64)))
+            weights.append(np.ones(1))
             continue
         one, other = numbers_of_both(known, released, name)
         if metric == "hamming":
             coded.append(_as_codes(one, other))
+            weights.append(np.ones(1))
             continue
         measured.append(_scaled(one, other, scale))
         holes = np.isnan(one), np.isnan(other)
         if holes[0].any() or holes[1].any():  # a missing value differs from any that is there by one unit
             coded.append((holes[0].astype(np.float64), holes[1].astype(np.float64)))
+            weights.append(np.ones(1))
     mine, theirs = (_beside(measured, side, len(table)) for side, table in enumerate((known, released)))
     if metric == "mahalanobis":
         mine, theirs = _whitened(mine, theirs)
     codes = [_beside(coded, side, len(table)) for side, table in enumerate((known, released))]
-    return np.hstack((mine, codes[0])), np.hstack((theirs, codes[1])), len(coded)
+    counted = np.concatenate(weights) if weights else np.empty(0)
+    return np.hstack((mine, codes[0])), np.hstack((theirs, codes[1])), counted
+
+
+def _level_weights(n_levels: int, metric: Metric) -> Floats:
+    """What the labels of each level count for, from the values up, so that all together count for the height.
+
+    Whoever differs at one level differs at all below: a sum counts them, the greatest is that of the highest.
+    """
+    if metric == "chebyshev":
+        return np.arange(1.0, n_levels + 1) / n_levels
+    return np.full(n_levels, 1.0 / n_levels)
 
 
 def _beside(pairs: list[tuple[Floats, Floats]], side: int, size: int) -> Floats:
@@ -260,9 +339,21 @@ def _as_codes(first: Floats, second: Floats) -> tuple[Floats, Floats]:
 
 
 def _scaled(first: Floats, second: Floats, scale: Scale) -> tuple[Floats, Floats]:
-    """Shift and divide a column; missing values lie at the first table's mean."""
+    """Shift and divide a column; missing values lie at the first table's mean.
+
+    Of ranks, each takes that within its own table, as a share of its values: missing ones lie in the middle.
+    """
+    if scale == "rank":
+        return _rank_places(first), _rank_places(second)
     placing = Placing.of(first, second, scale)
     return placing(first), placing(second)
+
+
+def _rank_places(values: Floats) -> Floats:
+    """(r − ½)/n of mid-ranks, the place of a value in (0, 1) whatever the number of records."""
+    ranks = kernels.ranks.midranks(values)
+    there = ~np.isnan(ranks)
+    return np.where(there, (ranks - 0.5) / max(int(there.sum()), 1), 0.5)
 
 
 class Placing(NamedTuple):

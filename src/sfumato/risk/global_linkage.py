@@ -141,7 +141,7 @@ class GlobalLinkage(LinkageMeasure):
             return self._of_boxes(evidence, space, names, run)
         radii = self.radii(space, run)
         found = kernels.assignment.solve(
-            space.mine, space.theirs, space.metric, n_codes=space.n_codes, radii=radii,
+            space.mine, space.theirs, space.metric, n_codes=space.n_codes, weights=space.weights, radii=radii,
             tick=run.ticker(self.title), limit=self.rounds,
         )  # fmt: skip
         if not found.complete and found.certified is False and self.bound is not None:
@@ -202,7 +202,7 @@ class GlobalLinkage(LinkageMeasure):
         """The fewest and the most correct links of all linkages of least cost, and which are certain."""
         return kernels.assignment.ties(
             space.mine, space.theirs, space.metric, found, right_links(space), n_codes=space.n_codes,
-            radii=radii, tick=run.ticker("other linkages"),
+            weights=space.weights, radii=radii, tick=run.ticker("other linkages"),
         )  # fmt: skip
 
     @staticmethod
@@ -249,7 +249,7 @@ def _expected_links(
 def _rivals(space: Space, run: Run, *, cap: int | None) -> Any:
     return kernels.linking.rivals(
         space.mine, space.theirs, space.persons, space.owners, metric=space.metric, n_codes=space.n_codes,
-        cap=cap, tick=run.ticker("nearer records"),
+        weights=space.weights, cap=cap, tick=run.ticker("nearer records"),
     )  # fmt: skip
 
 
@@ -257,12 +257,14 @@ def distances(space: Space, mine: Ints, theirs: Ints) -> Floats:
     """Distances of pairs of one of mine and one of theirs."""
     gaps = np.abs(space.mine[mine] - space.theirs[theirs])
     n_measured = gaps.shape[-1] - space.n_codes if space.metric != "hamming" else 0
-    unequal = (gaps[..., n_measured:] > 0).sum(axis=-1)
+    measured, unequal = gaps[..., :n_measured], (gaps[..., n_measured:] > 0) * space.weights
     if space.metric == "euclidean":
-        far: Floats = np.sqrt((gaps[..., :n_measured] ** 2).sum(axis=-1) + unequal)
-        return far
-    total: Floats = gaps[..., :n_measured].sum(axis=-1) + unequal
-    return total
+        far: Floats = np.sqrt((measured**2).sum(axis=-1) + unequal.sum(axis=-1))
+    elif space.metric == "chebyshev":
+        far = np.maximum(measured.max(axis=-1, initial=0.0), unequal.max(axis=-1, initial=0.0))
+    else:
+        far = measured.sum(axis=-1) + unequal.sum(axis=-1)
+    return far
 
 
 def distortion(space: Space) -> float:
@@ -387,7 +389,7 @@ class Certificate:
         radii = self.measure.radii(space, run)
         verdict = kernels.assignment.verify(
             space.mine, space.theirs, space.metric, self.row_prices, self.column_prices, self.partners,
-            n_codes=space.n_codes, radii=radii, tick=run.ticker("checking"),
+            n_codes=space.n_codes, weights=space.weights, radii=radii, tick=run.ticker("checking"),
         )  # fmt: skip
         found = kernels.assignment.Assignment(
             self.partners, self.row_prices, self.column_prices, verdict.cost, verdict.bound, 0.0,

@@ -208,7 +208,7 @@ class IntervalLinkage(LinkageMeasure):
         links = kernels.linking.rivals(
             space.mine, space.theirs, space.persons, space.owners, metric=space.metric, n_codes=space.n_codes,
             window=kernels.linking.Window(values, lows[space.rows], highs[space.rows], decides=True),
-            tick=run.ticker(self.title),
+            weights=space.weights, tick=run.ticker(self.title),
         )  # fmt: skip
         said = self.counted(space, evidence, names)
         said |= {"own_among_candidates": int(np.isfinite(links.references).sum())}

@@ -102,8 +102,13 @@ class DistanceLinkage(LinkageMeasure):
     knows the true values of a record and links it to the nearest, drawing among equals.
 
     With ``metric`` *euclidean*, *manhattan* or *gower* two unequal categories are one unit apart; *hamming*
-    counts the columns that differ; *mahalanobis* weighs numbers with the inverse of the sum of both tables'
-    covariances. *gower* always divides by the range over both tables, *mahalanobis* needs no ``scale``.
+    counts the columns that differ; *chebyshev* takes the column that differs most; *mahalanobis* weighs
+    numbers with the inverse of the sum of both tables' covariances. *gower* always divides by the range over
+    both tables, *mahalanobis* needs no ``scale``. With ``scale`` *rank* numbers are compared by their ranks,
+    each within its own table and from 0 to 1: the share linked by rank, or with *chebyshev* by permutation
+    distance. With ``nominal`` *hierarchy* two categories are as far apart as the lowest label that covers
+    both is high, with the root at one unit (added to the distance, or to its square where *euclidean*);
+    columns without a hierarchy are equal or not. Released values that are generalised are refused then.
 
     Where released values are intervals or groups, the distance is that to the nearest values they may stand
     for, and of equal distances the least information loss counts: the mean over the columns of the share of
@@ -151,7 +156,7 @@ class DistanceLinkage(LinkageMeasure):
     usual = True
     title = "Distance-based record linkage"
     intruder = "takes the nearest released record"
-    references = ("herranz2015", "domingoferrer2001", "pagliuca1999", "torra2006")
+    references = ("herranz2015", "domingoferrer2001", "pagliuca1999", "torra2006", "muralidhar2016")
     cost = "n²"
 
     def refuses(self, evidence: Evidence) -> str | None:
@@ -180,7 +185,7 @@ class DistanceLinkage(LinkageMeasure):
         else:
             links = kernels.linking.rivals(
                 space.mine, space.theirs, space.persons, space.owners,
-                metric=space.metric, n_codes=space.n_codes, tick=tick,
+                metric=space.metric, n_codes=space.n_codes, weights=space.weights, tick=tick,
             )  # fmt: skip
         said |= {"ties_shared": int(((links.chances > 0) & (links.chances < 1)).sum())}
         return expected_links(evidence, space, links.chances, said)
@@ -284,8 +289,8 @@ class AttributeLinkage(LinkageMeasure):
             np.where(holes, 0.0, np.clip(highs, None, nowhere))[:, None],
         )
         tied, inside = kernels.linking.nearest_in_window(
-            space.mine, space.theirs, metric=space.metric, n_codes=space.n_codes, window=window,
-            tick=run.silent().ticker(self.title),
+            space.mine, space.theirs, metric=space.metric, n_codes=space.n_codes, weights=space.weights,
+            window=window, tick=run.silent().ticker(self.title),
         )  # fmt: skip
         return np.where(holes, np.nan, inside / tied), np.where(holes, np.nan, guessed)
 

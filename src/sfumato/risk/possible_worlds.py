@@ -74,6 +74,7 @@ class CertainLinks(LinkageMeasure):
             return Score.not_estimable("the bound is below what some record moved, so it is not true")
         found = kernels.assignment.matchable(
             space.mine, space.theirs, space.metric, np.full(n, bound), space.truth, n_codes=space.n_codes,
+            weights=space.weights,
             most_pairs=self.most_pairs, tick=run.ticker(self.title),
         )  # fmt: skip
         if found is None:

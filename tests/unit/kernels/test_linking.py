@@ -5,7 +5,7 @@ import pytest
 
 from sfumato.kernels.linking import Window, nearest_in_window, rivals
 
-METRICS = ("euclidean", "manhattan", "hamming")
+METRICS = ("euclidean", "manhattan", "chebyshev", "hamming")
 
 
 def exact_keys(points, others, metric, n_codes):
@@ -14,7 +14,7 @@ def exact_keys(points, others, metric, n_codes):
     gaps = np.abs(points[:, None, :].astype(np.int64) - others[None, :, :].astype(np.int64))
     keys = np.where(gaps > 0, 1, 0)
     keys[:, :, :n_measured] = gaps[:, :, :n_measured] ** (2 if metric == "euclidean" else 1)
-    return keys.sum(axis=2)
+    return keys.max(axis=2) if metric == "chebyshev" else keys.sum(axis=2)
 
 
 def exhaustive(points, others, groups, other_groups, *, metric, n_codes=0, window=None):
@@ -64,6 +64,41 @@ def test_agrees_with_all_pairs(metric, spread, n_codes):
     np.testing.assert_array_equal(first_only.nearer, np.minimum(all_counted.nearer, 1))
     capped = rivals(points, others, groups, other_groups, metric=metric, n_codes=n_codes, cap=7)
     np.testing.assert_array_equal(capped.nearer, np.minimum(all_counted.nearer, 7))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_codes_of_other_weights_agree_with_all_pairs(metric):
+    """Weights of quarters: in units of ¼ (of ½ where they are squared) all keys are whole numbers."""
+    rng = np.random.default_rng(12)
+    points, others = rng.integers(0, 3, (400, 4)), rng.integers(0, 3, (500, 4))
+    groups, other_groups = rng.integers(0, 200, 400), rng.integers(0, 200, 500)
+    n_codes = 4 if metric == "hamming" else 2
+    weights = np.array([1.0, 0.5, 0.25, 0.75])[-n_codes:]
+    gaps = np.abs(points[:, None, :] - others[None, :, :])
+    keys = 4 * gaps ** (2 if metric == "euclidean" else 1)
+    keys[:, :, 4 - n_codes :] = (gaps[:, :, 4 - n_codes :] > 0) * (4 * weights).astype(int)
+    keys = keys.max(axis=2) if metric == "chebyshev" else keys.sum(axis=2)
+    found = rivals(
+        points, others, groups, other_groups, metric=metric, n_codes=n_codes, weights=weights, cap=None
+    )
+    for i in range(len(points)):
+        own = other_groups == groups[i]
+        if not own.any():
+            assert np.isinf(found.references[i])
+            continue
+        least = keys[i, own].min()
+        assert found.tied[i] == (keys[i] == least).sum()
+        assert found.nearer[i] == (keys[i] < least).sum()
+        assert found.own[i] == (keys[i, own] == least).sum()
+        reference = found.references[i] ** (2 if metric == "euclidean" else 1)
+        assert 4 * reference == pytest.approx(least)
+
+
+@pytest.mark.parametrize("weights", [[1.0], [0.5, 0.0], [0.5, 1.5], [0.5, np.nan]])
+def test_weights_that_cannot_be(weights):
+    points = np.zeros((3, 4))
+    with pytest.raises(ValueError, match="`weights` must be 2 numbers"):
+        rivals(points, points, np.arange(3), np.arange(3), metric="manhattan", n_codes=2, weights=weights)
 
 
 @pytest.mark.parametrize("metric", METRICS)

@@ -1,20 +1,24 @@
 """What an intruder compares: coordinates by hand, whose records are whose, and who is held."""
 
+from dataclasses import replace
 from datetime import date, datetime
 
 import numpy as np
 import polars as pl
 import pytest
+from scipy.optimize import linear_sum_assignment
 
 from sfumato.core import registry
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
 from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.persons import best_by_person, persons_of, untrue
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.risk._spaces import FARTHEST, held_rows, space_of
+from sfumato.risk.global_linkage import distances
 from toys import table_of
 
 UNIT = (Kind.NOMINAL, Role.PERSON)
@@ -35,7 +39,9 @@ def squares(found):
     """All squared distances, codes among them."""
     gaps = found.mine[:, None, :] - found.theirs[None, :, :]
     n_measured = found.mine.shape[1] - found.n_codes
-    return (gaps[:, :, :n_measured] ** 2).sum(axis=2) + (gaps[:, :, n_measured:] != 0).sum(axis=2)
+    return (gaps[:, :, :n_measured] ** 2).sum(axis=2) + ((gaps[:, :, n_measured:] != 0) * found.weights).sum(
+        axis=2
+    )
 
 
 # ------------------------------------------------------------------------------------------- coordinates
@@ -310,3 +316,117 @@ def test_a_known_column_that_cannot_be_compared_is_refused(name):
     found = measure.score(evidence, Run(seed=1))
     assert found.status is Status.REFUSED
     assert "`age` (continuous, in `register` nominal)" in found.reason
+
+
+# ------------------------------------------------------------------------------- ranks, and hierarchies
+
+AREAS = Hierarchy.from_levels(
+    pl.DataFrame(
+        {"town": ["Ulm", "Bonn", "Kiel"], "land": ["south", "west", "north"], "part": ["a", "a", "b"]}
+    ),
+    name="areas",
+)
+
+
+def in_areas(original, released, **more):
+    kinds = {"town": Kind.NOMINAL, "x": Kind.CONTINUOUS}
+    sides = [
+        Table(
+            pl.DataFrame(side),
+            Schema(
+                tuple(
+                    Column(name, kinds[name], Role.KEY, hierarchy="areas" * (name == "town")) for name in side
+                )
+            ),
+        )
+        for side in (original, released)
+    ]
+    return Evidence(*sides, source_rows=np.arange(len(sides[1])), resources={"areas": AREAS}, **more)
+
+
+def test_ranks_are_taken_within_each_table_from_0_to_1():
+    scenario = Scenario(membership=False)
+    found = space({"x": [10.0, 30.0, 30.0, None]}, {"x": [7.0, 5.0]}, scale="rank", scenario=scenario)
+    np.testing.assert_allclose(found.mine[:, 0], [0.5 / 3, 2 / 3, 2 / 3, 0.5])
+    np.testing.assert_allclose(found.theirs[:, 0], [0.75, 0.25])
+    assert (found.n_codes, found.weights.tolist()) == (1, [1.0])  # that one is missing
+    assert found.scale == "ranks within each table, from 0 to 1"
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan", "chebyshev", "hamming", "gower"])
+def test_categories_are_as_far_as_their_lowest_common_label_is_high(metric):
+    towns = ["Ulm", "Bonn", "Kiel", None]
+    evidence = in_areas({"town": towns}, {"town": towns})
+    found = space_of(evidence, ("town",), Run(seed=1), metric=metric, scale="range", nominal="hierarchy")
+    everyone = np.arange(4)
+    far = distances(found, everyone[:, None], everyone[None, :])
+    heights = np.array([[0, 2, 3, 3], [2, 0, 3, 3], [3, 3, 0, 3], [3, 3, 3, 0]]) / 3
+    np.testing.assert_allclose(far, np.sqrt(heights) if metric == "euclidean" else heights)
+
+
+def test_semantic_linkage_by_hand():
+    """Where Ulm is not released, Bonn is nearer to it than Kiel: two show Bonn; to equality all are as far."""
+    evidence = in_areas({"town": ["Ulm", "Bonn", "Kiel"]}, {"town": ["Bonn", "Bonn", "Kiel"]})
+    equal, semantic = (
+        registry.measure("dbrl")(nominal=nominal).score(evidence, Run(seed=1))
+        for nominal in ("equal", "hierarchy")
+    )
+    assert equal.by_record.tolist() == pytest.approx([1 / 3, 1 / 2, 1])
+    assert semantic.by_record.tolist() == [1 / 2, 1 / 2, 1]
+    assert semantic.details["hierarchies"] == 1
+
+
+@pytest.mark.parametrize("measure", ["dbrl", "gdbrl"])
+def test_rank_linkage_is_not_moved_by_what_keeps_the_order(measure):
+    rng = np.random.default_rng(3)
+    values = rng.normal(size=(60, 2))
+    original = {"x": values[:, 0], "y": values[:, 1]}
+    released = {"x": np.exp(3 * values[:, 0]), "y": values[:, 1] ** 3}
+    sides = [table_of(each, x=Kind.CONTINUOUS, y=Kind.CONTINUOUS) for each in (original, released)]
+    evidence = Evidence(*sides, source_rows=np.arange(60))
+    for metric in ("euclidean", "chebyshev"):
+        assert registry.measure(measure)(scale="rank", metric=metric).score(evidence, Run(seed=1)).value == 1
+    assert registry.measure(measure)().score(evidence, Run(seed=1)).value < 1
+
+
+@pytest.mark.parametrize("nominal", ["equal", "hierarchy"])
+@pytest.mark.parametrize(
+    ("metric", "scale"), [("chebyshev", "rank"), ("chebyshev", "deviation"), ("manhattan", "rank")]
+)
+def test_the_proof_of_global_linkage_holds_in_every_space(metric, scale, nominal):
+    rng = np.random.default_rng(4)
+    towns = rng.choice(["Ulm", "Bonn", "Kiel"], 80)
+    values = np.round(rng.normal(size=80), 1)
+    shown = np.where(rng.random(80) < 0.3, rng.permutation(towns), towns)
+    evidence = in_areas(
+        {"x": values, "town": towns}, {"x": values + rng.normal(size=80) * 0.2, "town": shown}
+    )
+    measure = registry.measure("gdbrl")(metric=metric, scale=scale, nominal=nominal)
+    found = measure.score(evidence, Run(seed=1))
+    assert found.proof.verify(evidence, Run(seed=1)) is None
+    space = measure.space(evidence, Run(seed=1), ("town", "x"))
+    costs = distances(space, np.arange(80)[:, None], np.arange(80)[None, :])
+    least = costs[linear_sum_assignment(costs)].mean()
+    assert found.details["mean_distance"] == pytest.approx(least, rel=1e-9)
+
+
+@pytest.mark.parametrize("asked", [{"scale": "rank"}, {"metric": "chebyshev"}, {"nominal": "hierarchy"}])
+@pytest.mark.parametrize("measure", ["dbrl", "gdbrl", "attribute-linkage", "interval-linkage"])
+def test_one_generalised_cell_is_refused_where_its_distance_is_not_known(measure, asked):
+    evidence = in_areas({"x": [1.0, 2, 3], "town": ["Ulm"] * 3}, {"x": [1.0, 2, 3], "town": ["Ulm"] * 3})
+    coarse = pl.Series("x", [{"lo": 0.0, "hi": 2.0}] * 3)
+    shown = replace(evidence.protected, frame=evidence.protected.frame.with_columns(coarse))
+    found = registry.measure(measure)(**asked).score(replace(evidence, protected=shown), Run(seed=1))
+    assert found.status is Status.REFUSED
+    assert "exact values" in found.reason
+
+
+def test_hierarchies_that_are_not_there_are_asked_for():
+    evidence = in_areas({"town": ["Ulm"] * 3}, {"town": ["Ulm"] * 3})
+    measure = registry.measure("dbrl")(nominal="hierarchy")
+    assert measure.score(evidence, Run(seed=1)).status is Status.OK
+    assert "got: none" in measure.score(replace(evidence, resources={}), Run(seed=1)).reason
+    unseen = in_areas({"town": ["Ulm"] * 3}, {"town": ["Rome"] * 3})
+    reason = measure.score(unseen, Run(seed=1)).reason
+    assert "not among its 3 leaves" in reason
+    assert "Rome" not in reason

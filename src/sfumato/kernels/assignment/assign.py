@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.kernels.assignment.costs import NEVER, Frame, Metric, costs_of_pairs, distinct, frame, limits_of
+from sfumato.kernels.assignment.costs import NEVER, Frame, costs_of_pairs, distinct, frame, limits_of
 from sfumato.kernels.assignment.dense import solve_dense, solve_on_line
 from sfumato.kernels.assignment.solver import Flow, Solver
 from sfumato.kernels.assignment.verification import judge
+from sfumato.kernels.norms import Metric
 from sfumato.kernels.pace import Tick
 
 FALLBACK = 2000  # records up to which the matrix of all costs settles what the search could not
@@ -56,6 +57,7 @@ def solve(
     metric: Metric,
     *,
     n_codes: int = 0,
+    weights: Floats | None = None,
     radii: Floats | None = None,
     tick: Tick | None = None,
     limit: int | None = None,
@@ -73,10 +75,8 @@ def solve(
         Finite.
     columns : float64[m, d]
         Likewise.
-    metric : {"euclidean", "manhattan", "hamming"}
-        Hamming distances count the attributes that differ.
-    n_codes : int
-        So many of the last attributes are codes and count 1 where they differ, whatever the metric.
+    metric, n_codes, weights
+        What is measured and what counts by being unequal, as for `norm_of`.
     radii : float64[n], optional
         Pairs farther apart than a row's radius are no pairs (up to one unit of cost, for rounding).
     tick : callable, optional
@@ -104,7 +104,7 @@ def solve(
     .. [jonker1987] R. Jonker, A. Volgenant (1987). A shortest augmenting path algorithm for dense and sparse
        linear assignment problems. Computing 38, 325–340.
     """
-    framed = frame(rows, columns, metric, n_codes=n_codes)
+    framed = frame(rows, columns, metric, n_codes=n_codes, weights=weights)
     n, m = len(framed.space.rows), len(framed.space.columns)
     limits = limits_of(framed, radii, n)
     unlimited = np.full(n, NEVER)
@@ -162,7 +162,7 @@ def _solve_large(
     space = framed.space
     n, m = len(space.rows), len(space.columns)
     is_free = bool((limits >= NEVER).all())
-    if n == m and space.rows.shape[1] == 1 and space.n_measured == 1 and is_free:
+    if n == m and space.rows.shape[1] == 1 and space.norm.n_measured == 1 and is_free:
         return _Found(*solve_on_line(space))
     if n > m:  # the smaller file bids, so that columns are what is left over
         turned = Frame(space._replace(rows=space.columns, columns=space.rows), framed.unit, framed.rounding)

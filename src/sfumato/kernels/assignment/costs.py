@@ -8,14 +8,13 @@ function that no compiler flag may reorder.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.compiling import njit
-
-Metric = Literal["euclidean", "manhattan", "hamming"]
+from sfumato.kernels.norms import Metric, Norm, norm_of
 
 NEVER = 2**62  # above any cost or price
 MAX_BITS = 42  # of a cost: sums along a path stay whole numbers even in the doubles of SciPy's dense solver
@@ -28,9 +27,7 @@ class Space(NamedTuple):
 
     rows: Floats  # [n, d]
     columns: Floats  # [m, d]
-    n_measured: int  # so many columns count by their difference, the others by being unequal
-    euclidean: bool
-    code_weight: float  # what two unequal codes add to a distance, or to its square
+    norm: Norm  # weights in the unit of the coordinates
     scale: float  # units of cost in one unit of distance
 
 
@@ -43,29 +40,31 @@ class Frame:
     rounding: float  # how far a cost may be from the distance it stands for, in units
 
 
-def frame(rows: Floats, columns: Floats, metric: Metric, *, n_codes: int = 0) -> Frame:
+def frame(
+    rows: Floats, columns: Floats, metric: Metric, *, n_codes: int = 0, weights: Floats | None = None
+) -> Frame:
     """Shift and scale two files so that the cost of any pair is a whole number of moderate size.
 
     Parameters
     ----------
     rows : float64[n, d]
     columns : float64[m, d]
-    metric : {"euclidean", "manhattan", "hamming"}
-    n_codes : int
-        So many of the last columns are codes, which count 1 where they differ; with "hamming", all are.
+    metric, n_codes, weights
+        As for `norm_of`.
     """
     rows, columns = np.asarray(rows, dtype=np.float64), np.asarray(columns, dtype=np.float64)
-    n_codes = _checked(rows, columns, metric, n_codes)
-    n_measured = rows.shape[1] - n_codes
+    _check(rows, columns)
+    norm = norm_of(metric, rows.shape[1], n_codes, weights)
+    n_measured, n_codes, euclidean = norm.n_measured, len(norm.weights), norm.euclidean
     pooled = np.concatenate((rows, columns))
     codes = _recoded(pooled[:, n_measured:])
-    euclidean = metric == "euclidean"
     largest_count = max(len(rows), len(columns), 1)
     bits = min(MAX_BITS, MAX_BITS_OF_SUMS - largest_count.bit_length())
     if n_measured == 0:
         weight, scale, unit, rounding = 1.0, 2.0**CODE_BITS, 2.0**-CODE_BITS, 0.0
-        if euclidean:
-            scale, unit, rounding = 2.0 ** (bits - 8), 2.0 ** (8 - bits), 1.0
+        if euclidean or (norm.weights < 1).any():
+            room = max(8, int(norm.weights.sum()).bit_length())
+            scale, unit, rounding = 2.0 ** (bits - room), 2.0 ** (room - bits), 1.0
         measured = pooled[:, :0]
     else:
         measured, exponent = _normalised(pooled[:, :n_measured], n_codes, euclidean=euclidean)
@@ -80,23 +79,19 @@ def frame(rows: Floats, columns: Floats, metric: Metric, *, n_codes: int = 0) ->
     if points.shape[1] == 0:
         points = np.zeros((len(points), 1))
         n_measured = 1
-    space = Space(points[: len(rows)], points[len(rows) :], n_measured, euclidean, weight, scale)
+    norm = norm._replace(n_measured=n_measured, weights=norm.weights * weight)
+    space = Space(points[: len(rows)], points[len(rows) :], norm, scale)
     return Frame(space, unit, rounding)
 
 
-def _checked(rows: Floats, columns: Floats, metric: str, n_codes: int) -> int:
-    """Return how many columns are codes, or say what is wrong."""
-    if metric not in get_args(Metric):
-        raise ValueError(f"`metric` must be `euclidean`, `manhattan` or `hamming`, got: `{metric}`")
+def _check(rows: Floats, columns: Floats) -> None:
+    """Say what is wrong with the tables."""
     if not rows.ndim == columns.ndim == 2 or rows.shape[1] != columns.shape[1]:  # noqa: PLR2004  — tables
         raise ValueError(
             f"rows and columns must be tables of as many attributes, got: {rows.shape}, {columns.shape}"
         )
     if not np.isfinite(rows).all() or not np.isfinite(columns).all():
         raise ValueError("rows and columns must be finite")
-    if not 0 <= n_codes <= rows.shape[1]:
-        raise ValueError(f"`n_codes` must be from 0 to {rows.shape[1]}, got: {n_codes}")
-    return rows.shape[1] if metric == "hamming" else n_codes
 
 
 def _recoded(codes: Floats) -> Floats:
@@ -134,14 +129,15 @@ def _exponent_of(value: float) -> int:
 @njit(cache=True, nogil=True, fastmath=False)  # said outright: a callee would inherit its caller's flag
 def cost_of(space: Space, row: int, column: int) -> int:
     """Return the cost of a pair: the one place where a distance becomes a whole number."""
-    total = 0.0
-    for c in range(space.n_measured):
+    total, norm = 0.0, space.norm
+    for c in range(space.rows.shape[1]):
         difference = space.rows[row, c] - space.columns[column, c]
-        total += difference * difference if space.euclidean else abs(difference)
-    for c in range(space.n_measured, space.rows.shape[1]):
-        if space.rows[row, c] != space.columns[column, c]:
-            total += space.code_weight
-    if space.euclidean:
+        if c >= norm.n_measured:
+            part = norm.weights[c - norm.n_measured] if difference != 0.0 else 0.0
+        else:
+            part = difference * difference if norm.euclidean else abs(difference)
+        total = max(total, part) if norm.largest else total + part
+    if norm.euclidean:
         total = np.sqrt(total)
     return np.int64(np.rint(total * space.scale))  # type: ignore[return-value]  # numba has but one integer
 
@@ -182,11 +178,11 @@ def doubt_of(framed: Frame) -> int:
 
     A cost is rounded once, by half a unit; on a grid each coordinate of both records is.
     """
-    space = framed.space
-    if space.n_measured == 0 and not space.euclidean:
+    space, norm = framed.space, framed.space.norm
+    if norm.n_measured == 0 and framed.rounding == 0:
         return 0
-    on_grid = not space.euclidean or space.rows.shape[1] == 1
-    return 2 * min(len(space.rows), len(space.columns)) * (space.n_measured + 1 if on_grid else 1)
+    on_grid = not norm.euclidean or space.rows.shape[1] == 1
+    return 2 * min(len(space.rows), len(space.columns)) * (norm.n_measured + 1 if on_grid else 1)
 
 
 def distinct(points: Floats, *labels: Ints) -> tuple[Ints, Ints]:

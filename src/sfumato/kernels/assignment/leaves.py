@@ -96,7 +96,7 @@ def turned(space: Space) -> tuple[Floats, Floats]:
 
     A rotation keeps distances, and boxes around what varies together become tight.
     """
-    if not space.euclidean or space.n_measured < space.rows.shape[1] or len(space.columns) <= 1:
+    if not space.norm.euclidean or space.norm.n_measured < space.rows.shape[1] or len(space.columns) <= 1:
         return space.rows, space.columns
     axes = np.linalg.eigh(np.cov(space.columns, rowvar=False).reshape(space.rows.shape[1], -1))[1][:, ::-1]
     return np.ascontiguousarray(space.rows @ axes), np.ascontiguousarray(space.columns @ axes)
@@ -129,6 +129,6 @@ def plant(frame: Frame, rows: Floats, columns: Floats, row_leaves: Ints, column_
 
 def _slack(points: Floats, space: Space) -> Floats:
     """Bound the error of a distance by the rounding of one record's coordinates; codes are exact."""
-    measured = points[:, : space.n_measured]
-    norms = np.sqrt((measured**2).sum(axis=1)) if space.euclidean else np.abs(measured).sum(axis=1)
-    return np.asarray(1.01 * HALF_ULP * norms + (1e-30 if space.n_measured else 0.0))
+    measured = points[:, : space.norm.n_measured]
+    norms = np.sqrt((measured**2).sum(axis=1)) if space.norm.euclidean else np.abs(measured).sum(axis=1)
+    return np.asarray(1.01 * HALF_ULP * norms + (1e-30 if space.norm.n_measured else 0.0))

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.kernels.assignment.costs import Metric, frame, limits_of
+from sfumato.kernels.assignment.costs import frame, limits_of
 from sfumato.kernels.assignment.ties import MOST_PAIRS
 from sfumato.kernels.assignment.tight import exchangeable
 from sfumato.kernels.assignment.verification import scan
+from sfumato.kernels.norms import Metric
 from sfumato.kernels.pace import Tick
 
 
@@ -30,6 +31,7 @@ def matchable(
     matching: Ints,
     *,
     n_codes: int = 0,
+    weights: Floats | None = None,
     most_pairs: int = MOST_PAIRS,
     tick: Tick | None = None,
 ) -> Matchable | None:
@@ -49,7 +51,7 @@ def matchable(
     n = len(rows)
     if len(columns) != n or not np.array_equal(np.sort(matching), np.arange(n)):
         raise ValueError("`matching` must be complete, on files of equally many records")
-    framed = frame(rows, columns, metric, n_codes=n_codes)
+    framed = frame(rows, columns, metric, n_codes=n_codes, weights=weights)
     limits = limits_of(framed, radii, n)
     # With each row's limit as its price, and none for columns, the pairs at or below it are the near ones.
     _, _, listed = scan(framed, limits, np.zeros(n, np.int64), limits, n_listed=most_pairs, tick=tick)

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.kernels.assignment.costs import NEVER, Frame, Metric, frame
+from sfumato.kernels.assignment.costs import NEVER, Frame, frame
 from sfumato.kernels.assignment.leaves import leaf_order, plant, turned
 from sfumato.kernels.assignment.search import reach_of, search
+from sfumato.kernels.norms import Metric
 
 
 def nearest(
@@ -19,13 +20,14 @@ def nearest(
     k: int,
     *,
     n_codes: int = 0,
+    weights: Floats | None = None,
     beat: Callable[[], None] = lambda: None,
 ) -> Ints:
     """Find the k columns that are nearest to each row; with equals at the end any of them.
 
     Parameters
     ----------
-    rows, columns, metric, n_codes
+    rows, columns, metric, n_codes, weights
         As for `solve`.
     k : int
         No more than there are columns.
@@ -41,7 +43,7 @@ def nearest(
     """
     if not len(rows) or k == 0:
         return np.empty((len(rows), k), dtype=np.int64)
-    framed = frame(rows, columns, metric, n_codes=n_codes)
+    framed = frame(rows, columns, metric, n_codes=n_codes, weights=weights)
     here, there = turned(framed.space)
     (row_order, row_leaves), (column_order, column_leaves) = leaf_order(here), leaf_order(there)
     space = framed.space._replace(

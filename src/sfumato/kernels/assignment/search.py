@@ -11,6 +11,7 @@ from sfumato.kernels.arrays import Floats, Ints, Singles
 from sfumato.kernels.assignment.costs import NEVER, Space
 from sfumato.kernels.assignment.leaves import ENDLESS, HALF_ULP, LEAF, Blocks, Filter, round_up
 from sfumato.kernels.compiling import njit
+from sfumato.kernels.norms import Norm
 from sfumato.kernels.pace import share_out
 
 Beat = Callable[[], None]
@@ -93,8 +94,7 @@ def search_row(sieve_: Sieve, space: Space, row: int, below: int, keys: Singles,
     found[:] = -1
     active = np.full(1, row)
     search_leaf(
-        sieve_.rows, active, sieve_.blocks, sieve_.raised, sieve_.tops, sieve_.reach, space.n_measured,
-        space.euclidean, np.float32(space.code_weight), keys, found,
+        sieve_.rows, active, sieve_.blocks, sieve_.raised, sieve_.tops, sieve_.reach, space.norm, keys, found,
     )  # fmt: skip
     reached = np.float64(keys[0, 0])
     if reached >= ENDLESS:
@@ -135,14 +135,14 @@ def search(  # noqa: PLR0917
     found = np.full((len(active), k), -1, dtype=np.int64)
     raised, tops = filter_.raised(prices - reference)
     bounds = np.unique(np.searchsorted(active, filter_.row_leaves))
-    space = filter_.space
+    norm = filter_.space.norm
 
     def work(part: Ints) -> None:
         for leaf in part:
             rows = slice(bounds[leaf], bounds[leaf + 1])
             search_leaf(
-                filter_.rows, active[rows], filter_.blocks, raised, tops, reach, space.n_measured,
-                space.euclidean, np.float32(space.code_weight), keys[rows], found[rows],
+                filter_.rows, active[rows], filter_.blocks, raised, tops, reach, norm, keys[rows],
+                found[rows],
             )  # fmt: skip
 
     share_out(np.arange(len(bounds) - 1), work, lambda *_: beat(), size=2)
@@ -152,16 +152,23 @@ def search(  # noqa: PLR0917
 
 @njit(cache=True, nogil=True, fastmath=True)
 def measure(  # noqa: PLR0917
-    point: Singles, block: Singles, begin: int, end: int, n_measured: int, euclidean: bool,  # noqa: FBT001
-    weight: np.float32, totals: Singles,
-) -> None:  # fmt: skip
+    point: Singles, block: Singles, begin: int, end: int, norm: Norm, totals: Singles
+) -> None:
     """Add the attributes from ``begin`` to ``end`` to the (squared) distances of a point to a block."""
     for c in range(begin, end):
         here, there = point[c], block[c]
-        if c >= n_measured:
+        if c >= norm.n_measured:
+            weight = np.float32(norm.weights[c - norm.n_measured])
+            if norm.largest:
+                for slot in range(len(totals)):
+                    totals[slot] = max(totals[slot], weight if there[slot] != here else np.float32(0.0))
+            else:
+                for slot in range(len(totals)):
+                    totals[slot] += weight if there[slot] != here else np.float32(0.0)
+        elif norm.largest:
             for slot in range(len(totals)):
-                totals[slot] += weight if there[slot] != here else np.float32(0.0)
-        elif euclidean:
+                totals[slot] = max(totals[slot], abs(here - there[slot]))
+        elif norm.euclidean:
             for slot in range(len(totals)):
                 difference = here - there[slot]
                 totals[slot] += difference * difference
@@ -185,18 +192,16 @@ def n_below(totals: Singles, raised: Singles, threshold: np.float32, euclidean: 
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def _apart(  # noqa: PLR0917
-    low: Singles, high: Singles, other_low: Singles, other_high: Singles, n_measured: int,
-    euclidean: bool, weight: np.float32,  # noqa: FBT001
-) -> np.float32:  # fmt: skip
+def _apart(low: Singles, high: Singles, other_low: Singles, other_high: Singles, norm: Norm) -> np.float32:
     """Return the least (squared) distance between two boxes."""
     total = np.float32(0.0)
     for c in range(len(low)):
         gap = max(np.float32(0.0), low[c] - other_high[c], other_low[c] - high[c])
-        if c >= n_measured:
-            total += weight if gap > 0 else np.float32(0.0)
+        if c >= norm.n_measured:
+            part = np.float32(norm.weights[c - norm.n_measured]) if gap > 0 else np.float32(0.0)
         else:
-            total += gap * gap if euclidean else gap
+            part = gap * gap if norm.euclidean else gap
+        total = max(total, part) if norm.largest else total + part
     return total
 
 
@@ -235,11 +240,11 @@ def _in_order(bounds: Singles, limit: np.float32) -> Ints:
 @njit(cache=True, nogil=True, fastmath=True)
 def search_leaf(  # noqa: PLR0917
     rows: Singles, active: Ints, blocks: Blocks, raised: Singles, tops: Singles, reach: Reach,
-    n_measured: int, euclidean: bool, weight: np.float32, keys: Singles, found: Ints,  # noqa: FBT001
+    norm: Norm, keys: Singles, found: Ints,
 ) -> None:  # fmt: skip
     """Search for the rows of one leaf, the most promising leaves of columns first."""
     n_leaves, n_attributes = blocks.lows.shape
-    k = keys.shape[1]
+    k, euclidean = keys.shape[1], norm.euclidean
     low, high = np.empty(n_attributes, dtype=np.float32), np.empty(n_attributes, dtype=np.float32)
     for c in range(n_attributes):
         low[c] = high[c] = rows[active[0], c]
@@ -248,7 +253,7 @@ def search_leaf(  # noqa: PLR0917
     apart, bounds = np.empty(n_leaves, dtype=np.float32), np.empty(n_leaves, dtype=np.float32)
     largest = np.float32(0.0)
     for leaf in range(n_leaves):
-        apart[leaf] = _apart(low, high, blocks.lows[leaf], blocks.highs[leaf], n_measured, euclidean, weight)
+        apart[leaf] = _apart(low, high, blocks.lows[leaf], blocks.highs[leaf], norm)
         distance = np.sqrt(apart[leaf]) if euclidean else apart[leaf]
         bounds[leaf] = distance - tops[leaf]
         largest = max(largest, distance, abs(tops[leaf]))
@@ -270,17 +275,15 @@ def search_leaf(  # noqa: PLR0917
             if apart[leaf] > limit:
                 continue
             point = rows[active[r]]
-            if _apart(
-                point, point, blocks.lows[leaf], blocks.highs[leaf], n_measured, euclidean, weight
-            ) > limit:  # fmt: skip
+            if _apart(point, point, blocks.lows[leaf], blocks.highs[leaf], norm) > limit:
                 continue
             totals[:] = np.float32(0.0)
             block = blocks.coordinates[leaf]
-            measure(point, block, 0, n_first, n_measured, euclidean, weight, totals)
+            measure(point, block, 0, n_first, norm, totals)
             if n_first < n_attributes:
                 if n_below(totals, raised[leaf], threshold, euclidean) == 0:
                     continue
-                measure(point, block, n_first, n_attributes, n_measured, euclidean, weight, totals)
+                measure(point, block, n_first, n_attributes, norm, totals)
             if n_below(totals, raised[leaf], threshold, euclidean) == 0:
                 continue
             for slot in range(size):

@@ -72,7 +72,7 @@ class Solver:
         self.limits = trade.Limits(self.row_limits, self.column_limits)
         self.reach = reach_of(self.filter, self.row_limits, self.column_limits)
         self.n, self.m = len(rows), len(columns)
-        self.farthest = int(space.scale) * (1 if space.n_measured else columns.shape[1])
+        self.farthest = int(space.scale) * (1 if space.norm.n_measured else columns.shape[1])
         self.supplies = np.append(supplies[self.row_order], int(rooms.sum() - supplies.sum()))
         self.rooms = rooms[self.column_order]
         self.beat = beat

@@ -21,7 +21,6 @@ from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.kernels.assignment.assign import Assignment
 from sfumato.kernels.assignment.costs import (
     Frame,
-    Metric,
     costs_of_pairs,
     distinct,
     doubt_of,
@@ -31,6 +30,7 @@ from sfumato.kernels.assignment.costs import (
 from sfumato.kernels.assignment.covers import cover
 from sfumato.kernels.assignment.tight import Parts, Tight, is_settled, parts_of, units_of
 from sfumato.kernels.assignment.verification import scan
+from sfumato.kernels.norms import Metric
 from sfumato.kernels.pace import Tick
 
 #: Tight pairs beyond which no matching among them is looked for.
@@ -66,6 +66,7 @@ def ties(
     right: tuple[Ints, Ints],
     *,
     n_codes: int = 0,
+    weights: Floats | None = None,
     radii: Floats | None = None,
     most_pairs: int = MOST_PAIRS,
     tick: Tick | None = None,
@@ -74,7 +75,7 @@ def ties(
 
     Parameters
     ----------
-    rows, columns, metric, n_codes, radii
+    rows, columns, metric, n_codes, weights, radii
         As they were given to `solve`.
     found : Assignment
         What it found, certified.
@@ -86,7 +87,7 @@ def ties(
     """
     if not found.certified:
         raise ValueError("ties are known only of a matching that is proved to cost the least")
-    framed = frame(rows, columns, metric, n_codes=n_codes)
+    framed = frame(rows, columns, metric, n_codes=n_codes, weights=weights)
     limits = limits_of(framed, radii, len(rows))
     doubt = doubt_of(framed)
     costs = costs_of_pairs(framed.space, *right)

@@ -9,7 +9,6 @@ import numpy as np
 from sfumato.kernels.arrays import Floats, Ints, Singles
 from sfumato.kernels.assignment.costs import (
     Frame,
-    Metric,
     Space,
     cost_of,
     costs_of_pairs,
@@ -21,6 +20,7 @@ from sfumato.kernels.assignment.costs import (
 from sfumato.kernels.assignment.leaves import LEAF, Blocks, plant
 from sfumato.kernels.assignment.search import measure, n_below, reference_of
 from sfumato.kernels.compiling import njit
+from sfumato.kernels.norms import Metric
 from sfumato.kernels.pace import Tick, share_out
 
 
@@ -50,6 +50,7 @@ def verify(  # noqa: PLR0917
     partners: Ints,
     *,
     n_codes: int = 0,
+    weights: Floats | None = None,
     radii: Floats | None = None,
     tick: Tick | None = None,
 ) -> Verdict:
@@ -64,7 +65,7 @@ def verify(  # noqa: PLR0917
     **Cost:** :math:`n m d` operations in single precision with proved error bounds; pairs near the limit are
     computed again, exactly. Memory :math:`O((n + m) d)`.
     """
-    framed = frame(rows, columns, metric, n_codes=n_codes)
+    framed = frame(rows, columns, metric, n_codes=n_codes, weights=weights)
     limits = limits_of(framed, radii, len(rows))
     return judge(framed, row_prices, column_prices, partners, limits, tick=tick)
 
@@ -200,20 +201,17 @@ def _scan_rows(  # noqa: PLR0917
     """Scan the rows from ``begin`` to ``end``; return how many pairs violate and how many are at most 0."""
     n_violated, n_listed = 0, 0
     totals = np.empty(LEAF, dtype=np.float32)
-    weight = np.float32(space.code_weight)
+    euclidean = space.norm.euclidean
     for leaf in range(len(blocks.coordinates)):
         first, size = blocks.starts[leaf], blocks.starts[leaf + 1] - blocks.starts[leaf]
         for row in range(begin, end):
             totals[:] = np.float32(0.0)
-            measure(
-                rows[row], blocks.coordinates[leaf], 0, rows.shape[1], space.n_measured, space.euclidean,
-                weight, totals,
-            )  # fmt: skip
-            if n_below(totals, raised[leaf], thresholds[row], space.euclidean) == 0:
+            measure(rows[row], blocks.coordinates[leaf], 0, rows.shape[1], space.norm, totals)
+            if n_below(totals, raised[leaf], thresholds[row], euclidean) == 0:
                 continue
             for slot in range(size):
                 room = thresholds[row] + raised[leaf, slot]
-                if totals[slot] >= (room * abs(room) if space.euclidean else room):
+                if totals[slot] >= (room * abs(room) if euclidean else room):
                     continue
                 column = first + slot
                 cost = cost_of(space, row, column)

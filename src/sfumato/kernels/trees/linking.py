@@ -15,6 +15,7 @@ import numpy as np
 
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.compiling import njit
+from sfumato.kernels.norms import Norm
 from sfumato.kernels.trees import planting
 from sfumato.kernels.trees.planting import MAX_DEPTH, by_node
 
@@ -30,9 +31,8 @@ class Tree(NamedTuple):
     totals: Ints  # [node] records below it
     lows: Floats  # [node, column] its box
     highs: Floats
-    n_measured: int  # so many columns count by their difference
-    n_counted: int  # so many count at all: those beyond `n_measured` by being unequal; the rest is watched
-    euclidean: bool
+    norm: Norm
+    n_counted: int  # so many columns count at all; the rest is watched
 
 
 class Questions(NamedTuple):
@@ -45,9 +45,7 @@ class Questions(NamedTuple):
     far: Floats  # [n] keys from there up to this tie
 
 
-def plant(
-    points: Floats, weights: Ints, *, n_measured: int, n_counted: int, euclidean: bool, by_window: bool
-) -> Tree:
+def plant(points: Floats, weights: Ints, *, norm: Norm, n_counted: int, by_window: bool) -> Tree:
     """Build the tree of points, each of which stands for ``weights`` records."""
     # Boxes are halved where they are widest: in units of distance, or of the ranges of what is watched.
     units, most = np.zeros(points.shape[1]), np.full(points.shape[1], np.inf)
@@ -56,7 +54,7 @@ def plant(
         units[n_counted:] = 1.0 / np.where(spans > 0, spans, 1.0)
     else:
         units[:n_counted] = 1.0
-    most[n_measured:n_counted] = 1.0  # two codes, which are whole numbers, are one unit apart
+    most[norm.n_measured : n_counted] = norm.weights  # two codes, which are whole numbers, are so far apart
     order, starts = planting.plant(points, LEAF, units=units, most=most)
     points, weights = points[order], weights[order]
     if len(points):
@@ -72,50 +70,53 @@ def plant(
         totals=totals,
         lows=lows,
         highs=highs,
-        n_measured=n_measured,
+        norm=norm,
         n_counted=n_counted,
-        euclidean=euclidean,
     )
 
 
 @njit(cache=True, nogil=True)
 def _least_key(tree: Tree, node: int, point: Floats) -> float:
     """Bound from below the keys of a node's points."""
-    key = 0.0
-    for column in range(tree.n_measured):
+    key, norm = 0.0, tree.norm
+    for column in range(tree.n_counted):
         here = point[column]
         gap = max(tree.lows[node, column] - here, here - tree.highs[node, column], 0.0)
-        key += gap * gap if tree.euclidean else gap
-    for column in range(tree.n_measured, tree.n_counted):
-        here = point[column]
-        if here < tree.lows[node, column] or here > tree.highs[node, column]:
-            key += 1.0
+        if column >= norm.n_measured:
+            part = norm.weights[column - norm.n_measured] if gap > 0.0 else 0.0
+        else:
+            part = gap * gap if norm.euclidean else gap
+        key = max(key, part) if norm.largest else key + part
     return key
 
 
 @njit(cache=True, nogil=True)
 def _greatest_key(tree: Tree, node: int, point: Floats) -> float:
     """Bound from above the keys of a node's points."""
-    key = 0.0
-    for column in range(tree.n_measured):
+    key, norm = 0.0, tree.norm
+    for column in range(tree.n_counted):
         here = point[column]
         gap = max(tree.highs[node, column] - here, here - tree.lows[node, column])
-        key += gap * gap if tree.euclidean else gap
-    for column in range(tree.n_measured, tree.n_counted):
-        if tree.lows[node, column] != point[column] or tree.highs[node, column] != point[column]:
-            key += 1.0
+        if column >= norm.n_measured:
+            part = norm.weights[column - norm.n_measured] if gap > 0.0 else 0.0
+        else:
+            part = gap * gap if norm.euclidean else gap
+        key = max(key, part) if norm.largest else key + part
     return key
 
 
 @njit(cache=True, nogil=True)
 def _scan(tree: Tree, leaf: int, point: Floats, far: float, keys: Floats) -> bool:
     """Set the keys of a leaf's points; False if all are known to be above ``far`` before the last column."""
-    size = tree.sizes[leaf]
+    size, norm = tree.sizes[leaf], tree.norm
     keys[:size] = 0.0
-    half = (tree.n_measured + 1) // 2
-    for column in range(tree.n_measured):
+    half = (norm.n_measured + 1) // 2
+    for column in range(norm.n_measured):
         here, row = point[column], tree.places[leaf, column]
-        if tree.euclidean:
+        if norm.largest:
+            for slot in range(size):
+                keys[slot] = max(keys[slot], abs(row[slot] - here))
+        elif norm.euclidean:
             for slot in range(size):
                 gap = row[slot] - here
                 keys[slot] += gap * gap
@@ -128,10 +129,11 @@ def _scan(tree: Tree, leaf: int, point: Floats, far: float, keys: Floats) -> boo
                 least = min(least, keys[slot])
             if least > far:
                 return False
-    for column in range(tree.n_measured, tree.n_counted):
-        here, row = point[column], tree.places[leaf, column]
+    for column in range(norm.n_measured, tree.n_counted):
+        here, row, weight = point[column], tree.places[leaf, column], norm.weights[column - norm.n_measured]
         for slot in range(size):
-            keys[slot] += 1.0 if row[slot] != here else 0.0
+            part = weight if row[slot] != here else 0.0
+            keys[slot] = max(keys[slot], part) if norm.largest else keys[slot] + part
     return True
 
 
