@@ -164,8 +164,8 @@ def ten_models(path, table, run):
             f"  {model[0]:13s} {model[3]} % suppressed {taken:6.2f} ({loss:.5f}) {their_time:6.2f} "
             f"({their_loss:.5f}) = {their_time / taken:5.1f} times"
         )
-        # Where nothing is suppressed the search is soon over, and what ARX is not timed for counts: ours
-        # is written and measured, too.
+        # Where nothing is suppressed the search is soon over, and what ARX is not timed for counts: the
+        # release is written and measured.
         fine &= taken <= (their_time if model[3] else 2.5 * their_time)
         fine &= loss <= their_loss + 1e-5 or model[0] == "delta"
     return fine

@@ -377,7 +377,7 @@ def _told(run: Run, task: str, results: Any, before: int, total: int) -> Iterato
 
 
 def _largest(block: Block) -> Floats:
-    largest: Floats = np.nanmax(np.abs(block.values), axis=0, initial=0.0)
+    largest: Floats = np.fmax.reduce(np.abs(block.values), axis=0, initial=0.0)  # NaN is no number
     return largest
 
 
@@ -419,12 +419,11 @@ def _put_together(method: BlockMethod, table: Table, blocks: Sequence[Block], an
             f"{method.name} must return a row for each record of a block, or a release, got: "
             f"{wrong} blocks of another shape"
         )
-    values = np.concatenate(answers)
     protected = table
     for position, name in enumerate(table.chosen):
-        series = put_back(
-            table, name, values[~table.missing(name), position], categories=blocks[0].categories.get(name)
-        )
+        values, gone = np.concatenate([answer[:, position] for answer in answers]), table.missing(name)
+        values = values[~gone] if gone.any() else values
+        series = put_back(table, name, values, categories=blocks[0].categories.get(name))
         protected = protected.with_values(name, series)
     return Release.of(protected, source_rows=np.arange(len(table), dtype=np.int64))
 

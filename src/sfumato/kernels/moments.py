@@ -41,15 +41,17 @@ class Means:
 
 def means_of(values: Floats) -> Means:
     """Mean of each column of ``values`` (float64[n, d], NaN is missing)."""
-    present = ~np.isnan(values)
-    count = present.sum(axis=0)
     if len(values) == 0:
-        return Means(count, np.full(values.shape[1], np.nan))
+        return Means(np.zeros(values.shape[1], dtype=np.int64), np.full(values.shape[1], np.nan))
+    present = ~np.isnan(values)
+    whole = bool(present.all())  # then nothing need be set aside
+    count = np.full(values.shape[1], len(values)) if whole else present.sum(axis=0)
     # Around a first value, so that a constant column has exactly its constant as mean (and a variance of 0);
     # then once more around what was found, in case that first value is an outlier.
     mean = values[present.argmax(axis=0), np.arange(values.shape[1])]
     for _ in range(2):
-        mean = mean + np.where(present, values - mean, 0.0).sum(axis=0) / np.maximum(count, 1)
+        apart = values - mean
+        mean = mean + (apart if whole else np.where(present, apart, 0.0)).sum(axis=0) / np.maximum(count, 1)
     return Means(count, mean)
 
 
@@ -84,9 +86,12 @@ class Moments:
         """Sum up ``values`` (float64[n, d], NaN is missing); a NaN in ``shift`` (no mean) counts as 0."""
         shift = np.where(np.isnan(shift), 0.0, shift)
         is_present = ~np.isnan(values)
-        centred = np.where(is_present, values - shift, 0.0)
         present = is_present.astype(np.float64)  # counts by matrix product are exact, and fast
-        counts = (present.T @ present).astype(np.int64)
+        centred = values - shift
+        if is_present.all():
+            counts = np.full((len(shift), len(shift)), len(values))
+        else:
+            counts, centred = (present.T @ present).astype(np.int64), np.where(is_present, centred, 0.0)
         return cls(shift, counts, centred.T @ present, centred.T @ centred)
 
     def merge(self, other: Self) -> Self:

@@ -147,7 +147,13 @@ class UncorrelatedNoise(BlockMethod):
         """Add the noise of one block."""
         spread = np.sqrt(summaries[1].variances())
         multiples = np.array([self.multiple[name] for name in block.names])
-        noisy: Floats = block.values + normals(block, chance) * (self.deviation / 100 * multiples * spread)
+        noisy: Floats = np.empty(block.values.shape, order="F")  # column by column, as it is drawn
+        for place, (name, scale) in enumerate(
+            zip(block.names, self.deviation / 100 * multiples * spread, strict=True)
+        ):
+            draws = chance.rng(name).standard_normal(len(block))
+            draws *= scale
+            np.add(block.values[:, place], draws, out=noisy[:, place])
         return noisy
 
 

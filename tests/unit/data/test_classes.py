@@ -1,5 +1,6 @@
 """The one pass: columns of every type coded, classes numbered, values counted, and what evidence remembers."""
 
+import itertools
 import pickle
 from dataclasses import replace
 from datetime import date
@@ -13,6 +14,7 @@ from sfumato.core import registry
 from sfumato.core.measure import Measure
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.data.classes import packing
 from sfumato.data.classes.classes import Classes, classes_of, column_codes, compatible
 from sfumato.data.classes.packing import Coding, distinct_of, number, pack
 from sfumato.data.evidence import Evidence
@@ -310,3 +312,45 @@ def test_a_letter_is_given_once(monkeypatch):
     room.Second = Second
     with pytest.raises(TypeError, match="the name `k` must be given once"):
         registry._registered(Measure, rooms=("risk",), group="")
+
+
+# Numbers of codes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("space", [3, 2**31, 2**40, 2**62])  # by a table, sorted with their places, sorted
+@pytest.mark.parametrize("n", [0, 1, 50])
+def test_codes_are_numbered_in_their_order_however_large(monkeypatch, space, n):
+    monkeypatch.setattr(packing, "_BLOCK", 7)
+    monkeypatch.setattr(packing, "_LARGEST", 2**50)
+    codes = (
+        np.random.default_rng(1).integers(0, min(space, 9), n).astype(np.uint64) * (space // 9 or 1) % space
+    )
+    numbers, counts = number(Coding(codes, space))
+    _, places, wanted = np.unique(codes, return_inverse=True, return_counts=True)
+    assert numbers.tolist() == places.tolist()
+    assert counts.tolist() == wanted.tolist()
+    assert [each.tolist() for each in distinct_of(codes, space)] == [
+        np.unique(codes).tolist(), wanted.tolist()
+    ]  # fmt: skip
+
+
+def test_packing_leaves_the_codes_of_the_columns_as_they_are():
+    first, second = (np.array(codes, dtype=np.uint8) for codes in ([0, 1, 2], [1, 0, 1]))
+    packed = pack([Coding(first, 3), Coding(second, 2), Coding(first, 2**40)], 3)
+    assert packed.codes.tolist() == [2**40, 2 * 2**40 + 1, 5 * 2**40 + 2]
+    assert (first.tolist(), second.tolist()) == ([0, 1, 2], [1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[3.0, 0.0, -0.0, 3.0, None], [2.5, 0.0, -0.0, 2.5, None], [-1.0, 1.0, float("nan"), -1.0], [1e300, 1.0]],
+)
+def test_numbers_are_alike_if_equal_whole_or_not(values):
+    table = Table(
+        pl.DataFrame({"x": pl.Series(values, dtype=pl.Float64)}), Schema((Column("x", Kind.CONTINUOUS),))
+    )
+    found = column_codes(table, "x", apart=True).codes
+    shown = [str(value) if str(value) == "nan" else value for value in values]
+    for i, j in itertools.product(range(len(values)), repeat=2):
+        assert (found[i] == found[j]) == (shown[i] == shown[j])
+    assert [code == 0 for code in found] == [value is None for value in values]

@@ -17,7 +17,17 @@ import polars as pl
 
 from sfumato import kernels
 from sfumato.data.classes import compatible
-from sfumato.data.classes.packing import MAX_PACKED_CODE, Coding, closed_up, distinct_of, fits, number, pack
+from sfumato.data.classes.packing import (
+    MAX_PACKED_CODE,
+    Coding,
+    Unsigned,
+    blocks,
+    closed_up,
+    distinct_of,
+    fits,
+    number,
+    pack,
+)
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.persons import joined_persons, joining, persons_of
@@ -29,6 +39,8 @@ from sfumato.kernels.arrays import Flags, Floats, Ints
 #: What a missing key counts for: a value of its own; any value; in each record whatever makes it rarest.
 Missing = Literal["category", "any", "worst"]
 
+#: Up to here every whole number is one of 64 bits with a point.
+MAX_WHOLE = 2**53
 #: Whole numbers that fit into 64 bits with a sign.
 _NARROW = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
 
@@ -362,8 +374,10 @@ def column_codes(table: Table, name: str, *, apart: bool = False) -> Coding:
 
 def _marked(coding: Coding, gone: Flags) -> Coding:
     """The codes from 1 on, and 0 for what is missing."""
-    codes = coding.codes.astype(np.min_scalar_type(coding.space + 1)) + 1
-    codes[gone] = 0
+    codes: Unsigned = coding.codes.astype(np.min_scalar_type(coding.space + 1))
+    codes += codes.dtype.type(1)
+    if gone.any():
+        codes[gone] = 0
     return Coding(codes, coding.space + 1)
 
 
@@ -374,9 +388,7 @@ def _series_codes(series: pl.Series) -> Coding:
         ends = [series.struct.field(end) for end in ("lo", "hi")]
         coding = pack([_marked(_series_codes(end), end.is_null().to_numpy()) for end in ends], len(series))
     elif dtype.is_float():
-        numbers = series.cast(pl.Float64).fill_null(0.0).to_numpy() + 0.0  # −0 is 0
-        numbers[np.isnan(numbers)] = np.nan  # of which there are many
-        coding = _ranked(numbers.view(np.uint64))
+        coding = _float_codes(series.cast(pl.Float64).fill_null(0.0))
     elif dtype in _NARROW or dtype.is_temporal():
         coding = _whole_codes(series.to_physical().cast(pl.Int64))
     elif dtype in TEXTUAL or dtype.is_numeric() or dtype == pl.Boolean:
@@ -392,12 +404,25 @@ def _series_codes(series: pl.Series) -> Coding:
 
 def _text_codes(series: pl.Series) -> Coding:
     physical = series.cast(pl.Categorical) if series.dtype == pl.String else series
-    found = physical.to_physical().fill_null(0)
+    found = physical.to_physical()
+    found = found.fill_null(0) if found.null_count() else found
     # A category's own number depends on what else was read: here it is its place of first appearance.
     seen = found.unique(maintain_order=True).to_numpy()
     places = np.zeros(int(seen.max(initial=0)) + 1, dtype=np.min_scalar_type(len(seen)))
     places[seen] = np.arange(len(seen))
-    return Coding(places[found.to_numpy()], max(len(seen), 1))
+    codes: Unsigned = np.empty(len(found), dtype=places.dtype)
+    numbers = found.to_numpy()
+    for block in blocks(len(codes)):
+        codes[block] = places[numbers[block]]
+    return Coding(codes, max(len(seen), 1))
+
+
+def _float_codes(series: pl.Series) -> Coding:
+    if series.len() and (series.is_between(0, MAX_WHOLE) & (series.floor() == series)).all():
+        return _whole_codes(series.cast(pl.Int64))  # in the same order
+    numbers = series.to_numpy() + 0.0  # −0 is 0
+    numbers[np.isnan(numbers)] = np.nan  # of which there are many
+    return _ranked(numbers.view(np.uint64))
 
 
 def _whole_codes(series: pl.Series) -> Coding:
@@ -407,7 +432,9 @@ def _whole_codes(series: pl.Series) -> Coding:
     numbers = series.fill_null(low).to_numpy()
     if high - low >= MAX_PACKED_CODE:
         return _ranked(numbers.view(np.uint64))
-    return Coding((numbers - low).astype(np.min_scalar_type(high - low)), high - low + 1)
+    codes: Unsigned = np.empty(len(numbers), dtype=np.min_scalar_type(high - low))
+    np.subtract(numbers, low, out=codes, casting="unsafe")  # exact: it fits
+    return Coding(codes, high - low + 1)
 
 
 def _ranked(bits: npt.NDArray[np.uint64]) -> Coding:
@@ -440,7 +467,8 @@ def _alone(packed: Coding, codings: Sequence[Coding]) -> Coding:
 def _firsts(numbers: Ints, n: int) -> Ints:
     """The first record of each number, −1 where there is none."""
     firsts = np.full(n, -1, dtype=np.int64)
-    firsts[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)  # the last one written stays
+    for block in reversed(blocks(len(numbers))):
+        firsts[numbers[block][::-1]] = np.arange(block.stop - 1, block.start - 1, -1)  # the last one stays
     return firsts
 
 

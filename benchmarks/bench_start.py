@@ -1,0 +1,131 @@
+"""What each verb costs: with nothing compiled yet, with all compiled, and by size; against `import polars`.
+
+    python benchmarks/bench_start.py [records …] [--verb NAME …] [--minutes 5] [--no-cold]
+
+CPU seconds and peak memory of one process each, on mixed records (`datasets.patients`) and a release of them
+by rank swapping of the keys. Cold means an empty NUMBA_CACHE_DIR, on 1,000 records; warm is the same command
+again. The docs' capacity page has what it prints. No start may cost more than 3 × `import polars` beyond what
+the same work costs when everything is loaded: of `measures`, `protect NAME --help` and `risk -m k` that is
+next to nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+SMALL, LIGHT = 1_000, 3.0
+#: The commands of each verb; FILE and RELEASE are the two tables, OUT is where something may be written.
+VERBS = {
+    "--help": "--help",
+    "measures": "measures",
+    "protect NAME --help": "protect mondrian --help",
+    "risk -m k": "risk FILE -m k",
+    "inspect": "inspect FILE",
+    "protect rank-swapping": "protect rank-swapping FILE -o OUT --seed 1 --unjudged",
+    "protect mondrian": "protect mondrian FILE -o OUT --seed 1 --require k>=5",
+    "protect mdav-in-parts": "protect mdav-in-parts FILE -o OUT --seed 1 --unjudged",
+    "risk": "risk FILE RELEASE --aligned --seed 1",
+    "utility": "utility FILE RELEASE --aligned --seed 1",
+    "compare": "compare FILE -m rank-swapping -m uncorrelated-noise --seed 1",
+    "tune": "tune FILE --require dbrl<=0.05 -m rank-swapping -m mdav-in-parts --minutes 2 --seed 1",
+}
+QUICK = ("--help", "measures", "protect NAME --help", "risk -m k")
+
+
+def run(command, minutes=5.0, **environment):
+    """CPU seconds and peak memory (MB) of a process; None if it had to be stopped."""
+    process = subprocess.Popen(
+        command, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    late = threading.Timer(60 * minutes, process.kill)
+    late.start()
+    _, status, used = os.wait4(process.pid, 0)
+    late.cancel()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode < 0:
+        return None
+    if process.returncode not in {0, 1}:  # 1: a requirement is not met
+        raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+
+
+def tables(folder, records):
+    """Write the records, and a release of them."""
+    from sfumato.core.run import Run
+    from sfumato.datasets import patients
+    from sfumato.methods.swapping import RankSwapping
+
+    file, release = (folder / f"{name}{records}.csv" for name in ("patients", "released"))
+    table = patients(records)
+    table.frame.write_csv(file)
+    keys = [column.name for column in table.schema.columns if column.kind in RankSwapping.kinds]
+    RankSwapping().apply(table.aimed_at(keys), Run(seed=1)).table.frame.write_csv(release)
+    return file, release
+
+
+def command_of(verb, files, out):
+    words = {
+        "FILE": str(files[0]),
+        "RELEASE": str(files[1]),
+        "OUT": str(out / f"out{os.urandom(4).hex()}.csv"),
+    }
+    return [sys.executable, "-m", "sfumato", *(words.get(word, word) for word in VERBS[verb].split())]
+
+
+def shown(found, minutes):
+    if found is None:
+        return f"more than {minutes:g} minutes"
+    return f"{found[0]:8.1f} s {found[1]:6.0f} MB"
+
+
+def starts(asked, folder):
+    """Cold and warm, on a few records; whether the quick verbs are."""
+    files, fine = tables(folder, SMALL), True
+    nothing = run([sys.executable, "-c", "pass"])[0]
+    polars = run([sys.executable, "-c", "import polars"])[0] - nothing
+    print(f"import polars: {polars:.2f} s CPU; {SMALL:,} records")
+    for verb in asked.verb:
+        command = command_of(verb, files, folder)
+        cold = None
+        with tempfile.TemporaryDirectory() as empty:
+            if asked.cold:
+                cold = run(command, asked.minutes, NUMBA_CACHE_DIR=empty)
+            else:
+                run(command, asked.minutes)
+            warm_cache = {"NUMBA_CACHE_DIR": empty} if asked.cold else {}
+            warm = run(command_of(verb, files, folder), asked.minutes, **warm_cache)
+        print(
+            f"  {verb:24s} cold {shown(cold, asked.minutes)}   warm {shown(warm, asked.minutes)}", flush=True
+        )
+        fine &= verb not in QUICK or (warm is not None and warm[0] - nothing <= LIGHT * polars)
+    return fine
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("records", nargs="*", type=int, default=[])
+    parser.add_argument("--verb", nargs="+", choices=list(VERBS), default=list(VERBS))
+    parser.add_argument("--minutes", type=float, default=5, help="most for one command")
+    parser.add_argument("--no-cold", dest="cold", action="store_false")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        fine = starts(asked, folder)
+        for records in asked.records:
+            files = tables(folder, records)
+            print(f"{records:,} records, warm")
+            for verb in (each for each in asked.verb if each not in QUICK):
+                found = run(command_of(verb, files, folder), asked.minutes)
+                print(f"  {verb:24s} {shown(found, asked.minutes)}", flush=True)
+    return 0 if fine else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
