@@ -49,7 +49,7 @@ def cpu(work):
 
 
 def of_sdcmicro(call, records):
-    """The CPU seconds of a call of sdcMicro on as many records drawn alike; None where it is not installed."""
+    """The CPU seconds of a call of sdcMicro on as many records drawn alike; None where it is not there."""
     rscript = shutil.which("Rscript")
     code = (
         f"suppressMessages(library(sdcMicro)); set.seed(1); "
@@ -70,7 +70,8 @@ def beside_sdcmicro(table):
         said = "" if theirs is not None else " (sdcMicro is not run here: as the goals say, by the records)"
         theirs = known * len(table) / 1_000_000 if theirs is None else theirs
         print(
-            f"  {method!s:20s} {taken:6.2f} s, {call.split('(')[0]} {theirs:.2f} s = {theirs / taken:.1f} times{said}"
+            f"  {method!s:20s} {taken:6.2f} s, {call.split('(')[0]} {theirs:.2f} s "
+            f"= {theirs / taken:.1f} times{said}"
         )
 
 

@@ -1,6 +1,6 @@
 """What each verb costs: with nothing compiled yet, with all compiled, and by size; against `import polars`.
 
-    python benchmarks/bench_start.py [records …] [--verb NAME …] [--minutes 5] [--no-cold]
+    python benchmarks/bench_start.py [records …] [--verb NAME …] [--minutes 5] [--sizes-only]
 
 CPU seconds and peak memory of one process each, on mixed records (`datasets.patients`) and a release of them
 by rank swapping of the keys. Cold means an empty NUMBA_CACHE_DIR, on 1,000 records; warm is the same command
@@ -57,7 +57,12 @@ def run(command, minutes=5.0, **environment):
 
 
 def tables(folder, records):
-    """Write the records, and a release of them."""
+    """Have the records and a release of them written by another process: a child is charged our memory."""
+    run([sys.executable, __file__, "--write", str(folder), str(records)])
+    return [folder / f"{name}{records}.csv" for name in ("patients", "released")]
+
+
+def write(folder, records):
     from sfumato.core.run import Run
     from sfumato.datasets import patients
     from sfumato.methods.swapping import RankSwapping
@@ -67,7 +72,6 @@ def tables(folder, records):
     table.frame.write_csv(file)
     keys = [column.name for column in table.schema.columns if column.kind in RankSwapping.kinds]
     RankSwapping().apply(table.aimed_at(keys), Run(seed=1)).table.frame.write_csv(release)
-    return file, release
 
 
 def command_of(verb, files, out):
@@ -93,14 +97,9 @@ def starts(asked, folder):
     print(f"import polars: {polars:.2f} s CPU; {SMALL:,} records")
     for verb in asked.verb:
         command = command_of(verb, files, folder)
-        cold = None
         with tempfile.TemporaryDirectory() as empty:
-            if asked.cold:
-                cold = run(command, asked.minutes, NUMBA_CACHE_DIR=empty)
-            else:
-                run(command, asked.minutes)
-            warm_cache = {"NUMBA_CACHE_DIR": empty} if asked.cold else {}
-            warm = run(command_of(verb, files, folder), asked.minutes, **warm_cache)
+            cold = run(command, asked.minutes, NUMBA_CACHE_DIR=empty)
+            warm = run(command_of(verb, files, folder), asked.minutes, NUMBA_CACHE_DIR=empty)
         print(
             f"  {verb:24s} cold {shown(cold, asked.minutes)}   warm {shown(warm, asked.minutes)}", flush=True
         )
@@ -113,11 +112,15 @@ def main():
     parser.add_argument("records", nargs="*", type=int, default=[])
     parser.add_argument("--verb", nargs="+", choices=list(VERBS), default=list(VERBS))
     parser.add_argument("--minutes", type=float, default=5, help="most for one command")
-    parser.add_argument("--no-cold", dest="cold", action="store_false")
+    parser.add_argument("--sizes-only", action="store_true", help="leave the starts out")
+    parser.add_argument("--write", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    if asked.write:
+        write(asked.write, asked.records[0])
+        return 0
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        fine = starts(asked, folder)
+        fine = asked.sizes_only or starts(asked, folder)
         for records in asked.records:
             files = tables(folder, records)
             print(f"{records:,} records, warm")

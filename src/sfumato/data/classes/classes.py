@@ -67,8 +67,11 @@ class Counts:
                 of_part, self.classes, self.values, self.counts, (n_classes, n_values)
             )
             return replace(self, **dict(zip(("classes", "values", "counts", "starts"), found, strict=True)))
-        pairs = of_part[self.classes] * n_values + self.values
-        distinct, sums = sums_of(pairs, self.counts, n_classes * n_values)
+        return self._summed(of_part[self.classes], self.values, n_classes, n_values)
+
+    def _summed(self, classes: Ints, values: Ints, n_classes: int, n_values: int) -> Counts:
+        """The same entries, of other classes or values: equal ones are added up."""
+        distinct, sums = sums_of(classes * n_values + values, self.counts, n_classes * n_values)
         classes = distinct // n_values
         return replace(
             self,
@@ -83,9 +86,8 @@ class Counts:
         of_values = _sums(labels, self.of_values, int(labels.max()) + 1)
         examples = np.full(len(of_values), -1, dtype=np.int64)
         examples[labels] = self.examples
-        found = replace(self, values=labels[self.values], of_values=of_values, examples=examples)
-        n = len(self.starts) - 1
-        return found.joined(np.arange(n), n)
+        found = self._summed(self.classes, labels[self.values], len(self.starts) - 1, len(of_values))
+        return replace(found, of_values=of_values, examples=examples)
 
     @cached_property
     def totals(self) -> Ints:
@@ -410,7 +412,7 @@ def _text_codes(series: pl.Series) -> Coding:
     seen = found.unique(maintain_order=True).to_numpy()
     places = np.zeros(int(seen.max(initial=0)) + 1, dtype=np.min_scalar_type(len(seen)))
     places[seen] = np.arange(len(seen))
-    codes: Unsigned = np.empty(len(found), dtype=places.dtype)
+    codes = np.empty_like(places, shape=len(found))
     numbers = found.to_numpy()
     for block in blocks(len(codes)):
         codes[block] = places[numbers[block]]
@@ -432,7 +434,8 @@ def _whole_codes(series: pl.Series) -> Coding:
     numbers = series.fill_null(low).to_numpy()
     if high - low >= MAX_PACKED_CODE:
         return _ranked(numbers.view(np.uint64))
-    codes: Unsigned = np.empty(len(numbers), dtype=np.min_scalar_type(high - low))
+    narrow: np.dtype[np.unsignedinteger] = np.min_scalar_type(high - low)
+    codes = np.empty(len(numbers), dtype=narrow)
     np.subtract(numbers, low, out=codes, casting="unsafe")  # exact: it fits
     return Coding(codes, high - low + 1)
 

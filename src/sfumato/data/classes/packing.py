@@ -40,11 +40,11 @@ def pack(codings: Sequence[Coding], n: int) -> Coding:
         if packed.space > MAX_PACKED_CODE // coding.space:
             coding = closed_up(coding)  # noqa: PLW2901  — the same, without gaps
         space = packed.space * coding.space
-        kind = np.uint32 if space <= _NARROW else np.uint64  # of half the bytes, if they suffice
-        codes = packed.codes.astype(kind, copy=False)
+        kind = np.dtype(np.uint32 if space <= _NARROW else np.uint64)  # of half the bytes, if they suffice
+        codes: Unsigned = packed.codes.astype(kind, copy=False)
         if packed.space > 1:
-            codes *= kind(coding.space)  # in place: it is ours
-        codes += coding.codes
+            np.multiply(codes, kind.type(coding.space), out=codes)  # in place: it is ours
+        np.add(codes, coding.codes, out=codes, casting="same_kind")
         packed = Coding(codes, space)
     return packed
 
