@@ -102,6 +102,11 @@ class Run:
         """Enter a named place; streams drawn there differ from those of every other place."""
         return replace(self, place=(*self.place, *labels))
 
+    def shared(self) -> Run:
+        """The run outside of the table it is at: chance there is the same for all tables of a plan."""
+        inside = (i for i, label in enumerate(self.place) if isinstance(label, bytes) or label == "table")
+        return replace(self, place=self.place[: next(inside, len(self.place))])
+
     def silent(self) -> Run:
         """The same run telling nobody, for parts of a work whose whole is told; it can still be stopped."""
         return replace(self, report=quiet)

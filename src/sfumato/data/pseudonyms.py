@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 from functools import partial
 
+import numpy as np
 import polars as pl
 
+from sfumato import kernels
 from sfumato.data.generalised.nodes import canonical_text, on_distinct
+from sfumato.kernels.arrays import Words
 
 #: Bytes of a pseudonym: 128 bits, so that no two of many billions meet by chance.
 _SIZE = 16
@@ -35,3 +38,33 @@ def _hashed(texts: pl.Series, key: bytes) -> pl.Series:
         for text in texts
     ]
     return pl.Series(names, dtype=pl.String)
+
+
+def keyed_numbers(numbers: pl.Series, key: bytes) -> Words:
+    """A word of 64 bits for each value, the same for 5, 5.0 and "5", which nobody tells without the key.
+
+    Whole numbers go through SipHash as they are, other values after a keyed hash of their text.
+    """
+    first, second = np.frombuffer(key[:16], dtype=np.uint64)
+    if numbers.dtype.is_integer():
+        plain = numbers.cast(pl.Int64, strict=False).fill_null(0).to_numpy().view(np.uint64)
+    else:
+        short = partial(_shortened, key=key)
+        plain = on_distinct(canonical_text(numbers), short).fill_null(0).to_numpy()
+    words: Words = kernels.keyed.keyed_words(plain, first, second)
+    return words
+
+
+def _shortened(texts: pl.Series, key: bytes) -> pl.Series:
+    """Texts as words: whole numbers as themselves, others as a keyed hash."""
+    numbers = texts.cast(pl.Int64, strict=False)
+    plain = (numbers.cast(pl.String) == texts).fill_null(value=False)
+    words = [
+        int(number) % 2**64 if is_plain else _word(text, key)
+        for text, number, is_plain in zip(texts, numbers, plain, strict=True)
+    ]
+    return pl.Series(words, dtype=pl.UInt64)
+
+
+def _word(text: str | None, key: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b((text or "").encode(), key=key, digest_size=8).digest(), "little")

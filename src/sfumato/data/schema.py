@@ -63,7 +63,8 @@ class Column:
     range of such codes; ``suppressed`` is the code that a release writes where it holds a value back;
     ``labels`` say what values mean (1 is "male"). ``hierarchy`` names a resource; columns of one
     ``pseudonym`` hold the same numbers (of persons, of households) and are renamed alike in a release;
-    ``form`` is how a text file writes dates (``dd.mm.yyyy``).
+    ``form`` is how a text file writes dates (``dd.mm.yyyy``), ``separator`` what stands there between the
+    items of a set.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Column:
     suppressed: Scalar | None = field(default=None, kw_only=True)
     pseudonym: str = field(default="", kw_only=True)
     form: str = field(default="", kw_only=True)
+    separator: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
         # "key" for Role.KEY and a list for a tuple are what people write; all code may rely on the latter.
@@ -126,6 +128,10 @@ class Column:
     def _kind_faults(self) -> Iterator[str]:
         if self.form and (self.form not in FORMS or self.kind is not Kind.DATE):
             yield f"`form` is for dates, and one of {', '.join(FORMS)}, got: `{self.form}` ({self.kind})"
+        if self.separator and self.kind is not Kind.SET:
+            yield f"`separator` is for sets, got kind: `{self.kind}`"
+        if self.separator and not self.separator.strip():
+            yield "`separator` must hold more than blanks, which do not part items"
         if self.role is Role.WEIGHT and self.kind is not Kind.CONTINUOUS:
             yield f"a weight must be continuous, got kind: `{self.kind}`"
 
@@ -190,6 +196,7 @@ _FACTS: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "suppressed": ("a text or number", (str, int, float)),
     "pseudonym": ("a text", (str,)),
     "form": ("a text", (str,)),
+    "separator": ("a text", (str,)),
 }
 
 

@@ -23,7 +23,7 @@ from sfumato.data.guess.columns import guess_schema
 from sfumato.data.schema import Column, Kind, Schema, like_schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, ReadError, WriteError, trouble_with
-from sfumato.io import addresses, atomic, codebook, databases, delimited
+from sfumato.io import addresses, atomic, codebook, databases, delimited, item_texts
 from sfumato.io import guard as guards
 from sfumato.io.atomic import Staging, write_text
 from sfumato.io.conform import as_text, conform
@@ -250,12 +250,17 @@ def _plain(
             lines.append(needed)
         elif nodes is not None or (is_interval(series.dtype) and not keep_intervals):
             texts.append(to_text(series, nodes))
+        elif isinstance(series.dtype, pl.List) and not keep_intervals:
+            separator = table.schema[series.name].separator
+            if separator or short:  # a database says itself what it cannot hold
+                texts.append(item_texts.join(series, separator))
     frame = table.frame.with_columns(texts)
     changed = [name for name in table.names if frame[name].dtype != table.frame[name].dtype]
     numbers = {name: _numbers_again(frame[name], table.schema[name]) for name in changed}
     again = {name: series for name, series in numbers.items() if series is not None}
     frame = frame.with_columns(again.values())
-    words = [_in_words(table.schema[name], frame[name]) for name in changed if name not in again]
+    others = [name for name in changed if name not in again and table.schema[name].kind is not Kind.SET]
+    words = [_in_words(table.schema[name], frame[name]) for name in others]
     return Table(frame, table.schema.replace(*words)), pl.concat(lines) if lines else pl.DataFrame()
 
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from sfumato.data.date_forms import to_iso
-from sfumato.data.generalised.nodes import WILDCARD, Nodes
+from sfumato.data.generalised.nodes import WILDCARD, Nodes, canonical_text
 from sfumato.data.generalised.text_forms import Known, is_open, parse_intervals, parse_nodes
 from sfumato.data.generalised.untold import known_of
 from sfumato.data.guess.columns import generalised_form
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, PlanError
-from sfumato.io import textual
+from sfumato.io import item_texts, textual
 
 #: Intervals of numbers with a comma before their decimals, as in a file that has such.
 _COMMAS_BOXED = r"^\[[-+\d.,e]*;[-+\d.,e]*\]$"
@@ -39,9 +39,10 @@ def conform(
     """Make a table of a frame that fits a schema.
 
     Text declared continuous becomes numbers, with its missing codes as missing values; text declared a date
-    becomes dates; the text forms of intervals and sets become generalised values. ``generalised`` names the
-    columns of text that are known to hold such forms, where it could be doubted. An ``original`` of which the
-    frame is a release tells that, too, and the values that beginnings of codes and ``...`` stand for.
+    becomes dates, and text of sets lists of their items; the text forms of intervals and groups become
+    generalised values. ``generalised`` names the columns of text that are known to hold such forms, where it
+    could be doubted. An ``original`` of which the frame is a release tells that, too, and the values that
+    beginnings of codes and ``...`` stand for.
     All faults are gathered into one `PlanError`.
     """
     result = _Result(frame)
@@ -65,19 +66,24 @@ def _known(series: pl.Series, original: Table) -> Known | None:
 
 
 def as_text(schema: Schema) -> frozenset[str]:
-    """The columns whose values a reader must keep as they are written: dates, and words with an order."""
+    """The columns whose values a reader must keep as they are written: dates, sets, words with an order."""
     ordered = {
         column.name
         for column in schema.columns
         if column.order and all(isinstance(value, str) for value in column.order)
     }
-    return frozenset(ordered | set(schema.with_kind(Kind.DATE)))
+    return frozenset(ordered | set(schema.with_kind(Kind.DATE, Kind.SET)))
 
 
 def _conform_column(column: Column, result: _Result, *, generalised: bool, known: Known | None) -> None:
     series = result.frame[column.name]
     if column.kind is Kind.DATE and series.dtype.is_integer():
         series = series.cast(pl.String)  # 20261115
+    if column.kind is Kind.SET and column.separator and not series.dtype.is_nested():
+        result.put(
+            item_texts.split(_without_codes(canonical_text(series), column), column.separator), column.name
+        )
+        return
     if not isinstance(series.dtype, pl.String | pl.Categorical | pl.Enum):
         return
     plain = _without_codes(series.cast(pl.String), column)

@@ -6,6 +6,7 @@ import pytest
 
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
+from sfumato.data import itemsets as coded
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -311,7 +312,7 @@ def test_blocks_do_not_change_the_answer(monkeypatch):
     rng = np.random.default_rng(2)
     table = baskets(*(rng.choice(list("abcdefgh"), size=rng.integers(0, 6)).tolist() for _ in range(60)))
     whole = score_of(table, KmAnonymity(m=3))
-    monkeypatch.setattr(itemsets, "_BATCH", 20)
+    monkeypatch.setattr(coded, "_BATCH", 20)
     cut = score_of(table, KmAnonymity(m=3))
     np.testing.assert_array_equal(whole.by_record, cut.by_record)
     assert whole.details == cut.details

@@ -1,0 +1,154 @@
+"""Date shifting: all dates of a person move together, so that what lies between them stays."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from sfumato.core.method import Method, put_back
+from sfumato.core.params import param
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.pseudonyms import keyed_numbers
+from sfumato.data.schema import Kind, Role
+from sfumato.data.table import TEXTUAL, Table
+from sfumato.errors import DataError
+from sfumato.kernels.arrays import Ints
+
+#: How many units of a type make a day.
+_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
+
+class DateShifting(Method):
+    r"""Move all dates of a person by the same number of days, drawn for each person.
+
+    .. math::
+
+        y_{ij} = x_{ij} + \delta_{p(i)}, \qquad
+        \delta_p \in \{ -D, \dots, -1, 1, \dots, D \} \text{ with the same chance}
+
+    where :math:`p(i)` is the person of record :math:`i`, :math:`D` the largest shift in ``days``, and the
+    shifts are multiples of ``step``: with 7 the day of the week survives. Nobody stays where they were.
+
+    See Also
+    --------
+    UncorrelatedNoise : moves each date by itself.
+    NaiveCoarsening : shows in which interval a date lies.
+
+    Notes
+    -----
+    **When to use.** Histories of patients or customers, in which the time between events matters and the
+    calendar does not. Name all date columns of the person: one that is left out tells the shift of all
+    others.
+
+    **Guarantees.** The time between any two dates of a person (``by="household"``: of a household) stays
+    exactly as it was, also across the tables of one plan that have the same numbers of people. No date moves
+    by more than ``days``, and none by nothing.
+
+    **Risk to know.** A sequence of intervals can be as unique as the dates themselves. One date that is known
+    exactly, such as a public accident, gives the shift and with it all the person's dates. Without a column
+    of persons each record moves by itself. Season and weekday blur by as much as the shift; ages that are
+    computed from the dates stay.
+
+    **Ties, missing, weights.** Equal dates of one person stay equal. Missing dates stay missing; records
+    without a number move by themselves. Times of day stay. Weights are not used.
+
+    **Cost.** :math:`O(n)`: the shift of a person is a keyed hash of their number (SipHash), so that nobody
+    needs a list, and nobody can tell it without the seed.
+
+    Examples
+    --------
+    >>> from datetime import date
+    >>> from sfumato.front import protect
+    >>> stays = pl.DataFrame({"came": [date(2026, 3, 1)], "left": [date(2026, 3, 9)]})
+    >>> shifted = protect(stays, DateShifting(days=30), columns=["came", "left"], seed=1).data
+    >>> (shifted["left"] - shifted["came"]).dt.total_days().to_list(), shifted["came"].to_list()
+    ([8], [datetime.date(2026, 2, 18)])
+    """
+
+    name = "date-shifting"
+    family = "noise"
+    title = "Date shifting"
+    kinds = frozenset({Kind.DATE})
+    references = ("hripcsak2016",)
+    cost = "n"
+
+    days: int = param(
+        182,
+        "Largest shift of a person's dates.",
+        ge=1,
+        le=36_500,
+        unit="days",
+        symbol="D",
+        log=True,
+        tune=(1, 1_000),
+        drive=True,
+        hint="182 blurs the season; 30 keeps it",
+    )
+    step: int = param(
+        1, "Shifts are multiples of this: 7 keeps the day of the week.", ge=1, le=366, unit="days"
+    )
+    by: Literal["person", "household"] = param("person", "Whose dates move together.")
+
+    def refuses(self, table: Table) -> str | None:
+        """Refuse a step that is longer than the largest shift, and households that nobody tells."""
+        if self.step > self.days:
+            return f"`step` of {self.name} must be at most `days`, got: {self.step} and {self.days}"
+        if self.by == "household" and table.schema.only_role(Role.HOUSEHOLD) is None:
+            return f"{self.name} by household must find a column of that role, got: none"
+        coarse = [f"`{name}`" for name in table.chosen if table.is_generalised(name)]
+        if coarse:
+            return f"{self.name} must be given exact dates, got: generalised ones in {', '.join(coarse)}"
+        return super().refuses(table)
+
+    def protect(self, table: Table, run: Run) -> Release:
+        """Draw the shift of each person, and move their dates."""
+        shifts = self._shifts(table, run)
+        protected = table
+        for name in run.track(self.title, table.chosen, total=len(table.chosen)):
+            missing = table.missing(name)
+            if missing.all():
+                continue
+            there = shifts if not missing.any() else shifts[~missing]
+            protected = protected.with_values(name, put_back(table, name, _moved(table, name, there)))
+        return Release.of(protected, source_rows=np.arange(len(table), dtype=np.int64))
+
+    def _shifts(self, table: Table, run: Run) -> Ints:
+        """[n] by how many days each record moves."""
+        name = table.schema.only_role(Role.PERSON if self.by == "person" else Role.HOUSEHOLD)
+        drawn = np.zeros(len(table), dtype=np.uint64)
+        if name is None or table.missing(name).any():
+            drawn = run.rng("records").integers(0, 2**63, len(table), dtype=np.uint64)
+        if name is not None:
+            missing, sort = table.missing(name), table.schema[name].pseudonym or self.by
+            # Outside of this table, so that a person's dates in another one move alike.
+            keyed = keyed_numbers(table.frame[name], run.shared().chance(self.name, sort).key)
+            drawn = np.where(missing, drawn, keyed) if missing.any() else keyed
+        steps = self.days // self.step
+        place = (drawn % np.uint64(2 * steps)).astype(np.int64) - steps  # from −steps to steps − 1
+        shifts: Ints = (place + (place >= 0)) * self.step
+        return shifts
+
+
+def _moved(table: Table, name: str, shifts: Ints) -> Ints:
+    """The dates that are there, moved by as many days, in the unit of their type."""
+    series, missing = table.frame[name], table.missing(name)
+    if series.dtype in TEXTUAL:
+        return table.numbers(name)[~missing].astype(np.int64) + shifts
+    if not isinstance(series.dtype, pl.Date | pl.Datetime):
+        raise DataError(f"column `{name}` must hold dates to be shifted, got: {series.dtype.base_type()}")
+    unit = _DAY[series.dtype.time_unit] if isinstance(series.dtype, pl.Datetime) else 1
+    instants = series.to_physical().cast(pl.Int64)
+    values: Ints = (
+        instants.drop_nulls() if not missing.any() else instants.filter(pl.Series(~missing))
+    ).to_numpy()
+    limit = np.iinfo(np.int64).max if unit > 1 else np.iinfo(np.int32).max
+    room = limit - int(np.abs(shifts).max(initial=0)) * unit
+    if values.max(initial=0) > room or values.min(initial=0) < -room:
+        raise DataError(
+            f"the dates of `{name}` must lie within what their type can hold, got: some at its end"
+        )
+    moved: Ints = values + shifts * unit
+    return moved
