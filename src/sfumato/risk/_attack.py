@@ -26,7 +26,7 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover, cover_of
-from sfumato.data.schema import Kind, Schema
+from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Schema
 from sfumato.data.table import TEXTUAL, Table
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._spaces import LINKABLE, incomparable, inexact
@@ -144,7 +144,7 @@ class AttackMeasure(EstimatedMeasure):
             return (
                 f"{self.name} must find values in the columns that the intruder knows, got: all are missing"
             )
-        return None
+        return evidence.remember("control in original", lambda: _protected_control(evidence))
 
     def estimated(
         self,
@@ -224,6 +224,33 @@ def sides_of(evidence: Evidence, names: tuple[str, ...], queries: int, run: Run)
     )
     order = order_by_lot(known, evidence.protected, names, run.rng("order"))
     return Sides(known, people, n + strangers, order)
+
+
+def _protected_control(evidence: Evidence) -> str | None:
+    """Why the control is no control, if its records stand in the original more often than twins do there."""
+    assert evidence.control is not None  # `refuses` saw to it
+    original, control = evidence.original, evidence.control
+    names = tuple(
+        column.name
+        for column in original.schema.columns
+        if column.name in control.schema and column.kind in LINKABLE and column.role not in STRUCTURAL_ROLES
+        if not original.is_generalised(column.name) and not control.is_generalised(column.name)
+    )
+    numbers, n = numbered(stacked(original, control, names)), len(original)
+    counts = np.bincount(numbers[:n], minlength=int(numbers.max()) + 1)
+    again, twins = int((counts[numbers[n:]] > 0).sum()), int((counts[numbers[:n]] > 1).sum())
+    if wilson(again, len(control), _STRANGE)[0] <= wilson(twins, n, _STRANGE)[1]:
+        return None
+    return (
+        f"the control must be of people who were not protected, got: {again} of {len(control)} records that "
+        "stand in the original"
+    )
+
+
+def numbered(table: Table) -> Ints:
+    """Number the distinct records of a table; what is missing is a value of its own."""
+    codes = np.column_stack([table.codes(name).codes for name in table.names])
+    return np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
 
 
 def stacked(first: Table, second: Table, names: tuple[str, ...]) -> Table:

@@ -14,7 +14,7 @@ from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.risk._attack import stacked
+from sfumato.risk._attack import numbered, stacked
 from sfumato.risk._spaces import LINKABLE, incomparable, inexact
 
 
@@ -52,10 +52,8 @@ class _Replicated(Measure):
 def _numbered(evidence: Evidence, names: tuple[str, ...]) -> tuple[Ints, Ints]:
     """Number the combinations of some columns alike in both tables; what is missing is a value of its own."""
     assert evidence.protected is not None  # measures see to it
-    both, n = stacked(evidence.original, evidence.protected, names), len(evidence.original)
-    codes = np.column_stack([both.codes(name).codes for name in names])
-    numbers = np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
-    return numbers[:n], numbers[n:]
+    numbers = numbered(stacked(evidence.original, evidence.protected, names))
+    return numbers[: len(evidence.original)], numbers[len(evidence.original) :]
 
 
 class ReplicatedUniques(_Replicated):

@@ -332,6 +332,16 @@ def test_a_control_that_is_always_guessed_or_of_another_population_tells_nothing
     assert "population" in swapped.reason
 
 
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_control_of_the_people_themselves_is_none(name):
+    original = people(80, 1)
+    half = Table(pl.concat([original.frame[:40], people(40, 2).frame]), SCHEMA)
+    for control in (original, half):
+        score = scored(name, original, control=control)
+        assert score.status is Status.NOT_ESTIMABLE
+        assert "stand in the original" in score.reason
+
+
 def test_a_requirement_may_rely_on_an_attack_if_it_says_so():
     original, control = people(80, 1), people(80, 2)
     score = scored("membership", original, control=control)
