@@ -8,8 +8,8 @@ from sfumato.testing import MEASURE_CHECKS
 MEASURES = registry.measures()
 
 
-#: It starts a database for every score: what asks for many waits.
-SLOW = {"probabilistic-linkage"}
+#: They start a database or grow a forest for every score: what asks for many waits.
+SLOW = {"probabilistic-linkage", "inference"}
 MANY = {
     "check_within_bounds",
     "check_scores_repeat",

@@ -127,6 +127,7 @@ class Measure(Described):
     told_by: ClassVar[ToldBy] = "records"
     sees_persons: ClassVar[bool] = False  # True: records that a column joins are judged as one person's
     only_held: ClassVar[bool] = False  # True: it looks only at the records that the intruder holds
+    not_required: ClassVar[str] = ""  # why nobody may require it, if so: it tells, and proves nothing
     needs_control: ClassVar[bool] = False  # True: it attacks people who were not protected, too
     intruder: ClassVar[str] = (
         ""  # "takes the nearest record", if a record's number is their chance to find it

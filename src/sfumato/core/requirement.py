@@ -97,6 +97,13 @@ class Requirement:
     level: float
     confidence: float | None = None
 
+    def __post_init__(self) -> None:
+        if self.measure.not_required:
+            raise PlanError(
+                f"{self.measure.name} is told and cannot be required, got: a requirement",
+                hint=self.measure.not_required,
+            )
+
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read ``measure >= number`` or ``measure >= number at 95%``; never the worse side of a measure."""

@@ -13,7 +13,7 @@ from sfumato.core.measure import ClassMeasure, Measure, Score, Status
 from sfumato.core.release import Release, reordered
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
-from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.evidence import CONTROL, Evidence, Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import SfumatoError
@@ -41,8 +41,15 @@ def _evidence(table: Table, *, seed: int = 3) -> Evidence:
         )
         seed = int(rng.integers(1 << 30))
     return replace(Release.unchanged(table), tables=Release.of(protected).tables).against(
-        table, scenario=Scenario(columns=("a", "b"))
+        table, scenario=Scenario(columns=("a", "b")), resources=_strangers(table)
     )
+
+
+def _strangers(table: Table) -> dict[str, Table]:
+    """A control: other records of the same sort."""
+    others = table_of(table.schema["a"].kind, seed=77)
+    fits = set(table.names) <= set(others.names)
+    return {CONTROL: others.select(table.names) if fits else others}
 
 
 def _score(measure: Measure, evidence: Evidence) -> Score:
@@ -80,7 +87,10 @@ def check_identity_is_extreme(cls: type[Measure]) -> None:
         return
     for kind in sorted(cls.kinds):
         table = table_of(kind)
-        same = _score(cls(), Release.unchanged(table).against(table, scenario=Scenario(columns=("a", "b"))))
+        unchanged = Release.unchanged(table).against(
+            table, scenario=Scenario(columns=("a", "b")), resources=_strangers(table)
+        )
+        same = _score(cls(), unchanged)
         permuted = _score(cls(), _evidence(table))
         worse = permuted if cls.aspect == "utility" else same
         better = same if cls.aspect == "utility" else permuted

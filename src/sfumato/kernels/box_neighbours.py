@@ -1,0 +1,176 @@
+"""The nearest boxes of a few points: known records, and released ones, exact or generalised."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sfumato.kernels.arrays import Flags, Floats, Ints, Values
+from sfumato.kernels.compiling import njit
+from sfumato.kernels.pace import Tick, share_out
+
+LEAF = 128  # boxes that are looked at together: what is known of all of them spares most
+
+
+class Boxes(NamedTuple):
+    """Released records, each a range in every column.
+
+    Both ends are NaN where a value is missing and that is a value of its own; a cell that says nothing is
+    open at both ends, and as far from every point as ``blind`` says for the column.
+    """
+
+    lows: Floats  # [m, d]
+    highs: Floats  # [m, d]
+    is_step: Flags  # [d] values are equal or not
+    blind: Floats  # [d]
+    extras: Floats  # [m] what is added to each box's distance, to decide between equals
+
+
+def nearest(points: Floats, boxes: Boxes, *, k: int, tick: Tick | None = None) -> tuple[Ints, Floats]:
+    """Return the ``k`` nearest boxes of each point by the sum of the distances in each column.
+
+    Parameters
+    ----------
+    points : float64[n, d]
+        NaN is missing: one unit from any value, none from another missing one.
+    boxes : Boxes
+        Of boxes that are equally near the first are taken.
+    k : int
+    tick : callable, optional
+        Called as ``tick(done, total)`` a few times each second; what it raises ends the run.
+
+    Returns
+    -------
+    int64[n, k]
+        Places of the boxes, the nearest first; −1 where there are fewer.
+    float64[n, k]
+        Their distances, infinite where there is none.
+
+    Notes
+    -----
+    Exact. Boxes lie in leaves of a tree, and leaves that are farther than what was found are not looked into.
+    **Cost:** a look at each leaf for each point, and at few boxes; at all of them where columns are many.
+    """
+    points = np.ascontiguousarray(points, dtype=np.float64)
+    places = np.full((len(points), k), -1, dtype=np.int64)
+    distances = np.full((len(points), k), np.inf)
+    held = _planted(boxes)
+
+    def work(part: Ints) -> None:
+        if len(part):
+            places[part], distances[part] = _nearest(points[part], held, k)
+
+    share_out(np.arange(len(points)), work, tick)
+    return places, distances
+
+
+class _Leaves(NamedTuple):
+    """Boxes that lie together, leaf by leaf, and in what all of a leaf lie."""
+
+    boxes: Boxes
+    ranks: Ints  # [m] the place of each box as it was given
+    starts: Ints  # [leaves + 1]
+    lows: Floats  # [leaves, d] of the cells that say something
+    highs: Floats
+    has_open: Flags  # [leaves, d]
+    has_hole: Flags
+    extras: Floats  # [leaves] the least
+
+
+def _planted(boxes: Boxes) -> _Leaves:
+    """Cut the boxes in halves along the widest column until few are left."""
+    with np.errstate(invalid="ignore"):
+        middles = boxes.lows / 2 + boxes.highs / 2
+    middles = np.where(np.isfinite(middles), middles, -1.0)  # what says nothing, together
+    parts, leaves = [np.arange(len(middles))], []
+    while parts:
+        part = parts.pop()
+        widths = np.ptp(middles[part], axis=0) if len(part) > LEAF else np.zeros(1)
+        widths = np.where(boxes.is_step & (widths > 0), 1.0, widths) if len(part) > LEAF else widths
+        if not widths.max(initial=0.0) > 0:
+            leaves += [part[start : start + LEAF] for start in range(0, len(part), LEAF)]
+            continue
+        order = part[np.argpartition(middles[part, int(widths.argmax())], len(part) // 2)]
+        parts += [order[len(part) // 2 :], order[: len(part) // 2]]
+    ranks = np.concatenate(leaves) if leaves else np.zeros(0, dtype=np.int64)
+    starts = np.cumsum([0, *map(len, leaves)])
+    lows, highs = np.ascontiguousarray(boxes.lows[ranks]), np.ascontiguousarray(boxes.highs[ranks])
+    held = Boxes(lows, highs, boxes.is_step, boxes.blind, boxes.extras[ranks])
+    is_open, is_hole = np.isneginf(lows) & np.isposinf(highs), np.isnan(lows)
+    silent = is_open | is_hole
+
+    def least(values: Values, how: np.ufunc) -> Values:
+        return how.reduceat(values, starts[:-1], axis=0) if len(leaves) else values[:0]
+
+    return _Leaves(
+        held, ranks, starts,
+        least(np.where(silent, np.inf, lows), np.minimum),
+        least(np.where(silent, -np.inf, highs), np.maximum),
+        least(is_open, np.logical_or), least(is_hole, np.logical_or), least(held.extras, np.minimum),
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def _nearest(points: Floats, leaves: _Leaves, k: int) -> tuple[Ints, Floats]:
+    n, n_leaves = len(points), len(leaves.extras)
+    boxes, n_columns = leaves.boxes, points.shape[1]
+    places, distances = np.full((n, k), -1, dtype=np.int64), np.full((n, k), np.inf)
+    bounds = np.empty(n_leaves)
+    for i in range(n):
+        for leaf in range(n_leaves):
+            bounds[leaf] = _bound(points[i], leaves, leaf)
+        for leaf in np.argsort(bounds):
+            if bounds[leaf] > distances[i, k - 1]:
+                break
+            for j in range(leaves.starts[leaf], leaves.starts[leaf + 1]):
+                total, limit = boxes.extras[j], distances[i, k - 1]
+                for c in range(n_columns):
+                    if total > limit:
+                        break
+                    total += _gap(
+                        points[i, c], boxes.lows[j, c], boxes.highs[j, c], boxes.is_step[c], boxes.blind[c]
+                    )
+                rank = leaves.ranks[j]
+                if total > limit or (total == limit and places[i, k - 1] >= 0 and rank > places[i, k - 1]):
+                    continue
+                place = k - 1
+                while place > 0 and (
+                    distances[i, place - 1] > total
+                    or (distances[i, place - 1] == total and places[i, place - 1] > rank)
+                ):
+                    distances[i, place], places[i, place] = distances[i, place - 1], places[i, place - 1]
+                    place -= 1
+                distances[i, place], places[i, place] = total, rank
+    return places, distances
+
+
+@njit(cache=True, nogil=True)
+def _bound(point: Floats, leaves: _Leaves, leaf: int) -> float:
+    """No box of a leaf is nearer: summed in the same order, so that rounding does not matter."""
+    total = float(leaves.extras[leaf])
+    for c in range(len(point)):
+        low, high = leaves.lows[leaf, c], leaves.highs[leaf, c]
+        gap = np.inf
+        if low <= high:
+            gap = 1.0 if np.isnan(point[c]) else _gap(point[c], low, high, leaves.boxes.is_step[c], 0.0)
+        if leaves.has_open[leaf, c]:
+            gap = min(gap, leaves.boxes.blind[c])
+        if leaves.has_hole[leaf, c]:
+            gap = min(gap, 0.0 if np.isnan(point[c]) else 1.0)
+        total += gap
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _gap(value: float, low: float, high: float, is_step: bool, blind: float) -> float:  # noqa: FBT001
+    """How far a value is from what a cell stands for."""
+    if low == -np.inf and high == np.inf:
+        return blind
+    if value < low:
+        return 1.0 if is_step else low - value
+    if value > high:
+        return 1.0 if is_step else value - high
+    if low <= value:
+        return 0.0
+    return 0.0 if np.isnan(value) and np.isnan(low) else 1.0

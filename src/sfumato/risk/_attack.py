@@ -1,0 +1,345 @@
+r"""Attacks with a control: what a release tells of its people beyond what it tells of strangers.
+
+An attack is tried on people who are in the release and, in the same way, on people of the same population
+who are not (the *control*). What also comes true of strangers is knowledge of the population, and no
+disclosure of anybody. With :math:`\tau` and :math:`\tau_c` the shares of right guesses the risk is
+
+.. math:: R = \frac{\tau - \tau_c}{1 - \tau_c}.
+
+An attempt that fails, for whatever reason, is counted as one that was wrong. Without a control there is no
+number: a share of right guesses alone says nothing of anybody.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from sfumato import kernels
+from sfumato.core.measure import EstimatedMeasure, Score, Status
+from sfumato.core.params import param
+from sfumato.core.run import Run
+from sfumato.data.evidence import Evidence
+from sfumato.data.generalised.cover import Cover, cover_of
+from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Schema
+from sfumato.data.table import TEXTUAL, Table
+from sfumato.kernels.arrays import Floats, Ints
+from sfumato.risk._spaces import LINKABLE, incomparable, inexact
+
+#: People that must be on each side: of fewer no interval tells anything.
+FEWEST = 10
+
+#: Of equal distances the one with less information loss counts; a difference of values always counts more.
+_LOSS = 1e-6
+
+#: A control that is found more often than this many standard deviations allow is of another population.
+_STRANGE = 3.29
+
+#: From the shares of right guesses on people and on strangers to a risk.
+Rated: TypeAlias = Callable[[float, float], float]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One attack: right guesses and attempts on people in the release, and on strangers.
+
+    ``corrects`` is what the strangers' share is multiplied by where they were fewer or more than the people.
+    """
+
+    hits: float
+    tries: int
+    other_hits: float
+    other_tries: int
+    baseline: float
+    corrects: float = 1.0
+
+    @property
+    def rate(self) -> float:
+        """The share of right guesses on people in the release."""
+        return float(self.hits / self.tries)
+
+    @property
+    def other_rate(self) -> float:
+        """The share of right guesses on strangers."""
+        return float(min(self.corrects * self.other_hits / self.other_tries, 1.0))
+
+    def risk(self, rated: Rated, z: float) -> tuple[float, float, float]:
+        """The risk and its interval of so many standard deviations, which may lie below 0.
+
+        Each share has its interval of Wilson; how far each end would move the risk is squared and added.
+        """
+        value = rated(self.rate, self.other_rate)
+        low, high = wilson(self.hits, self.tries, z)
+        other_low, other_high = (
+            min(self.corrects * end, 1.0) for end in wilson(self.other_hits, self.other_tries, z)
+        )
+        below = math.hypot(value - rated(low, self.other_rate), value - rated(self.rate, other_high))
+        above = math.hypot(rated(high, self.other_rate) - value, rated(self.rate, other_low) - value)
+        return value, max(value - below, -1.0), min(value + above, 1.0)
+
+
+def wilson(hits: float, tries: int, z: float) -> tuple[float, float]:
+    """The interval of a share, by Wilson: within 0 and 1, and of some width where all or none are hits."""
+    share, square = float(hits) / tries, z * z / tries
+    middle = (share + square / 2) / (1 + square)
+    half = z / (1 + square) * math.sqrt(share * (1 - share) / tries + square / (4 * tries))
+    return max(min(middle - half, share), 0.0), min(max(middle + half, share), 1.0)
+
+
+def beyond_control(rate: float, other: float) -> float:
+    """The share of what strangers leave open that people in the release add."""
+    return (rate - other) / (1 - other) if other < 1 else -math.inf
+
+
+def difference(rate: float, other: float) -> float:
+    """By how much more often people in the release are found: the advantage of a test of membership."""
+    return rate - other
+
+
+class AttackMeasure(EstimatedMeasure):
+    """A measure by attacks on people in the release and on strangers."""
+
+    aspect = "risk"
+    better = "low"
+    bounds = (0.0, 1.0)
+    kinds = LINKABLE
+    needs_control = True
+    cost = "n"
+
+    queries: int = param(2000, "Largest number of people attacked on each side.", ge=10, le=100_000)
+
+    def looked_at(self, evidence: Evidence) -> tuple[str, ...]:
+        """The columns it takes to attack: those the intruder knows, and what they want to know."""
+        return self.columns(evidence)
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Refuse where there is no control, or tables that cannot be compared value by value."""
+        reason = super().refuses(evidence) or incomparable(self.name, evidence, self.kinds)
+        if reason is not None:
+            return reason
+        assert evidence.control is not None  # asked for before
+        names = self.looked_at(evidence)
+        schema, original = evidence.control.schema, evidence.original.schema
+        lacking = [
+            name for name in names if name not in schema or schema[name].kind is not original[name].kind
+        ]
+        if lacking:
+            listed = ", ".join(f"`{name}`" for name in lacking)
+            return f"the control of {self.name} must have its columns, of their kinds, got no {listed}"
+        return inexact(self.name, names, evidence.original, evidence.control)
+
+    def undefined(self, evidence: Evidence) -> str | None:
+        """Say where there are too few to attack, or nothing is there to attack by."""
+        tables = {"original": evidence.original, "release": evidence.protected, "control": evidence.control}
+        sizes = {name: len(each) for name, each in tables.items() if each is not None}
+        few = [f"{size} in the {name}" for name, size in sizes.items() if size < FEWEST]
+        if few:
+            return f"{self.name} must have at least {FEWEST} records on each side, got: {', '.join(few)}"
+        if all(evidence.original.missing(name).all() for name in self.columns(evidence)):
+            return (
+                f"{self.name} must find values in the columns that the intruder knows, got: all are missing"
+            )
+        return evidence.remember("control in original", lambda: _protected_control(evidence))
+
+    def estimated(
+        self,
+        trials: Mapping[str, Trial],
+        *,
+        rated: Rated = beyond_control,
+        by_record: Floats | None = None,
+        details: Mapping[str, float | int | str] | None = None,
+    ) -> Score:
+        """The score of the attack that does best; the more were tried, the wider its interval."""
+        from scipy.special import ndtri
+
+        sure = [name for name, trial in trials.items() if trial.other_rate >= 1 and rated is beyond_control]
+        left = {name: trial for name, trial in trials.items() if name not in sure}
+        if not left:
+            return Score.not_estimable("strangers are guessed right every time, so nothing can be told apart")
+        z = float(ndtri(1 - (1 - self.confidence / 100) / 2 / len(trials)))
+        found = {name: trial.risk(rated, z) for name, trial in left.items()}
+        if all(trial.risk(rated, _STRANGE)[2] < 0 for trial in left.values()):
+            return Score.not_estimable(
+                "the control is guessed right more often than people in the release, so it is not of the "
+                "same population"
+            )
+        worst = max(found, key=lambda name: found[name][0])
+        low, high = (max(0.0, *(each[end] for each in found.values())) for end in (1, 2))
+        value, trial = max(found[worst][0], 0.0), trials[worst]
+        said: dict[str, float | int | str] = {"attack": worst} if len(trials) > 1 else {}
+        said |= {"rate": trial.rate, "control": trial.other_rate, "baseline": trial.baseline}
+        said |= {"queries": trial.tries, "control_queries": trial.other_tries, **(details or {})}
+        return Score(
+            value=value,
+            status=Status.APPROXIMATE,
+            interval=(min(low, value), max(high, value)),
+            confidence=self.confidence,
+            baseline=trial.baseline,
+            by_record=by_record,
+            details=said,
+        )
+
+
+# The people, the strangers and the release in one space --------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The original above the control in one table, which of them are attacked, and the release by lot."""
+
+    known: Table
+    people: Ints
+    strangers: Ints
+    order: Ints  # of the released records
+
+    @property
+    def attacked(self) -> Ints:
+        """All of them, the people first."""
+        return np.concatenate((self.people, self.strangers))
+
+    def parted(self, hits: Floats) -> tuple[Floats, Floats]:
+        """What came of all attacks, for the people and for the strangers."""
+        return hits[: len(self.people)], hits[len(self.people) :]
+
+    def by_record(self, hits: Floats, size: int) -> Floats:
+        """What came of the attacks on people, in the order of the original; NaN for whom none was made."""
+        spread = np.full(size, np.nan)
+        spread[self.people] = hits[: len(self.people)]
+        return spread
+
+
+def sides_of(evidence: Evidence, names: tuple[str, ...], queries: int, run: Run) -> Sides:
+    """Put the control below the original, and draw whom to attack."""
+    assert evidence.control is not None  # `refuses` saw to it
+    assert evidence.protected is not None
+    known, n = stacked(evidence.original, evidence.control, names), len(evidence.original)
+    people, strangers = (
+        np.sort(run.rng(label).choice(size, min(size, queries), replace=False))
+        for label, size in (("people", n), ("strangers", len(known) - n))
+    )
+    order = order_by_lot(known, evidence.protected, names, run.rng("order"))
+    return Sides(known, people, n + strangers, order)
+
+
+def _protected_control(evidence: Evidence) -> str | None:
+    """Why the control is no control, if its records stand in the original more often than twins do there."""
+    assert evidence.control is not None  # `refuses` saw to it
+    original, control = evidence.original, evidence.control
+    names = tuple(
+        column.name
+        for column in original.schema.columns
+        if column.name in control.schema and column.kind in LINKABLE and column.role not in STRUCTURAL_ROLES
+        if not original.is_generalised(column.name) and not control.is_generalised(column.name)
+    )
+    numbers, n = numbered(stacked(original, control, names)), len(original)
+    counts = np.bincount(numbers[:n], minlength=int(numbers.max()) + 1)
+    again, twins = int((counts[numbers[n:]] > 0).sum()), int((counts[numbers[:n]] > 1).sum())
+    if wilson(again, len(control), _STRANGE)[0] <= wilson(twins, n, _STRANGE)[1]:
+        return None
+    return (
+        f"the control must be of people who were not protected, got: {again} of {len(control)} records that "
+        "stand in the original"
+    )
+
+
+def numbered(table: Table) -> Ints:
+    """Number the distinct records of a table; what is missing is a value of its own."""
+    codes = np.column_stack([table.codes(name).codes for name in table.names])
+    return np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def stacked(first: Table, second: Table, names: tuple[str, ...]) -> Table:
+    """One table below another, by the first one's schema."""
+    columns = []
+    for name in names:
+        pair = [first.frame[name], second.frame[name]]
+        if pair[0].dtype != pair[1].dtype and any(each.dtype in TEXTUAL for each in pair):
+            pair = [each.cast(pl.String) for each in pair]
+        columns.append(pl.concat([each.to_frame() for each in pair], how="vertical_relaxed"))
+    frame = pl.concat(columns, how="horizontal") if columns else pl.DataFrame()
+    return Table(frame, Schema(tuple(first.schema[name] for name in names)))
+
+
+@dataclass(frozen=True)
+class Arena:
+    """Some columns of the known records as points and of the released ones as boxes, in an order by lot."""
+
+    points: Floats
+    boxes: Any  # kernels.box_neighbours.Boxes, which is loaded on first use
+    order: Ints  # which released record each box is
+
+    def nearest(self, rows: Ints, *, k: int = 1, run: Run, task: str) -> tuple[Ints, Floats]:
+        """The nearest released records of known ones, and how far they are."""
+        tick = run.ticker(task)
+        places, distances = kernels.box_neighbours.nearest(self.points[rows], self.boxes, k=k, tick=tick)
+        return np.append(self.order, -1)[places], distances
+
+
+def order_by_lot(known: Table, released: Table, names: tuple[str, ...], rng: np.random.Generator) -> Ints:
+    """Sort released records by what they hold, and shuffle them: the order of the file decides nothing."""
+    covers = [cover_of(known, released, name, nested=_is_step(known, name))[1] for name in names]
+    order = np.lexsort([side for cover in covers for side in (cover.lows, cover.highs)])
+    return order[rng.permutation(len(order))]
+
+
+def _is_step(known: Table, name: str) -> bool:
+    return known.schema[name].kind is Kind.NOMINAL
+
+
+def arena_of(known: Table, released: Table, names: tuple[str, ...], order: Ints) -> Arena:
+    """Put known records and released ones into the space of some columns.
+
+    Numbers count by the share of the range that lies between them, categories by being unequal. What a
+    generalised cell may stand for is no distance away; of equals the one of less information loss is nearer.
+    A cell that says nothing is as far away as a record drawn blindly is on average, so it hides no other. Of
+    records that are equally near the first of the ``order`` is taken.
+    """
+    axes = [_axis(known, released, name) for name in names]
+    lows, highs = (np.column_stack([axis[side] for axis in axes]) for side in (1, 2))
+    losses = np.mean([axis[3] for axis in axes], axis=0)
+    boxes = kernels.box_neighbours.Boxes(
+        lows[order], highs[order], np.array([axis[4] for axis in axes]), np.array([axis[5] for axis in axes]),
+        _LOSS * losses[order],
+    )  # fmt: skip
+    return Arena(np.column_stack([axis[0] for axis in axes]), boxes, order)
+
+
+def _axis(known: Table, released: Table, name: str) -> tuple[Floats, Floats, Floats, Floats, bool, float]:
+    """Points, both ends of boxes, their information loss, whether it is a step, the blind distance."""
+    is_step = _is_step(known, name)
+    values, cover = cover_of(known, released, name, nested=is_step)
+    losses = np.zeros(len(released)) if cover.exact else np.where(cover.missing, 1.0, cover.spread())
+    if not is_step:
+        values, cover = _in_range(values, cover)
+    lows, highs = cover.lows, cover.highs
+    if not cover.exact:  # beside generalised values one that is missing may be any
+        lows, highs = np.where(cover.missing, -np.inf, lows), np.where(cover.missing, np.inf, highs)
+    return values, lows, highs, losses, is_step, _blind(values, is_step=is_step)
+
+
+def _in_range(values: Floats, cover: Cover) -> tuple[Floats, Cover]:
+    """Divide by the range over both tables; in halves, so that nothing overflows."""
+    ends = np.concatenate((values, cover.lows, cover.highs))
+    ends = ends[np.isfinite(ends)] / 2
+    low, width = (float(ends.min()), float(np.ptp(ends))) if len(ends) else (0.0, 0.0)
+
+    def place(numbers: Floats) -> Floats:
+        return (numbers / 2 - low) / (width or 0.5)
+
+    return place(values), cover.mapped(place)
+
+
+def _blind(values: Floats, *, is_step: bool) -> float:
+    """How far two known records are apart on average that are drawn blindly."""
+    there = np.sort(values[~np.isnan(values)])
+    n = len(there)
+    if not n:
+        return 0.0
+    if is_step:
+        return float(1 - ((np.unique(there, return_counts=True)[1] / n) ** 2).sum())
+    return float(2 * ((2 * np.arange(n) - n + 1) * there).sum() / n / n)

@@ -1,0 +1,216 @@
+"""Inference: whether a release tells a sensitive value of somebody whose other values are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from sfumato.core.measure import Score
+from sfumato.core.params import Columns, param
+from sfumato.core.run import Run
+from sfumato.data.evidence import Evidence
+from sfumato.data.generalised.cover import Cover, cover_of
+from sfumato.data.schema import Role
+from sfumato.data.table import Table
+from sfumato.errors import MissingDependencyError
+from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.risk._attack import (
+    FEWEST,
+    Arena,
+    AttackMeasure,
+    Sides,
+    Trial,
+    arena_of,
+    beyond_control,
+    sides_of,
+)
+from sfumato.risk.linkage import MEASURED, ROUNDING, deviation
+
+#: A forest learns from so many released records, and tells at most so many values apart.
+_LESSONS, _MOST_VALUES, _TREES = 20_000, 100, 50
+
+#: Released records that a blind guess is drawn from, for each query.
+_BLIND_GUESSES = 10
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A column that the intruder wants to know: true values, released cells, and how near is right."""
+
+    true: Floats
+    cells: Cover
+    reach: float
+    is_measured: bool
+
+    @classmethod
+    def of(cls, known: Table, released: Table, name: str, within: float) -> Secret:
+        """Read it on one line."""
+        true, cells = cover_of(known, released, name)
+        is_measured = known.schema[name].kind in MEASURED
+        spread = (
+            (deviation(true) or deviation(cells.middles[np.isfinite(cells.middles)])) if is_measured else 0.0
+        )
+        return cls(true, cells, within / 100 * spread, is_measured)
+
+    def told_by(self, rows: Ints, guesses: Ints) -> Flags:
+        """Whether these released cells may stand for the true values; what is silent tells none."""
+        cells, true = self.cells.take(guesses), self.true[rows]
+        if not self.is_measured:
+            return cells.holds(true) & ~cells.silent
+        slack = self.reach + ROUNDING * (np.abs(true) + self.reach)
+        return (cells.lows - slack <= true) & (true <= cells.highs + slack) & ~cells.silent
+
+    def near(self, rows: Ints, numbers: Floats) -> Flags:
+        """Whether numbers are near the true values."""
+        true = self.true[rows]
+        near: Flags = np.abs(numbers - true) <= self.reach + ROUNDING * (np.abs(true) + self.reach)
+        return near
+
+
+class Inference(AttackMeasure):
+    r"""Share of sensitive values that a release gives away, beyond those of strangers.
+
+    The intruder knows the other columns of a person and guesses the sensitive one in two ways: the value of
+    the released record that is nearest in these columns (*neighbours*), and what a random forest trained on
+    the release predicts (*forest*). A guess is right if it is the true category, or a number ``within`` so
+    many per cent of the column's standard deviation; a generalised cell if it may stand for the true value.
+    What holds for everybody is guessed of strangers as well: with :math:`\tau_c` the share of theirs,
+
+    .. math:: R = \frac{\tau - \tau_c}{1 - \tau_c},
+
+    and the score is that of the column and the guess that do best.
+
+    Notes
+    -----
+    **How to read it.** 0 means that the release says no more of its people than of others, however much that
+    is; 1 that all values are given away. ``control`` is what is known of everybody, ``baseline`` what the
+    value of a released record drawn blindly gives; ``by_column`` has each column's.
+
+    **Doubt.** Estimated from at most ``queries`` people on each side; the more columns and ways, the wider
+    the interval. Without declared sensitive columns each known one is guessed from the others.
+
+    **Missing.** Who has no value is not asked. A released cell that says nothing is a wrong guess. Missing
+    values of the columns known as in `Linkability`.
+
+    **Cost.** A look at each released record for each person and column; the forest learns from at most
+    20,000 records and is left out for columns of more than 100 values that are not numbers.
+    """
+
+    name = "inference"
+    family = "attacks"
+    title = "Inference of sensitive values"
+    says = "its sensitive value is guessed right (1) or not (0): {:.0f}"
+    references = ("giomi2023", "carvalho2023")
+
+    by: Literal["worst", "neighbours", "forest"] = param(
+        "worst", "How values are guessed; worst is the better of both."
+    )
+    learn: Columns = param(Columns(), "The columns to guess; by default the sensitive ones.")
+    within: float = param(
+        10.0, "How near a number must come, in per cent of the standard deviation.", ge=0, le=1000, unit="%"
+    )
+
+    def secrets(self, evidence: Evidence) -> tuple[str, ...]:
+        """The columns that are guessed."""
+        schema = evidence.original.schema
+        wanted = schema.resolve(self.learn) or schema.with_role(Role.SENSITIVE)
+        shared = evidence.of_kinds(evidence.shared_columns, self.kinds)
+        return tuple(name for name in shared if name in wanted) or self.columns(evidence)
+
+    def looked_at(self, evidence: Evidence) -> tuple[str, ...]:
+        """What is known and what is guessed."""
+        return tuple(sorted({*self.columns(evidence), *self.secrets(evidence)}))
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Refuse a single column: there must be one to know and one to guess."""
+        reason = super().refuses(evidence)
+        if reason is None and len(self.looked_at(evidence)) < 2:  # noqa: PLR2004
+            return f"{self.name} must find a column to guess and one to guess by, got: one column"
+        return reason
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:
+        """Guess each column in either way."""
+        assert evidence.protected is not None  # `refuses` saw to it
+        sides = sides_of(evidence, self.looked_at(evidence), self.queries, run)
+        trials, by_column, hits = dict[str, Trial](), dict[str, float](), list[Floats]()
+        for name in run.track(self.title, self.secrets(evidence), len(self.secrets(evidence))):
+            known = tuple(other for other in self.columns(evidence) if other != name)
+            if not known:
+                continue
+            for how, trial, right in self._guessed(evidence, sides, name, known, run.silent().at(name)):
+                trials[f"{name} by {how}"] = trial
+                by_column[name] = max(by_column.get(name, 0.0), _clipped(trial))
+                hits.append(right)
+        if not trials:
+            return Score.not_estimable(f"fewer than {FEWEST} people on a side have a value to guess")
+        by_record = np.full(len(evidence.original), np.nan)
+        by_record[sides.people] = np.fmax.reduce(hits)
+        said = {"columns": len(self.columns(evidence)), "guessed": len(by_column)}
+        return replace(self.estimated(trials, by_record=by_record, details=said), by_column=by_column)
+
+    def _guessed(
+        self, evidence: Evidence, sides: Sides, name: str, known: tuple[str, ...], run: Run
+    ) -> Iterator[tuple[str, Trial, Floats]]:
+        """Each way to guess a column: its name, what came of it, and who of the people was guessed right."""
+        released = evidence.protected
+        assert released is not None  # `refuses` saw to it
+        secret = Secret.of(sides.known, released, name, self.within)
+        asked = ~np.isnan(secret.true[sides.attacked])
+        there = [part.astype(np.bool_) for part in sides.parted(asked.astype(np.float64))]
+        if min(int(part.sum()) for part in there) < FEWEST:
+            return
+        arena = arena_of(sides.known, released, known, sides.order)
+        rows = sides.attacked
+        blind = run.rng("blind").integers(len(released), size=(_BLIND_GUESSES, len(sides.people)))
+        blind = arena.order[blind]  # sorted by what they hold, so that the order of the file decides nothing
+        guessed = np.mean([secret.told_by(sides.people, each)[there[0]].mean() for each in blind])
+        found: dict[str, Flags] = {}
+        if self.by != "forest":
+            nearest = arena.nearest(rows, run=run, task=self.title)[0][:, 0]
+            found["neighbours"] = secret.told_by(rows, nearest)
+        if self.by != "neighbours" and (told := _forest(arena, secret, rows, run.rng("forest"))) is not None:
+            found["forest"] = told
+        for how, right in found.items():
+            mine, others = sides.parted(right.astype(np.float64))
+            trial = Trial(
+                mine[there[0]].sum(), int(there[0].sum()), others[there[1]].sum(), int(there[1].sum()),
+                float(guessed),
+            )  # fmt: skip
+            yield how, trial, np.where(there[0], mine, np.nan)
+
+
+def _clipped(trial: Trial) -> float:
+    return max(beyond_control(trial.rate, trial.other_rate), 0.0)
+
+
+def _forest(arena: Arena, secret: Secret, rows: Ints, rng: np.random.Generator) -> Flags | None:
+    """Whether a forest trained on the release guesses these records right; None if it cannot learn."""
+    try:
+        from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+    except ImportError as error:
+        raise MissingDependencyError.of("scikit-learn", extra="models", purpose="a random forest") from error
+    cells = secret.cells.take(arena.order)
+    lessons = np.flatnonzero(~cells.silent)
+    lessons = lessons[rng.permutation(len(lessons))[:_LESSONS]]
+    if len(lessons) < FEWEST:
+        return None
+    with np.errstate(invalid="ignore"):  # what is open at both ends has no middle
+        features = arena.boxes.lows / 2 + arena.boxes.highs / 2
+    features = np.where(np.isfinite(features), features, np.nan)[lessons]
+    settings = {"n_estimators": _TREES, "random_state": int(rng.integers(1 << 31)), "n_jobs": 1}
+    if secret.is_measured and cells.exact:
+        numbers = (
+            RandomForestRegressor(**settings).fit(features, cells.lows[lessons]).predict(arena.points[rows])
+        )
+        return secret.near(rows, numbers)
+    ends = np.column_stack((cells.lows[lessons], cells.highs[lessons]))
+    if cells.codes is not None:
+        ends = np.column_stack((ends, cells.codes[lessons]))
+    _, examples, classes = np.unique(ends, axis=0, return_index=True, return_inverse=True)
+    if len(examples) > _MOST_VALUES:
+        return None
+    told = RandomForestClassifier(**settings).fit(features, classes.reshape(-1)).predict(arena.points[rows])
+    return secret.told_by(rows, arena.order[lessons[examples[told]]])

@@ -1,0 +1,90 @@
+"""How near released records come to people: told, and never required, for it proves nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.params import param
+from sfumato.core.run import Run
+from sfumato.data.evidence import Evidence
+from sfumato.risk._attack import FEWEST, arena_of, stacked
+from sfumato.risk._spaces import LINKABLE, incomparable, inexact
+
+
+class NearestRecordDistance(Measure):
+    r"""Median distance from a person to the nearest released record (DCR), told beside that of strangers.
+
+    .. math:: D = \operatorname{median}_n \min_m d(x_n, y_m)
+
+    where :math:`d` is Gower's distance over the columns the intruder knows, divided by their number.
+
+    Notes
+    -----
+    **How to read it.** 0 means that half of the people or more stand in the release as they are. A large
+    distance is no evidence of safety: releases that look far away were shown to give members away, so it
+    is shown and cannot be required. Use `MembershipInference` or `Inference`. ``control`` is the distance of
+    people who were not protected, where there are such: if theirs is larger, the release knows its people.
+
+    **Doubt.** Of larger tables the people are a sample.
+
+    **Missing.** As in `Linkability`.
+
+    **Cost.** A look at each released record for each person looked at.
+    """
+
+    name = "nearest-record-distance"
+    aliases = ("dcr",)
+    title = "Distance to the nearest record"
+    says = "the nearest released record is {:.3g} of the range of its columns away"
+    family = "attacks"
+    aspect = "risk"
+    better = "high"
+    bounds = (0.0, 1.0)
+    kinds = LINKABLE
+    cost = "n"
+    references = ("yao2025",)
+    not_required = (
+        "likeness of records is no evidence of safety: require an attack with a control, such as "
+        "`membership <= 0.1 at 95%`"
+    )
+
+    queries: int = param(2000, "Largest number of people looked at.", ge=10, le=100_000)
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Refuse what cannot be compared."""
+        reason = super().refuses(evidence) or incomparable(self.name, evidence, self.kinds)
+        return reason or inexact(self.name, self.columns(evidence), evidence.original)
+
+    def undefined(self, evidence: Evidence) -> str | None:
+        """Say that there are too few."""
+        assert evidence.protected is not None  # `refuses` saw to it
+        if min(len(evidence.original), len(evidence.protected)) < FEWEST:
+            return f"{self.name} must have at least {FEWEST} records in both tables, got: fewer"
+        if all(evidence.original.missing(name).all() for name in self.columns(evidence)):
+            return (
+                f"{self.name} must find values in the columns that the intruder knows, got: all are missing"
+            )
+        return None
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:
+        """Find the nearest record of each."""
+        assert evidence.protected is not None  # `refuses` saw to it
+        names, n, control = self.columns(evidence), len(evidence.original), evidence.control
+        known, beside = evidence.original, control is not None and set(names) <= set(control.names)
+        if control is not None and beside:
+            known = stacked(known, control, names)
+        arena = arena_of(known, evidence.protected, names, np.arange(len(evidence.protected)))
+        rows = np.sort(run.rng("people").choice(n, min(n, self.queries), replace=False))
+        away = arena.nearest(rows, run=run, task=self.title)[1][:, 0] / len(names)
+        said: dict[str, float | int | str] = {"columns": len(names), "copied": float((away < 1e-9).mean())}  # noqa: PLR2004
+        if beside:
+            others = n + run.rng("others").permutation(len(known) - n)[: self.queries]
+            far = arena.nearest(others, run=run, task=self.title)[1][:, 0] / len(names)
+            said["control"] = float(np.median(far))
+        by_record = np.full(n, np.nan)
+        by_record[rows] = np.minimum(away, 1.0)
+        status, reason = (Status.OK, "") if len(rows) == n else (Status.APPROXIMATE, "it is that of a sample")
+        return Score(
+            min(float(np.median(away)), 1.0), status=status, reason=reason, by_record=by_record, details=said
+        )

@@ -1,0 +1,204 @@
+"""What a release repeats of the original: unique combinations, and values that it makes certain.
+
+Made for synthetic data, where no record is anybody's; they hold for every release of exact values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sfumato.core.measure import Measure, Score
+from sfumato.core.params import Columns, param
+from sfumato.core.run import Run
+from sfumato.data.evidence import Evidence
+from sfumato.kernels.arrays import Floats, Ints
+from sfumato.risk._attack import numbered, stacked
+from sfumato.risk._spaces import LINKABLE, incomparable, inexact
+
+
+class _Replicated(Measure):
+    """A measure of combinations of keys that stand in both tables."""
+
+    aspect = "risk"
+    better = "low"
+    bounds = (0.0, 1.0)
+    kinds = LINKABLE
+    cost = "n log n"
+    references = ("raab2024",)
+
+    def looked_at(self, evidence: Evidence) -> tuple[str, ...]:
+        """The columns whose values are compared."""
+        return self.columns(evidence)
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Refuse what cannot be compared value by value."""
+        reason = super().refuses(evidence) or incomparable(self.name, evidence, self.kinds)
+        return reason or inexact(self.name, self.looked_at(evidence), evidence.original, evidence.protected)
+
+    def undefined(self, evidence: Evidence) -> str | None:
+        """Say that there is nobody to look at."""
+        assert evidence.protected is not None  # `refuses` saw to it
+        if not len(evidence.original) or not len(evidence.protected):
+            return "one of the tables has no records"
+        if all(evidence.original.missing(name).all() for name in self.columns(evidence)):
+            return (
+                f"{self.name} must find values in the columns that the intruder knows, got: all are missing"
+            )
+        return None
+
+
+def _numbered(evidence: Evidence, names: tuple[str, ...]) -> tuple[Ints, Ints]:
+    """Number the combinations of some columns alike in both tables; what is missing is a value of its own."""
+    assert evidence.protected is not None  # measures see to it
+    numbers = numbered(stacked(evidence.original, evidence.protected, names))
+    return numbers[: len(evidence.original)], numbers[len(evidence.original) :]
+
+
+class ReplicatedUniques(_Replicated):
+    r"""Share of records that are unique in the keys and found, again unique, in the release.
+
+    .. math:: \mathrm{repU} = \frac{|\{q : d_q = 1, s_q = 1\}|}{N}
+
+    where :math:`d_q` and :math:`s_q` are how many records of the original and of the release have the
+    combination :math:`q` of keys.
+
+    Notes
+    -----
+    **How to read it.** Whoever finds one released record with somebody's keys will take it for theirs. A high
+    share of uniques that are repeated though they were not copied means that chance repeats them; ``uniques``
+    is how many there are in the original, ``baseline`` what a release of independent columns would repeat.
+
+    **Doubt.** Exact; the baseline is that of one release drawn.
+
+    **Missing.** A missing value is a value of its own.
+
+    **Cost.** One sort of the records of both tables.
+    """
+
+    name = "replicated-uniques"
+    aliases = ("repu",)
+    family = "attacks"
+    title = "Replicated uniques"
+    says = "it is unique, and so is a released record with its keys (1) or not (0): {:.0f}"
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:
+        """Look for uniques that are unique again."""
+        names = self.columns(evidence)
+        mine, theirs = _numbered(evidence, names)
+        found = _alone(mine, theirs)
+        assert evidence.protected is not None  # `refuses` saw to it
+        blind = evidence.protected
+        for name in names:  # sorted first, so that the order of the file decides nothing
+            values = blind.frame[name].sort(nulls_last=True)
+            blind = blind.with_values(name, values[run.rng(name).permutation(len(values))])
+        guessed = _alone(*_numbered(replace(evidence, protected=blind), names))
+        uniques = int((np.bincount(mine)[mine] == 1).sum())
+        return Score(
+            value=float(found.mean()),
+            by_record=found,
+            baseline=float(guessed.mean()),
+            details={"uniques": uniques, "baseline": float(guessed.mean()), "columns": len(names)},
+        )
+
+
+def _alone(mine: Ints, theirs: Ints) -> Floats:
+    """Which records are unique, and have exactly one like them in the other table."""
+    size = int(max(mine.max(), theirs.max())) + 1
+    own, other = np.bincount(mine, minlength=size), np.bincount(theirs, minlength=size)
+    found: Floats = ((own[mine] == 1) & (other[mine] == 1)).astype(np.float64)
+    return found
+
+
+class Disco(_Replicated):
+    r"""Share of records whose sensitive value the release makes certain, and truly so (DiSCO).
+
+    Disclosive in the release, correct in the original:
+
+    .. math:: \mathrm{DiSCO} = \frac{1}{N} \sum_q \sum_t d_{tq} \, [\, s_{tq} = s_{\cdot q} > 0 \,]
+
+    where :math:`d_{tq}` and :math:`s_{tq}` are how many records of the original and of the release have the
+    keys :math:`q` and the sensitive value :math:`t`: all released records of somebody's keys have one value,
+    and it is theirs. The score is that of the worst sensitive column.
+
+    Notes
+    -----
+    **How to read it.** Some of it is no disclosure: what holds for everybody of those keys is learnt of
+    everybody (`Inference` takes that off by a control). ``baseline`` is what the most frequent released value
+    would be right for; ``in_original`` what the original would give away itself.
+
+    **Doubt.** Exact.
+
+    **Missing.** A missing key is a value of its own. Who has no sensitive value is not counted, and a missing
+    released one is a value like another that is never right.
+
+    **Cost.** One sort of the records of both tables for each column.
+    """
+
+    name = "disco"
+    family = "attacks"
+    title = "Disclosive and correct"
+    says = "its sensitive value is made certain by the release (1) or not (0): {:.0f}"
+
+    sensitive: Columns = param(
+        ("@sensitive",), "Columns an intruder hopes to learn; the worst of them makes the score."
+    )
+
+    def learnt(self, evidence: Evidence) -> tuple[str, ...]:
+        """The sensitive columns that the release still has."""
+        wanted = evidence.original.schema.resolve(self.sensitive)
+        shared = evidence.of_kinds(evidence.shared_columns, self.kinds)
+        return tuple(name for name in shared if name in wanted)
+
+    def columns(self, evidence: Evidence) -> tuple[str, ...]:
+        """The columns that the intruder knows, without those to be learnt."""
+        learnt = self.learnt(evidence)
+        return tuple(name for name in super().columns(evidence) if name not in learnt)
+
+    def looked_at(self, evidence: Evidence) -> tuple[str, ...]:
+        """The keys and the sensitive columns."""
+        return (*self.columns(evidence), *self.learnt(evidence))
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Refuse where nothing is to be learnt."""
+        if evidence.protected is not None and not self.learnt(evidence):
+            return f"{self.name} must find a sensitive column in both tables, got: none"
+        return super().refuses(evidence)
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
+        """Look for keys that have one value in the release."""
+        mine, theirs = _numbered(evidence, self.columns(evidence))
+        found, guessed, certain = dict[str, Floats](), dict[str, float](), dict[str, float]()
+        for name in self.learnt(evidence):
+            there = ~evidence.original.missing(name)
+            if not there.any():
+                continue
+            own, other = _numbered(evidence, (name,))
+            assert evidence.protected is not None  # `refuses` saw to it
+            other = np.where(evidence.protected.missing(name), -1, other)
+            found[name] = np.where(there, _certain(mine, theirs, other) == own, np.nan)
+            usual = np.bincount(other[other >= 0]) if (other >= 0).any() else np.zeros(1)
+            guessed[name] = float((own[there] == usual.argmax()).mean()) if usual.any() else 0.0
+            certain[name] = float((_certain(mine, mine, own)[there] == own[there]).mean())
+        if not found:
+            return Score.not_estimable("no record has a sensitive value")
+        by_column = {name: float(np.nanmean(each)) for name, each in found.items()}
+        worst = max(by_column, key=lambda name: by_column[name])
+        details = {"baseline": guessed[worst], "in_original": certain[worst], "columns": len(found)}
+        return Score(
+            value=by_column[worst],
+            by_column=by_column,
+            by_record=np.fmax.reduce(list(found.values())),
+            baseline=guessed[worst],
+            details=details,
+        )
+
+
+def _certain(mine: Ints, keys: Ints, values: Ints) -> Ints:
+    """The one value that all records of each one's keys have; −2 where there are none or several."""
+    size = int(max(mine.max(), keys.max())) + 1
+    low, high = np.full(size, np.iinfo(np.int64).max), np.full(size, -2)
+    np.minimum.at(low, keys, values)
+    np.maximum.at(high, keys, values)
+    return np.where((low == high) & (high >= 0), high, -2)[mine]

@@ -1,0 +1,218 @@
+"""Singling out: conditions taken from a release that exactly one person of the original meets."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sfumato import kernels
+from sfumato.core.measure import Score
+from sfumato.core.params import param
+from sfumato.core.run import Run
+from sfumato.data.evidence import Evidence
+from sfumato.data.generalised.cover import cover_of
+from sfumato.data.schema import Kind
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.risk._attack import FEWEST, AttackMeasure, Trial, stacked
+
+#: Candidates drawn for each query; those that fewest released records meet are asked.
+_CANDIDATES = 4
+
+#: Times that the original may be as large as the control: what it would tell of more people is not known.
+_MOST_TIMES = 20.0
+
+#: Below all numbers, and above what stands for a missing one.
+_LEAST, _MOST = np.finfo(np.float64).min, np.finfo(np.float64).max
+
+
+class Predicates(NamedTuple):
+    """Conditions: each on some columns (−1: none) whose values must lie from low to high."""
+
+    asked: Ints  # [q, k]
+    lows: Floats
+    highs: Floats
+
+    def take(self, rows: Ints) -> Predicates:
+        """Keep these."""
+        return Predicates(self.asked[rows], self.lows[rows], self.highs[rows])
+
+    def distinct(self, rng: np.random.Generator) -> Predicates:
+        """Each once, in an order by lot."""
+        asked = np.sort(np.where(self.asked < 0, 1 << 20, self.asked), axis=1)
+        order = np.argsort(np.where(self.asked < 0, 1 << 20, self.asked), axis=1, kind="stable")
+        ends = [
+            np.take_along_axis(np.where(self.asked < 0, 0.0, e), order, 1) for e in (self.lows, self.highs)
+        ]
+        kept = np.unique(np.hstack((asked, *ends)), axis=0, return_index=True)[1]
+        return self.take(kept[rng.permutation(len(kept))])
+
+    def counted(self, columns: Floats, *, most: int, run: Run, task: str) -> Ints:
+        """How many records meet each."""
+        counts: Ints = kernels.predicates.count_matches(columns, *self, most=most, tick=run.ticker(task))
+        return counts
+
+
+class SinglingOut(AttackMeasure):
+    r"""Share of conditions taken from a release that single out one person, beyond what chance does.
+
+    The intruder takes values of a released record in one or several columns and claims that exactly one
+    person is so: that a category is this one, that a number or date is the same, at least as large or at most
+    as large. They ask what one released record meets, or as few as there are. The claim is right if exactly
+    one record of the original meets it. A condition may isolate somebody by chance: :math:`\tau_c` is how
+    often exactly one of as many strangers meets it, and
+
+    .. math:: R = \frac{\tau - \tau_c}{1 - \tau_c}.
+
+    Notes
+    -----
+    **How to read it.** 0 means that the release isolates nobody better than chance; 1 that every claim is
+    right. ``baseline`` is what conditions on values drawn from the domain give, without the release.
+
+    **Doubt.** Estimated, with an interval of the stated confidence. If the control is smaller than the
+    original, how often one of more strangers would meet a condition is told by a model of how rare the
+    conditions are (negative binomial, fitted to those that none and one of the control meet); a control of
+    less than a twentieth tells nothing. A generalised cell is the condition to be one of the values it stands
+    for; one that says nothing is none.
+
+    **Missing.** That a value is missing is a condition like another.
+
+    **Cost.** At most one look at each record for each condition.
+    """
+
+    name = "singling-out"
+    family = "attacks"
+    title = "Singling out"
+    references = ("giomi2023", "cohen2020")
+
+    depth: int = param(3, "Largest number of columns in a condition.", ge=1, le=20)
+
+    def undefined(self, evidence: Evidence) -> str | None:
+        """Say where the control is too small to tell of as many people as the original has."""
+        assert evidence.control is not None  # `refuses` saw to it
+        reason = super().undefined(evidence)
+        if reason is None and len(evidence.original) > _MOST_TIMES * len(evidence.control):
+            return f"the control of {self.name} must be a twentieth of the original or more, got: less"
+        return reason
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:
+        """Ask what fewest released records meet."""
+        assert evidence.protected is not None  # `refuses` saw to it
+        assert evidence.control is not None
+        names, n = self.columns(evidence), len(evidence.original)
+        known = stacked(evidence.original, evidence.control, names)
+        values, lows, highs, ordered = _cells(known, evidence.protected, names)
+        order = np.lexsort((*lows, *highs))  # by what they hold: the order of the file decides nothing
+        lows, highs = lows[:, order], highs[:, order]
+        drawn = self._drawn(lows, highs, ordered, run).distinct(run.rng("order"))
+        rare = drawn.counted(lows, most=100, run=run, task=self.title)
+        # What singles out a released record, or comes nearest to it; no more claims than people, as these
+        # would look surer than they are.
+        least = np.sort(rare)[min(FEWEST, len(rare)) - 1] if len(rare) else 0
+        order = np.argsort(rare, kind="stable")
+        kept = order[rare[order] <= 1] if least <= 1 else order[:FEWEST]
+        found = drawn.take(kept[: min(self.queries, n)])
+        if len(found.asked) < FEWEST:
+            return Score.not_estimable(f"the release gives fewer than {FEWEST} different conditions")
+        hits = found.counted(values[:, :n], most=2, run=run, task=self.title) == 1
+        met = found.counted(values[:, n:], most=len(known), run=run, task=self.title)
+        blind = self._blind(values[:, :n], found, ordered, run)
+        guessed = float((blind.counted(values[:, :n], most=2, run=run, task=self.title) == 1).mean())
+        trial = _against_strangers(hits, met, n, len(known) - n, guessed)
+        return self.estimated({"conditions": trial}, details={"columns": len(names)})
+
+    def _drawn(self, lows: Floats, highs: Floats, ordered: Flags, run: Run) -> Predicates:
+        """Conditions on values of released records, on columns by lot."""
+        (d, m), rng = lows.shape, run.rng("conditions")
+        size, depth = _CANDIDATES * self.queries, min(self.depth, d)
+        asked = np.argsort(rng.random((size, d)), axis=1)[:, :depth]
+        rows = np.broadcast_to(rng.integers(m, size=size)[:, None], asked.shape)
+        low, high = lows[asked, rows], highs[asked, rows]
+        middles = np.array([_median(lows[c], highs[c]) for c in range(d)])
+        halves = ordered[asked] & np.isfinite(low) & np.isfinite(high) & (rng.random(asked.shape) < 0.5)  # noqa: PLR2004
+        left = halves & (high <= middles[asked])
+        low, high = np.where(left, _LEAST, low), np.where(halves & ~left, _MOST, high)
+        width = rng.integers(1, depth + 1, size=size)
+        silent = np.isneginf(low) & np.isposinf(high)
+        out = (np.arange(depth) >= width[:, None]) | silent
+        made = Predicates(np.where(out, -1, asked), low, high)
+        return made.take(np.flatnonzero(~out.all(axis=1)))
+
+    def _blind(self, values: Floats, found: Predicates, ordered: Flags, run: Run) -> Predicates:
+        """Conditions on the same columns, on values that are drawn from all there are, each alike."""
+        rng, low, high = run.rng("blind"), found.lows.copy(), found.highs.copy()
+        for column in range(len(values)):
+            here = found.asked == column
+            domain = np.unique(values[column])
+            domain = domain[np.isfinite(domain)] if np.isfinite(domain).any() else domain
+            drawn = domain[rng.integers(len(domain), size=int(here.sum()))]
+            side = rng.random(len(drawn)) < 0.5 if ordered[column] else np.zeros(len(drawn), dtype=np.bool_)  # noqa: PLR2004
+            low[here] = np.where(side, _LEAST, drawn)
+            high[here] = np.where(side | (not ordered[column]), drawn, _MOST)
+        return Predicates(found.asked, low, high)
+
+
+def _median(lows: Floats, highs: Floats) -> float:
+    there = np.isfinite(lows) & np.isfinite(highs)
+    return float(np.median(lows[there] / 2 + highs[there] / 2)) if there.any() else 0.0
+
+
+def _cells(known: Table, released: Table, names: tuple[str, ...]) -> tuple[Floats, Floats, Floats, Flags]:
+    """The known values of each column (missing: −∞), both ends of the released cells, and what is ordered.
+
+    A cell that says nothing is open at both ends; one that is missing as a value of its own is −∞ at both.
+    """
+    ordered = np.array([known.schema[name].kind is not Kind.NOMINAL for name in names])
+    values, lows, highs = [], [], []
+    for name, is_ordered in zip(names, ordered, strict=True):
+        own, cover = cover_of(known, released, name, nested=not is_ordered)
+        values.append(np.where(np.isnan(own), -np.inf, own))
+        lows.append(np.where(cover.missing, -np.inf, cover.lows))
+        highs.append(np.where(cover.missing, -np.inf if cover.exact else np.inf, cover.highs))
+    return np.array(values), np.array(lows), np.array(highs), ordered
+
+
+def _against_strangers(hits: Flags, met: Ints, n: int, n_control: int, guessed: float) -> Trial:
+    """How often exactly one person meets a condition, and would of as many strangers.
+
+    Of a larger control as many are drawn, in expectation. To a smaller one the model is fitted.
+    """
+    from scipy.stats import hypergeom
+
+    tries, strangers = len(met), min(len(met), n_control)  # no more claims than people
+    if n <= n_control:
+        expected = min(float(hypergeom.pmf(1, n_control, met, n).mean()), 1.0)
+        return Trial(hits.sum(), tries, expected * strangers, strangers, guessed)
+    ones = float((met == 1).mean())
+    grown = singles_among(float((met == 0).mean()), ones, n / n_control)
+    return Trial(
+        hits.sum(), tries, ones * strangers, strangers, guessed, grown / ones if ones else n / n_control
+    )
+
+
+def singles_among(none: float, one: float, times: float) -> float:
+    r"""The share of conditions that exactly one of ``times`` as many people meets.
+
+    The number who meet a condition is taken as negative binomial: Poisson with a mean that differs from
+    condition to condition. With :math:`u` the mean of a size-:math:`r` variable over :math:`r`,
+
+    .. math:: P_0 = (1 + u)^{-r}, \qquad P_1 = P_0 \, \frac{r u}{1 + u},
+        \qquad \frac{-\ln P_0}{P_1 / P_0} = \frac{(1 + u) \ln (1 + u)}{u},
+
+    which gives :math:`u` and then :math:`r`; for ``times`` as many people :math:`u` is as many times larger.
+    """
+    from scipy.optimize import brentq
+
+    if not 0 < none < 1 or one <= 0:
+        return one if none > 0 else 0.0
+    depth, odds = -np.log(none), one / none
+
+    def apart(u: float) -> float:
+        return float((1 + u) * np.log1p(u) / u - depth / odds)
+
+    if apart(1e-6) >= 0:  # no more spread out than Poisson
+        return float(times * depth * np.exp(-times * depth))
+    u = brentq(apart, 1e-6, 1e12) if apart(1e12) > 0 else 1e12
+    r = depth / np.log1p(u)
+    return float((1 + times * u) ** -r * r * times * u / (1 + times * u))

@@ -1,0 +1,76 @@
+"""The nearest boxes, and how many records meet conditions, against a look at every pair."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from effort import examples
+from sfumato.kernels import box_neighbours, predicates
+
+
+def gap(value, low, high, *, is_step, blind):
+    if (low, high) == (-np.inf, np.inf):
+        return blind
+    if np.isnan(value) or np.isnan(low):
+        return 0.0 if np.isnan(value) and np.isnan(low) else 1.0
+    away = max(low - value, value - high, 0.0)
+    return float(away > 0) if is_step else away
+
+
+@examples(30)
+@given(st.integers(0, 10_000), st.integers(1, 4))
+def test_the_nearest_are_those_that_a_look_at_every_pair_finds(seed, k):
+    rng = np.random.default_rng(seed)
+    d, m, n = int(rng.integers(1, 4)), int(rng.integers(1, 600)), 7
+    points = rng.integers(0, 5, (n, d)) * 1.0
+    points[rng.random((n, d)) < 0.2] = np.nan
+    lows = rng.integers(0, 5, (m, d)) * 1.0
+    highs = lows + rng.integers(0, 2, (m, d))
+    hole, open_ = rng.random((m, d)) < 0.1, rng.random((m, d)) < 0.1
+    lows[hole], highs[hole] = np.nan, np.nan
+    lows[open_], highs[open_] = -np.inf, np.inf
+    steps, blind, extras = rng.random(d) < 0.5, rng.random(d), rng.integers(0, 3, m) / 8
+    boxes = box_neighbours.Boxes(lows, highs, steps, blind, extras)
+    places, distances = box_neighbours.nearest(points, boxes, k=k)
+    for i in range(n):
+        every = [
+            extras[j]
+            + sum(
+                gap(points[i, c], lows[j, c], highs[j, c], is_step=steps[c], blind=blind[c]) for c in range(d)
+            )
+            for j in range(m)
+        ]
+        order = np.argsort(every, kind="stable")[:k]
+        np.testing.assert_allclose(distances[i, : len(order)], np.array(every)[order])
+        np.testing.assert_allclose(np.array(every)[places[i, : len(order)]], np.array(every)[order])
+        assert (places[i, len(order) :] == -1).all()
+        assert np.isposinf(distances[i, len(order) :]).all()
+
+
+def test_of_boxes_equally_near_the_first_is_taken():
+    same = box_neighbours.Boxes(
+        np.zeros((600, 1)), np.zeros((600, 1)), np.array([False]), np.array([0.5]), np.zeros(600)
+    )
+    places, _ = box_neighbours.nearest(np.ones((3, 1)), same, k=2)
+    np.testing.assert_array_equal(places, [[0, 1]] * 3)
+
+
+@pytest.mark.parametrize("most", [1, 2, 1000])
+def test_conditions_are_counted_as_one_by_one(most):
+    rng = np.random.default_rng(3)
+    columns = rng.integers(0, 6, (3, 80)) * 1.0
+    columns[rng.random((3, 80)) < 0.1] = -np.inf
+    asked = rng.integers(-1, 3, (50, 2))
+    lows = rng.integers(0, 4, (50, 2)) * 1.0
+    lows[0], highs = -np.inf, lows + 1
+    highs[0] = -np.inf
+    found = predicates.count_matches(columns, asked, lows, highs, most=most)
+    for q in range(50):
+        met = np.ones(80, dtype=bool)
+        for column, low, high in zip(asked[q], lows[q], highs[q], strict=True):
+            if column >= 0:
+                met &= (low <= columns[column]) & (columns[column] <= high)
+        assert found[q] == min(met.sum(), most)

@@ -1,0 +1,442 @@
+"""Attacks with a control: hand-worked and brute-forced, the original as release, and no number where none is."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from itertools import product
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sfumato.core.measure import Status
+from sfumato.core.release import Release
+from sfumato.core.requirement import Requirement, parse_measure
+from sfumato.core.run import Run
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Table
+from sfumato.errors import ParameterError, PlanError
+from sfumato.methods.global_recoding import GlobalRecoding
+from sfumato.recipes.recipe import Recipe, Step
+from sfumato.risk._attack import Trial, beyond_control, difference, wilson
+from sfumato.risk.membership import _tested, _threshold
+from sfumato.risk.singling_out import singles_among
+from sfumato.study.level import Target
+
+ATTACKS = ("singling-out", "linkability", "inference(by=neighbours)", "inference", "membership")
+SCHEMA = Schema(
+    (
+        Column("age", Kind.CONTINUOUS, Role.KEY),
+        Column("area", Kind.NOMINAL, Role.KEY),
+        Column("height", Kind.CONTINUOUS, Role.KEY),
+        Column("school", Kind.ORDINAL, Role.KEY, order=("none", "some", "high")),
+        Column("since", Kind.DATE, Role.KEY),
+        Column("ill", Kind.NOMINAL, Role.SENSITIVE),
+        Column("pay", Kind.CONTINUOUS, Role.SENSITIVE),
+    )
+)
+
+
+def people(n, seed, *, holes=0.05):
+    rng = np.random.default_rng(seed)
+    age = rng.integers(18, 90, n)
+    frame = pl.DataFrame(
+        {
+            "age": age,
+            "area": rng.choice(list("abcdefgh"), n),
+            "height": np.round(rng.normal(170, 9, n), 1),
+            "school": rng.choice(["none", "some", "high"], n),
+            "since": [date(2020, 1, 1) + timedelta(days=int(day)) for day in rng.integers(0, 900, n)],
+            "ill": np.where(rng.random(n) < age / 120, rng.choice(["flu", "gout"], n), "no"),
+            "pay": np.round(age * 100 + rng.normal(0, 800, n)),
+        }
+    )
+    gone = {name: rng.random(n) < holes for name in ("area", "height")}
+    cells = [pl.when(pl.Series(~hole)).then(pl.col(name)).alias(name) for name, hole in gone.items()]
+    return Table(frame.with_columns(cells), SCHEMA)
+
+
+def scored(name, original, release=None, control=None, *, seed=1):
+    release = Release.unchanged(original) if release is None else release
+    resources = {} if control is None else {"control": control}
+    return parse_measure(name).score(release.against(original, resources=resources), Run(seed=seed))
+
+
+# ------------------------------------------------------------------------------ shares, intervals, risks
+
+
+def test_the_interval_of_wilson_is_the_textbook_one():
+    low, high = wilson(8, 10, 1.959964)
+    assert (low, high) == (pytest.approx(0.4901625, abs=1e-6), pytest.approx(0.9433178, abs=1e-6))
+    assert wilson(0, 10, 1.96)[0] == 0
+    assert wilson(10, 10, 1.96)[1] == 1
+
+
+def test_a_risk_worked_by_hand():
+    trial = Trial(hits=60, tries=100, other_hits=20, other_tries=100, baseline=0.1)
+    value, low, high = trial.risk(beyond_control, 1.959964)
+    assert value == pytest.approx((0.6 - 0.2) / 0.8)
+    (one, two), (three, four) = wilson(60, 100, 1.959964), wilson(20, 100, 1.959964)
+    assert low == pytest.approx(
+        value - np.hypot(value - (one - 0.2) / 0.8, value - (0.6 - four) / (1 - four))
+    )
+    assert high == pytest.approx(
+        value + np.hypot((two - 0.2) / 0.8 - value, (0.6 - three) / (1 - three) - value)
+    )
+    assert trial.risk(difference, 1.96)[0] == pytest.approx(0.4)
+
+
+def test_all_right_is_1_with_an_interval_of_some_width():
+    value, low, high = Trial(50, 50, 5, 50, 0.0).risk(beyond_control, 1.96)
+    assert (value, high) == (1.0, 1.0)
+    assert 0.9 < low < 1
+
+
+@pytest.mark.parametrize(("times", "mean"), [(1.0, 0.7), (4.0, 0.2), (2.0, 1.5)])
+def test_how_many_single_people_meet_a_condition_of_even_rarity_is_poisson(times, mean):
+    found = singles_among(np.exp(-mean), mean * np.exp(-mean), times)
+    assert found == pytest.approx(times * mean * np.exp(-times * mean), rel=1e-4)
+
+
+def test_and_of_uneven_rarity_negative_binomial():
+    r, mean, times = 0.8, 0.5, 5.0
+    none, one = (r / (r + mean)) ** r, (r / (r + mean)) ** r * r * mean / (r + mean)
+    more = times * mean
+    expected = (r / (r + more)) ** r * r * more / (r + more)
+    assert singles_among(none, one, times) == pytest.approx(expected, rel=1e-6)
+    assert singles_among(1.0, 0.0, 4.0) == 0
+    assert singles_among(0.0, 0.3, 4.0) == 0
+
+
+def test_thresholds_of_membership_by_hand():
+    assert _threshold(np.array([0.0, 0.1, 0.5]), np.array([0.3, 0.4, 0.6])) == 0.1
+    assert _threshold(np.array([2.0, 3.0]), np.array([0.0, 1.0])) == -np.inf
+    trial, auc = _tested(np.zeros(20), np.ones(10), np.random.default_rng(1))
+    assert (trial.rate, trial.other_rate, auc) == (1.0, 0.0, 1.0)
+    trial, auc = _tested(np.ones(20), np.ones(10), np.random.default_rng(1))
+    assert (trial.rate, trial.other_rate, auc) == (0.0, 0.0, 0.5)
+
+
+# ---------------------------------------------------------------------------------- the original itself
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_the_original_as_release_is_all_the_risk_there_is(name):
+    original, control = people(80, 1), people(60, 2)
+    score = scored(name, original, control=control)
+    assert score.status is Status.APPROXIMATE
+    assert score.confidence == 95
+    low, high = score.interval
+    assert 0 <= low <= score.value <= high <= 1
+    assert score.value == 1 or name == "linkability"  # facts that several people share link nobody
+    assert high - low < 0.3
+    assert score.baseline < 0.6
+    assert {"rate", "control", "baseline", "queries", "control_queries"} <= set(score.details)
+
+
+def test_facts_that_tell_everybody_apart_are_linked_for_sure():
+    rng = np.random.default_rng(5)
+    schema = Schema(tuple(Column(name, Kind.CONTINUOUS, Role.KEY) for name in "abcd"))
+    original, control = (Table(pl.DataFrame(rng.random((60, 4)), schema=list("abcd")), schema) for _ in "12")
+    score = scored("linkability(first=a+b, second=c+d)", original, control=control)
+    assert score.value == 1
+    assert score.by_record.tolist() == [1.0] * 60
+    assert score.baseline == pytest.approx(1 / 60)
+
+
+@pytest.mark.parametrize("name", ATTACKS[:3] + ATTACKS[4:])
+def test_a_sample_of_others_gives_nobody_away(name):
+    within = 0
+    for draw in range(20):
+        original, release, control = (people(60, 3 * draw + part) for part in range(3))
+        score = scored(name, original, Release.of(release), control, seed=draw)
+        within += score.interval is not None and score.interval[0] <= 0
+    assert within >= 18
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", [(200, 200), (200, 60)])
+@pytest.mark.parametrize("name", ATTACKS[:3] + ATTACKS[4:])
+def test_the_interval_covers_0_in_nine_of_ten_draws(name, sizes):
+    within = 0
+    for draw in range(200):
+        original, release = people(sizes[0], 3 * draw), people(sizes[0], 3 * draw + 1)
+        score = scored(name, original, Release.of(release), people(sizes[1], 3 * draw + 2), seed=draw)
+        within += score.interval is not None and score.interval[0] <= 0
+    assert within >= 180
+
+
+# -------------------------------------------------------------------------------------------- brute force
+
+
+def numbers(seed, n):
+    rng = np.random.default_rng(seed)
+    frame = pl.DataFrame({"a": rng.random(n), "b": rng.random(n), "c": rng.choice(["x", "y", "z"], n)})
+    return frame.with_columns(d=rng.random(n), s=rng.choice(["p", "q"], n))
+
+
+NUMBERS = Schema(
+    (
+        *(Column(name, Kind.CONTINUOUS, Role.KEY) for name in "ab"),
+        Column("c", Kind.NOMINAL, Role.KEY),
+        Column("d", Kind.CONTINUOUS, Role.KEY),
+        Column("s", Kind.NOMINAL, Role.SENSITIVE),
+    )
+)
+
+
+def nearest_by_hand(known, released, names, row):
+    """The released record at the least Gower distance, by a look at each."""
+    best, place = np.inf, -1
+    for j in range(len(released)):
+        total = 0.0
+        for name in names:
+            mine, theirs = known[name][row], released[name][j]
+            if isinstance(mine, str):
+                total += mine != theirs
+            else:
+                both = pl.concat([known[name], released[name]])
+                total += abs(mine - theirs) / (both.max() - both.min())
+        if total < best:
+            best, place = total, j
+    return place
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_linkability_and_inference_are_what_a_look_at_every_pair_gives(seed):
+    original, release, control = (numbers(10 * seed + part, n) for part, n in enumerate((30, 40, 20)))
+    mixed = pl.concat([release, original[:15]])  # some of the people stand in it as they are
+    known = pl.concat([original, control])
+    tables = [Table(each, NUMBERS) for each in (original, mixed, control)]
+    hits, right = [], []
+    for row in range(len(known)):
+        first, second = (nearest_by_hand(known, mixed, part, row) for part in (("a", "c"), ("b", "d")))
+        hits.append(first == second)
+        right.append(known["s"][row] == mixed["s"][nearest_by_hand(known, mixed, "abcd", row)])
+    for name, found in (
+        ("linkability(first=a+c, second=b+d)", hits),
+        ("inference(by=neighbours)", right),
+    ):
+        score = scored(name, tables[0], Release.of(tables[1]), tables[2])
+        rate, other = np.mean(found[:30]), np.mean(found[30:])
+        assert score.details["rate"] == pytest.approx(rate)
+        assert score.details["control"] == pytest.approx(other)
+        assert score.value == pytest.approx(max((rate - other) / (1 - other), 0))
+        np.testing.assert_array_equal(score.by_record, np.array(found[:30], dtype=float))
+
+
+def test_a_number_is_guessed_within_a_tolerance_and_a_silent_cell_is_a_wrong_guess():
+    frame = pl.DataFrame({"key": np.arange(20.0), "secret": np.arange(20.0)})
+    schema = Schema(
+        (Column("key", Kind.CONTINUOUS, Role.KEY), Column("secret", Kind.CONTINUOUS, Role.SENSITIVE))
+    )
+    original = Table(frame, schema)
+    control = Table(frame.with_columns(secret=pl.col("secret") + 500), schema)
+    off = Table(frame.with_columns(secret=pl.col("secret") + 30), schema)
+    spread = float(np.concatenate((frame["secret"], control.frame["secret"])).std())
+    for within, expected in ((100 * 29 / spread, 0.0), (100 * 31 / spread, 1.0)):
+        name = f"inference(by=neighbours, within={within})"
+        assert scored(name, original, Release.of(off), control).value == expected
+    silent = Table(frame.with_columns(secret=pl.when(pl.col("key") < 5).then("secret")), schema)
+    score = scored("inference(by=neighbours)", original, Release.of(silent), control)
+    assert score.details["rate"] == 0.25
+    assert score.details["queries"] == 20
+
+
+def test_what_is_known_of_everybody_discloses_nobody():
+    law = pl.when(pl.col("age") % 30 < 15).then(pl.lit("one")).otherwise(pl.lit("other")).alias("ill")
+    tables = [people(60, seed, holes=0) for seed in (4, 5, 6)]
+    known = [each.with_values("ill", each.frame.select(law).to_series()) for each in tables]
+    original, release, control = (table.select(["age", "ill"]) for table in known)
+    score = scored("inference(by=neighbours)", original, Release.of(release), control)
+    assert score.details["rate"] > 0.9
+    assert score.interval[0] == 0
+
+
+# --------------------------------------------------------------------------- generalised, mixed, odd tables
+
+
+@pytest.fixture(scope="module")
+def recoded():
+    original = people(120, 7, holes=0.02)
+    columns = ("age", "area", "height", "school", "since")
+    return original, Recipe((Step(GlobalRecoding(k=3), columns),)).apply(original, Run(seed=1))
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_generalised_releases_have_a_number(name, recoded):
+    original, release = recoded
+    assert release.table.is_generalised(*release.table.names)
+    score = scored(name, original, release, people(60, 8))
+    assert score.status in {Status.APPROXIMATE, Status.NOT_ESTIMABLE}
+    assert score.status is Status.APPROXIMATE or score.reason
+    assert not score.value > scored(name, original, control=people(60, 8)).value
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_one_coarse_cell_changes_little(name):
+    from sfumato.data.generalised.suppressing import as_ranges
+
+    original, control = people(60, 1, holes=0), people(60, 2, holes=0)
+    coarse = as_ranges(original, "height")
+    release = Release.of(coarse, source_rows=np.arange(60))
+    same, exact = scored(name, original, release, control), scored(name, original, control=control)
+    assert same.value == pytest.approx(exact.value, abs=0.02)
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_control_of_other_types_is_read_alike(name):
+    original, control = people(60, 1, holes=0), people(60, 2, holes=0)
+    frame = control.frame.with_columns(pl.col("age").cast(pl.Float64), pl.col("area").cast(pl.Categorical))
+    other = Table(frame, SCHEMA)
+    assert scored(name, original, control=other).value == scored(name, original, control=control).value
+
+
+@pytest.mark.parametrize(("name", "reason"), list(product(ATTACKS, ["control", "3 in", "missing", "kinds"])))
+def test_where_nothing_can_be_told_there_is_a_reason_and_no_number(name, reason):
+    original, control = people(40, 1), people(40, 2)
+    if reason == "control":
+        control = None
+    elif reason == "3 in":
+        original = original.take(np.arange(3))
+    elif reason == "missing":
+        cells = [pl.lit(None, dtype=kind).alias(name) for name, kind in original.frame.schema.items()]
+        original = Table(original.frame.with_columns(cells), SCHEMA)
+    else:
+        control = control.select([each for each in control.names if each != "height"])
+    score = scored(name, original, control=control)
+    assert score.status in {Status.REFUSED, Status.NOT_ESTIMABLE}
+    assert np.isnan(score.value)
+    assert reason in score.reason
+
+
+@pytest.mark.parametrize("name", ["linkability", "inference"])
+def test_one_column_is_too_few_to_join_or_to_learn_by(name):
+    schema = Schema((Column("age", Kind.CONTINUOUS, Role.KEY),))
+    tables = [Table(people(30, seed).frame.select("age"), schema) for seed in (1, 2)]
+    score = scored(name, tables[0], control=tables[1])
+    assert score.status is Status.REFUSED
+    assert "one column" in score.reason
+
+
+def test_a_control_that_is_always_guessed_or_of_another_population_tells_nothing():
+    original, control = (
+        Table(people(60, seed, holes=0).frame.with_columns(ill=pl.lit("flu")), SCHEMA) for seed in (1, 2)
+    )
+    score = scored("inference(by=neighbours, learn=ill)", original, control=control)
+    assert score.status is Status.NOT_ESTIMABLE
+    assert "strangers" in score.reason
+    release = Release.of(control)  # whose people are taken for the strangers
+    swapped = scored("linkability", original, release, control)
+    assert swapped.status is Status.NOT_ESTIMABLE
+    assert "population" in swapped.reason
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_control_of_the_people_themselves_is_none(name):
+    original = people(80, 1)
+    half = Table(pl.concat([original.frame[:40], people(40, 2).frame]), SCHEMA)
+    for control in (original, half):
+        score = scored(name, original, control=control)
+        assert score.status is Status.NOT_ESTIMABLE
+        assert "stand in the original" in score.reason
+
+
+def test_a_requirement_may_rely_on_an_attack_if_it_says_so():
+    original, control = people(80, 1), people(80, 2)
+    score = scored("membership", original, control=control)
+    assert not Requirement.parse("membership <= 0.99").met_by(score)
+    assert not Requirement.parse("membership <= 0.5 at 95%").met_by(score)
+    safe = scored("membership", original, Release.of(people(80, 3)), control)
+    assert Requirement.parse("membership <= 0.5 at 95%").met_by(safe)
+
+
+def test_scores_repeat_and_another_seed_attacks_others():
+    original, control = people(200, 1), people(200, 2)
+    release = Release.of(people(200, 3))
+    one, again, other = (
+        scored("linkability(queries=20)", original, release, control, seed=s) for s in (1, 1, 2)
+    )
+    assert one == again
+    assert not np.array_equal(np.isnan(one.by_record), np.isnan(other.by_record))
+
+
+# ----------------------------------------------------------- what is repeated, what is certain, what is near
+
+
+def tabled(rows, names=("sex", "job", "ill")):
+    roles = (Role.KEY, Role.KEY, Role.SENSITIVE)
+    schema = Schema(tuple(Column(n, Kind.NOMINAL, r) for n, r in zip(names, roles, strict=True)))
+    return Table(pl.DataFrame(rows, schema=list(names), orient="row"), schema)
+
+
+ORIGINAL = [
+    ("f", "cook", "flu"),
+    ("f", "smith", "gout"),
+    ("m", "cook", "flu"),
+    ("m", "cook", "gout"),
+    ("m", "smith", None),
+]
+RELEASED = [
+    ("f", "cook", "flu"),
+    ("f", "cook", "flu"),
+    ("f", "smith", "flu"),
+    ("m", "cook", "gout"),
+    ("m", "smith", "flu"),
+]
+
+
+def test_replicated_uniques_by_hand():
+    score = scored("repu", tabled(ORIGINAL), Release.of(tabled(RELEASED)))
+    assert score.by_record.tolist() == [0, 1, 0, 0, 1]  # f smith and m smith are unique in both
+    assert score.value == pytest.approx(2 / 5)
+    assert score.details["uniques"] == 3
+
+
+def test_disclosive_and_correct_by_hand():
+    score = scored("disco", tabled(ORIGINAL), Release.of(tabled(RELEASED)))
+    # f cook: flu, right; f smith: flu, wrong; m cook: gout, right of one in two; who lacks a value is left out
+    np.testing.assert_array_equal(score.by_record, [1, 0, 0, 1, np.nan])
+    assert score.value == pytest.approx(2 / 4)
+    assert score.baseline == pytest.approx(2 / 4)  # flu
+    assert score.details["in_original"] == pytest.approx(2 / 4)
+
+
+def test_replication_and_disco_as_a_look_at_every_pair_tells():
+    rng = np.random.default_rng(4)
+    tables = [tabled([tuple(rng.choice(list("abc"), 3)) for _ in range(40)]) for _ in range(2)]
+    mine, theirs = (table.frame.rows() for table in tables)
+    alone, certain = [], []
+    for row in mine:
+        same = [each for each in theirs if each[:2] == row[:2]]
+        alone.append(sum(each[:2] == row[:2] for each in mine) == 1 and len(same) == 1)
+        certain.append(bool(same) and {each[2] for each in same} == {row[2]})
+    release = Release.of(tables[1])
+    assert scored("repu", tables[0], release).value == pytest.approx(np.mean(alone))
+    assert scored("disco", tables[0], release).value == pytest.approx(np.mean(certain))
+
+
+def test_knowledge_gain_by_hand():
+    rows = [("f", "cook", "flu"), ("f", "cook", "flu"), ("m", "cook", "flu"), ("m", "cook", "gout")]
+    score = parse_measure("knowledge-gain").score(
+        Release.unchanged(tabled(rows)).against(tabled(rows)), Run(seed=1)
+    )
+    # flu 3/4, gout 1/4 in all; f: (1, 0), half the differences 1/4; m: (1/2, 1/2), 1/4
+    assert score.value == pytest.approx(0.25)
+    # drawn from the class: 1, 1, 1/2, 1/2; from the table: 3/4, 3/4, 3/4, 1/4
+    assert score.details["accuracy_gain"] == pytest.approx((3 - 2.5) / 4)
+
+
+def test_the_nearest_record_is_told_and_never_required():
+    original, control = people(60, 1), people(60, 2)
+    same = scored("dcr", original, control=control)
+    assert same.value == 0
+    assert same.details["copied"] == 1
+    assert same.details["control"] > 0
+    other = scored("nearest-record-distance", original, Release.of(people(60, 3)))
+    assert 0 < other.value < 0.5
+    with pytest.raises(PlanError, match="cannot be required") as error:
+        Requirement.parse("nearest-record-distance >= 0.1")
+    assert "no evidence" in error.value.hint
+    with pytest.raises(ParameterError, match="cannot be held"):
+        Target(parse_measure("dcr"), 0.1)
