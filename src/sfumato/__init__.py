@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sfumato.data.table import Table
     from sfumato.front import assess, compare, inspect, protect, read, release, tune
     from sfumato.recipes.recipe import Recipe, Step
+    from sfumato.study.combine import combine
 
 #: Where each public name lives.
 _HOMES = {
@@ -30,6 +31,7 @@ _HOMES = {
     "Step": "sfumato.recipes.recipe",
     "Table": "sfumato.data.table",
     "assess": "sfumato.front",
+    "combine": "sfumato.study.combine",
     "compare": "sfumato.front",
     "inspect": "sfumato.front",
     "protect": "sfumato.front",
@@ -40,7 +42,7 @@ _HOMES = {
 
 __all__ = [
     "Column", "Kind", "Recipe", "Release", "Role", "Scenario", "Schema", "Step", "Table", "__version__",
-    "assess", "compare", "inspect", "protect", "read", "release", "tune",
+    "assess", "combine", "compare", "inspect", "protect", "read", "release", "tune",
 ]  # fmt: skip
 
 

@@ -305,7 +305,8 @@ def _design(table: Table, given: tuple[str, ...]) -> Floats:
     sizes = np.nanmax(np.abs(np.nan_to_num(design)), axis=0, initial=0.0)
     design = design / np.where(sizes > 0, sizes, 1.0)
     present = np.maximum((~np.isnan(design)).sum(axis=0), 1)
-    return np.nan_to_num(design - np.nansum(design, axis=0) / present)
+    centred: Floats = np.nan_to_num(design - np.nansum(design, axis=0) / present)
+    return centred
 
 
 def _basis(design: Floats, complete: Flags) -> Floats:
@@ -317,4 +318,5 @@ def _basis(design: Floats, complete: Flags) -> Floats:
     _, lengths, directions = np.linalg.svd(centred[complete], full_matrices=False)
     spans = lengths > _REDUNDANT * lengths.max(initial=0.0)
     turned = centred @ directions[spans].T / lengths[spans]
-    return np.column_stack([np.full(len(design), 1 / np.sqrt(len(part))), turned])
+    basis: Floats = np.column_stack([np.full(len(design), 1 / np.sqrt(len(part))), turned])
+    return basis

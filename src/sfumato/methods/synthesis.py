@@ -1,0 +1,437 @@
+"""Synthesis: records drawn column by column, each from what those before it tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from sfumato.core.method import Method, put_back
+from sfumato.core.params import Columns, PerColumn, listed, param
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.checks import without_missing
+from sfumato.data.persons import persons_of
+from sfumato.data.schema import Kind, Role
+from sfumato.data.table import Table
+from sfumato.errors import DataError
+from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.methods._drawing import By, Coded, Model, decimals_of, fitted
+
+#: How often records that break a rule are drawn again.
+_MOST_ROUNDS = 100
+
+#: The level of a column that is a record's own, below that of persons and of households.
+_OWN = 2
+
+#: Roles of columns that say which records belong together, and nothing else of a person.
+_NUMBERS = (Role.IDENTIFIER, Role.HOUSEHOLD, Role.PERSON)
+
+
+class Synthesis(Method):
+    r"""Draw records column by column, each column from what those drawn before tell of it.
+
+    The joint distribution is taken apart,
+
+    .. math:: f(x_1, \dots, x_d \mid g) = f(x_1 \mid g) \prod_{j > 1} f(x_j \mid x_1, \dots, x_{j-1}, g)
+
+    where :math:`g` are the ``given`` columns, each factor is fitted to the original, and a new record is
+    drawn from the first to the last. With ``by="cart"``, the default, a factor is a classification or
+    regression tree: a record that falls into a leaf gets the value of one of the original records there, of
+    which there are at least ``leaf``. ``"regression"`` is a normal linear model of the ranks, or linear
+    discriminants of categories; ``"sample"`` draws from the column alone.
+
+    If all columns are drawn (but for numbers of persons and households, which are given anew) the records
+    are nobody's: the release is fully synthetic, and its ``source_rows`` are unknown. Else the others stay
+    with their records, and the release is partially synthetic; those that are to be told of are ``given``.
+
+    See Also
+    --------
+    GaussianCopula : one normal model for all columns.
+    IpsoC : keeps means, coefficients and covariances exactly.
+    DataShuffling : keeps the values of each column exactly.
+
+    Notes
+    -----
+    **When to use.** Whole tables of mixed columns for teaching, for tests, or for analyses that nobody knows
+    yet. Relations of any shape are followed as far as the leaves are small.
+
+    **Guarantees.** Every value is one that the column has or, with ``smoothing``, lies in the gap beside
+    one that fewer than ``leaf`` records have. The edit rules of the schema hold of every drawn record:
+    totals are summed, and records that break another rule are drawn again; where that does not help the
+    method stops. None of this bounds a risk: measure it.
+
+    **Risk to know.** A leaf of ``leaf`` records tells what these have in common, and with many columns a
+    record may come out as it was. Records that stand out in the columns drawn first lead to leaves of their
+    like. Several copies together tell more than one. Where a person has several records, a leaf counts
+    records.
+
+    **Ties, missing, weights.** Ties are values like others. Whether a value is missing is drawn first, by a
+    model of its own or as a category. Columns that are the same for all records of a household or person are
+    drawn once for it, before the others; of a fully synthetic table households and persons are drawn as
+    wholes, so that the number of records is about what was asked for. Weights are not used; a weight can be
+    drawn like any column.
+
+    **Cost.** :math:`O(d^2 n \log n)` for :math:`d` columns; a bit of memory for each record and column.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import sfumato
+    >>> ages = [20 + i % 60 for i in range(300)]
+    >>> people = pl.DataFrame({"age": ages, "retired": ["yes" if a >= 65 else "no" for a in ages]})
+    >>> made = sfumato.protect(people, Synthesis(), columns=["age", "retired"], seed=1)
+    >>> made.synthetic, made.source_rows is None, len(made.data)
+    (True, True, 300)
+    >>> made.data.filter((pl.col("age") < 60) & (pl.col("retired") == "yes")).height
+    0
+    """
+
+    name = "synthesis"
+    title = "Sequential synthesis"
+    family = "drawing anew"
+    nature = "synthetic"
+    kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
+    references = ("nowok2016", "reiter2005")
+    cost = "n log n"
+    changes_records = True
+    suppresses = True
+
+    leaf: int = param(
+        5,
+        "Fewest records that a value is drawn from.",
+        ge=2,
+        unit="records",
+        log=True,
+        tune=(3, 1000),
+        drive=True,
+        hint="5 is usual; more is safer, and loses finer relations",
+    )
+    by: PerColumn[By] = param("cart", "How a column is drawn: by a tree, a linear model, or on its own.")
+    given: Columns = param(
+        Columns(), "Columns released as they are, whose relations to the drawn ones the release keeps."
+    )
+    visit: str = param(
+        "",
+        "Columns in the order in which they are drawn, with + between; others after them, few values first.",
+    )
+    predictors: PerColumn[str] = param(
+        "", "Columns that a column is drawn from, with + between; else all given and drawn before it."
+    )
+    records: int = param(0, "How many records to draw; 0 is as many as there are.", ge=0, unit="records")
+    smoothing: bool = param(
+        True, "Whether numbers that fewer records than a leaf have are moved into the gap beside them."
+    )
+
+    def refuses(self, table: Table) -> str | None:
+        """Refuse columns that do not fit together, and tables of fewer records than a leaf."""
+        reason = super().refuses(table) or self._unfit(table)
+        if reason is not None:
+            return reason
+        if 0 < len(table) < self.leaf:
+            return f"{self.name} must have at least {self.leaf} records to draw from, got: {len(table)}"
+        kept = self._kept(table)
+        numbered = [name for name in table.names if table.schema[name].role in _NUMBERS[1:]]
+        if self.records and kept and numbered:
+            return (
+                f"{self.name} must draw all columns to draw other numbers of households and persons, "
+                f"got kept: {listed(kept)}"
+            )
+        return None
+
+    def _unfit(self, table: Table) -> str | None:
+        given = self._given(table)
+        sets = [name for name in given if table.schema[name].kind is Kind.SET]
+        if sets:
+            return f"{self.name} must be given columns of single values, got: sets in {listed(sets)}"
+        for name in _split(self.visit):
+            if name not in table.chosen:
+                return f"`visit` of {self.name} must name columns that are drawn, got: `{name}`"
+        for name in self.predictors.columns:
+            strange = set(_split(self.predictors[name])) - {*table.chosen, *given} - {name}
+            if strange or name in _split(self.predictors[name]):
+                others = listed(sorted(strange)) or f"`{name}` itself"
+                return (
+                    f"`predictors` of {self.name} must be drawn or given columns, got for `{name}`: {others}"
+                )
+        return None
+
+    def _given(self, table: Table) -> tuple[str, ...]:
+        return tuple(sorted(set(table.schema.resolve(self.given)) - set(table.chosen)))
+
+    def _kept(self, table: Table) -> list[str]:
+        """The columns that stay with their record, and say something of a person."""
+        others = [name for name in table.names if name not in table.chosen]
+        return [name for name in others if table.schema[name].role not in _NUMBERS]
+
+    def drive_range(self, table: Table) -> tuple[float, float]:
+        """From small leaves to those of half the records."""
+        low, high = super().drive_range(table)
+        return low, float(min(high, max(len(table) // 2, low + 1)))
+
+    def protect(self, table: Table, run: Run) -> Release:
+        """Fit a model to each column, draw, and draw again what breaks a rule."""
+        if not len(table):
+            return Release.unchanged(table)
+        frame = _Skeleton.of(table, self, run.rng("records"), whole=not self._kept(table))
+        order = self._order(table, frame)
+        coded = {name: Coded.of(table, name) for name in (*self._given(table), *order)}
+        models = {
+            name: self._model(name, order, frame, coded)
+            for name in run.track(f"{self.title}: fitting", order, total=len(order))
+        }
+        drawing = _Drawing(self, table, frame, coded, models)
+        drawing.draw(np.arange(len(frame.sources)), run.at("round", 0))
+        redrawn = drawing.keep_rules(run)
+        made = drawing.assembled(np.arange(len(frame.sources)))
+        release = Release.of(made, source_rows=None if frame.whole else frame.sources)
+        figures = {"redrawn_records": redrawn} if table.schema.rules else {}
+        return replace(release, synthetic=frame.whole, figures=figures)
+
+    def _order(self, table: Table, frame: _Skeleton) -> list[str]:
+        """The columns in the order of their visit: those of households first, then of persons."""
+        said = _split(self.visit)
+        sizes = {name: table.frame[name].n_unique() for name in table.chosen}
+        rest = sorted(set(table.chosen) - set(said), key=lambda name: (sizes[name], name))
+        return sorted([*said, *rest], key=lambda name: frame.levels[name])
+
+    def _model(
+        self, name: str, order: Sequence[str], frame: _Skeleton, coded: Mapping[str, Coded]
+    ) -> tuple[Model, tuple[str, ...]]:
+        """The model of a column, and what it looks at: nothing that differs within its household."""
+        before = [each for each in coded if each not in order] + list(order[: order.index(name)])
+        asked = _split(self.predictors[name])
+        used = tuple(
+            each
+            for each in before
+            if frame.levels[each] <= frame.levels[name] and (not asked or each in asked)
+        )
+        late = [each for each in asked if each not in used]
+        if late:
+            raise DataError(
+                f"`predictors` of `{name}` must be known before it is drawn, got: {listed(late)}",
+                hint="say the order in `visit`; columns of a household or person are drawn before others",
+            )
+        rows = frame.firsts(frame.levels[name])
+        return fitted(self.by[name], coded[name], [coded[each] for each in used], rows, self.leaf), used
+
+
+def _split(text: str) -> list[str]:
+    return [name.strip() for name in text.split("+") if name.strip()]
+
+
+@dataclass(frozen=True)
+class _Skeleton:
+    """Which records are made: what each takes over from a ``source``, and to whom it belongs.
+
+    ``units`` number the household, the person and the record of each original record, ``new`` those of each
+    record that is made; ``levels`` say of each column whose it is.
+    """
+
+    whole: bool
+    sources: Ints
+    units: tuple[Ints, ...]
+    new: tuple[Ints, ...]
+    levels: Mapping[str, int]
+
+    @classmethod
+    def of(cls, table: Table, method: Synthesis, rng: np.random.Generator, *, whole: bool) -> _Skeleton:
+        """Decide on the records: as many as asked for, in whole households and persons."""
+        n, own = len(table), np.arange(len(table), dtype=np.int64)
+        household = table.schema.only_role(Role.HOUSEHOLD)
+        persons = own if table.schema.only_role(Role.PERSON) is None else persons_of(table)
+        homes = persons if household is None else _numbered(table.codes(household).codes)
+        count, units = method.records or n, (homes, persons, own)
+        names = [*table.chosen, *table.schema.resolve(method.given)]
+        levels = {name: _level(table, name, units) for name in names}
+        if not whole and count == n:
+            return cls(whole, own, units, units, levels)
+        if not table.schema.with_role(Role.HOUSEHOLD) and not table.schema.with_role(Role.PERSON):
+            sources = rng.integers(0, n, count)
+            new = np.arange(count)
+            return cls(whole, sources, units, (new, new, new), levels)
+        order, sizes = np.argsort(homes, kind="stable"), np.bincount(np.unique(homes, return_inverse=True)[1])
+        drawn = rng.integers(0, len(sizes), count)  # at least one record each: enough
+        drawn = drawn[: max(int(np.searchsorted(np.cumsum(sizes[drawn]), count)), 0) + 1]
+        starts, lengths = (np.cumsum(sizes) - sizes)[drawn], sizes[drawn]
+        new_homes = np.repeat(np.arange(len(drawn)), lengths)
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        sources = order[np.repeat(starts, lengths) + within]
+        pairs = new_homes * (int(persons.max()) + 1) + persons[sources]
+        return cls(whole, sources, units, (new_homes, pairs, np.arange(len(sources))), levels)
+
+    def firsts(self, level: int) -> Ints:
+        """The first original record of each household or person."""
+        return self.units[level] if level == _OWN else np.unique(self.units[level], return_index=True)[1]
+
+    @cached_property
+    def heads(self) -> tuple[Ints, ...]:
+        """For each level, the first new record of the household or person that each one belongs to."""
+        found = []
+        for numbers in self.new[:_OWN]:
+            if numbers is self.new[_OWN]:
+                found.append(numbers)
+                continue
+            _, firsts, places = np.unique(numbers, return_index=True, return_inverse=True)
+            found.append(firsts[places])
+        return (*found, self.new[_OWN])
+
+
+def _numbered(codes: Ints) -> Ints:
+    """A number of its own for each record that has none."""
+    return np.where(codes < 0, codes.max(initial=-1) + np.cumsum(codes < 0), codes)
+
+
+def _level(table: Table, name: str, units: Sequence[Ints]) -> int:
+    """Whose a column is: 0 if it is the same throughout a household, 1 a person, else 2."""
+    for level, numbers in enumerate(units[:_OWN]):
+        if numbers is units[_OWN]:
+            continue
+        seen = pl.DataFrame({"unit": numbers, "value": table.frame[name]}).group_by("unit")
+        if seen.agg(pl.col("value").n_unique())["value"].max() == 1:
+            return level
+    return _OWN
+
+
+class _Drawing:
+    """Records under way: of which original record each has the value of each column."""
+
+    def __init__(
+        self,
+        method: Synthesis,
+        table: Table,
+        frame: _Skeleton,
+        coded: Mapping[str, Coded],
+        models: Mapping[str, tuple[Model, tuple[str, ...]]],
+    ) -> None:
+        self.method, self.table, self.frame, self.coded, self.models = method, table, frame, coded, models
+        self.donors = {name: frame.sources.copy() for name in coded}
+        self.moves = {name: np.zeros(len(frame.sources)) for name in models}
+
+    def draw(self, places: Ints, run: Run) -> None:
+        """Draw the new records in some places, whole households and persons, column by column."""
+        for name in run.track(self.method.title, list(self.models), total=len(self.models)):
+            model, used = self.models[name]
+            level, heads = self.frame.levels[name], self.frame.heads[self.frame.levels[name]]
+            firsts = places if level == _OWN else np.unique(heads[places])
+            codes = [self.coded[each].codes[self.donors[each][firsts]] for each in used]
+            seen = np.stack(codes) if codes else np.zeros((0, len(firsts)), dtype=np.uint8)
+            rng = run.rng(name)
+            self.donors[name][firsts] = model.drawn(seen, rng)
+            self.moves[name][firsts] = rng.random(len(firsts))
+            for kept in (self.donors[name], self.moves[name]) if level < _OWN else ():
+                kept[places] = kept[heads[places]]
+
+    def keep_rules(self, run: Run) -> int:
+        """Draw again what breaks a rule of the schema; return how many records were."""
+        rules = [rule for rule in self.table.schema.rules if set(rule.columns) & set(self.models)]
+        places, redrawn = np.arange(len(self.frame.sources)), 0
+        for turn in range(1, _MOST_ROUNDS + 2):
+            broken = self._breaking(places) if rules else np.zeros(len(places), dtype=np.bool_)
+            if not broken.any():
+                return redrawn
+            wrong = np.unique(self.frame.heads[0][places[broken]])
+            places = np.flatnonzero(np.isin(self.frame.heads[0], wrong))
+            redrawn = max(redrawn, len(places))
+            self.draw(places, run.silent().at("round", turn))
+        texts = listed(rule.text for rule in rules)
+        raise DataError(
+            f"every drawn record must keep the rules {texts}, got: {int(broken.sum())} that break one "
+            f"after {_MOST_ROUNDS} draws",
+            hint="draw the columns of a rule next to each other with `visit`, take smaller leaves, or draw "
+            "them all: a kept value may leave no way to keep a rule",
+        )
+
+    def _breaking(self, places: Ints) -> Flags:
+        """Which of the records in some places break a rule that their source, if they have one, does not."""
+        made, broken = self.assembled(places), np.zeros(len(places), dtype=np.bool_)
+        before = None if self.frame.whole else self.table.take(self.frame.sources[places])
+        for rule in self.table.schema.rules:
+            if not set(rule.columns) & set(self.models):
+                continue
+            wrong = rule.broken(without_missing(made, rule.columns)).to_numpy()
+            if before is not None:
+                wrong = wrong & ~rule.broken(without_missing(before, rule.columns)).to_numpy()
+            broken |= wrong
+        return broken
+
+    def assembled(self, places: Ints) -> Table:
+        """The new records in some places, as a table."""
+        made = self.table.take(self.frame.sources[places])
+        for name in self.models:
+            donors = self.donors[name][places]
+            values = self.table.select([name]).take(donors)
+            series = values.frame[name]
+            if self.method.smoothing and self.table.schema[name].kind is Kind.CONTINUOUS:
+                series = self._smoothed(values, name, donors, places)
+            made = made.with_values(name, series)
+        return self._renumbered(self._summed(made), places)
+
+    def _smoothed(self, values: Table, name: str, donors: Ints, places: Ints) -> pl.Series:
+        lows, highs, decimals = self._gaps(name)
+        present = ~values.missing(name)
+        at = donors[present]
+        moved = lows[at] + self.moves[name][places][present] * (highs[at] - lows[at])
+        return put_back(values, name, moved if decimals is None else np.round(moved, decimals))
+
+    def _gaps(self, name: str) -> tuple[Floats, Floats, int | None]:
+        """Where the value of each original record may be moved to, and in how many decimals it is written."""
+        if not hasattr(self, "_known_gaps"):
+            self._known_gaps: dict[str, tuple[Floats, Floats, int | None]] = {}
+        if name not in self._known_gaps:
+            self._known_gaps[name] = _gaps(self.table.numbers(name), self.method.leaf)
+        return self._known_gaps[name]
+
+    def _summed(self, made: Table) -> Table:
+        """Sum the drawn totals of what the schema says is a sum, where the original has no exception."""
+        for rule in self.table.schema.rules:
+            total = (
+                next((each for each in rule.sum.totals if each in self.models), None) if rule.sum else None
+            )
+            numeric = all(self.table.frame.schema[each].is_numeric() for each in rule.columns)
+            if total is None or rule.sum is None or not numeric:
+                continue
+            if rule.broken(without_missing(self.table, rule.columns)).any():
+                continue
+            known = without_missing(made, rule.columns)
+            sums = known.select(rule.sum.value(total)).to_series()
+            there = (sums.is_not_null() & known[total].is_not_null()).to_numpy()
+            if there.any():
+                fresh = put_back(made, total, sums.fill_null(0).to_numpy()[~made.missing(total)])
+                made = made.with_values(
+                    total, fresh.zip_with(pl.Series(there), made.frame[total].cast(fresh.dtype))
+                )
+        return made
+
+    def _renumbered(self, made: Table, places: Ints) -> Table:
+        """Numbers of households and persons of a whole table of nobody's are their own; identifiers go."""
+        if not self.frame.whole:
+            return made
+        for column in made.schema.columns:
+            if column.name in self.models or column.role not in _NUMBERS:
+                continue
+            dtype = made.frame.schema[column.name]
+            if column.role is Role.IDENTIFIER:
+                fresh = pl.Series([None] * len(made), dtype=dtype)
+            else:
+                numbers = self.frame.heads[0 if column.role is Role.HOUSEHOLD else 1][places] + 1
+                fresh = pl.Series(numbers).cast(dtype if dtype.is_numeric() else pl.String)
+            made = made.with_values(column.name, fresh)
+        return made
+
+
+def _gaps(values: Floats, leaf: int) -> tuple[Floats, Floats, int | None]:
+    """The gap beside each value that fewer than ``leaf`` records have: half-way to its neighbours."""
+    present = ~np.isnan(values)
+    distinct, places, counts = np.unique(values[present], return_inverse=True, return_counts=True)
+    lows, highs = values.copy(), values.copy()
+    if len(distinct):
+        middles = distinct[:-1] + np.diff(distinct) / 2
+        below, above = np.append(distinct[:1], middles), np.append(middles, distinct[-1:])
+        often = counts >= leaf
+        lows[present] = np.where(often, distinct, below)[places]
+        highs[present] = np.where(often, distinct, above)[places]
+    return lows, highs, decimals_of(distinct)
