@@ -246,6 +246,11 @@ class DisSuda(SampledMeasure, Suda):
             details={**details, "dis": theta, "unique": int(alone.sum())},
         )
 
+    @property
+    def estimates(self) -> str:
+        """What is estimated of the file as a whole."""
+        return "matches with unique records that are right"
+
     def known(self, alike: Floats, people: Floats) -> float | None:
         """The share of matches with unique records that are right."""
         ones = alike == 1
