@@ -51,7 +51,7 @@ def people(records, sizes, *, missing=0.0):
     rng = np.random.default_rng(1)
     columns, before = {}, np.zeros(records, dtype=np.int64)
     for place, size in enumerate(sizes):
-        values = np.minimum(rng.geometric(2.5 / size, records) - 1, size - 1)
+        values = np.minimum(rng.geometric(min(2.5 / size, 0.6), records) - 1, size - 1)
         before = np.where(rng.random(records) < 0.3, before % size, values)
         column = pl.Series(before.astype(np.int16))
         if missing:

@@ -39,6 +39,9 @@ def _pictures_of(measure: Measure, found: Score, place: int) -> Section:
     headers: tuple[str, ...] = ()
     if found.by_column:
         charts[f"columns-{place}"] = _columns(measure, found.by_column)
+    if found.by_value:
+        headers = ("column", "value", "share")
+        rows = [[name, *each] for name, values in found.by_value.items() for each in values.items()]
     if measure.intruder and measure.bounds == (0.0, 1.0) and found.by_record is not None:
         risks = found.by_record[np.isfinite(found.by_record)]
         if len(risks):

@@ -23,8 +23,8 @@ from sfumato.risk._cells import Cells, sums
 _END, _MOST = 9.0, 0.99
 #: So many pieces each of two keys is coarsened to before their correlation is fitted.
 _PIECES = 16
-#: Nodes of the integral over the correlation.
-_NODES = 48
+#: Nodes of the integral over the correlation, and their weights.
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 #: Points of the integral over a box, at most and at least, and box-points that are affordable.
 _POINTS, _FEWEST, _AFFORDABLE = 256, 64, 10_000_000
 #: Points by keys and boxes that are looked at in one go.
@@ -193,11 +193,10 @@ def bivariate(first: Floats, second: Floats, correlation: float) -> Floats:
     """
     from scipy.special import ndtr  # slow to import
 
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     half = math.asin(correlation) / 2
-    angles = half * (nodes + 1)
+    angles = half * (_NODES + 1)
     away = (first**2 + second**2)[..., None] - 2 * (first * second)[..., None] * np.sin(angles)
-    total = np.exp(-away / (2 * np.cos(angles) ** 2)) @ (half * weights)
+    total = np.exp(-away / (2 * np.cos(angles) ** 2)) @ (half * _WEIGHTS)
     corners: Floats = ndtr(first) * ndtr(second) + total / (2 * math.pi)
     return corners
 
