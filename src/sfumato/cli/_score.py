@@ -25,6 +25,8 @@ def score(
     from sfumato.front import assess, beside, read
     from sfumato.study.cost import Work
 
+    originals = [each for each in (original, protected) if each is not None]
+    _check_report(options, originals)
     requirements = [Requirement.parse(text) for text in options["require"]]
     measures = _every(aspect) if "all" in options["measure"] else [*map(parse_measure, options["measure"])]
     for measure in (*measures, *(requirement.measure for requirement in requirements)):
@@ -57,6 +59,7 @@ def score(
         if release is None and aspect == "risk":
             scores |= _judged_together(table, every, asking, quiet=options["quiet"])
     _show(measures or every, scores, options)
+    _write_report(measures or every, scores, options, originals)
     unmet = [r for r in requirements if not r.met_by(scores[str(r.measure)])]
     for requirement in requirements:
         say(requirement.verdict(scores[str(requirement.measure)]), quiet=options["quiet"])
@@ -119,6 +122,26 @@ def _show(measures: list[Measure], scores: dict[str, Score], options: dict[str, 
         details = "; ".join(_said(found)) if told else found.reason
         rows.append([str(measure), value, found.status.value, f"{measure.better} is better", details])
     emit_table(["measure", "value", "status", "direction", "details"], rows, right=[1], about=0)
+
+
+def _check_report(options: dict[str, Any], originals: list[str]) -> None:
+    if options.get("report") is not None:
+        from sfumato.report import check_report
+
+        check_report(options["report"], originals=originals, overwrite=options["overwrite"])
+
+
+def _write_report(
+    measures: list[Measure], scores: dict[str, Score], options: dict[str, Any], originals: list[str]
+) -> None:
+    if options.get("report") is None:
+        return
+    from sfumato.report import write_pictures
+    from sfumato.report.assessed import assessment_pictures
+
+    pictures, overwrite = assessment_pictures(measures, scores), options["overwrite"]
+    paths = write_pictures(pictures, options["report"], overwrite=overwrite, originals=originals)
+    say("report: " + ", ".join(str(path) for path in paths), quiet=options["quiet"])
 
 
 def _said(found: Score) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,6 +11,7 @@ from sfumato.cli._options import (
     SOURCE,
     columns_option,
     json_option,
+    overwrite_option,
     plan_option,
     quiet_option,
     seed_option,
@@ -33,6 +35,11 @@ from sfumato.cli._score import score
 )
 @click.option("--aligned", is_flag=True, help="Records of both files stand in the same order.")
 @click.option("--per-record", is_flag=True, help="With --json: each record's own risk too. Keep it private.")
+@click.option(
+    "--report", type=click.Path(path_type=Path),
+    help="Write the scores with their pictures here, as HTML and its JSON twin. Keep it private.",
+)  # fmt: skip
+@overwrite_option
 @columns_option
 @hierarchy_option
 @resource_option

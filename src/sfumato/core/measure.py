@@ -56,7 +56,8 @@ class Score:
     is how likely, in per cent, where a requirement may rely on it. ``bound`` is proved to be no better than
     the value can be, where the interval says more than that.
 
-    ``by_record`` follows the original's records and never leaves in a public report. ``proof`` is what lets
+    ``by_record`` follows the original's records and never leaves in a public report; neither does
+    ``by_value``, which names cells: what the most telling values of each column add. ``proof`` is what lets
     anyone check the number without trusting how it was found; it stays as private as the data.
     """
 
@@ -67,6 +68,7 @@ class Score:
     bound: float | None = None
     by_column: Mapping[str, float] = field(default_factory=dict)
     by_record: Floats | None = field(default=None, repr=False, compare=False)
+    by_value: Mapping[str, Mapping[str, float]] = field(default_factory=dict, repr=False, compare=False)
     baseline: float | None = None
     reason: str = ""
     details: Mapping[str, float | int | str] = field(default_factory=dict)
@@ -99,6 +101,8 @@ class Score:
         }
         if private and self.by_record is not None:
             said["by_record"] = [_finite(value) for value in self.by_record.tolist()]
+        if private and self.by_value:
+            said["by_value"] = {name: dict(values) for name, values in self.by_value.items()}
         return said
 
     def to_frame(self) -> pl.DataFrame:

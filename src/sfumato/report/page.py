@@ -19,6 +19,8 @@ from sfumato.errors import ParameterError
 from sfumato.io import atomic
 from sfumato.report.charts import charts
 from sfumato.report.content import twin
+from sfumato.report.marks import Spec
+from sfumato.report.pictures import Pictures
 from sfumato.report.words import figure, setting, shared_decimals
 from sfumato.study.compare import Study
 
@@ -62,23 +64,43 @@ def check_report(
     return path, beside
 
 
+def write_pictures(
+    pictures: Pictures, path: Path, *, overwrite: bool = False, originals: Sequence[str | Path] = ()
+) -> tuple[Path, Path]:
+    """Write a page of pictures to ``path`` and its JSON twin beside it; returns both places."""
+    places = check_report(path, originals=originals, overwrite=overwrite)
+    told = pictures.to_dict()
+    texts = (_drawn("pictures.html.j2", told, pictures.specs), _json(told, indent=1) + "\n")
+    with atomic.Staging(originals=originals, overwrite=overwrite) as staging:
+        for place, text in zip(places, texts, strict=True):
+            staging.write_text(place, text)
+    return places
+
+
 def page_of_release(told: Mapping[str, Any]) -> str:
     """The page of one release, of what ``Released.to_dict`` says."""
     return _environment().get_template("release.html.j2").render(told=told).strip() + "\n"
 
 
 def _page(told: Mapping[str, Any]) -> str:
-    specs = charts(told)
+    return _drawn("report.html.j2", told, charts(told), rows=_rows(told))
+
+
+def _drawn(template: str, told: Mapping[str, Any], specs: Mapping[str, Spec], **more: Any) -> str:
+    """A page with its charts, and all that is needed to draw them."""
     scripts = [_script(name) for name in _SCRIPTS]
-    template = _environment().get_template("report.html.j2")
-    page = template.render(
-        told=told,
-        specs=specs,
-        rows=_rows(told),
-        scripts=[Markup(text) for text in scripts],  # noqa: S704  — our own files, which hold no user text
-        policy=_policy(scripts),
-        twin_json=_in_html(told),
-        specs_json=_in_html(specs),
+    page = (
+        _environment()
+        .get_template(template)
+        .render(
+            told=told,
+            specs=specs,
+            **more,
+            scripts=[Markup(text) for text in scripts],  # noqa: S704  — our own files, which hold no user text
+            policy=_policy(scripts),
+            twin_json=_in_html(told),
+            specs_json=_in_html(specs),
+        )
     )
     return page.strip() + "\n"
 

@@ -23,18 +23,18 @@ from sfumato.risk._cells import Cells, sums
 _END, _MOST = 9.0, 0.99
 #: So many pieces each of two keys is coarsened to before their correlation is fitted.
 _PIECES = 16
-#: Nodes of the integral over the correlation.
-_NODES = 48
+#: Nodes of the integral over the correlation, and their weights.
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 #: Points of the integral over a box, at most and at least, and box-points that are affordable.
 _POINTS, _FEWEST, _AFFORDABLE = 256, 64, 10_000_000
-#: Points by boxes that are looked at in one go.
-_AT_ONCE = 2_000_000
+#: Points by keys and boxes that are looked at in one go.
+_AT_ONCE = 1_000_000
 #: The least eigenvalue of the correlations.
 _FLAT = 1e-4
 #: A key without an order of up to so many values is put into one.
 _ORDERED = 100
 #: So many people are drawn from the model.
-_DRAWS = 4096
+_DRAWS = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class LatentNormal:
             for end in (0, 1)
         )
         points = _lattice(_n_points(codes.size), codes.shape[1])
-        step = max(_AT_ONCE // len(points), 1)
+        step = max(_AT_ONCE // points.size, 1)
         chances = np.empty(len(codes))
         for start in run.track("Integrating boxes", range(0, len(codes), step), -(-len(codes) // step)):
             part = slice(start, start + step)
@@ -193,12 +193,10 @@ def bivariate(first: Floats, second: Floats, correlation: float) -> Floats:
     """
     from scipy.special import ndtr  # slow to import
 
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     half = math.asin(correlation) / 2
-    total = np.zeros(np.broadcast_shapes(first.shape, second.shape))
-    for node, weight in zip(half * (nodes + 1), half * weights, strict=True):
-        away = first**2 + second**2 - 2 * first * second * math.sin(node)
-        total += weight * np.exp(-away / (2 * math.cos(node) ** 2))
+    angles = half * (_NODES + 1)
+    away = (first**2 + second**2)[..., None] - 2 * (first * second)[..., None] * np.sin(angles)
+    total = np.exp(-away / (2 * np.cos(angles) ** 2)) @ (half * _WEIGHTS)
     corners: Floats = ndtr(first) * ndtr(second) + total / (2 * math.pi)
     return corners
 

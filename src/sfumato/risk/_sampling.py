@@ -17,6 +17,9 @@ from sfumato.risk._key_measures import KeyMeasure
 #: What the weights of a whole population may add up to beside its number, by rounding.
 _ROUNDING = 1e-9
 
+#: What most estimate; who is unique in the population is so in the sample.
+UNIQUE = "records unique in the population"
+
 
 class SampledMeasure(KeyMeasure):
     """Looks at a table as a sample; how much of the population was drawn must be told."""
@@ -54,6 +57,11 @@ class SampledMeasure(KeyMeasure):
         if people < n * (1 - _ROUNDING):
             return f"a population must hold its sample of {n}, got: {people:.6g} people"
         return None
+
+    @property
+    def estimates(self) -> str:
+        """What is estimated, in words: those who estimate the same are held against each other."""
+        return ""
 
     def known(self, alike: Floats, people: Floats) -> float | None:  # noqa: ARG002  — many have none
         """What is estimated, if it is known how many of the sample and of the population each class has.

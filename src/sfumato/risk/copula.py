@@ -16,6 +16,7 @@ from sfumato.kernels.arrays import Floats
 from sfumato.risk._cells import CellMeasure, Cells
 from sfumato.risk._key_measures import by_original, of_records
 from sfumato.risk._latent_normal import LatentNormal, ordered
+from sfumato.risk._sampling import UNIQUE
 
 
 class CopulaRisk(CellMeasure):
@@ -75,6 +76,11 @@ class CopulaRisk(CellMeasure):
         """Say in words what its number means for one record."""
         what = "it is unique in the population" if self.chance == "unique" else "who matches it is right"
         return f"{what} with a chance of {value:.3g}"
+
+    @property
+    def estimates(self) -> str:
+        """What is estimated of all records."""
+        return UNIQUE if self.chance == "unique" else "matches that are right"
 
     def known(self, alike: Floats, people: Floats) -> float | None:
         """The share of records that are unique in the population, or of matches that are right."""

@@ -267,6 +267,11 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
         """The far end of the interval of each class."""
         return far_risk(classes.persons.astype(np.float64), self.shares(classes), self.tail)
 
+    @property
+    def estimates(self) -> str:
+        """What is estimated of all records."""
+        return "matches that are right"
+
     def known(self, alike: Floats, people: Floats) -> float | None:
         """The mean of 1/F over the records: what is expected to be found if everybody is looked for."""
         return float((alike / people).sum() / alike.sum())

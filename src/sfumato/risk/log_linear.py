@@ -19,6 +19,7 @@ from sfumato.risk import _log_linear as fitting
 from sfumato.risk._cells import CellMeasure, Cells, ChanceOf
 from sfumato.risk._key_measures import by_original, of_records
 from sfumato.risk._log_linear import Fit, Means
+from sfumato.risk._sampling import UNIQUE
 
 ModelName = Literal["best", "independence", "tree", "two-way"]
 
@@ -116,6 +117,11 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
             return "it is not unique in the sample"
         what = "it is unique in the population" if self.chance == "unique" else "who matches it is right"
         return f"{what} with a chance of {value:.3g}"
+
+    @property
+    def estimates(self) -> str:
+        """What is estimated of all records."""
+        return UNIQUE if self.chance == "unique" else "records unique in the sample, and matched rightly"
 
     def known(self, alike: Floats, people: Floats) -> float | None:
         """The share of records that are unique in both, or are matched rightly."""

@@ -16,7 +16,7 @@ from sfumato.kernels.arrays import Floats
 from sfumato.risk import _population_models as models
 from sfumato.risk._key_measures import by_original, of_records
 from sfumato.risk._model_fitting import Estimate, Model, Sample
-from sfumato.risk._sampling import SampledMeasure
+from sfumato.risk._sampling import UNIQUE, SampledMeasure
 
 ModelName = Literal[
     "pitman", "ewens", "log-series", "dirichlet-multinomial", "poisson-gamma", "slide-negative-binomial",
@@ -148,6 +148,11 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
         if reason is None and self.model in _OF_CELLS and self.classes(evidence).joined is not None:
             return f"records are joined, and {self.model} must know how many combinations there could be"
         return reason
+
+    @property
+    def estimates(self) -> str:
+        """What is estimated of all records."""
+        return UNIQUE
 
     def known(self, alike: Floats, people: Floats) -> float | None:
         """The share of records that are unique in both."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import comb, prod
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 
 from sfumato.core.measure import Score, Status
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, seen_table
 from sfumato.data.evidence import Evidence
+from sfumato.data.generalised.text_forms import to_text
 from sfumato.kernels.arrays import Floats
 from sfumato.risk._key_measures import Facts, KeyMeasure, by_original, counted_in, of_records
 from sfumato.risk._sampling import SampledMeasure
@@ -22,6 +24,9 @@ Scale = Literal["elliot", "ihsn"]
 
 #: So many subsets of the keys are gone through at most, if what is kept of them takes so many bytes.
 _MAX_SUBSETS, _MAX_BYTES = 200_000, 1_000_000_000
+
+#: So many values of each key have their share told.
+_MOST_VALUES = 10
 
 #: How much faster than the score falls the number of people behind a unique record, in DIS-SUDA.
 _STEEPNESS = 1.2
@@ -65,7 +70,8 @@ class Suda(KeyMeasure):
     population too. Scores compare records of one file: they grow with the number of keys and have no unit.
     ``by_record`` is each record's score. ``by_column`` is the share of all scores from MSUs in which a key
     takes part: the higher, the more it helps to recode it; an MSU has several keys, so they may add up to
-    more than 1. ``details`` has the number of MSUs of each size (``uniques_1``, …), of records with one
+    more than 1. ``by_value`` has that of the values of each key which tell most, and is as private as they
+    are. ``details`` has the number of MSUs of each size (``uniques_1``, …), of records with one
     (``special``) and the mean score.
 
     **Doubt.** Exact for the file: all MSUs up to the size are found. A record that only more keys than
@@ -126,34 +132,35 @@ class Suda(KeyMeasure):
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Take the worst record's score."""
-        scores, by_column, details = self.scored(evidence, run)
+        scores, shares, details = self.scored(evidence, run)
         return Score(
             value=float(scores.max()),
-            by_column=by_column,
+            **shares,
             by_record=by_original(evidence, scores, worst="high"),
             details=details,
         )
 
-    def scored(self, evidence: Evidence, run: Run) -> tuple[Floats, dict[str, float], Facts]:
-        """Find the minimal uniques, small ones first: each record's score, each key's share, what to tell."""
+    def scored(self, evidence: Evidence, run: Run) -> tuple[Floats, dict[str, Any], Facts]:
+        """Find the minimal uniques, small ones first: each record's score, shares of keys, what to tell."""
         table = seen_table(evidence)
         keys = KeyCodes.of(table, self.keys(evidence))
         n_keys = len(keys.names)
-        scores, part_of = np.zeros(len(table)), np.zeros(n_keys)
+        scores, part_of = np.zeros(len(table)), [np.zeros(cut.n_classes) for cut in keys.columns]
         special, uniques = np.zeros(len(table), dtype=np.bool_), dict[str, int]()
         search = SmallestUnsafe(keys, k=2, missing=self.missing, dimension=self.dimension)
         for size in search.sizes:
             worth, n_uniques = self.worth(size, n_keys), 0
             for found in run.track(f"{self.title} of {size}", search.of_size(size), comb(n_keys, size)):
-                n_found = int(np.count_nonzero(found.smallest))
-                if n_found:
-                    scores[found.smallest] += worth
-                    special |= found.smallest
-                    part_of[list(found.subset)] += worth * n_found
-                    n_uniques += n_found
+                rows = np.flatnonzero(found.smallest)
+                if len(rows):
+                    scores[rows] += worth
+                    special[rows] = True
+                    for key in found.subset:
+                        np.add.at(part_of[key], keys.columns[key].of_record[rows], worth)
+                    n_uniques += len(rows)
             uniques[f"uniques_{size}"] = n_uniques
         total = float(scores.sum())
-        shares = part_of / total if total else part_of
+        by_value = [values / (total or 1.0) for values in part_of]
         details: Facts = {
             "columns": n_keys,
             "records": len(table),
@@ -162,12 +169,29 @@ class Suda(KeyMeasure):
             "mean_score": total / len(table),
             "counted": counted_in(table),
         }
-        by_column = dict(zip(keys.names, shares.tolist(), strict=True))
-        return keys.back(scores).astype(np.float64), by_column, details
+        shares = {
+            "by_column": {name: float(part.sum()) for name, part in zip(keys.names, by_value, strict=True)},
+            "by_value": {
+                name: _named(keys, place, part)
+                for place, (name, part) in enumerate(zip(keys.names, by_value, strict=True))
+            },
+        }
+        return keys.back(scores).astype(np.float64), shares, details
 
     def worth(self, size: int, n_keys: int) -> float:
         """What a minimal unique of ``size`` of the keys adds to a score."""
         return _SCALES[self.scale](size, n_keys, self.dimension)
+
+
+def _named(keys: KeyCodes, place: int, shares: Floats) -> dict[str, float]:
+    """The shares of the values of a key that tell most, by their text; the largest first."""
+    name, codes = keys.names[place], keys.columns[place].of_record
+    told = [code for code in np.argsort(-shares, kind="stable")[:_MOST_VALUES] if shares[code] > 0]
+    rows = np.arange(len(codes)) if keys.order is None else keys.order
+    examples = [int(rows[np.argmax(codes == code)]) for code in told]
+    values = to_text(keys.table.frame[name].gather(examples), keys.table.nodes.get(name))
+    texts = values.cast(pl.String).fill_null("missing").to_list()
+    return dict(zip(texts, shares[told].tolist(), strict=True))
 
 
 class DisSuda(SampledMeasure, Suda):
@@ -230,7 +254,7 @@ class DisSuda(SampledMeasure, Suda):
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Share out the people behind unique records by their scores."""
-        scores, by_column, details = self.scored(evidence, run)
+        scores, shares, details = self.scored(evidence, run)
         classes = self.classes(evidence)
         theta = _dis(classes, int(classes.persons.sum()) / self.people(evidence))
         alone = classes.persons == 1
@@ -241,10 +265,15 @@ class DisSuda(SampledMeasure, Suda):
             value=float(chances.max()),
             status=Status.APPROXIMATE if alone.any() else Status.OK,
             reason="the people behind unique records are estimated" if alone.any() else "",
-            by_column=by_column,
+            **shares,
             by_record=by_original(evidence, of_records(classes, chances), worst="high"),
             details={**details, "dis": theta, "unique": int(alone.sum())},
         )
+
+    @property
+    def estimates(self) -> str:
+        """What is estimated of the file as a whole."""
+        return "matches with unique records that are right"
 
     def known(self, alike: Floats, people: Floats) -> float | None:
         """The share of matches with unique records that are right."""

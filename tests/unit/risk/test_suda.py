@@ -226,3 +226,14 @@ def test_scores_by_enumeration(frame, policy, dimension):
     assert score.value == max(expected)
     for size in range(1, min(dimension, n_keys) + 1):
         assert score.details[f"uniques_{size}"] == sum(len(each) == size for own in uniques for each in own)
+
+
+def test_shares_by_value_are_private():
+    """Two sexes, two jobs: the smith alone is singled out, by the job and nothing else."""
+    columns = {"sex": ["m", "m", "f", "f", "f"], "job": ["cook", "cook", "cook", "smith", "cook"]}
+    score = Suda().score(Evidence(table_of(columns, sex=Kind.NOMINAL, job=Kind.NOMINAL)), Run(seed=1))
+    assert score.by_value["job"] == {"smith": 1.0}
+    assert score.by_value["sex"] == {}
+    assert "by_value" not in score.to_dict()
+    assert "smith" not in repr(score)
+    assert score.to_dict(private=True)["by_value"]["job"] == {"smith": 1.0}

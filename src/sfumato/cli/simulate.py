@@ -1,0 +1,111 @@
+"""Draw samples of a known population, and see which estimator of population risk to trust."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sfumato.cli._options import (
+    SOURCE,
+    columns_option,
+    json_option,
+    overwrite_option,
+    plan_option,
+    quiet_option,
+    reading_of,
+    require_columns,
+    schema_and_scenario,
+    seed_option,
+    split,
+    with_source,
+)
+from sfumato.cli._screen import emit_json, emit_line, emit_table, running, say
+
+if TYPE_CHECKING:
+    from sfumato.study.simulate import Simulation
+
+
+@click.command("simulate", help=__doc__, epilog=f"SOURCE is {SOURCE}; all of it is the population.")
+@with_source("source")
+@click.option("--fraction", default=0.05, show_default=True, help="Share of the population in a sample.")
+@click.option("--draws", default=100, show_default=True, type=click.IntRange(1), help="Number of samples.")
+@click.option(
+    "-m", "--measure", multiple=True,
+    help="An estimator, such as 'population-uniqueness(model=ewens)' (default: all, by each model).",
+)  # fmt: skip
+@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="Draw no more after so long.")
+@click.option(
+    "--report", type=click.Path(path_type=Path), help="Write an HTML report and its JSON twin here."
+)
+@columns_option
+@plan_option
+@overwrite_option
+@seed_option
+@json_option
+@quiet_option
+def command(source: str, **options: Any) -> None:
+    """Simulate, then tell which estimator came nearest."""
+    from sfumato.core.requirement import parse_measure
+    from sfumato.data.evidence import Scenario
+    from sfumato.front import read
+    from sfumato.report import check_report, write_pictures
+    from sfumato.report.simulated import simulation_pictures
+    from sfumato.study.simulate import simulate
+
+    how: dict[str, Any] = {"originals": [source], "overwrite": options["overwrite"]}
+    if options["report"] is not None:
+        check_report(options["report"], **how)
+    measures = [parse_measure(text) for text in options["measure"]]
+    schema, scenario = schema_and_scenario(options["plan_path"])
+    table = read(source, schema=schema, reading=reading_of(options["plan_path"]))
+    known = split(options["columns"])
+    require_columns(table.schema, known)
+    with running(quiet=options["quiet"], seed=options["seed"]) as run:
+        found = simulate(
+            table,
+            run,
+            fraction=options["fraction"],
+            draws=options["draws"],
+            measures=measures,
+            scenario=Scenario(columns=known) if known else scenario,
+            seconds=60 * options["minutes"] if options["minutes"] else math.inf,
+        )
+    if options["as_json"]:
+        emit_json(found.to_dict())
+    else:
+        _show(found, quiet=options["quiet"])
+    if options["report"] is not None:
+        paths = write_pictures(simulation_pictures(found), options["report"], **how)
+        say("report: " + ", ".join(str(path) for path in paths), quiet=options["quiet"])
+
+
+def _show(found: Simulation, *, quiet: bool) -> None:
+    say(
+        f"{found.draws} samples of {found.sample:,} of {found.people:,} people ({found.fraction:.3g})"
+        + (f"; the time was over before {found.asked}" if found.draws < found.asked else ""),
+        quiet=quiet,
+    )
+    told = found.to_dict()["estimators"]
+    for what in dict.fromkeys(each["estimates"] for each in told):
+        rows = [_row(each) for each in told if each["estimates"] == what]
+        truths = [each["truth"] for each in told if each["estimates"] == what and each["draws"]]
+        emit_line(f"\n{what}, in truth {truths[0]:.4f}:" if truths else f"\n{what}:")
+        emit_table(
+            ["estimator", "estimate", "bias", "spread", "held", "remark"], rows, right=range(1, 5), about=0
+        )
+    emit_line("\nheld: in how many samples the interval held the truth; nearest first\n")
+    for sentence in found.verdict():
+        emit_line(sentence)
+
+
+def _row(each: dict[str, Any]) -> list[str]:
+    numbers = [each[name] for name in ("estimate", "bias", "spread")]
+    said = ["—" if value is None else f"{value:.4f}" for value in numbers]
+    held = "" if each["interval_held"] is None else f"{each['interval_held']:.0%}"
+    missing = each["not_estimable"]
+    remark = f"no number of {missing} samples: {each['reason']}" if missing else ""
+    name = each["measure"].replace("(model=", ": ").removesuffix(")")  # a table has little room
+    return [name, *said, held, remark]

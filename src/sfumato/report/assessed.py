@@ -1,0 +1,110 @@
+"""The page of an assessment: the scores, which columns they come from, and the slider of risks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from sfumato.core.measure import Measure, Score
+from sfumato.kernels.arrays import Floats
+from sfumato.report.marks import GREY, INK, Spec, chart, inline, tip
+from sfumato.report.pictures import Pictures, Section
+from sfumato.report.words import figure
+from sfumato.risk.individual import cut_at
+
+#: Thresholds at which the slider stands.
+_STOPS = 40
+
+
+def assessment_pictures(measures: Sequence[Measure], scores: Mapping[str, Score]) -> Pictures:
+    """Say scores as a page: a table of all, and the pictures of those that have some."""
+    rows = [
+        [str(each), _finite(found.value), found.status.value, found.reason]
+        for each in measures
+        if (found := scores[str(each)])
+    ]
+    sections = [Section("Scores", "", ("measure", "value", "status", "remark"), rows)]
+    for place, each in enumerate(measures):
+        section = _pictures_of(each, scores[str(each)], place)
+        if section.charts:
+            sections.append(section)
+    return Pictures("assessment", f"{len(rows)} measures", (), sections)
+
+
+def _pictures_of(measure: Measure, found: Score, place: int) -> Section:
+    charts: dict[str, Spec] = {}
+    rows: list[list[float | str | None]] = []
+    headers: tuple[str, ...] = ()
+    if found.by_column:
+        charts[f"columns-{place}"] = _columns(measure, found.by_column)
+    if found.by_value:
+        headers = ("column", "value", "share")
+        rows = [[name, *each] for name, values in found.by_value.items() for each in values.items()]
+    if measure.intruder and measure.bounds == (0.0, 1.0) and found.by_record is not None:
+        risks = found.by_record[np.isfinite(found.by_record)]
+        if len(risks):
+            rows = slider(risks)
+            headers = ("threshold", "records at risk", "rate")
+            charts[f"slider-{place}"] = _slider(measure, rows)
+    return Section(measure.title, "", headers, rows, charts)
+
+
+def slider(risks: Floats) -> list[list[float | str | None]]:
+    """At thresholds over all risks: how many records are above, and the rate if these are lowered to it."""
+    stops = np.unique(np.quantile(risks, np.linspace(0, 1, _STOPS), method="nearest"))
+    return [[*cut_at(risks, threshold=float(stop))] for stop in stops]
+
+
+def _columns(measure: Measure, by_column: Mapping[str, float]) -> Spec:
+    """A bar for each column, the longest first."""
+    ordered = sorted(by_column.items(), key=lambda each: -each[1])
+    rows = [
+        {"column": name, "value": value, "said": figure(value)}
+        for name, value in ordered
+        if math.isfinite(value)
+    ]
+    y = {
+        "field": "column", "type": "nominal", "sort": [row["column"] for row in rows], "title": None,
+        "axis": {"labelColor": INK, "labelFontSize": 12, "labelLimit": 240, "domain": False, "ticks": False},
+    }  # fmt: skip
+    return chart(
+        f"{measure.title} by column: what each contributes.",
+        data=inline(rows),
+        height=24 * max(len(rows), 1),
+        mark={"type": "bar", "color": GREY},
+        encoding={
+            "y": y,
+            "x": {"field": "value", "type": "quantitative", "title": measure.title},
+            "tooltip": [tip("column", "Column"), tip("said", measure.title)],
+        },
+    )
+
+
+def _slider(measure: Measure, rows: Sequence[Sequence[float | str | None]]) -> Spec:
+    """Records at risk and the rate over the threshold, each on its own axis."""
+    data = [{"threshold": at, "at_risk": above, "rate": rate} for at, above, rate in rows]
+    x = {"field": "threshold", "type": "quantitative", "title": "threshold of the risk"}
+    tips = [
+        {"field": name, "title": title, "type": "quantitative", "format": ".4g"}
+        for name, title in (("threshold", "Threshold"), ("at_risk", "Records at risk"), ("rate", "Rate"))
+    ]
+
+    def line(name: str, title: str, color: str, dash: list[int]) -> Spec:
+        y = {"field": name, "type": "quantitative", "title": title, "axis": {"titleColor": color}}
+        mark = {"type": "line", "color": color, "strokeWidth": 2, "strokeDash": dash, "point": True}
+        return {"mark": mark, "encoding": {"x": x, "y": y, "tooltip": tips}}
+
+    return chart(
+        f"{measure.title}: how many records are above a threshold (solid), and the share of "
+        "re-identifications if they are protected down to it (dashed).",
+        data=inline(data),
+        height=280,
+        layer=[line("at_risk", "records at risk", INK, [1, 0]), line("rate", "rate", GREY, [6, 3])],
+        resolve={"scale": {"y": "independent"}},
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,49 @@
+"""`simulate`, and the pictures of `risk`."""
+
+import json
+
+
+def test_simulate(run, tmp_path):
+    page = tmp_path / "sim.html"
+    code, out, err = run(
+        "simulate", "builtin:patients?n=400", "-c", "age_yrs,sex", "--fraction", "0.2", "--draws", "2",
+        "-m", "population-uniqueness(model=zayatz)", "-m", "individual-risk", "--seed", "1", "--report", str(page),
+    )  # fmt: skip
+    assert code == 0, err
+    assert "comes nearest" in out
+    assert "population-uniqueness: zayatz" in out
+    assert "2 samples of 80 of 400 people" in err
+    assert "<script" in page.read_text()
+    assert "chart-estimators-0" in page.read_text()
+    twin = json.loads(page.with_suffix(".json").read_text())
+    assert twin["kind"] == "simulation"
+
+
+def test_simulate_as_json(run):
+    code, out, err = run(
+        "simulate", "builtin:patients?n=300", "-c", "age_yrs", "--draws", "1", "-m", "individual-risk", "--json",
+        "--minutes", "5",
+    )  # fmt: skip
+    assert code == 0, err
+    told = json.loads(out)
+    assert told["draws"] == 1
+    assert told["estimators"][0]["measure"] == "individual-risk"
+
+
+def test_pictures_of_risk(run, tmp_path):
+    page = tmp_path / "risk.html"
+    code, _, err = run(
+        "risk", "builtin:patients?n=300", "-c", "age_yrs,sex,race", "-m", "individual-risk(fraction=0.1)", "-m",
+        "suda", "-m", "k-anonymity", "--report", str(page),
+    )  # fmt: skip
+    assert code == 0, err
+    text = page.read_text()
+    assert "chart-slider-0" in text
+    assert "chart-columns-1" in text
+    twin = json.loads(page.with_suffix(".json").read_text())
+    rows = next(each["rows"] for each in twin["sections"] if "slider-0" in each["charts"])
+    thresholds, above, rates = zip(*rows, strict=True)
+    assert list(thresholds) == sorted(thresholds)
+    assert above[-1] == 0
+    assert list(rates) == sorted(rates)
+    assert run("risk", "builtin:patients?n=300", "-m", "suda", "--report", str(page))[0] != 0  # it is there
