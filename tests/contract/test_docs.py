@@ -133,7 +133,12 @@ SLOW_PAGES = {"compare-at-equal-risk", "enforce-k-anonymity"}
     "page",
     [
         pytest.param(page, marks=pytest.mark.slow if page.stem in SLOW_PAGES else (), id=page.stem)
-        for page in [ROOT / "README.md", DOCS / "install.md", *sorted((DOCS / "guides").glob("*.md"))]
+        for page in [
+            ROOT / "README.md",
+            DOCS / "install.md",
+            DOCS / "concepts" / "permutation-view.md",
+            *sorted((DOCS / "guides").glob("*.md")),
+        ]
     ],
 )
 def test_page_runs(page, tmp_path, monkeypatch):

@@ -111,7 +111,7 @@ def crowd(points: Floats, groups: Ints, count: int, *, tick: Tick | None = None)
 
     def work(part: Ints) -> None:
         assert tree is not None
-        far, near = (each.reshape(len(part), -1) for each in tree.query(places[homes[part]], k=width))
+        far, near = (each.reshape(len(part), width) for each in tree.query(places[homes[part]], k=width))
         others = held[near]
         if alone:
             others = others - (near == homes[part, None])
