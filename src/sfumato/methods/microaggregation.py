@@ -55,8 +55,18 @@ class Microaggregation(Method):
         raise NotImplementedError  # abstract: every method in the registry has its own
 
     def refuses(self, table: Table) -> str | None:
-        """Refuse kinds it cannot take, and centres a column cannot have."""
-        return super().refuses(table) or refusal(table, self.centre, name=self.name)
+        """Refuse kinds it cannot take, centres a column cannot have, and hierarchies that no column names."""
+        reason = super().refuses(table) or refusal(table, self.centre, name=self.name)
+        if reason or self.nominal != "hierarchy":
+            return reason
+        nominal = [table.schema[name] for name in table.chosen if table.schema[name].kind is Kind.NOMINAL]
+        if nominal and all(column.hierarchy for column in nominal):
+            return None
+        without = ", ".join(f"`{column.name}` without one" for column in nominal if not column.hierarchy)
+        return (
+            f"{self.name} with nominal=hierarchy must be given nominal columns that name a hierarchy, "
+            f"got: {without or 'no nominal column'}"
+        )
 
     def drive_range(self, table: Table) -> tuple[float, float]:
         """From pairs to groups of 500, or to one group of everyone."""

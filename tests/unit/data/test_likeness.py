@@ -85,3 +85,11 @@ def test_values_without_a_hierarchy_are_refused(resources, values, got):
         Mdav(k=2, nominal="hierarchy").apply(jobs(values), Run(seed=1, resources=resources))
     assert got in str(raised.value)
     assert "piper" not in str(raised.value)
+
+
+def test_columns_that_name_no_hierarchy_are_refused_before_any_work():
+    """So no search tries it there."""
+    bare = table({"job": ["cook", "nurse"]}, Kind.NOMINAL)
+    assert "`job` without one" in Mdav(k=2, nominal="hierarchy").refuses(bare)
+    assert "no nominal column" in Mdav(k=2, nominal="hierarchy").refuses(table({"x": [1.0, 2.0]}))
+    assert Mdav(k=2, nominal="hierarchy").refuses(jobs(["cook", "nurse"])) is None
