@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from sfumato.kernels.neighbours import Crowd
 
 
+#: More times as far counts as this: beside identical records whoever lies apart is infinitely farther.
+MOST_TIMES = 1e6
+
+
 class _IsolationMeasure(Measure):
     """The share of persons who stand alone in the table that an intruder sees."""
 
@@ -33,7 +37,7 @@ class _IsolationMeasure(Measure):
     bounds = (0.0, 1.0)
     kinds = LINKABLE
     needs_release = False
-    cost = "n log n"
+    cost = "n²"
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse what cannot be placed."""
@@ -110,7 +114,7 @@ class ClusterIsolation(_IsolationMeasure):
     **Units.** Records of one person are not each other's neighbours; a person counts as alone if one of the
     person's records is.
 
-    **Cost.** A k-d tree: :math:`O(n \log n)` in few columns.
+    **Cost.** A k-d tree: :math:`O(n \log n)` in few columns, up to :math:`O(n^2)` in many.
 
     Examples
     --------
@@ -170,7 +174,7 @@ class DensityIsolation(_IsolationMeasure):
     **Units.** Records of one person are not each other's neighbours, and at one place a person counts once; a
     person counts if one of the person's records is isolated.
 
-    **Cost.** One query of a k-d tree for the nearest of each record.
+    **Cost.** One query of a k-d tree: :math:`O(n \log n)` in few columns, up to :math:`O(n^2)` in many.
     """
 
     name = "density-isolation"
@@ -191,4 +195,4 @@ class DensityIsolation(_IsolationMeasure):
             return Score.not_estimable("the table has too few records to tell who stands alone")
         sparsity = self.crowd(evidence, run, count).sparsity
         alone = np.where(np.isnan(sparsity), np.nan, (sparsity > self.farther).astype(np.float64))
-        return self.scored(evidence, alone, sparsity, neighbours=count)
+        return self.scored(evidence, alone, np.minimum(sparsity, MOST_TIMES), neighbours=count)

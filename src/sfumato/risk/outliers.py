@@ -256,12 +256,13 @@ class RobustIntervalsInCrowds(RobustIntervals):
 
     **Units.** Persons are counted; records of one person are no crowd.
 
-    **Cost.** A k-d tree: :math:`O(n \log n)` in few columns.
+    **Cost.** A k-d tree: :math:`O(n \log n)` in few columns, up to :math:`O(n^2)` in many.
     """
 
     name = "rmdid2"
     family = "isolation"
     title = "Robust interval disclosure outside crowds (RMDID2)"
+    cost = "n²"
     says = "its values can be told from what was released for it, and few others are near: {:.0f} (1: yes)"
 
     near: float = param(
