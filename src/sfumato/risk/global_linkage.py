@@ -105,6 +105,7 @@ class GlobalLinkage(LinkageMeasure):
     name = "gdbrl"
     family = "linkage"
     usual = True
+    exact_up_to = 50_000
     title = "Global record linkage"
     intruder = "links everybody at once, one to one,"
     references = ("herranz2015", "tassa2012")
