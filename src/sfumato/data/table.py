@@ -22,6 +22,7 @@ from sfumato.kernels.arrays import Flags, Floats, Ints
 TEXTUAL = (pl.String, pl.Categorical, pl.Enum)
 
 T = TypeVar("T")
+A = TypeVar("A", Floats, Ints, Flags)
 
 #: Of fewer categories a list of all is worth making for a look into it.
 _FEW_CATEGORIES = 2**16
@@ -72,6 +73,11 @@ class Table:
                 self._memory[name, what] = found
         return found
 
+    def _array(self, name: str, what: str, make: Callable[[], A]) -> A:
+        """An array that whoever asks may change, remembered as it was."""
+        made = self.remember(name, what, make)
+        return made.copy() if (name, what) in self._memory else made
+
     def sharing(self, other: Table, changed: str | None = None) -> Table:
         """The table with what another one remembers of the columns they share: all but the one changed."""
         known = other._memory
@@ -113,7 +119,7 @@ class Table:
 
     def missing(self, name: str) -> Flags:
         """Which records lack a value: null, NaN, or one of the column's missing codes."""
-        return self.remember(name, "missing", lambda: self._missing(name)).copy()
+        return self._array(name, "missing", lambda: self._missing(name))
 
     def _missing(self, name: str) -> Flags:
         series = self.frame[name]
@@ -130,7 +136,7 @@ class Table:
     def numbers(self, name: str, categories: pl.Series | None = None) -> Floats:
         """A continuous, ordinal or date column as numbers, NaN where missing (ordinal: its position)."""
         if categories is None:
-            return self.remember(name, "numbers", lambda: self._numbers(name, None)).copy()
+            return self._array(name, "numbers", lambda: self._numbers(name, None))
         return self._numbers(name, categories)
 
     def _numbers(self, name: str, categories: pl.Series | None) -> Floats:
@@ -184,8 +190,8 @@ class Table:
         A part of a table is given the ``categories`` of the whole, among which its values are.
         """
         if categories is None:
-            made = self.remember(name, "codes", lambda: self._codes(name, self.categories(name)))
-            return replace(made, codes=made.codes.copy())
+            whole = self.categories(name)
+            return Codes(self._array(name, "codes", lambda: self._codes(name, whole).codes), whole)
         return self._codes(name, categories)
 
     def _codes(self, name: str, categories: pl.Series) -> Codes:

@@ -82,6 +82,11 @@ class Evaluation:
     release: Release | None
     scores: Mapping[str, Score]
 
+    @property
+    def numbers(self) -> dict[str, Score]:
+        """The scores without what is known by record: what a search keeps of releases it no longer needs."""
+        return {label: replace(each, by_record=None, proof=None) for label, each in self.scores.items()}
+
 
 def evaluate(
     what: Recipe | Release | None,
