@@ -2,11 +2,11 @@
 
     python benchmarks/bench_usual.py [n] [--memory]
 
-Prints processor seconds and their ratio: the usual risks of `patients` in brief against the exact ones by name;
-and a search for a recipe whose trials share what was made of the original against one in which each makes it
-again (same trials, same answer). With `--memory`: the most memory that algorithm S2 of Sánchez, Martínez and
-Domingo-Ferrer (2016) and the usual measures of its release take, in a process of its own, at 3,985,166 records
-or n.
+Prints processor seconds and their ratio: the usual risks of `patients` in brief against the exact ones by
+name; and a search for a recipe whose trials share what was made of the original against one in which each
+makes it again (same trials, same answer). With `--memory`: the most memory that algorithm S2 of Sánchez,
+Martínez and Domingo-Ferrer (2016) and the usual measures of its release take, in a process of its own, at
+3,985,166 records or n.
 """
 
 import resource
