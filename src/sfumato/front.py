@@ -191,6 +191,7 @@ def assess(
     aligned: bool = False,
     control: float = 0.0,
     made_by: Recipe | Make | None = None,
+    exact: bool | None = None,
     seed: int | None = None,
     run: Run | None = None,
 ) -> Scores:
@@ -198,7 +199,8 @@ def assess(
 
     ``release`` is what ``protect`` gave, or a protected table from elsewhere; then ``aligned=True`` says
     that its records stand in the order of the original. The scores answer to a measure's name however it is
-    written: ``scores["k"]`` is ``scores["k-anonymity"]``.
+    written: ``scores["k"]`` is ``scores["k-anonymity"]``. Those named are ``exact``. Of large tables the
+    usual ones are not unless that is said: some are estimated from a sample of the persons, and say so.
 
     Attacks such as ``"inference"`` need people who were not protected: a table as the resource ``control``,
     or a rehearsal, in which a share of the persons (``control=0.2``) sits out and the rest is ``made_by``
@@ -211,10 +213,12 @@ def assess(
         chosen = [cls() for cls in registry.measures().values()]
     else:
         chosen = [parse_measure(m) if isinstance(m, str) else m for m in measures]
+    brief = not (chosen if exact is None else exact)
     chosen = chosen or [cls() for cls in registry.measures().values() if cls.usual]
     make = made_by.apply if isinstance(made_by, Recipe) else made_by
     case = Case(table, scenario or Scenario(), _like(table, resources), control, make)
-    return Scores(evaluate(release, case, chosen, make_run(seed, run, case.resources)).scores)
+    asking = make_run(seed, run, case.resources)
+    return Scores(evaluate(release, case, chosen, asking, brief=brief).scores)
 
 
 class Scores(dict[str, Score]):

@@ -316,6 +316,26 @@ def test_a_format_nobody_can_write_is_told_before_the_work(run, people, plan):
         assert err.startswith("error: the name of a data file must end in one of")
 
 
+def test_usual_risks_of_a_large_file_are_estimated_and_offer_the_exact_ones(run, people, monkeypatch):
+    for name in ("dbrl", "rank-linkage", "permutation-distance", "gdbrl"):
+        monkeypatch.setattr(registry.measure(name), "exact_up_to", 100)
+    monkeypatch.setattr(registry.measure("dbrl"), "persons_drawn", 50)
+    both = ("-c", "age,income", "--seed", "1")
+    run("protect", "rank-swapping", "people.csv", "--unjudged", "--drop", "name", *both, "-o", "out.csv")
+    asked = ("risk", "people.csv", "out.csv", *both)
+    code, out, err = run(*asked)
+    assert code == 0
+    assert "estimated from 50 persons drawn, with 95 % confidence" in " ".join(out.split())
+    assert "note: gdbrl of all 120 records is measured by -m gdbrl" in " ".join(err.split())
+    said = json.loads(run(*asked, "--json")[1])
+    assert said["dbrl"]["status"] == "approximate"
+    assert said["gdbrl"]["value"] is None
+    named = json.loads(run(*asked, "--json", "-m", "dbrl")[1])["dbrl"]
+    assert named["status"] == "ok"
+    assert said["dbrl"]["interval"][0] <= named["value"] <= said["dbrl"]["interval"][1]
+    assert run(*asked, "--require", "dbrl <= 1")[0] == 0  # judged exactly
+
+
 def test_risk_and_utility_in_json(run, people):
     run(
         "protect",

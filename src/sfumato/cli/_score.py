@@ -9,11 +9,12 @@ from sfumato.cli._options import reading_of, require_columns, schema_and_scenari
 from sfumato.cli._resources import control_of, with_resources
 from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.core import registry
-from sfumato.core.measure import Measure, Score
+from sfumato.core.measure import Measure, Score, Status
 from sfumato.data.evidence import Scenario
 from sfumato.errors import ParameterError, RequirementError
 
 if TYPE_CHECKING:
+    from sfumato.core.run import Run
     from sfumato.data.table import Table
 
 
@@ -22,8 +23,7 @@ def score(
 ) -> None:
     """Score a release by the usual measures of an aspect, or by those asked for."""
     from sfumato.core.requirement import Requirement, parse_measure
-    from sfumato.front import assess, beside, read
-    from sfumato.study.cost import Work
+    from sfumato.front import beside, read
 
     originals = [each for each in (original, protected) if each is not None]
     _check_report(options, originals)
@@ -32,7 +32,8 @@ def score(
     for measure in (*measures, *(requirement.measure for requirement in requirements)):
         if measure.aspect != aspect:
             raise ParameterError(f"{measure.name} must be a measure of {aspect}, got: {measure.aspect}")
-    if not measures and not requirements:
+    usual = not measures and not requirements
+    if usual:
         measures = [measure for measure in _every(aspect) if measure.usual]
     schema, scenario = schema_and_scenario(options["plan_path"])
     table, resources = with_resources(
@@ -50,14 +51,8 @@ def score(
             told = "note: which record is whose is known from the private trail beside the release"
             say(told, quiet=options["quiet"])
     every = [*measures, *(requirement.measure for requirement in requirements)]
-    with running(quiet=options["quiet"], seed=options["seed"]) as run:
-        work = Work(measures=tuple(every), release=release, scenario=scenario, resources=resources)
-        announce(work, table, run, quiet=options["quiet"])
-        asking: dict[str, Any] = {"scenario": scenario, "resources": resources, "run": run}
-        asking |= _rehearsal(options)
-        scores = assess(table, release, every, **asking)
-        if release is None and aspect == "risk":
-            scores |= _judged_together(table, every, asking, quiet=options["quiet"])
+    how = {"release": release, "scenario": scenario, "resources": resources}
+    scores = _scored(every, table, how, options, usual=usual)
     _show(measures or every, scores, options)
     _write_report(measures or every, scores, options, originals)
     unmet = [r for r in requirements if not r.met_by(scores[str(r.measure)])]
@@ -84,8 +79,43 @@ def _rehearsal(options: dict[str, Any]) -> dict[str, Any]:
     return {"control": share, "made_by": maker(plan)}
 
 
+def _scored(
+    every: list[Measure], table: Table, how: dict[str, Any], options: dict[str, Any], *, usual: bool
+) -> dict[str, Score]:
+    """Score, saying before what it costs; if nobody asked for them by name, large tables in brief."""
+    from sfumato.front import assess
+    from sfumato.study.cost import Work
+    from sfumato.study.evaluate import Case
+
+    evidence = Case(table, how["scenario"] or Scenario(), how["resources"]).evidence(how["release"])
+    brief = [measure for measure in every if usual and measure.is_brief(evidence)]
+    exact = tuple(measure for measure in every if measure not in brief)
+    with running(quiet=options["quiet"], seed=options["seed"]) as run:
+        announce(Work(measures=exact, **how), table, run, quiet=options["quiet"])
+        asking = {"scenario": how["scenario"], "resources": how["resources"], "run": run, "exact": not usual}
+        asking |= _rehearsal(options)
+        scores: dict[str, Score] = assess(table, how["release"], every, **asking)
+        if how["release"] is None and every[0].aspect == "risk":
+            scores |= _judged_together(table, every, asking, quiet=options["quiet"])
+        if not options["quiet"]:
+            _offer(
+                [each for each in brief if scores[str(each)].status is not Status.REFUSED], table, run, how
+            )
+    return scores
+
+
 def _every(aspect: str) -> list[Measure]:
     return [cls() for cls in registry.measures().values() if cls.aspect == aspect]
+
+
+def _offer(brief: list[Measure], table: Table, run: Run, how: dict[str, Any]) -> None:
+    """Say by what name the exact number is to be had of measures that were estimated or left out."""
+    from sfumato.study.cost import Work, estimate
+
+    for measure in brief:
+        cost = estimate(Work(measures=(measure,), **how), table, run)
+        takes = "" if cost is None else f": {cost.sentence()}"
+        say(f"note: {measure.name} of all {len(table):,} records is measured by -m {measure.name}{takes}")
 
 
 def _judged_together(

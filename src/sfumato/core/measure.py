@@ -11,13 +11,14 @@ from typing import Any, ClassVar, Literal, Protocol, final
 import numpy as np
 import polars as pl
 
+from sfumato.core.drawing import mean_interval
 from sfumato.core.method import Described
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.evidence import Evidence
 from sfumato.data.notebook import as_html
-from sfumato.data.persons import joining
+from sfumato.data.persons import best_by_person, joining, persons_of
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.pace import one_thread_of_algebra
 
@@ -128,6 +129,8 @@ class Measure(Described):
     bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     needs_release: ClassVar[bool] = True
     usual: ClassVar[bool] = False  # looked at when nobody says by what
+    exact_up_to: ClassVar[float] = math.inf  # records; of more it is `in_brief` unless asked for by name
+    persons_drawn: ClassVar[int] = 0  # for that: each is looked for alone, so a sample tells of all
     told_by: ClassVar[ToldBy] = "records"
     sees_persons: ClassVar[bool] = False  # True: records that a column joins are judged as one person's
     only_held: ClassVar[bool] = False  # True: it looks only at the records that the intruder holds
@@ -170,6 +173,31 @@ class Measure(Described):
         return self
 
     @final
+    def in_brief(self, evidence: Evidence, run: Run) -> Score:
+        """The score if nobody asked for it by name: of large tables an estimate, or the sentence why none.
+
+        Only the persons an intruder looks for are drawn, never the records they choose among: with fewer of
+        these more is found. So what links all records at once has no estimate.
+        """
+        if not self.is_brief(evidence):
+            return self.score(evidence, run)
+        if self.persons_drawn:
+            few = evidence.remember(
+                ("targets", self.persons_drawn), lambda: replace(evidence, targets=self.persons_drawn)
+            )
+            return self.score(few, run)
+        if (reason := self.refuses(evidence)) is not None:
+            return Score.refused(reason)
+        return Score.not_estimable(
+            f"{self.name} is not among the usual measures above {self.exact_up_to:,} records, since a sample "
+            "would mislead: ask for it by name"
+        )
+
+    def is_brief(self, evidence: Evidence) -> bool:
+        """Whether these are more records than it looks at when nobody asked for it by name."""
+        return max(len(evidence.known_table), len(evidence.protected or ())) > self.exact_up_to
+
+    @final
     def score(self, evidence: Evidence, run: Run) -> Score:
         """Check, then measure: what the doors and studies call. A NaN is never taken for a number.
 
@@ -195,7 +223,9 @@ class Measure(Described):
         """Call a risk an estimate that is seen in a part of the records, or in each of a person's alone."""
         if self.aspect != "risk" or not math.isfinite(score.value):
             return score
-        if self.only_held and evidence.scenario.records < 1:
+        if evidence.targets is not None and score.by_record is not None:
+            score = self._of_targets(score, score.by_record, evidence)
+        elif self.only_held and evidence.scenario.records < 1:
             held = round(evidence.scenario.records * len(evidence.known_table))
             low, high = self.bounds
             far = (high - low) * math.sqrt(math.log(2 / 0.05) / 2 / max(held, 1))  # Hoeffding (1963), 95 %
@@ -212,6 +242,17 @@ class Measure(Described):
             doubted: dict[str, Any] = {"interval_holds": False, "bound": None, "confidence": None}
             score = replace(score, status=Status.APPROXIMATE, reason=reason, **doubted)
         return score
+
+    def _of_targets(self, score: Score, by_record: Floats, evidence: Evidence) -> Score:
+        """Say what a score of some persons tells of all: its value is the mean of each one's worst record."""
+        seen, sign = np.isfinite(by_record), 1.0 if self.better == "low" else -1.0
+        worst = sign * best_by_person(persons_of(evidence.known_table)[seen], sign * by_record[seen])
+        low, high = mean_interval(worst, self.bounds)
+        return replace(
+            score, status=Status.APPROXIMATE, interval=(low, high), interval_holds=False, bound=None,
+            reason=f"estimated from {len(worst):,} persons drawn, with 95 % confidence between {low:.4g} and "
+            f"{high:.4g}; exact if it is asked for by name",
+        )  # fmt: skip
 
     def sentence(self, value: float) -> str:
         """Say in words what its number means for one record."""
@@ -242,6 +283,7 @@ class Measure(Described):
             "bounds": [low if math.isfinite(low) else None, high if math.isfinite(high) else None],
             "needs_release": cls.needs_release,
             "usual": cls.usual,
+            "exact_up_to": cls.exact_up_to if math.isfinite(cls.exact_up_to) else None,
             "told_by": cls.told_by,
         }
 

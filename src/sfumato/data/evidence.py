@@ -88,7 +88,8 @@ class Evidence:
     ``source_rows[i]`` is the original record that protected record ``i`` comes from (None when records
     do not map); ``classes`` are equivalence classes a method vouches for. The records of a ``synthetic``
     release are nobody's. A method that judges its own work does not know yet which columns will leave: it
-    looks at records ``one_by_one``.
+    looks at records ``one_by_one``. Of the persons whom the intruder looks for ``targets`` are drawn by
+    chance; None: all of them.
     """
 
     original: Table
@@ -99,6 +100,7 @@ class Evidence:
     resources: Mapping[str, Table] = field(default_factory=dict)
     one_by_one: bool = False
     synthetic: bool = False
+    targets: int | None = None
     _memory: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def remember(self, what: Hashable, make: Callable[[], T]) -> T:

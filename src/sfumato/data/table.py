@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +21,14 @@ from sfumato.kernels.arrays import Flags, Floats, Ints
 #: The types of text. A tuple: a set would miss an Enum, whose hash is that of its own list of values.
 TEXTUAL = (pl.String, pl.Categorical, pl.Enum)
 
+T = TypeVar("T")
+A = TypeVar("A", Floats, Ints, Flags)
+
 #: Of fewer categories a list of all is worth making for a look into it.
 _FEW_CATEGORIES = 2**16
+
+#: What a table remembers of its columns takes no more than so many bytes.
+_KEPT_BYTES = 2**27
 
 #: From here on a whole number in double precision may stand for its neighbour.
 _FIRST_INEXACT = 2**53
@@ -52,6 +59,35 @@ class Table:
     schema: Schema
     nodes: Mapping[str, Nodes] = field(default_factory=dict, kw_only=True)
     targets: tuple[str, ...] = field(default=(), kw_only=True)
+    _memory: dict[tuple[str, Hashable], Any] = field(default_factory=dict, init=False, repr=False)
+
+    def remember(self, name: str, what: Hashable, make: Callable[[], T]) -> T:
+        """What was made of a column before, or made now: whoever asks again of this table has it at once.
+
+        Tables that share the column share it. It must not be changed; large tables remember less of it.
+        """
+        found: T | None = self._memory.get((name, what))
+        if found is None:
+            found = make()
+            if _bytes_of(found) + sum(map(_bytes_of, self._memory.values())) <= _KEPT_BYTES:
+                self._memory[name, what] = found
+        return found
+
+    def _array(self, name: str, what: str, make: Callable[[], A]) -> A:
+        """An array that whoever asks may change, remembered as it was."""
+        made = self.remember(name, what, make)
+        return made.copy() if (name, what) in self._memory else made
+
+    def sharing(self, other: Table, changed: str | None = None) -> Table:
+        """The table with what another one remembers of the columns they share: all but the one changed."""
+        known = other._memory
+        if changed is not None:
+            known = {key: made for key, made in known.items() if key[0] != changed}
+        object.__setattr__(self, "_memory", known)
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_memory": {}}  # what can be made again need not travel
 
     def __post_init__(self) -> None:
         faults = self.schema.faults_with(self.frame)
@@ -83,6 +119,9 @@ class Table:
 
     def missing(self, name: str) -> Flags:
         """Which records lack a value: null, NaN, or one of the column's missing codes."""
+        return self._array(name, "missing", lambda: self._missing(name))
+
+    def _missing(self, name: str) -> Flags:
         series = self.frame[name]
         flags = series.is_null()
         if series.dtype.is_float():
@@ -96,6 +135,11 @@ class Table:
 
     def numbers(self, name: str, categories: pl.Series | None = None) -> Floats:
         """A continuous, ordinal or date column as numbers, NaN where missing (ordinal: its position)."""
+        if categories is None:
+            return self._array(name, "numbers", lambda: self._numbers(name, None))
+        return self._numbers(name, categories)
+
+    def _numbers(self, name: str, categories: pl.Series | None) -> Floats:
         column = self.schema[name]
         if column.kind is Kind.CONTINUOUS:
             return self._continuous(name)
@@ -131,17 +175,26 @@ class Table:
 
     def categories(self, name: str) -> pl.Series:
         """The distinct values of a column, in the declared or natural order."""
-        values, missing = self.frame[name], self.missing(name)
-        if missing.any():
-            values = values.filter(pl.Series(~missing))
-        return _ordered(self.schema[name], values.unique(), name)
+
+        def make() -> pl.Series:
+            values, missing = self.frame[name], self.missing(name)
+            if missing.any():
+                values = values.filter(pl.Series(~missing))
+            return _ordered(self.schema[name], values.unique(), name)
+
+        return self.remember(name, "categories", make)
 
     def codes(self, name: str, categories: pl.Series | None = None) -> Codes:
         """A column as codes into its distinct values (in the declared or natural order), −1 where missing.
 
         A part of a table is given the ``categories`` of the whole, among which its values are.
         """
-        categories = self.categories(name) if categories is None else categories
+        if categories is None:
+            whole = self.categories(name)
+            return Codes(self._array(name, "codes", lambda: self._codes(name, whole).codes), whole)
+        return self._codes(name, categories)
+
+    def _codes(self, name: str, categories: pl.Series) -> Codes:
         found = _positions(_as_plain(self.frame[name]), categories)
         missing = self.missing(name)
         codes = np.where(missing, -1, found) if missing.any() else found
@@ -172,11 +225,11 @@ class Table:
         """Replace one column's values (and its description, when the kind changes)."""
         frame = self.frame.with_columns(series.alias(name))
         schema = self.schema if column is None else self.schema.replace(column)
-        return replace(self, frame=frame, schema=schema)
+        return replace(self, frame=frame, schema=schema).sharing(self, name)
 
     def with_nodes(self, name: str, series: pl.Series, nodes: Nodes) -> Table:
         """Replace one column by labels, and say which values each label covers."""
-        return replace(self.with_values(name, series), nodes={**self.nodes, name: nodes})
+        return replace(self.with_values(name, series), nodes={**self.nodes, name: nodes}).sharing(self, name)
 
     def take(self, rows: npt.NDArray[np.integer]) -> Table:
         """Keep these records, in this order."""
@@ -193,11 +246,11 @@ class Table:
             schema=self.schema.select(kept),
             nodes={name: nodes for name, nodes in self.nodes.items() if name in kept},
             targets=tuple(name for name in self.targets if name in kept),
-        )
+        ).sharing(self)
 
     def aimed_at(self, targets: Iterable[str]) -> Table:
         """Set the columns the next step is about."""
-        return replace(self, targets=tuple(targets))
+        return replace(self, targets=tuple(targets)).sharing(self)
 
     @cached_property
     def digest(self) -> bytes:
@@ -235,6 +288,14 @@ def _span(values: pl.Series, categories: pl.Series) -> tuple[int, int] | None:
         return None
     ends = [end for each in (values, categories) for end in (each.min(), each.max()) if isinstance(end, int)]
     return (min(ends), max(ends)) if ends and max(ends) - min(ends) < _FEW_CATEGORIES else None
+
+
+def _bytes_of(made: object) -> int:
+    """About how much memory something takes that was made of a column."""
+    if isinstance(made, pl.Series):
+        return int(made.estimated_size())
+    parts = [made, *getattr(made, "__dict__", {}).values()]
+    return sum(part.nbytes for part in parts if isinstance(part, np.ndarray))
 
 
 def _require_usable(series: pl.Series, numbers: Floats, name: str) -> None:

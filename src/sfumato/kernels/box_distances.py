@@ -356,6 +356,28 @@ def _list(  # noqa: PLR0917
             slots[i] = slot
 
 
+def costs(points: Points, shown: Shown, pricing: Pricing, rows: Ints, boxes: Ints) -> Ints:
+    """What pairs cost, each of a point and a box, where all pairs can be."""
+    found = np.empty(len(rows), dtype=np.int64)
+    _price(points, shown, pricing, rows, boxes, found)
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _price(  # noqa: PLR0917
+    points: Points, shown: Shown, pricing: Pricing, rows: Ints, boxes: Ints, found: Ints
+) -> None:
+    numbers, codes, places = points
+    lows, highs, ends, steps, labels, near, _, bits, exact, _, losses, _, euclidean = shown
+    for place in range(len(rows)):
+        i, g = rows[place], boxes[place]
+        key = _key(
+            numbers, codes, places, lows, highs, ends, steps, labels, near, bits, exact, i, g, euclidean,
+            False, np.inf,
+        )  # fmt: skip
+        found[place] = _cost(key, np.inf, losses[g], pricing.scale, euclidean)
+
+
 def best(  # noqa: PLR0917
     points: Points, shown: Shown, pricing: Pricing, limits: Ints, prices: Ints, k: int, tick: Tick | None
 ) -> tuple[Ints, Ints, Ints]:

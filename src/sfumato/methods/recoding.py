@@ -35,12 +35,17 @@ def hierarchies_of(
             hierarchy.require()
             found[name] = hierarchy
             continue
-        present = present_values(column, table.frame[name])
-        found[name] = propose(column, present) if len(present) else None
+        found[name] = table.remember(name, "hierarchy", lambda: [_grown(table, name)])[0]  # noqa: B023
         grown.append(name)
     if not grown:
         return found, ()
     return found, (f"no hierarchy is declared for {listed(grown)}: one that fits the values was grown",)
+
+
+def _grown(table: Table, name: str) -> Hierarchy | None:
+    column = table.schema[name]
+    present = present_values(column, table.frame[name])
+    return propose(column, present) if len(present) else None
 
 
 def refused_as_coarse(table: Table, method: str) -> str | None:

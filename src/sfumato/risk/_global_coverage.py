@@ -21,8 +21,10 @@ from sfumato.kernels.arrays import Ints
 from sfumato.risk._box_distances import UNITS, Nearness
 
 MOST_COMPARED = 20_000_000_000  # pairs of points and classes that are looked at
+MOST_LOOKED_AT = 5 * MOST_COMPARED  # in all rounds together
 MOST_PAIRS = 20_000_000  # of points and boxes that are listed
-_NEAREST = 16  # boxes listed for a point at a time
+_NEAREST, _MOST_NEAREST = 16, 256  # boxes listed for a point at a time
+_LISTED = 5_000  # pairs that are listed at a time if there are that many
 
 
 @dataclass(frozen=True)
@@ -95,14 +97,15 @@ class Linked:
         return highest, highest_of_class
 
 
-def linked_boxes(boxes: Boxes, run: Run) -> tuple[Boxes, Linked] | None:
+def linked_boxes(boxes: Boxes, right: tuple[Ints, Ints], run: Run) -> tuple[Boxes, Linked] | None:
     """Link to boxes that cover if all can be, else to the nearest; None if pairs are too many to be listed.
 
-    Of all pairs those are listed that are needed: at first the nearest of each point, then those that the
-    prices do not rule out, until there are none.
+    Of all pairs those are listed that are needed: at first the ``right`` ones, so that everybody can be
+    linked, and what is nearer to each point than its own; then those that the prices do not rule out, until
+    there are none. The points that had such pairs are looked at again before all are. Where several linkages
+    cost the least, the one found may be among those with most right pairs; what holds in all is told beside.
     """
     n_points, n_classes = len(boxes.near.points.numbers), len(boxes.near.shown.losses)
-    anything, free = np.full(n_points, kernels.box_distances.NEVER), np.zeros(n_classes, dtype=np.int64)
     found = boxes.near.covering(most=MOST_PAIRS, tick=run.ticker("who covers whom"))
     if found is None:
         return None
@@ -110,20 +113,46 @@ def linked_boxes(boxes: Boxes, run: Run) -> tuple[Boxes, Linked] | None:
     linked = link_boxes(boxes, run.rng("linkage"), run)
     if int((linked.partners >= 0).sum()) == min(len(boxes.points), len(boxes.classes)):
         return boxes, linked
-    boxes, limits, prices = boxes.with_distances(), anything, free
-    for _ in range(1 + MOST_COMPARED // max(n_points * n_classes, 1)):
-        found = kernels.box_distances.best(
-            boxes.near.points, boxes.near.shown, boxes.pricing, limits, prices, _NEAREST,
+    boxes = boxes.with_distances()
+    boxes, limits = _with_own(boxes, right)
+    prices, rows, looked = np.zeros(n_classes, dtype=np.int64), np.arange(n_points), 0
+    is_first = True
+    while looked <= MOST_LOOKED_AT:
+        few = boxes.near.of_points(rows)
+        places, its, costs = kernels.box_distances.best(
+            few.points, few.shown, boxes.pricing, limits[rows], prices, _listed_at_once(len(rows)),
             run.ticker("nearest released records"),
         )  # fmt: skip
-        if not len(found[0]):
-            return boxes, linked
-        boxes = boxes.with_pairs(*found)
+        looked += len(rows) * n_classes
+        if not len(places) and not is_first:
+            if len(rows) == n_points:
+                return boxes, linked
+            rows = np.arange(n_points)
+            continue
+        boxes, is_first = boxes.with_pairs(rows[places], its, costs), False
         if len(boxes.costs) > MOST_PAIRS:
             return None
         linked = link_boxes(boxes, run.rng("linkage"), run)
         limits, prices = linked.limits(boxes)
+        rows = np.unique(rows[places])
     return None
+
+
+def _listed_at_once(n_points: int) -> int:
+    """How many boxes are listed for each of so many points: of the last few more of them."""
+    return min(max(_NEAREST, _LISTED // max(n_points, 1)), _MOST_NEAREST)
+
+
+def _with_own(boxes: Boxes, right: tuple[Ints, Ints]) -> tuple[Boxes, Ints]:
+    """List the pairs of records and their own, and say what the dearest of each point costs."""
+    n_classes = len(boxes.near.shown.losses)
+    names = np.unique(boxes.points[right[0]] * n_classes + boxes.classes[right[1]])
+    rows, its = names // n_classes, names % n_classes
+    costs = kernels.box_distances.costs(boxes.near.points, boxes.near.shown, boxes.pricing, rows, its)
+    limits = np.full(len(boxes.near.points.numbers), -1, dtype=np.int64)
+    np.maximum.at(limits, rows, costs)
+    limits[limits < 0] = kernels.box_distances.NEVER  # whose own is not there
+    return boxes.with_pairs(rows, its, costs), limits
 
 
 def link_boxes(boxes: Boxes, rng: np.random.Generator, run: Run) -> Linked:

@@ -58,6 +58,14 @@ def held_rows(evidence: Evidence, run: Run) -> Ints:
     return np.sort(run.rng("scenario", evidence.scenario.name).choice(size, held, replace=False))
 
 
+def targets_of(evidence: Evidence, rows: Ints, persons: Ints, run: Run) -> Ints:
+    """Those of the records ``rows`` that are looked for: of all ``persons``, or of as many as are drawn."""
+    if evidence.targets is None or len(distinct := np.unique(persons[rows])) <= evidence.targets:
+        return rows
+    drawn = run.rng("targets").choice(distinct, evidence.targets, replace=False)
+    return rows[np.isin(persons[rows], drawn)]
+
+
 @dataclass(frozen=True)
 class Space:
     """What the intruder compares, as the kernels want it.
@@ -256,6 +264,7 @@ def space_of(
     persons, owners, truth = belonging(evidence)
     if owners is not None and evidence.scenario.membership:
         rows = rows[np.isin(persons[rows], owners)]
+    rows = targets_of(evidence, rows, persons, run)
     scale = "pooled" if metric == "gower" else "deviation" if metric == "mahalanobis" else scale
     trees = {name: _tree_of(evidence, name, nominal) for name in names}
     mine, theirs, weights = _coordinates(known, released, trees, metric=metric, scale=scale)

@@ -105,6 +105,7 @@ class GlobalLinkage(LinkageMeasure):
     name = "gdbrl"
     family = "linkage"
     usual = True
+    exact_up_to = 50_000
     title = "Global record linkage"
     intruder = "links everybody at once, one to one,"
     references = ("herranz2015", "tassa2012")
@@ -164,7 +165,7 @@ class GlobalLinkage(LinkageMeasure):
     def _of_boxes(self, evidence: Evidence, space: Space, names: tuple[str, ...], run: Run) -> Score:
         """Link records to what released ones may stand for."""
         made = self.boxes(evidence, space, names)
-        linked = None if made is None else linked_boxes(made, run)
+        linked = None if made is None else linked_boxes(made, right_links(space), run)
         if linked is None:
             return Score.not_estimable("the released records that may be whose are too many to be listed")
         boxes, found = linked

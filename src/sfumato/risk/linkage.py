@@ -154,6 +154,8 @@ class DistanceLinkage(LinkageMeasure):
     name = "dbrl"
     family = "linkage"
     usual = True
+    exact_up_to = 200_000
+    persons_drawn = 20_000
     title = "Distance-based record linkage"
     intruder = "takes the nearest released record"
     references = ("herranz2015", "domingoferrer2001", "pagliuca1999", "torra2006", "muralidhar2016")

@@ -17,7 +17,7 @@ from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats
-from sfumato.risk._spaces import held_rows, incomparable, inexact, known_to_intruder
+from sfumato.risk._spaces import held_rows, incomparable, inexact, known_to_intruder, targets_of
 
 ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
 
@@ -45,7 +45,7 @@ def nearest_ranks(
     names = measure.columns(evidence)
     known = evidence.known_table
     scale = len(known)
-    held = held_rows(evidence, run)
+    held = targets_of(evidence, held_rows(evidence, run), persons_of(known), run)
     mine = rank_matrix(known, names, scale=scale)[held]
     theirs = rank_matrix(evidence.protected, names, scale=scale)
     distances = np.full(scale, np.nan)
@@ -73,6 +73,8 @@ class _RankMeasure(Measure):
     """Compares the ranks of exact values: where nobody knows the value, nobody knows its rank."""
 
     only_held = True
+    exact_up_to = 200_000
+    persons_drawn = 20_000
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns that the intruder knows and their table has."""

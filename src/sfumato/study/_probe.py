@@ -60,8 +60,9 @@ class Probe:
         """Run a setting so many times (more), until it is refused or has told enough."""
         try:
             for found in repeated(Recipe((seen.step,)), self.case, self.asked, run, range(repeats)):
-                seen.runs.append(found.scores)
-                if self.has_told_enough(found.scores):
+                seen.runs.append(found.numbers)
+                del found  # before the next release is made
+                if self.has_told_enough(seen.runs[-1]):
                     return
         except CANNOT as error:
             seen.refused = error

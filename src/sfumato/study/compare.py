@@ -390,10 +390,11 @@ class _Comparison:
         for found in repeated(Recipe((level.step,)), self.case, asked, run, turns):
             # Asked apart: a measure that ranks may be held as well, against another intruder.
             ranked += evaluate(found.release, self.case, [self.ranked_by], run.silent()).scores.values()
-            held.append(found.scores)
+            held.append(found.numbers)
             example = example or found.release
+            del found  # before the next release is made
             for label, measure in self.measures.items():
-                usable(measure, found.scores[label])
+                usable(measure, held[-1][label])
             usable(self.ranked_by, ranked[-1])
             run.tell("scoring", len(held), len(turns), level.step.method.title)
         spreads = spreads_of(held)

@@ -82,6 +82,11 @@ class Evaluation:
     release: Release | None
     scores: Mapping[str, Score]
 
+    @property
+    def numbers(self) -> dict[str, Score]:
+        """The scores without what is known by record: what a search keeps of releases it no longer needs."""
+        return {label: replace(each, by_record=None, proof=None) for label, each in self.scores.items()}
+
 
 def evaluate(
     what: Recipe | Release | None,
@@ -90,6 +95,7 @@ def evaluate(
     run: Run,
     *,
     replicate: int | None = None,
+    brief: bool = False,
 ) -> Evaluation:
     """Follow a recipe once, or take a release as it is, and score it by all that is asked.
 
@@ -99,11 +105,15 @@ def evaluate(
         A recipe, followed with the chance of the ``replicate``; a release; or None for the raw table.
     asked
         Measures, which are asked in the scenario of the case, or demands, each in its own.
+    brief
+        Measures that nobody asked for by name may answer by samples of large tables (`Measure.in_brief`);
+        demands never are.
     """
     make, here = case.make, run if replicate is None else run.at("replicate", replicate)
     if isinstance(what, Recipe):
         make, what = what.apply, what.apply(case.table, here)
-    whole, rehearsal, scores = _Stage(case, what), None, dict[str, Score]()
+    brief = brief and not any(isinstance(each, Demand) for each in asked)
+    whole, rehearsal, scores = _Stage(case, what, brief=brief), None, dict[str, Score]()
     for label, measure, scenario in _labelled(asked, case):
         stage = whole
         if measure.needs_control and case.control and make is not None and CONTROL not in case.resources:
@@ -123,6 +133,7 @@ class _Stage:
     release: Release | None
     rows: Ints | None = None
     failed: str = ""
+    brief: bool = False
     seen: dict[Scenario, Evidence] = field(default_factory=dict)
 
     def score(self, measure: Measure, scenario: Scenario, run: Run) -> Score:
@@ -130,7 +141,7 @@ class _Stage:
             return Score.not_estimable(self.failed)
         if scenario not in self.seen:
             self.seen[scenario] = self.case.evidence(self.release, scenario)
-        score = score_of(measure, self.seen[scenario], run)
+        score = score_of(measure, self.seen[scenario], run, brief=self.brief)
         if self.rows is None or score.by_record is None:
             return score
         by_record = np.full(len(self.rows) + len(self.case.resources[CONTROL]), np.nan)
@@ -175,9 +186,10 @@ def _labelled(
     yield from ((str(each), each, case.scenario) for each in asked if isinstance(each, Measure))
 
 
-def score_of(measure: Measure, evidence: Evidence, run: Run) -> Score:
+def score_of(measure: Measure, evidence: Evidence, run: Run, *, brief: bool = False) -> Score:
     """Score evidence with the chance that this measure always has on this original."""
-    return measure.score(evidence, chance_of(measure, evidence.original, run))
+    score = measure.in_brief if brief else measure.score
+    return score(evidence, chance_of(measure, evidence.original, run))
 
 
 def chance_of(measure: Measure, original: Table, run: Run) -> Run:

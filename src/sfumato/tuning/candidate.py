@@ -103,6 +103,7 @@ class Judge:
                 lost = evaluate(found.release, case, self.utilities, run.silent()).scores
                 demands = tuple(_bare(found.scores[label]) for label, _ in labelled(self.demands))
                 runs.append(Reading(demands, tuple(_bare(lost[str(each)]) for each in self.utilities)))
+                del found, lost  # before the next release is made
         except FAILURES as error:
             return Result(refused=why_failed(error))
         return Result(tuple(runs))

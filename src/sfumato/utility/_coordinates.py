@@ -39,26 +39,36 @@ class Coordinates:
         return not holes and not self.shares
 
 
-def coordinates_of(evidence: Evidence, names: tuple[str, ...]) -> Coordinates:
-    """Place the records of both tables by some columns; a generalised number lies at its middle."""
+def coordinates_of(
+    evidence: Evidence, names: tuple[str, ...], rows: tuple[Ints, Ints] | None = None
+) -> Coordinates:
+    """Place the records of both tables, or some ``rows`` of either; a generalised number is at its middle."""
     assert evidence.protected is not None  # `refuses` saw to it
     original, protected = evidence.original, evidence.protected
     # Column by column in memory, as that is how they are filled and how directions are taken.
-    first, second = (np.empty((len(table), len(names)), order="F") for table in (original, protected))
+    mine, theirs = rows or (slice(None), slice(None))
+    sizes = (len(original), len(protected)) if rows is None else map(len, rows)
+    first, second = (np.empty((size, len(names)), order="F") for size in sizes)
     shares: dict[int, Any] = {}
     for i, name in enumerate(names):
         readings = read_both(original, protected, name)
         if original.schema[name].kind is Kind.NOMINAL:
-            first[:, i], second[:, i], likely = _codes(*readings)
+            one, other, likely = _codes(*readings)
+            first[:, i], second[:, i] = one[mine], other[theirs]
             if likely is not None:
                 shares[i] = likely
         else:
             low, span = _range(readings[0].values)
-            for side, reading in zip((first, second), readings, strict=True):
+            for side, some, reading in zip((first, second), (mine, theirs), readings, strict=True):
                 with np.errstate(over="ignore"):
-                    side[:, i] = np.clip((reading.values / 2 - low) / span, -_FARTHEST, _FARTHEST)
+                    side[:, i] = np.clip((reading.values[some] / 2 - low) / span, -_FARTHEST, _FARTHEST)
     nominal = tuple(original.schema[name].kind is Kind.NOMINAL for name in names)
-    return Coordinates(first, second, original.weights, protected.weights, nominal, shares)
+    weights = (_those(original.weights, mine), _those(protected.weights, theirs))
+    return Coordinates(first, second, *weights, nominal, shares)
+
+
+def _those(weights: Floats | None, rows: Ints | slice) -> Floats | None:
+    return None if weights is None else weights[rows]
 
 
 #: What lies farther out is put here: squares of it are still numbers.

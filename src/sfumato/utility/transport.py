@@ -13,7 +13,7 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
-from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.arrays import Floats
 from sfumato.utility._coordinates import Coordinates, coordinates_of, distances
 from sfumato.utility._marginals import readable_columns
 
@@ -90,23 +90,37 @@ class EarthMoversDistance(Measure):
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Solve the transport problem between the two tables, or between samples of them."""
-        names = self.columns(evidence)
-        space = coordinates_of(evidence, names)
-        n, m = len(space.first), len(space.second)
+        assert evidence.protected is not None  # `refuses` saw to it
+        names, n, m = self.columns(evidence), len(evidence.original), len(evidence.protected)
         if not n or not m:
             return Score.not_estimable("one of the tables has no records")
+        weighted = evidence.original.weights is not None or evidence.protected.weights is not None
+        one_to_one = n == m and not weighted
+        too_many = self._are_too_many(evidence, names)
+        if too_many and not (one_to_one and n <= self.matched):
+            return self._sampled(evidence, names, run)
+        space = coordinates_of(evidence, names)
         details = {"columns": len(names), "records": n}
-        mine = _collapsed(space.first, space.first_weights)
-        theirs = _collapsed(space.second, space.second_weights)
-        one_to_one = n == m and space.first_weights is None and space.second_weights is None
-        if max(len(mine[0]), len(theirs[0])) <= self.records:
-            value = transport_cost(space, *mine, *theirs, of=n if one_to_one else None)
-            return Score(value=value, details=details)
+        if not too_many:
+            mine = _collapsed(space.first, space.first_weights)
+            theirs = _collapsed(space.second, space.second_weights)
+            if max(len(mine[0]), len(theirs[0])) <= self.records:
+                value = transport_cost(space, *mine, *theirs, of=n if one_to_one else None)
+                return Score(value=value, details=details)
         if one_to_one and n <= self.matched and space.complete:
             score = self._matched(space, run)
             if score is not None:
                 return score
-        return self._sampled(space, evidence.source_rows, run)
+        return self._sampled(evidence, names, run)
+
+    def _are_too_many(self, evidence: Evidence, names: tuple[str, ...]) -> bool:
+        """Whether a few times as many of the records as are solved exactly tell that all are too many."""
+        assert evidence.protected is not None  # `refuses` saw to it
+        first, second = (
+            np.arange(min(len(table), 4 * self.records)) for table in (evidence.original, evidence.protected)
+        )
+        some = coordinates_of(evidence, names, (first, second))
+        return any(len(_collapsed(side, None)[0]) > self.records for side in (some.first, some.second))
 
     def _matched(self, space: Coordinates, run: Run) -> Score | None:
         """The work of the best assignment; None if no proof was found."""
@@ -127,19 +141,24 @@ class EarthMoversDistance(Measure):
         details = {"columns": mine.shape[1], "records": len(mine), "matched": "one to one"}
         return Score(value=float(np.sqrt(squares).mean()), details=details)
 
-    def _sampled(self, space: Coordinates, source_rows: Ints | None, run: Run) -> Score:
-        size = min(self.records, len(space.first), len(space.second))
+    def _sampled(self, evidence: Evidence, names: tuple[str, ...], run: Run) -> Score:
+        assert evidence.protected is not None  # `refuses` saw to it
+        n, m, source_rows = len(evidence.original), len(evidence.protected), evidence.source_rows
+        size, drawn = min(self.records, n, m), []
+        for draw in range(self.draws):
+            rng = run.rng("sample", draw)
+            released = rng.choice(m, size, replace=False)
+            rows = rng.choice(n, size, replace=False) if source_rows is None else source_rows[released]
+            drawn.append((rows, released))
+        firsts, seconds = (np.concatenate(side) for side in zip(*drawn, strict=True))
+        space = coordinates_of(
+            evidence, names, (firsts, seconds)
+        )  # of those alone: of all it takes much room
         costs, of = [], size if space.first_weights is None and space.second_weights is None else None
         for draw in run.track(self.title, range(self.draws), total=self.draws):
-            rng = run.rng("sample", draw)
-            released = rng.choice(len(space.second), size, replace=False)
-            rows = (
-                rng.choice(len(space.first), size, replace=False)
-                if source_rows is None
-                else source_rows[released]
-            )
-            first = _collapsed(space.first[rows], _those(space.first_weights, rows))
-            second = _collapsed(space.second[released], _those(space.second_weights, released))
+            part = slice(draw * size, (draw + 1) * size)
+            first = _collapsed(space.first[part], _those(space.first_weights, part))
+            second = _collapsed(space.second[part], _those(space.second_weights, part))
             costs.append(transport_cost(space, *first, *second, of=of))
         return Score(
             value=float(np.mean(costs)),
@@ -150,7 +169,7 @@ class EarthMoversDistance(Measure):
         )
 
 
-def _those(weights: Floats | None, rows: Ints) -> Floats | None:
+def _those(weights: Floats | None, rows: slice) -> Floats | None:
     return None if weights is None else weights[rows]
 
 

@@ -564,3 +564,28 @@ def test_a_row_that_is_not_there_is_no_other_row():
     for rows in ([-1], [3]):
         with pytest.raises(Exception, match=r"bounds|conversion"):
             one([1, 2, 3]).take(np.array(rows))
+
+
+def test_what_a_table_remembers_nobody_changes_and_other_columns_keep_it(monkeypatch):
+    schema = Schema((Column("x", Kind.CONTINUOUS), Column("town", Kind.NOMINAL)))
+    table = Table(pl.DataFrame({"x": [1.0, None, 3.0], "town": ["b", "a", "b"]}), schema)
+    for make in (
+        lambda: table.numbers("x"),
+        lambda: table.missing("x"),
+        lambda: table.codes("town").codes,
+    ):
+        before = make()
+        make()[:] = 0
+        np.testing.assert_array_equal(make(), before)
+    made = []
+    asked = table.aimed_at(["x"]).select(["x", "town"])
+    assert asked.remember("town", "thing", lambda: made.append(1) or "thing") == "thing"
+    changed = table.with_values("x", pl.Series([4.0, 5.0, 6.0]))
+    assert changed.remember("town", "thing", lambda: made.append(1) or "thing") == "thing"
+    assert made == [1]
+    np.testing.assert_array_equal(changed.numbers("x"), [4, 5, 6])
+    np.testing.assert_array_equal(table.take(np.array([2])).numbers("x"), [3])
+    monkeypatch.setattr("sfumato.data.table._KEPT_BYTES", 0)
+    fresh = Table(table.frame, schema)
+    np.testing.assert_array_equal(fresh.numbers("x"), fresh.numbers("x"))
+    assert not fresh._memory

@@ -46,6 +46,12 @@ class KeyLevels:
     @classmethod
     def of(cls, table: Table, name: str, hierarchy: Hierarchy | None, unseen: Unseen = "raise") -> KeyLevels:
         """Code a column of exact values along its hierarchy."""
+        # What is remembered holds the hierarchy, so that no other one has its identity.
+        what = ("levels", id(hierarchy), unseen)
+        return table.remember(name, what, lambda: cls._of(table, name, hierarchy, unseen))
+
+    @classmethod
+    def _of(cls, table: Table, name: str, hierarchy: Hierarchy | None, unseen: Unseen) -> KeyLevels:
         series, column = table.frame[name], table.schema[name]
         if name in table.nodes or is_interval(series.dtype):
             raise DataError(

@@ -122,12 +122,13 @@ def from_prefix(
     if mark == WILDCARD and alike and leaves.str.contains(r"^[0-9]{3,5}$").all():
         leaves = pl.Series(codes_of(WILDCARD * len(leaves[0])))
 
-    def cut(leaf: str, n: int) -> str:
+    def cut(n: int) -> pl.Series:
+        begins = leaves.str.slice(0, n)
         if alike:
-            return leaf[:n] + mark * (len(leaf) - n)
-        return leaf if len(leaf) < n else leaf[:n] + mark
+            return begins + mark * (len(leaves[0]) - n)
+        return leaves.zip_with(leaves.str.len_chars() < n, begins + mark)
 
-    kept = {str(n): pl.Series([cut(leaf, n) for leaf in leaves], dtype=pl.String) for n in lengths}
+    kept = {str(n): cut(n) for n in lengths}
     return Hierarchy.from_levels(rooted({"leaf": leaves, **kept}), name=named(name, values))
 
 

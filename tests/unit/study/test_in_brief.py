@@ -1,0 +1,150 @@
+"""Usual measures of large tables: persons are drawn, never the records they are looked for among."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sfumato
+from sfumato.core import registry
+from sfumato.core.drawing import mean_interval
+from sfumato.core.measure import Measure, Status
+from sfumato.core.release import Release
+from sfumato.core.requirement import Requirement
+from sfumato.core.run import Run
+from sfumato.data.evidence import Scenario
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Table
+from sfumato.recipes.demand import Demand
+from sfumato.risk.global_linkage import GlobalLinkage
+from sfumato.risk.linkage import DistanceLinkage
+from sfumato.risk.ranks import PermutationDistance, RankLinkage, _RankMeasure
+from sfumato.study.evaluate import Case, evaluate
+
+SAMPLED = [DistanceLinkage(), RankLinkage(), PermutationDistance()]
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    for cls in (DistanceLinkage, _RankMeasure):
+        monkeypatch.setattr(cls, "exact_up_to", 150)
+        monkeypatch.setattr(cls, "persons_drawn", 40)
+    monkeypatch.setattr(GlobalLinkage, "exact_up_to", 150)
+
+
+def mixed(n=200, *, persons=False):
+    rng = np.random.default_rng(3)
+    frame = pl.DataFrame(
+        {
+            "age": [None if i % 17 == 0 else float(age) for i, age in enumerate(rng.integers(20, 60, n))],
+            "town": rng.choice(["a", "b", "c"], n),
+            "who": [str(i // 2) for i in range(n)],
+        }
+    )
+    columns = [Column("age", Kind.CONTINUOUS, Role.KEY), Column("town", Kind.NOMINAL, Role.KEY)]
+    columns += [Column("who", Kind.NOMINAL, Role.PERSON)] if persons else []
+    return Table(frame.select(column.name for column in columns), Schema(tuple(columns)))
+
+
+def moved(table):
+    age = table.frame["age"] + np.random.default_rng(4).normal(0, 3, len(table))
+    order = np.random.default_rng(5).permutation(len(table))
+    frame = table.frame.select(age.alias("age"), "town")[order]
+    return Release.of(Table(frame, table.schema.select(["age", "town"])), source_rows=order)
+
+
+@pytest.mark.parametrize("persons", [False, True])
+@pytest.mark.parametrize("measure", SAMPLED, ids=str)
+def test_whoever_is_drawn_is_looked_for_among_all(measure, persons):
+    table = mixed(persons=persons)
+    case, release = Case(table), moved(table)
+    exact = evaluate(release, case, [measure], Run(seed=1)).scores[measure.name]
+    few = evaluate(release, case, [measure], Run(seed=1), brief=True).scores[measure.name]
+    seen = ~np.isnan(few.by_record)
+    assert few.status is Status.APPROXIMATE
+    assert exact.status is Status.OK
+    assert few.by_record[seen] == pytest.approx(exact.by_record[seen], abs=0)
+    whose = np.arange(len(table)) // (2 if persons else 1)
+    drawn = np.unique(whose[seen])
+    assert 35 <= len(drawn) <= 40  # not every rank can be linked
+    if measure.name == "dbrl":
+        assert seen.sum() == 40 * (2 if persons else 1)  # all records of whoever is drawn
+        assert few.value == pytest.approx(np.mean([few.by_record[whose == who].max() for who in drawn]))
+    assert few.interval[0] < exact.value < few.interval[1]
+    assert few.interval[0] < few.value < few.interval[1]
+    assert "asked for by name" in few.reason
+
+
+def test_draws_of_several_seeds_are_right_in_the_mean():
+    table = mixed()
+    case, release = Case(table), moved(table)
+    exact = evaluate(release, case, SAMPLED[:1], Run(seed=1)).scores["dbrl"].value
+    found = [
+        evaluate(release, case, SAMPLED[:1], Run(seed=i), brief=True).scores["dbrl"].value for i in range(60)
+    ]
+    assert len(set(found)) > 10
+    assert np.mean(found) == pytest.approx(exact, abs=4 * np.std(found) / np.sqrt(60))
+
+
+def test_what_links_all_at_once_is_left_out_and_says_so():
+    table = mixed()
+    scores = sfumato.assess(table, moved(table), seed=1)
+    assert scores["gdbrl"].status is Status.NOT_ESTIMABLE
+    assert "ask for it by name" in scores["gdbrl"].reason
+    assert sfumato.assess(table, moved(table), ["gdbrl"], seed=1)["gdbrl"].value >= 0
+    assert sfumato.assess(table, seed=1)["gdbrl"].status is Status.REFUSED  # for its own reason
+
+
+def test_only_the_usual_ones_are_brief_and_nobody_who_asks():
+    table = mixed()
+    release = moved(table)
+    usual = sfumato.assess(table, release, seed=1)
+    assert usual == sfumato.assess(table, release, seed=1)
+    assert usual["dbrl"].status is Status.APPROXIMATE
+    named = sfumato.assess(table, release, ["dbrl"], seed=1)["dbrl"]
+    assert named.status is Status.OK
+    assert sfumato.assess(table, release, exact=True, seed=1)["dbrl"] == named
+    demand = Demand(Requirement.parse("dbrl <= 0.5"))
+    judged = evaluate(release, Case(table), [demand], Run(seed=1), brief=True).scores
+    assert [score.status for score in judged.values()] == [Status.OK]
+
+
+def test_small_tables_are_exact_and_few_persons_are_all_looked_for():
+    small_one = mixed(100)
+    usual = sfumato.assess(small_one, moved(small_one), seed=1)
+    assert usual["dbrl"] == sfumato.assess(small_one, moved(small_one), ["dbrl"], seed=1)["dbrl"]
+    half = Scenario(records=0.1)
+    table = mixed()
+    few = evaluate(moved(table), Case(table, half), SAMPLED[:1], Run(seed=1), brief=True).scores["dbrl"]
+    held = evaluate(moved(table), Case(table, half), SAMPLED[:1], Run(seed=1)).scores["dbrl"]
+    assert few.value == held.value
+    assert few.status is held.status is Status.APPROXIMATE
+
+
+def test_what_is_declared_is_so():
+    for cls in registry.measures().values():
+        assert issubclass(cls, Measure)
+        assert not cls.persons_drawn or (cls.only_held and cls.exact_up_to >= cls.persons_drawn), cls.name
+
+
+def test_an_interval_of_none_found_is_that_of_hoeffding():
+    low, high = mean_interval(np.zeros(1000), (0.0, 1.0))
+    assert low == 0
+    assert high == pytest.approx(1 - 40 ** (-1 / 1000))
+    assert mean_interval(2 * np.ones(1000), (0.0, 2.0)) == pytest.approx((2 * 40 ** (-1 / 1000), 2))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 1.0])
+def test_an_interval_holds_the_mean_of_all_more_often_than_it_promises(share):
+    rng = np.random.default_rng(1)
+    everyone = (np.arange(2000) < share * 2000).astype(float)
+    ends = [mean_interval(rng.choice(everyone, 100, replace=False), (0.0, 1.0)) for _ in range(300)]
+    held = [low - 1e-12 <= everyone.mean() <= high + 1e-12 for low, high in ends]
+    assert np.mean(held) >= 0.95
+
+
+def test_without_bounds_an_interval_is_students():
+    low, high = mean_interval(np.array([1.0, 2.0, 3.0]), (-np.inf, np.inf))
+    assert (low, high) == pytest.approx((2 - 2.4841, 2 + 2.4841), abs=1e-3)
+    assert mean_interval(np.array([1.0]), (0.0, np.inf)) == (0.0, np.inf)
