@@ -86,15 +86,20 @@ def _interval_texts(column: pl.Series) -> pl.Series:
 
 
 def _node_texts(nodes: Nodes, used: Codes) -> list[str | None]:
+    # All at once: a series for each label would take most of the time of writing a release of many groups.
+    labels, leaves, escaped = (
+        each.to_list() for each in (nodes.labels, nodes.leaves, _escaped(nodes.leaves))
+    )
+    members, starts = nodes.members.tolist(), nodes.starts.tolist()
     texts: list[str | None] = []
     for code in used.tolist():
-        label, members = nodes.labels[code], nodes.members_of(code) if code >= 0 else pl.Series()
+        label, own = labels[code], members[starts[code] : starts[code + 1]] if code >= 0 else []
         if code < 0:
             texts.append(None)
         elif label == WILDCARD or has_rest(label) or stands_for_all(nodes, code):
             texts.append(label)
         else:
-            texts.append(_escaped(members)[0] if len(members) == 1 else set_text(members.to_list()))
+            texts.append(escaped[own[0]] if len(own) == 1 else set_text([leaves[leaf] for leaf in own]))
     return texts
 
 
