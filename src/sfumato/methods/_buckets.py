@@ -117,6 +117,8 @@ class BucketMethod(Method):
     def _require_eligible(self, table: Table, names: Sequence[str]) -> None:
         """Raise if no buckets whatever would do."""
         n = len(table)
+        if n < self.l:
+            raise UnreachableError(f"{self.name} must be given at least {self.l} records to part, got: {n}")
         for name in names:
             gone = int(table.missing(name).sum())
             if gone and self.missing == "refused":
