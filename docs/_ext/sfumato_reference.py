@@ -24,6 +24,12 @@ from sfumato.core.references import cite
 
 FOLDER = "reference/generated"
 SHAPES = ("column", "block", "table")
+NATURES = {
+    "non-perturbative": "shown with less detail, or suppressed",
+    "perturbative": "shown wrong",
+    "de-associative": "shown, but not whose it is",
+    "synthetic": "not shown: values are drawn from a model",
+}
 #: Columns a line of help may take, so that a page does not depend on who builds it.
 WIDTH = 100
 _SECTION = re.compile(r"^(?P<title>\w[\w ]*)\n-{3,}$", re.MULTILINE)
@@ -134,12 +140,21 @@ def methods_page(methods: Iterable[type[Method]]) -> str:
     ticks = [
         [page_link(cls), *("✓" if shape_of(cls) == shape else "" for shape in SHAPES)] for cls in methods
     ]
+    natures = [
+        [nature, said, ", ".join(page_link(cls) for cls in methods if cls.nature == nature) or "—"]
+        for nature, said in NATURES.items()
+    ]
     return "\n".join(
         [
             *title("Methods"),
             "What turns an original into a protected table. ``sfumato methods`` prints the same list.",
             "",
             *table(["method", "family", "kinds of column", "drive", "cost", "what it does"], rows),
+            *section("Methods by nature"),
+            "What becomes of a true value. This is the taxonomy of Carvalho et al., Survey on",
+            "Privacy-Preserving Techniques for Data Publishing (2023, Figure 3), with what is here of it.",
+            "",
+            *table(["nature", "a true value is", "methods"], natures),
             *section("Methods and shapes"),
             "A *column* method treats each column alone, a *block* method runs of records after rounds of",
             "summaries, a *table* method needs the whole table; see :doc:`/developing/architecture`.",
@@ -243,7 +258,8 @@ def python_page() -> str:
         "Everything a script needs is in ``sfumato`` itself; each name is loaded on first use.",
         "",
     ]
-    for name, item in vars(front).items():
+    others = {name: getattr(sfumato, name) for name in sfumato.__all__}
+    for name, item in {**vars(front), **others}.items():
         if name in sfumato.__all__ and inspect.isfunction(item):
             lines += [*section(f"sfumato.{name}"), *code(signature(name, item)), docstring(item), ""]
     nouns = [item for item in (getattr(sfumato, name) for name in sfumato.__all__) if inspect.isclass(item)]

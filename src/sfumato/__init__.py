@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sfumato.front import assess, compare, inspect, protect, read, release, tune
     from sfumato.recipes.recipe import Recipe, Step
     from sfumato.study.combine import combine
+    from sfumato.utility.queries import expected_count
 
 #: Where each public name lives.
 _HOMES = {
@@ -33,6 +34,7 @@ _HOMES = {
     "assess": "sfumato.front",
     "combine": "sfumato.study.combine",
     "compare": "sfumato.front",
+    "expected_count": "sfumato.utility.queries",
     "inspect": "sfumato.front",
     "protect": "sfumato.front",
     "read": "sfumato.front",
@@ -42,7 +44,7 @@ _HOMES = {
 
 __all__ = [
     "Column", "Kind", "Recipe", "Release", "Role", "Scenario", "Schema", "Step", "Table", "__version__",
-    "assess", "combine", "compare", "inspect", "protect", "read", "release", "tune",
+    "assess", "combine", "compare", "expected_count", "inspect", "protect", "read", "release", "tune",
 ]  # fmt: skip
 
 

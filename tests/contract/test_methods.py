@@ -42,8 +42,8 @@ def test_any_setting_in_the_domain_gives_a_release_or_a_clear_error(name):
         recipe = Recipe((Step(method, ("a", "b")),))
         assert Recipe.from_list(recipe.to_list()) == recipe
         with contextlib.suppress(SfumatoError):
-            names = recipe.apply(table, Run(seed=1)).table.names
-            assert names[: len(table.names)] == table.names
+            names = recipe.apply(table, Run(seed=1)).reading().names
+            assert set(table.names) <= set(names)
             assert method.adds_columns or len(names) == len(table.names)
 
     holds()

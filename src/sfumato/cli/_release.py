@@ -76,6 +76,7 @@ def _required(plan: Plan, step: Step, options: Mapping[str, Any]) -> Plan:
     Where nothing is, a method that enforces something asks for that, of all keys and not only of its columns.
     """
     from sfumato.core.requirement import Requirement
+    from sfumato.methods._buckets import BucketMethod
     from sfumato.methods._enforcing import EnforcingMethod
     from sfumato.recipes.profile import Profile
 
@@ -83,7 +84,7 @@ def _required(plan: Plan, step: Step, options: Mapping[str, Any]) -> Plan:
     plan = replace(plan, requirements=(*plan.requirements, *wanted))
     if options["profile"]:
         return Profile.of(options["profile"]).apply_to(plan)
-    if not plan.demands and isinstance(step.method, EnforcingMethod):
+    if not plan.demands and isinstance(step.method, EnforcingMethod | BucketMethod):
         return replace(plan, requirements=step.method.guarantee(()).requirements)
     return plan
 

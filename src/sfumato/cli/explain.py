@@ -199,7 +199,7 @@ class _Case:
         if self.recipe is None or self.release is not None:
             return self.release
         release = self.recipe.apply(self.table, self.run)
-        return self.postprocess(release) if self.postprocess and len(release.tables) == 1 else release
+        return self.postprocess(release) if self.postprocess else release
 
 
 def _k(plan: Plan | None) -> int:

@@ -107,7 +107,7 @@ def _of_file(source: str, options: dict[str, Any], run: Run) -> Verdict:
     plan = resourced(Plan.read(options["plan_path"]) if options["plan_path"] else Plan(), options)
     original = None if options["original"] is None else front.read(options["original"], schema=plan.schema)
     release = None if original is None else front.beside(original, source, aligned=options["aligned"])
-    table = front.read(source, schema=plan.schema) if release is None else release.table
+    table = front.read(source, schema=plan.schema) if release is None else release.reading()
     table = replace(table, schema=with_roles(table.schema, roles_of(options["roles"])))
     plan = _required(replace(plan, schema=table.schema), options)
     run = replace(run, resources={**run.resources, **load_resources(plan)})

@@ -106,9 +106,12 @@ def _protect(method: Method, options: dict[str, Any]) -> None:
             where="say what it must meet: --require 'k >= 3', or --for scientific",
         )  # fmt: skip
     columns = ", ".join(outcome.release.provenance[0].columns)
-    records = len(outcome.release.table)
-    say(f"{method.title} on {columns}: {records} records written to {out}", quiet=quiet)
-    if (labels := place_beside(Path(out))) in written:
-        say(f"what the labels of groups stand for is in {labels}", quiet=quiet)
+    records = len(outcome.release.first)
+    files = list(destination.files("", outcome.release.tables).values())
+    places = " and ".join(map(str, files)) if len(files) > 1 else out
+    say(f"{method.title} on {columns}: {records} records written to {places}", quiet=quiet)
+    for place in files:
+        if isinstance(place, Path) and (labels := place_beside(place)) in written:
+            say(f"what the labels of groups stand for is in {labels}", quiet=quiet)
     if seeded:
         say("note: made with a given seed, so for experiments only", quiet=quiet)

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.params import Parameters
-from sfumato.core.release import Release, stitched
+from sfumato.core.release import MAIN, Release, stitched
 from sfumato.core.run import Chance, Run
 from sfumato.data.digest import BLOCK_RECORDS
 from sfumato.data.promises import as_promised
@@ -78,6 +78,7 @@ class Method(Described):
     fills: ClassVar[bool] = False  # True: changes nothing but cells that were suppressed or coarsened before
     changes_records: ClassVar[bool] = False  # True: the release may have other records than the original
     adds_columns: ClassVar[bool] = False  # True: the release may have columns that the original has not
+    takes_apart: ClassVar[bool] = False  # True: values stand apart from their records afterwards: a last step
 
     def refuses(self, table: Table) -> str | None:
         """Why this method cannot protect the chosen columns of this table; None when it can."""
@@ -87,6 +88,10 @@ class Method(Described):
             have = ", ".join(f"`{name}` ({table.schema[name].kind})" for name in wrong)
             return f"{self.name} must be given {allowed} columns, got: {have}"
         return None
+
+    def table_names(self) -> tuple[str, ...]:
+        """The names of the tables that it may release, each a file of its own if there are several."""
+        return (MAIN,)
 
     def drive_range(self, table: Table) -> tuple[float, float]:  # noqa: ARG002  — a method may look at it
         """The values of the drive parameter worth searching on this table."""

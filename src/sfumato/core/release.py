@@ -5,12 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from sfumato.core.budget import Budget, side_by_side
+from sfumato.data.buckets import Buckets, bucketed
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import Nodes
@@ -60,11 +62,13 @@ class Provenance:
 class Release:
     """A protected table, or several named ones with the ``keys`` that join them: of each table its columns.
 
-    ``source_rows[i]`` is the original record that record ``i`` comes from; None when records do not map
-    (synthetic data). ``classes`` are the equivalence classes the last step vouches for. ``notes`` are what
-    a method has to say of its work in counts, such as how many records it could not treat, and ``figures``
-    are these counts and losses as numbers by name; a step that is taken keeps both in its provenance, and the
-    figures of the last one stay here.
+    ``source_rows[i]`` is the original record that record ``i`` of the first table comes from; None when
+    records do not map (synthetic data). ``apart`` are groups of columns whose values are not those of their
+    record but of its bucket, which ``keys`` name; ``sources`` are which originals the rows of further tables
+    come from, as far as the owner knows it. ``classes`` are the equivalence classes the last step vouches
+    for. ``notes`` are what a method has to say of its work in counts, such as how many records it could not
+    treat, and ``figures`` are these counts and losses as numbers by name; a step that is taken keeps both in
+    its provenance, and the figures of the last one stay here.
 
     The records are nobody's if the release is ``synthetic``: nothing in them is kept of a person. A release
     whose ``source_rows`` are unknown, as of a file from elsewhere, is not: its records are people's.
@@ -87,6 +91,8 @@ class Release:
     native: Callable[[pl.DataFrame], Any] | None = field(default=None, repr=False, compare=False)
     synthetic: bool = False
     budget: Budget = field(default_factory=Budget)
+    apart: tuple[tuple[str, ...], ...] = ()
+    sources: Mapping[str, Ints] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -115,16 +121,48 @@ class Release:
         return next(iter(self.tables.values()))
 
     @property
+    def first(self) -> Table:
+        """The table with a row for each record: the only one, or that which others are joined to."""
+        return next(iter(self.tables.values()))
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is one table whose cells are those of their records."""
+        return len(self.tables) == 1 and not self.apart
+
+    @cached_property
+    def buckets(self) -> Buckets | None:
+        """The values that stand apart from their records; None where none does."""
+        apart = self.apart or tuple(
+            names
+            for name, table in list(self.tables.items())[1:]
+            if (names := tuple(each for each in table.names if each not in self.keys.get(name, ())))
+        )
+        return bucketed(self.tables, self.keys, apart, self.source_rows, self.sources) if apart else None
+
+    def reading(self) -> Table:
+        """One table as an intruder reads it, whatever the number of tables.
+
+        A column whose values stand apart from their records shows what the record's bucket spans.
+        """
+        return self.first if self.buckets is None else self.buckets.reading
+
+    @property
     def data(self) -> Any:
         """The protected table in the type the original came in (pandas, polars, Arrow), without identifiers.
 
-        What names people is left out by its role, with a warning; ``release.table`` has all columns.
+        What names people is left out by its role, with a warning; ``release.table`` has all columns. Of
+        several tables it is a dictionary by their names.
         """
-        frame, schema = only_shown(self.table.frame), self.table.schema
+        shown = {name: self._shown(table) for name, table in self.tables.items()}
+        return shown if len(shown) > 1 else next(iter(shown.values()))
+
+    def _shown(self, table: Table) -> Any:
+        frame, schema = only_shown(table.frame), table.schema
         left = [name for name in schema.with_role(Role.IDENTIFIER) if not schema[name].pseudonym]
         if left:
             named = ", ".join(f"`{name}`" for name in left)
-            warnings.warn(f"left out, as they identify people: {named}", IdentifierWarning, stacklevel=2)
+            warnings.warn(f"left out, as they identify people: {named}", IdentifierWarning, stacklevel=3)
             frame = frame.drop(left)
         return frame if self.native is None else self.native(frame)
 
@@ -159,9 +197,11 @@ class Release:
         if rows is not None:
             rows = None if self.source_rows is None else self.source_rows[rows]
         last = later if later.fitted is not None else self
+        own = self.source_rows
         return replace(
             later,
             source_rows=rows,
+            sources={} if own is None else {name: own[each] for name, each in later.sources.items()},
             provenance=self.provenance + later.provenance,
             synthetic=self.synthetic or later.synthetic,
             budget=self.budget + later.budget,
@@ -179,9 +219,10 @@ class Release:
         """Put this release beside its original, as measures want it."""
         return Evidence(
             original=original,
-            protected=self.table,
+            protected=self.reading(),
             source_rows=self.source_rows,
             classes=self.classes,
+            buckets=self.buckets,
             scenario=scenario or Scenario(),
             resources=resources or {},
             synthetic=self.synthetic,
@@ -246,10 +287,11 @@ def _joined(tables: Sequence[Table]) -> Table:
 
 
 def reordered(release: Release, order: Ints) -> Release:
-    """Put the records of a release in another order."""
+    """Put the records of a release in another order; further tables stay as they are."""
+    name, table = next(iter(release.tables.items()))
     return replace(
         release,
-        tables=Release.of(release.table.take(order)).tables,
+        tables={**release.tables, name: table.take(order)},
         source_rows=None if release.source_rows is None else release.source_rows[order],
         classes=None if release.classes is None else release.classes[order],
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import polars as pl
 
@@ -13,6 +13,9 @@ from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, UnknownNameError
 from sfumato.kernels.arrays import Ints
+
+if TYPE_CHECKING:
+    from sfumato.data.buckets import Buckets
 
 T = TypeVar("T")
 
@@ -87,9 +90,10 @@ class Evidence:
 
     ``source_rows[i]`` is the original record that protected record ``i`` comes from (None when records
     do not map); ``classes`` are equivalence classes a method vouches for. The records of a ``synthetic``
-    release are nobody's. A method that judges its own work does not know yet which columns will leave: it
-    looks at records ``one_by_one``. Of the persons whom the intruder looks for ``targets`` are drawn by
-    chance; None: all of them.
+    release are nobody's. Where values stand apart from their records, ``protected`` shows what each bucket
+    spans, and ``buckets`` what is in it. A method that judges its own work does not know yet which columns
+    will leave: it looks at records ``one_by_one``. Of the persons whom the intruder looks for ``targets`` are
+    drawn by chance; None: all of them.
     """
 
     original: Table
@@ -101,6 +105,7 @@ class Evidence:
     one_by_one: bool = False
     synthetic: bool = False
     targets: int | None = None
+    buckets: Buckets | None = field(default=None, repr=False)
     _memory: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def remember(self, what: Hashable, make: Callable[[], T]) -> T:

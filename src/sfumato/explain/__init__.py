@@ -128,9 +128,6 @@ def explain_record(
     if recipe is not None and (recipe.steps or postprocess):
         steps, release = follow_record(recipe, table, row, run, postprocess=postprocess)
     intruder, notes = _worst_case(scenario or Scenario())
-    if release is not None and len(release.tables) != 1:
-        notes += (f"the release has {len(release.tables)} tables: only the original is looked at",)
-        release = None
     evidence = Case(table, intruder, resources).evidence(release)
     attacks, silent = attacks_on(evidence, row, list(measures) or usual_attacks(), run)
     places = None if release is None else rows_of(release, row)
@@ -207,8 +204,8 @@ def _released_story(
 ) -> KeyStory | None:
     if release is None or not places:
         return None
-    keys, _ = _keys(evidence, release.table)
-    return key_story(release.table, places[0], keys, **settings) if keys else None
+    keys, _ = _keys(evidence, release.reading())
+    return key_story(release.reading(), places[0], keys, **settings) if keys else None
 
 
 def _hierarchies(table: Table, resources: Mapping[str, Any]) -> dict[str, Hierarchy]:

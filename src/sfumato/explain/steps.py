@@ -78,7 +78,7 @@ def follow_record(
         story = _story(taken.method, table, row, before, after)
         stories.append(_said(story, parameters=taken.parameters, columns=taken.columns))
         before = after
-    if postprocess is not None and len(before.tables) == 1:
+    if postprocess is not None:
         after = postprocess(before)
         stories.append(_story("postprocessing", table, row, before, after))
         before = after
@@ -91,22 +91,19 @@ def _said(story: StepStory, *, parameters: Mapping[str, Any], columns: tuple[str
 
 def rows_of(release: Release, row: int) -> list[int] | None:
     """Where a record of the original stands in a release; None where nobody can tell."""
-    if release.source_rows is None or len(release.tables) != 1:
+    if release.source_rows is None:
         return None
     return [int(place) for place in np.flatnonzero(release.source_rows == row)]
 
 
 def _story(step: str, original: Table, row: int, before: Release, after: Release) -> StepStory:
-    if len(after.tables) != 1:
-        note = f"it makes {len(after.tables)} tables, through which no record is followed"
-        return StepStory(step, {}, (), None, note=note)
     old, new = rows_of(before, row), rows_of(after, row)
     if new is None or old is None:
         return StepStory(step, {}, (), None, note="its records come from nobody, so none is this one's")
     if not new:
         note = "" if not old else "the record was left out here"
         return StepStory(step, {}, (), 0, note=note or "the record had been left out before")
-    changes = tuple(_changes(original, before.table, old[0], after.table, new[0])) if old else ()
+    changes = tuple(_changes(original, before.reading(), old[0], after.reading(), new[0])) if old else ()
     note = "nothing of this record changed" if not changes else ""
     if len(new) > 1:
         note = f"it stands in the release {len(new)} times; the first is shown"

@@ -110,6 +110,11 @@ class Guarantee:
         """What is not met by a table, in words: measured as anyone would."""
         return self.unmet_in(self.evidence(table, run), run)
 
+    def unmet_by(self, release: Release, run: Run) -> list[str]:
+        """What is not met by a release as it reads."""
+        evidence = replace(self.evidence(release.reading(), run), buckets=release.buckets)
+        return self.unmet_in(evidence, run)
+
     def unmet_in(self, evidence: Evidence, run: Run) -> list[str]:
         """The same of evidence that is there already, which keeps the classes that were found."""
         table = evidence.original
@@ -262,7 +267,7 @@ class EnforcingMethod(Method):
 
     def unmet(self, table: Table, release: Release, run: Run) -> list[str]:
         """What was asked for of a table and a release does not meet, in words."""
-        return self.asked(table).unmet(release.table, run)
+        return self.asked(table).unmet_by(release, run)
 
 
 def _marked_alike(table: Table, keys: Sequence[str]) -> tuple[Table, list[str]]:

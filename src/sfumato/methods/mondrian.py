@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from sfumato import kernels
 from sfumato.core.params import Columns, listed, param
+from sfumato.data.classes.classes import column_codes
 from sfumato.data.generalised.ranges import Groups, is_categorical, measured
 from sfumato.data.generalised.round_ends import Cuts
 from sfumato.data.hierarchy.tree import Hierarchy
@@ -173,12 +174,18 @@ class Scale(NamedTuple):
 def _coded(table: Table, name: str, hierarchy: Hierarchy | None) -> tuple[Codes, Scale]:
     """A key as codes in their order, 0 where it is missing, and what they mean."""
     missing, kind = table.missing(name), table.schema[name].kind
-    numbers = None if is_categorical(table, name) else measured(table, name)
+    coarse = is_categorical(table, name) or table.is_generalised(name)
+    numbers = None if coarse else measured(table, name)
     codes = np.zeros(len(table), dtype=np.int32)
     if numbers is not None:
         distinct, found = np.unique(numbers[0][~missing], return_inverse=True)
         codes[~missing] = found + 1
         return codes, _line(_evenly(distinct))
+    if table.is_generalised(name):  # what is coarse already is a category: the same or another
+        found = column_codes(table, name).codes.astype(np.int64)
+        distinct, codes[~missing] = np.unique(found[~missing], return_inverse=True)
+        codes[~missing] += 1
+        return codes, _names(len(distinct))
     coded = table.codes(name)
     codes[:] = coded.codes + 1
     n_values = len(coded.categories)
@@ -192,6 +199,11 @@ def _coded(table: Table, name: str, hierarchy: Hierarchy | None) -> tuple[Codes,
             levels.append(np.append(0, np.unique(labels, return_inverse=True)[1] + 1))
             widths.append(np.append(0.0, (leaves[labels] - 1) / max(hierarchy.n_leaves - 1, 1)))
     return codes, Scale(n_values + 1, np.zeros(0), np.array(levels, dtype=np.int32), np.array(widths))
+
+
+def _names(n_values: int) -> Scale:
+    labels = np.arange(n_values + 1, dtype=np.int32)[None, :]
+    return Scale(n_values + 1, np.zeros(0), labels, np.zeros((1, n_values + 1)))
 
 
 def _line(places: Floats) -> Scale:

@@ -101,6 +101,11 @@ class Step:
             yield f"{name} must be given {kinds} columns, got: {have}"
         others = (*self.within, *([self.together] if self.together else []))
         yield from (f"{name}: there is no column `{each}`" for each in others if each not in schema)
+        if self.method.takes_apart and others:
+            yield (
+                f"{name} must see all records at once, as buckets join them: it takes neither `within` nor "
+                "`together`"
+            )
         if len(set(self.within)) < len(self.within):
             yield f"{name}: `within` must name each column once, got: {listed(self.within)}"
         if self.together and self.method.adds_columns:  # what it adds is of each record, not of the first
@@ -353,6 +358,12 @@ class Recipe:
             for number, step in enumerate(self.steps, start=1)
             for fault in step.faults(schema)
         ]
+        faults += [
+            f"step {number}: {step.method.name} must be the last step, as values stand apart from their "
+            "records after it"
+            for number, step in enumerate(self.steps[:-1], start=1)
+            if step.method.takes_apart
+        ]
         return faults or list(self._inexact(schema))
 
     def _inexact(self, schema: Schema) -> Iterator[str]:
@@ -386,9 +397,10 @@ class Recipe:
 
     def require_kept(self, table: Table, release: Release, run: Run) -> None:
         """Raise if what an enforcing step proved does not hold of what came of all steps."""
-        for number, step in enumerate(self.steps if len(release.tables) == 1 else (), start=1):
+        shown = {name for each in release.tables.values() for name in each.names}
+        for number, step in enumerate(self.steps, start=1):
             columns = step.resolve(table.schema)
-            if not set(columns) <= set(release.table.names):  # what is not released tells nothing
+            if not set(columns) <= shown:  # what is not released tells nothing
                 continue
             unmet = step.method.unmet(table.aimed_at(columns), release, run)
             if unmet:

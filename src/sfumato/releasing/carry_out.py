@@ -86,15 +86,16 @@ class Part:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What must be known of the release, whatever was required of it."""
-        fewer = len(self.release.table) < len(self.original)
+        fewer = len(self.release.first) < len(self.original)
         return tuple(warnings_of(self.plan, self.lost, self.stake, fewer=fewer))
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON: nothing per record, no seed."""
         return {
             "sfumato": __version__,
-            "records": len(self.release.table),
-            "columns": list(self.release.table.names),
+            "records": len(self.release.first),
+            "columns": list(self.release.reading().names),
+            **_tables(self.release),
             "steps": [step.to_dict() for step in self.release.provenance],
             **({"budget": self.release.budget.to_dict()} if self.release.budget else {}),
             "met": self.met,
@@ -105,6 +106,16 @@ class Part:
             "lost": [loss.to_dict() for loss in self.lost],
             "notes": list(self.notes),
         }
+
+
+def _tables(release: Release) -> dict[str, Any]:
+    """Of a release of several tables what each of them is."""
+    if len(release.tables) == 1:
+        return {}
+    sizes = {
+        name: {"records": len(table), "columns": list(table.names)} for name, table in release.tables.items()
+    }
+    return {"files": sizes}
 
 
 @dataclass(frozen=True)
@@ -223,7 +234,7 @@ def carry_out(
         name: _carry_out(part, run.at("table", name) if name else run, before, protect, table)
         for name, part in plan.parts.items()
     }
-    tables = {name: part.release.table for name, part in parts.items()}
+    tables = {name: part.release.first for name, part in parts.items()}
     return Outcome(with_joins(parts, run), dangling(tables))
 
 
@@ -252,15 +263,16 @@ def _carry_out(
         before(plan, table, run)
     protect = protect or plan.recipe.apply
     release, changes = postprocess(protect(table, run), table, plan.output, run)
-    if changes and set(table.names) <= set(release.table.names):
+    if changes and set(table.names) <= {name for each in release.tables.values() for name in each.names}:
         plan.recipe.require_kept(table, release, run)
     judgements = _judge(plan, table, release, run, maker(plan, protect))
     lost, stake = losses(table, release), stake_of(plan, table, release, run)
     if plan.output.shuffle:
-        order = run.at(table.digest).rng("shuffle").permutation(len(release.table))
+        order = run.at(table.digest).rng("shuffle").permutation(len(release.first))
         release = reordered(release, order)
     notes = notes_of(table, release, lost)
-    return Part(plan, table, release, judgements, violations(release.table), changes, lost, stake, notes)
+    broken = violations(release.reading())
+    return Part(plan, table, release, judgements, broken, changes, lost, stake, notes)
 
 
 def maker(plan: Plan, protect: Make | None = None) -> Make:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -40,6 +40,18 @@ class Destination:
             raise PlanError("the plan must say where the release goes", hint='write [output] with path = "…"')
         return {name: located(plan.output.path, plan.folder) for name, plan in self.plan.parts.items()}
 
+    def files(self, name: str, tables: Iterable[str]) -> dict[str, Path | str]:
+        """Where the tables of one release go: one to its place, several to NAME.qit.csv and the like."""
+        place, names = self.places[name], list(tables)
+        if len(names) == 1:
+            return {names[0]: place}
+        if not isinstance(place, Path):
+            raise PlanError(
+                f"a release of {len(names)} tables must go to files, got: one table of a database",
+                hint="give a file: its name is that of the files, with one more word each",
+            )
+        return {each: place.with_name(f"{place.stem}.{each}{place.suffix}") for each in names}
+
     @property
     def trail(self) -> Path:
         """Where the private trail goes: beside the release; if that is no single file, beside the plan."""
@@ -60,15 +72,13 @@ class Destination:
 
     def check(self) -> None:
         """Raise now what writing would raise later, as if every table needed a codebook."""
-        for name, place in self.places.items():
-            check_format(place, guard=self.plan.parts[name].output.guard)
-        books = [codebook.place_beside(place) for place in self.places.values() if isinstance(place, Path)]
-        for place in (
-            self.trail,
-            *books,
-            *self.pages,
-            *self.places.values(),
-        ):  # all of them, or the rest is lost
+        places = list(self.places.values())  # where several files go, no other release may have that name
+        for name, part in self.plan.parts.items():
+            check_format(self.places[name], guard=part.output.guard)
+            if part.recipe.steps:
+                places += self.files(name, part.recipe.steps[-1].method.table_names()).values()
+        books = [codebook.place_beside(place) for place in places if isinstance(place, Path)]
+        for place in dict.fromkeys((self.trail, *books, *self.pages, *places)):  # all, or the rest is lost
             check_writable(place, originals=self.originals, overwrite=self.overwrite)
 
 
@@ -95,11 +105,12 @@ def write_release(
         raise RequirementError(
             f"a release must meet its requirements to be written, got: {outcome.unmet} not met"
         )
-    places = destination.places
+    places = {name: destination.files(name, part.release.tables) for name, part in outcome.parts.items()}
     with Staging(originals=destination.originals, overwrite=destination.overwrite) as staging:
         for name, part in outcome.parts.items():
             like = reading_of(part.plan)
-            stage(part.release.table, places[name], staging, guard=part.plan.output.guard, like=like)
+            for table, place in places[name].items():
+                stage(part.release.tables[table], place, staging, guard=part.plan.output.guard, like=like)
         trail = trail_of(outcome, places, staging.written(), run, seeded=seeded)
         for place, page in (pages or {}).items():
             staging.write_text(place, page)
@@ -110,7 +121,7 @@ def write_release(
         }
         text = json.dumps({**trail, **kept}, indent=2, allow_nan=False)
         staging.write_text(destination.trail, text, private=True)
-        tables = [place for place in places.values() if isinstance(place, str)]
+        tables = [place for each in places.values() for place in each.values() if isinstance(place, str)]
         written: list[Path | str] = [*tables, *staging.written()]
         if ledger := grown_ledger(destination.ledger, outcome, run):
             staging.write_text(destination.ledger, ledger, private=True, grows=True)

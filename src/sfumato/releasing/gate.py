@@ -83,7 +83,7 @@ def gate_plan(plan: Plan, run: Run, *, subject: str) -> Verdict:
         replace(finding, message=(f"{name}: " if name else "") + finding.message)
         for name, part in outcome.parts.items()
         for finding in (
-            *_identifiers(part.release.table),
+            *_identifiers(part.release.reading()),
             *_broken(part.broken),
             *_missed(part.judgements, "" if part.judgements else "; ".join(outcome.unjudged)),
         )

@@ -38,6 +38,11 @@ class Join:
             return Score.refused(
                 f"tables that `{self.number}` joins leave together, and {measure.name} looks at each alone"
             )
+        if not all(self.parts[name].release.plain for name in self.columns):
+            return Score.refused(
+                f"tables that `{self.number}` joins leave together, and in one of them values stand apart "
+                f"from their records, where {measure.name} cannot see both"
+            )
         return score_of(measure, self.evidence(scenario), run)
 
     def evidence(self, scenario: str) -> Evidence:
@@ -82,7 +87,7 @@ def joins_of(parts: Mapping[str, Part]) -> Iterator[Join]:
     """The sorts of numbers of people that stand in several released tables."""
     holders: dict[str, dict[str, str]] = {}
     for name, part in parts.items():
-        for column in part.release.table.schema.columns:
+        for column in part.release.first.schema.columns:
             if column.pseudonym or column.role in {Role.PERSON, Role.HOUSEHOLD}:
                 holders.setdefault(column.pseudonym or column.name, {}).setdefault(name, column.name)
     for number, columns in holders.items():

@@ -31,17 +31,17 @@ def _on_numbers(original: Table, release: Release) -> Iterator[str]:
 
 
 def _on_weights(release: Release, kept: Collection[str]) -> Iterator[str]:
-    for name in release.table.schema.with_role(Role.WEIGHT):
-        if name in kept and release.table.frame[name].n_unique() >= FEW_WEIGHTS:
+    for name in release.first.schema.with_role(Role.WEIGHT):
+        if name in kept and release.first.frame[name].n_unique() >= FEW_WEIGHTS:
             yield f"the weights in `{name}` are exact: they tell the stratum, and few may share one"
 
 
 def _on_related(original: Table, release: Release, kept: Collection[str]) -> Iterator[str]:
     schema = original.schema
-    there = [each for each in schema.columns if each.name in release.table.schema]
+    there = [each for each in schema.columns if each.name in release.reading().schema]
     groups = schema.related or [each.columns for each in find_related(original.frame, there)]
     for group in groups:
-        left = [name for name in group if name in release.table.schema]
+        left = [name for name in group if name in release.reading().schema]
         changed = [name for name in schema.with_role(Role.KEY) if name in left and name not in kept]
         others = [name for name in left if name in kept and schema[name].role is not Role.KEY]
         if changed and others:

@@ -6,7 +6,7 @@ no value in a set that few have, rename people, and forget what no record shows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -31,21 +31,39 @@ def postprocess(
     release: Release, original: Table, output: Output, run: Run
 ) -> tuple[Release, dict[str, int]]:
     """The release as it would be written, and how many cells that changed, by what."""
-    table, changes = release.table, dict[str, int]()
+    (first, table), *others = release.tables.items()
+    changes = dict[str, int]()
     if output.repair:
+        if not release.plain:
+            raise PlanError(
+                "a release to be repaired must be one table of records, got: values apart from their records",
+                hint="take `repair` out of the output: these values are those of the original",
+            )
         mended = repair(table, _originals_of(release, original))
         table = mended.table
         changes.update(mended.counts)
     dropped = {*output.drop, *identifiers_left(original.schema, output.drop)}
-    table = table.select([name for name in table.names if name not in dropped])
     if release.source_rows is not None:
-        table, marked = mark_suppressed(table, original, release.source_rows)
+        apart = {name for group in release.apart for name in group}
+        table, marked = mark_suppressed(table, original, release.source_rows, but=apart | dropped)
         changes.update({f"`{name}` marked as suppressed": count for name, count in marked.items()})
+    tables = {}
+    for name, each in ((first, table), *others):
+        tables[name], told = _as_left(each, original, dropped, run)
+        changes |= told
+    return replace(release, tables=tables), changes
+
+
+def _as_left(
+    table: Table, original: Table, dropped: Collection[str], run: Run
+) -> tuple[Table, dict[str, int]]:
+    """One table as it would be written, without what is dropped."""
+    table = table.select([name for name in table.names if name not in dropped])
+    changes = dict[str, int]()
     for name in table.nodes:
         table, count = _without_naming(table, name, original, run)
         changes |= {f"`{name}` shown without values that few have": count} if count else {}
-    table = forget_unshown(rename_people(table, run))
-    return replace(release, tables=Release.of(table).tables), changes
+    return forget_unshown(rename_people(table, run)), changes
 
 
 def _without_naming(table: Table, name: str, original: Table, run: Run) -> tuple[Table, int]:
@@ -65,7 +83,9 @@ def _originals_of(release: Release, original: Table) -> Table | None:
     return None if release.source_rows is None else original.take(release.source_rows)
 
 
-def mark_suppressed(table: Table, original: Table, source_rows: Ints) -> tuple[Table, dict[str, int]]:
+def mark_suppressed(
+    table: Table, original: Table, source_rows: Ints, *, but: Collection[str] = ()
+) -> tuple[Table, dict[str, int]]:
     """Write the declared code where a value is gone that the original has, to tell it from an unknown one.
 
     A generalised column has no room for it: there a suppressed cell stays missing, as in the classes that the
@@ -73,7 +93,7 @@ def mark_suppressed(table: Table, original: Table, source_rows: Ints) -> tuple[T
     """
     counts: dict[str, int] = {}
     for column in table.schema.columns:
-        if column.suppressed is None or column.name not in original.schema:
+        if column.suppressed is None or column.name not in original.schema or column.name in but:
             continue
         if table.is_generalised(column.name):
             continue

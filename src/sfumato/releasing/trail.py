@@ -16,6 +16,7 @@ import numpy as np
 
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, ReadError
 from sfumato.kernels.arrays import Ints
@@ -28,7 +29,7 @@ _NUMBER_MAKERS = ("numpy", "polars", "numba", "scipy", "pot")
 
 def trail_of(
     outcome: Outcome,
-    places: Mapping[str, Path | str],
+    places: Mapping[str, Mapping[str, Path | str]],
     written: Mapping[Path, Path],
     run: Run,
     *,
@@ -44,7 +45,15 @@ def trail_of(
     }
 
 
-def _trail_of_part(part: Part, place: Path | str, written: Mapping[Path, Path]) -> dict[str, Any]:
+def _trail_of_part(
+    part: Part, places: Mapping[str, Path | str], written: Mapping[Path, Path]
+) -> dict[str, Any]:
+    outputs = {
+        table: {"name": place.name, "sha256": fingerprint(written[place])}
+        if isinstance(place, Path)
+        else {"name": place}
+        for table, place in places.items()
+    }
     rows = part.release.source_rows
     files = {path: there for path, there in part.plan.files.items() if isinstance(there, Path)}
     return {
@@ -53,11 +62,26 @@ def _trail_of_part(part: Part, place: Path | str, written: Mapping[Path, Path]) 
         "inputs": {path: fingerprint(there) for path, there in files.items()},
         "contents": part.original.digest.hex(),  # of the records, wherever they came from
         **_fitted(part.release),
-        **({} if rows is None else {"rows": " ".join(map(str, rows))}),  # whose each is, from 0
+        **({} if rows is None else {"rows": _listed(rows)}),  # whose each is, from 0
         "synthetic": part.release.synthetic,
-        "output": {"name": place.name, "sha256": fingerprint(written[place])}
-        if isinstance(place, Path)
-        else {"name": place},
+        "output": next(iter(outputs.values())),  # whose rows these are
+        **({} if part.release.plain else {"joined": _joined(part.release, outputs)}),
+    }
+
+
+def _joined(release: Release, outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """By what the tables of a release are joined, and which columns stand apart from their records."""
+    return {
+        "apart": [list(group) for group in release.apart],
+        "files": {
+            name: {
+                **outputs[name],
+                "keys": list(release.keys.get(name, ())),
+                "counts": list(table.schema.with_role(Role.WEIGHT)) if table is not release.first else [],
+                **({"rows": _listed(release.sources[name])} if name in release.sources else {}),
+            }
+            for name, table in release.tables.items()
+        },
     }
 
 
@@ -141,19 +165,36 @@ def rows_kept(release: Path, original: Table) -> tuple[Ints | None, bool]:
     None if there is no trail of just this file and these originals; and whether it says that they are
     nobody's.
     """
-    for trail in (release.with_suffix(".private.json"), release.with_name("tables.private.json")):
+    part = part_kept(release, original)
+    if part is None or part["output"]["sha256"] != fingerprint(release):
+        return None, False
+    return read_rows(part) if "rows" in part else None, bool(part.get("synthetic"))
+
+
+def _listed(rows: Ints) -> str:
+    return " ".join(map(str, rows))
+
+
+def read_rows(said: Mapping[str, Any]) -> Ints:
+    """Whose the rows of a file are, as the trail says it."""
+    return np.array([int(row) for row in said["rows"].split()], dtype=np.int64)
+
+
+def part_kept(release: Path, original: Table) -> dict[str, Any] | None:
+    """What the private trail beside a released file says of it; None if there is none of it."""
+    beside = release.with_suffix(".private.json"), release.with_name("tables.private.json")
+    for trail in (*beside, release.with_suffix("").with_suffix(".private.json")):  # of several: NAME.qit.csv
         try:
             said = json.loads(trail.read_text(encoding="utf-8"))
             for part in said.get("tables", {"": said}).values():
+                files = [part["output"], *part.get("joined", {"files": {}})["files"].values()]
                 is_of = part["contents"] == original.digest.hex()
-                if is_of and part["output"]["sha256"] == fingerprint(release):
-                    rows = [int(row) for row in part["rows"].split()] if "rows" in part else None
-                    return None if rows is None else np.array(rows, dtype=np.int64), bool(
-                        part.get("synthetic")
-                    )
+                if is_of and fingerprint(release) in {each["sha256"] for each in files}:
+                    found: dict[str, Any] = part
+                    return found
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue  # a file of that name that is no trail
-    return None, False
+    return None
 
 
 def environment() -> dict[str, str]:

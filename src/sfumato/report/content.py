@@ -134,12 +134,12 @@ def _pictured(
     """
     original = study.original
     made = {key: outcome.example for key, outcome in zip(keys, study.outcomes, strict=True)}
-    examples = {key: each for key, each in made.items() if each is not None and len(each.tables) == 1}
+    examples = {key: each for key, each in made.items() if each is not None}
     if not public or original.schema.only_role(Role.PERSON) is None:
-        return original, {key: each.table for key, each in examples.items()}, ()
+        return original, {key: each.reading() for key, each in examples.items()}, ()
     persons = persons_of(original)
     releases = {
-        key: _one_each(each.table, persons[each.source_rows])
+        key: _one_each(each.reading(), persons[each.source_rows])
         for key, each in examples.items()
         if each.source_rows is not None and (each.source_rows >= 0).all()
     }

@@ -131,7 +131,8 @@ class Released:
         plan = replace(self.plan, folder=place)
         destination = destination_of(plan, overwrite=overwrite)
         outcome = replace(self.outcome, parts={"": replace(self.part, plan=plan)})
-        files = [str(plan.output.path), PLAN, PAGE, destination.trail.name]
+        tables = destination.files("", self.release.tables).values()
+        files = [*(Path(each).name for each in tables), PLAN, PAGE, destination.trail.name]
         pages = {place / PLAN: plan.to_toml(), place / PAGE: self.page(files)}
         how: dict[str, Any] = {"seeded": seeded, "unjudged": not plan.demands, "pages": pages}
         return write_release(outcome, destination, self.run, **how)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, Missing, classes_of, seen_table
 from sfumato.data.evidence import Evidence
-from sfumato.data.persons import persons_of, untraced
+from sfumato.data.persons import joining, persons_of, untraced
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
@@ -92,6 +93,29 @@ class SensitiveMeasure(KeyMeasure):
         learnt = set(self.learnt(evidence))
         return tuple(name for name in self.columns(evidence) if name not in learnt)
 
+    def seen_values(self, evidence: Evidence) -> Table:
+        """What tells the sensitive values: where they stand apart, how often each is in a bucket."""
+        buckets = evidence.buckets
+        if buckets is None:
+            return seen_table(evidence)
+        there = replace(evidence, protected=buckets.values, buckets=None)
+        if evidence.protected is None:  # a method that judges its own work
+            return buckets.values
+        return evidence.remember("values in buckets", lambda: seen_table(there))
+
+    def classes(self, evidence: Evidence) -> Classes:
+        """The classes of the table; of values that stand apart from their records, the buckets.
+
+        Keys that stand beside the values tell records of a bucket apart.
+        """
+        buckets, learnt = evidence.buckets, self.learnt(evidence)
+        if buckets is None or not set(learnt) & set(buckets.names):
+            return super().classes(evidence)
+        keys = self.keys(evidence)
+        return evidence.remember(
+            ("buckets", keys, learnt), lambda: buckets.classes(self.seen_values(evidence), keys, learnt)
+        )
+
     def learnt(self, evidence: Evidence) -> tuple[str, ...]:
         """The sensitive columns that the table still has, sorted by name."""
         schema = seen_table(evidence).schema
@@ -110,6 +134,18 @@ class SensitiveMeasure(KeyMeasure):
         if others:
             kinds = " or ".join(sorted(self.kinds))
             return f"{self.name} must be given {kinds} sensitive columns, got: {', '.join(others)}"
+        apart = set() if evidence.buckets is None else set(learnt) & set(evidence.buckets.names)
+        if apart and len(apart) < len(learnt):
+            return (
+                f"{self.name} must be told by `sensitive` which columns to look at, got: "
+                f"{len(apart)} that stand apart from their records and {len(learnt) - len(apart)} that do not"
+            )
+        if apart and (links := joining(evidence)):
+            names = " and ".join(f"`{name}`" for name in links)
+            return (
+                f"{self.name} must be given records that nothing joins where values stand apart from them, "
+                f"got: {names}, by which the values of several buckets are compared"
+            )
         return None
 
 

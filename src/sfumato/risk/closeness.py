@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from sfumato.core.params import param
-from sfumato.data.classes.classes import Classes, Counts, seen_table
+from sfumato.data.classes.classes import Classes, Counts
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
@@ -182,7 +182,7 @@ class TCloseness(WorstColumnMeasure):
         reason = super().refuses(evidence)
         if reason is not None or self.distance in {"equal", "kind"}:
             return reason
-        table = seen_table(evidence)
+        table = self.seen_values(evidence)
         reasons = (self._unfit(evidence, table, name) for name in self.learnt(evidence))
         return next((found for found in reasons if found is not None), None)
 

@@ -206,6 +206,11 @@ class LkcPrivacy(SensitiveMeasure):
         reason = super().refuses(evidence)
         if reason is not None:
             return reason
+        if evidence.buckets is not None and set(self.learnt(evidence)) & set(evidence.buckets.names):
+            return (
+                f"{self.name} must be given sensitive values beside their keys, got: values that stand apart "
+                "from their records"
+            )
         return too_many(self.name, len(self.keys(evidence)), self._sizes(evidence))
 
     def _sizes(self, evidence: Evidence) -> range:

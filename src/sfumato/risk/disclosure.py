@@ -8,7 +8,7 @@ import polars as pl
 from sfumato.core.measure import Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import Classes, Counts, seen_table
+from sfumato.data.classes.classes import Classes, Counts
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover
 from sfumato.data.generalised.intervals import is_interval, value_dtype
@@ -118,9 +118,9 @@ class AttributeDisclosure(SensitiveMeasure):
                 f"{self.name} must be told by `sensitive` which column the range or value is of, "
                 f"got: {len(names)} columns"
             )
-        if self._ranged and not _is_numeric(seen_table(evidence), names[0]):
+        if self._ranged and not _is_numeric(self.seen_values(evidence), names[0]):
             return f"{self.name} must be given a column of numbers for a range, got: `{names[0]}`"
-        if not self._ranged and is_interval(seen_table(evidence).frame.schema[names[0]]):
+        if not self._ranged and is_interval(self.seen_values(evidence).frame.schema[names[0]]):
             return f"{self.name} must be given `low` and `high` for a column of ranges, got: `value`"
         return None
 
@@ -130,7 +130,7 @@ class AttributeDisclosure(SensitiveMeasure):
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Find the classes that tell, column by column, and who is in them."""
-        table, classes = seen_table(evidence), self.classes(evidence)
+        table, classes = self.seen_values(evidence), self.classes(evidence)
         names = self.learnt(evidence)
         told, by_column, concerned = np.zeros(len(table), dtype=np.bool_), {}, 0
         for name in run.track(self.title, names, len(names)):

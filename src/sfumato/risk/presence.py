@@ -184,11 +184,11 @@ class PKAngelisation(SensitiveMeasure):
         return KeyMeasure.refuses(self, evidence)
 
     def _second(self, evidence: Evidence) -> object:
-        return seen_table(evidence) if self.values is None else evidence.resources.get(str(self.values))
+        return self.seen_values(evidence) if self.values is None else evidence.resources.get(str(self.values))
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
         """Count the values of each bucket, and the records of each class."""
-        table, second = seen_table(evidence), self._second(evidence)
+        table, second = self.seen_values(evidence), self._second(evidence)
         assert isinstance(second, Table)  # `refuses` saw to it
         if not len(second):
             return Score.not_estimable(EMPTY)

@@ -331,12 +331,14 @@ class _Comparison:
 
     def _beside(self, release: Release | None, run: Run) -> dict[str, Score]:
         """Risks of a release that nobody held; of large tables the slow ones in a sample of the records."""
-        if release is None or len(release.tables) != 1:
+        if release is None:
             return {}
         quiet, found = run.silent(), dict[str, Score]()
         for name in BESIDE:
             measure, case, shown = parse_measure(name), self.against, release
             large = name in _SAMPLED_BESIDE and len(case.table) > _EXACT_UP_TO
+            if large and not release.plain:  # records apart from their buckets cannot be sampled
+                continue
             if large:
                 original, part = sampled(case.table, release, _EXACT_UP_TO)
                 case, shown = replace(case, table=original), part or release

@@ -344,12 +344,12 @@ class _Trial:
             began = now
         for part, spent in zip(steps, seconds, strict=True):  # once all steps have gone well
             part.points.append((n, spent))
-        return release if len(release.tables) == 1 else None
+        return release if release.plain else None
 
 
 def sampled(table: Table, release: Release | None, n: int) -> tuple[Table, Release | None]:
     """Every so-many-th record of a table, and of a release what belongs to it."""
-    if release is None or len(release.tables) != 1:
+    if release is None or not release.plain:
         return table.take(_spread(len(table), n)), None
     rows = _spread(len(release.table), n)
     if release.source_rows is None:

@@ -80,7 +80,7 @@ def losses(original: Table, release: Release) -> tuple[Loss, ...]:
     """What became of each column of the original, in its order."""
     rows = release.source_rows
     beside = None if rows is None else original.take(np.maximum(rows, 0))
-    return tuple(_loss(name, original, beside, release.table) for name in original.names)
+    return tuple(_loss(name, original, beside, release.reading()) for name in original.names)
 
 
 def sentences(found: Sequence[Loss]) -> list[str]:

@@ -43,7 +43,7 @@ def columns_of(kind: Kind, records: int, rng: np.random.Generator) -> list[pl.Se
 
 
 def table_of(kind: Kind, records: int = 60, *, missing: float = 0.0, seed: int = 11) -> Table:
-    """A table with two key columns of a kind, a stratum and an untouched column."""
+    """A table with two key columns of a kind, a stratum, an untouched column and a sensitive one."""
     rng = np.random.default_rng(seed)
     series = columns_of(kind, records, rng)
     if missing:
@@ -51,6 +51,7 @@ def table_of(kind: Kind, records: int = 60, *, missing: float = 0.0, seed: int =
     frame = pl.DataFrame(series).with_columns(
         pl.Series("stratum", rng.integers(0, 2, records), dtype=pl.Int64),
         pl.Series("other", np.arange(records), dtype=pl.Int64),
+        pl.Series("learnt", [f"s{int(code)}" for code in np.arange(records) % 6], dtype=pl.String),
     )
     order = ("low", "middle", "high") if kind is Kind.ORDINAL else ()
     schema = Schema(
@@ -59,6 +60,7 @@ def table_of(kind: Kind, records: int = 60, *, missing: float = 0.0, seed: int =
             Column("b", kind, Role.KEY, order=order),
             Column("stratum", Kind.NOMINAL, Role.OTHER),
             Column("other", Kind.NOMINAL, Role.OTHER),
+            Column("learnt", Kind.NOMINAL, Role.SENSITIVE),
         )
     )
     return Table(frame, schema)

@@ -215,6 +215,7 @@ def _taken(evidence: Evidence, mine: Ints, theirs: Ints) -> Evidence:
         evidence,
         original=evidence.original.take(mine),
         protected=evidence.protected.take(theirs),
+        buckets=None if evidence.buckets is None else evidence.buckets.taken(theirs),
         source_rows=sources,
         classes=None if evidence.classes is None else evidence.classes[theirs],
     )

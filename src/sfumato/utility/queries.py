@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from sfumato.core.measure import Score
 from sfumato.core.params import param
+from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.data.buckets import Buckets
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover, Sets
-from sfumato.data.schema import Kind
+from sfumato.data.schema import Kind, Schema
+from sfumato.data.table import Table
+from sfumato.errors import ParameterError, UnknownNameError
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.utility._features import ModelMeasure, labels_of, weights_of_both
 from sfumato.utility._readings import spans_of
@@ -51,7 +58,9 @@ class QueryError(ModelMeasure):
 
     **Missing.** A missing or suppressed value meets no condition. A generalised one meets it with the share
     of its values that do (the *expected* count): a range by its overlap, a set by its members, a wildcard by
-    the whole domain of its column. Records need not map. Where both tables have weights, shares are weighted.
+    the whole domain of its column. Where values stand apart from their records (anatomy, slicing), a record
+    meets conditions on them with the share of the values of its bucket that do. Records need not map. Where
+    both tables have weights, shares are weighted.
 
     **Cost.** :math:`O(n)` for each query and dimension, which ``records`` bounds.
     """
@@ -73,14 +82,15 @@ class QueryError(ModelMeasure):
 
     def fit(self, evidence: Evidence, run: Run) -> Score:
         """Draw the queries and answer each from both tables."""
-        asked = [column for name in self.columns(evidence) if (column := _asked(evidence, name)) is not None]
+        names = self.columns(evidence)
+        asked = [column for name in names if (column := _asked(evidence, name)) is not None]
         if not asked:
             return Score.not_estimable("no column of the original holds a value to ask for")
         dimensions = min(self.dimensions, len(asked))
         order = run.rng("columns").random((self.queries, len(asked))).argsort(axis=1)
         chosen = np.zeros((self.queries, len(asked)), dtype=np.bool_)
         np.put_along_axis(chosen, order[:, :dimensions], values=True, axis=1)
-        truth, found = self._answers(asked, chosen, weights_of_both(evidence), run)
+        truth, found = self._answers(asked, chosen, evidence, run)
         errors = np.abs(truth - found) / np.maximum(truth, self.floor / 100)
         value = float(errors.mean())
         half = 1.96 * float(errors.std(ddof=1) / np.sqrt(self.queries))
@@ -96,9 +106,10 @@ class QueryError(ModelMeasure):
         )
 
     def _answers(
-        self, asked: list[Asked], chosen: Flags, weights: tuple[Floats, Floats], run: Run
+        self, asked: list[Asked], chosen: Flags, evidence: Evidence, run: Run
     ) -> tuple[Floats, Floats]:
         """The share of the records of each table that meets each query, some queries at a time."""
+        weights = weights_of_both(evidence)
         share = (self.selectivity / 100) ** (1 / int(chosen[0].sum()))
         chances = [run.rng("conditions", column.name) for column in asked]
         answers = np.empty((2, self.queries))
@@ -106,14 +117,111 @@ class QueryError(ModelMeasure):
         starts = range(0, self.queries, step)
         for start in run.track(self.title, starts, total=len(starts)):
             asking = chosen[start : start + step]
-            met = [np.ones((len(asking), len(each))) for each in weights]
+            truth, released = np.ones((len(asking), len(weights[0]))), Chances.of(evidence, len(asking))
             for column, rng, rows in zip(asked, chances, asking.T, strict=True):
                 conditions = column.draw(int(rows.sum()), share, rng)
-                met[0][rows] *= conditions.met_by(column.values)
-                met[1][rows] *= column.released(conditions)
-            for side in (0, 1):
-                answers[side, start : start + step] = met[side] @ weights[side] / weights[side].sum()
+                truth[rows] *= conditions.met_by(column.values)
+                released.meet(column.name, rows, column.released(conditions))
+            for side, met in enumerate((truth, released.of_records())):
+                answers[side, start : start + step] = met @ weights[side] / weights[side].sum()
         return answers[0], answers[1]
+
+
+def expected_count(release: Release, query: Mapping[str, Any]) -> float:
+    """How many records of a release meet a query, as far as it tells: the sum of their chances to.
+
+    Parameters
+    ----------
+    release
+        What ``protect`` gave. A generalised cell meets a condition with the share of its values that do, a
+        value that stands apart from its record with the share of the values of its bucket; conditions on
+        columns that stand apart together are met by one and the same row.
+    query
+        For each column a value, a list of values, or a pair ``(low, high)``: a range with both ends, of which
+        None leaves one open.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from sfumato import Column, Kind, Role, Schema, protect
+    >>> frame = pl.DataFrame({"age": [23, 35, 41, 58], "illness": ["flu", "flu", "ulcer", "angina"]})
+    >>> schema = Schema((
+    ...     Column("age", Kind.CONTINUOUS, Role.KEY), Column("illness", Kind.NOMINAL, Role.SENSITIVE)
+    ... ))
+    >>> release = protect(frame, "anatomy(l=2)", schema=schema, seed=1)
+    >>> expected_count(release, {"illness": "flu"}), expected_count(release, {"age": (None, 35)})
+    (2.0, 2.0)
+    >>> expected_count(release, {"age": (None, 35), "illness": "flu"})
+    1.0
+    """
+    shown = Evidence(original=release.first, protected=release.reading(), buckets=release.buckets)
+    chances = Chances.of(shown, 1)
+    for name, wanted in query.items():
+        chances.meet(name, np.ones(1, dtype=np.bool_), _chances_of(shown, name, wanted))
+    return float(chances.of_records().sum())
+
+
+def _chances_of(shown: Evidence, name: str, wanted: Any) -> Floats:
+    """The chance of each cell, or value apart, to meet one condition [1, cells]."""
+    assert shown.protected is not None
+    if name not in shown.protected.schema:
+        raise UnknownNameError.of("column", name, shown.protected.names)
+    column = shown.protected.schema[name]
+    ranged = isinstance(wanted, tuple)
+    if ranged and (len(wanted) != 2 or column.kind is Kind.NOMINAL):  # noqa: PLR2004  — a pair
+        raise ParameterError(
+            f"a range of `{name}` must be a pair of ends of a column with an order, got: "
+            f"{len(wanted)} values for a {column.kind} column"
+        )
+    values = [each for each in (wanted if isinstance(wanted, list | tuple) else [wanted]) if each is not None]
+    said = Table(pl.DataFrame({name: pl.Series(values)}), Schema((replace(column, missing=()),)))
+    asked = _asked(replace(shown, original=said), name) if values else None
+    if asked is None:
+        raise ParameterError(f"a condition on `{name}` must name a value, got: none")
+    numbers = asked.values
+    if ranged:
+        ends = np.array([-np.inf, np.inf])
+        ends[[each is not None for each in wanted]] = numbers
+        return asked.released(Ranges(ends[:1, None], ends[1:, None]))
+    if column.kind is Kind.NOMINAL:
+        chosen = np.zeros((1, int(numbers.max()) + 2), dtype=np.bool_)
+        chosen[0, numbers.astype(np.int64)] = True
+        return asked.released(Choices(chosen))
+    points = np.unique(numbers)[:, None]
+    met: Floats = asked.released(Ranges(points, points)).sum(axis=0, keepdims=True)
+    return met
+
+
+@dataclass(frozen=True, eq=False)
+class Chances:
+    """The chances of released records to meet several queries: of their own cells, and of their buckets."""
+
+    own: Floats  # [queries, records]
+    buckets: Buckets | None
+    apart: dict[int, Floats]  # [queries, values] by the group of columns that kept together
+
+    @classmethod
+    def of(cls, evidence: Evidence, queries: int) -> Chances:
+        """Nothing is asked yet."""
+        assert evidence.protected is not None
+        return cls(np.ones((queries, len(evidence.protected))), evidence.buckets, {})
+
+    def meet(self, name: str, rows: Flags, chances: Floats) -> None:
+        """Some of the queries ask for a column, whose cells or values apart meet them with these chances."""
+        place = -1 if self.buckets is None else self.buckets.place(name)
+        if place >= 0 and self.buckets is not None:
+            everybody = np.ones((len(self.own), len(self.buckets.values)))
+            self.apart.setdefault(place, everybody)[rows] *= chances
+        else:
+            self.own[rows] *= chances
+
+    def of_records(self) -> Floats:
+        """The chance of each record to meet each query; of what stands apart nothing but its bucket tells."""
+        found = self.own
+        for met in self.apart.values():
+            assert self.buckets is not None  # nothing stands apart else
+            found = found * self.buckets.chances(met)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,11 +302,13 @@ class Asked:
 def _asked(evidence: Evidence, name: str) -> Asked | None:
     """What is asked of a column; None where the original holds no value."""
     assert evidence.protected is not None
-    values, spans = spans_of(evidence.original, evidence.protected, name)
+    buckets = evidence.buckets
+    released = evidence.protected if buckets is None or buckets.place(name) < 0 else buckets.values
+    values, spans = spans_of(evidence.original, released, name)
     present = np.sort(values[~np.isnan(values)])
     if not len(present):
         return None
-    gone = evidence.protected.missing(name)
+    gone = released.missing(name)
     wild = spans.silent & ~gone
     if spans.sets is None and wild.any():  # a wildcard may be any value of the domain
         low, high = spans.domain

@@ -249,14 +249,14 @@ def test_a_record_is_followed_through_another_order_or_lost():
     assert said.released_keys is None
 
 
-def test_nobody_is_followed_into_synthetic_data_or_several_tables():
+def test_nobody_is_followed_into_synthetic_data_and_several_tables_are_read_as_one():
     table = table_of({"x": [1.0, 2.0, 3.0], "y": [1.0, 2.0, 3.0]})
     (story,), _ = follow_record(Recipe.of(Synthetic()), table, 0, Run(seed=1))
     assert story.copies is None
     said = explain_record(table, 0, recipe=Recipe.of(Halves()), run=Run(seed=1))
-    assert said.steps[0].note.startswith("it makes 2 tables")
-    assert said.released_keys is None
-    assert any("2 tables" in note for note in said.notes)
+    (change,) = said.steps[0].changes  # the second table has no bucket: y is one of all values
+    assert (change.column, change.before, change.after) == ("y", 1.0, "[1;3]")
+    assert said.released_as == (0,)
 
 
 def test_ordinal_values_move_by_ranks_and_nominal_ones_only_change():

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.classes.packing import distinct_of
-from sfumato.data.generalised.intervals import end_dtype, intervals
+from sfumato.data.generalised.intervals import end_dtype, ends, intervals, is_interval
 from sfumato.data.generalised.nodes import WILDCARD, DType, Nodes, canonical_text
 from sfumato.data.generalised.round_ends import Cuts, widened
 from sfumato.data.generalised.text_forms import to_text
@@ -89,7 +89,7 @@ def with_ranges(
     cover_missing: bool = False,
     exact_ends: bool = False,
 ) -> Table:
-    """Show in some columns the range that the values of each record's group span.
+    """Show in some columns the range that the values of each record's group span, exact or ranges themselves.
 
     Where some of a group are missing and others are not, the whole group shows the wildcard, "any value, or
     none"; where all are missing they stay so, unless ``cover_missing`` covers these too. So records of a
@@ -123,11 +123,15 @@ def _ranges(
     n_known = groups.totals(~missing)
     covered = (n_known < groups.sizes) & ((n_known > 0) | cover_missing)
     shown = (n_known > 0) & ~covered
+    if is_interval(table.frame.schema[name]):
+        return _joined_intervals(table.frame[name], groups, shown, covered), None
     numbers = None if hierarchy is not None and is_categorical(table, name) else measured(table, name)
     if numbers is not None:
-        ends = _ends(table.schema[name], numbers, ~missing, groups, exact=exact_ends)
-        return _intervals(ends, numbers[1], groups, shown, covered), None
-    if hierarchy is not None:
+        limits = _ends(table.schema[name], numbers, ~missing, groups, exact=exact_ends)
+        return _intervals(limits, numbers[1], groups, shown, covered), None
+    if name in table.nodes:
+        places, nodes = _joined_sets(table, name, groups, shown)
+    elif hierarchy is not None:
         series = table.frame[name]
         present = series.zip_with(pl.Series(~missing), pl.Series([None], dtype=series.dtype))
         places, nodes = _common_labels(present, groups, shown, hierarchy)
@@ -206,6 +210,45 @@ def _intervals(
     kept, nothing = pl.Series(shown), pl.Series([None], dtype=dtype)
     lows, highs = (pl.Series(np.where(shown, end, 0)).cast(dtype).zip_with(kept, nothing) for end in ends)
     return intervals(lows, highs, missing=~(shown | covered)).gather(groups.of_record)
+
+
+def _joined_intervals(column: pl.Series, groups: Groups, shown: Flags, covered: Flags) -> pl.Series:
+    """The interval from the lowest to the highest end in each group, open where one of them is."""
+    low, high = ends(column)
+    gone = pl.col("cell").is_null()
+    found = (
+        pl.DataFrame({"group": groups.of_record, "low": low, "high": high, "cell": column})
+        .group_by("group", maintain_order=False)
+        .agg(
+            pl.when((pl.col(name).is_null() & ~gone).any()).then(None).otherwise(lowest).alias(name)
+            for name, lowest in (("low", pl.col("low").min()), ("high", pl.col("high").max()))
+        )
+        .sort("group")
+    )
+    kept, nothing = pl.Series(shown), pl.Series([None], dtype=low.dtype)
+    lows, highs = (found[name].zip_with(kept, nothing) for name in ("low", "high"))
+    return intervals(lows, highs, missing=~(shown | covered)).gather(groups.of_record)
+
+
+def _joined_sets(table: Table, name: str, groups: Groups, shown: Flags) -> tuple[Ints, Nodes]:
+    """The place of the set of all that the labels of a group cover, 0 where it shows none."""
+    nodes = table.nodes[name]
+    codes = nodes.codes(table.frame[name])
+    there = np.flatnonzero(codes >= 0)
+    sizes = nodes.sizes[codes[there]]
+    of_cell, within = _laid_out(sizes)
+    members = nodes.members[nodes.starts[codes[there]][of_cell] + within].astype(np.int64)
+    owners = groups.of_record[there[of_cell]]
+    order = np.argsort(owners, kind="stable")
+    starts = np.searchsorted(owners[order], np.arange(len(groups) + 1))
+    used = shown & (np.diff(starts) > 0)
+    laid = Groups(order, starts)
+    set_of_group, of_set, found = _occurring(members, max(len(nodes.leaves), 1), laid, used)
+    labels = _set_labels(of_set, found, nodes.leaves)
+    if WILDCARD not in labels:
+        labels = pl.concat([labels, pl.Series("labels", [WILDCARD])])
+    made = Nodes.of_pairs(nodes.leaves, labels, of_set.astype(np.int32), found.astype(np.int32))
+    return set_of_group, made
 
 
 def _common_labels(

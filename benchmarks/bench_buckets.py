@@ -1,0 +1,75 @@
+"""Anatomy against one sort of its table, and slicing and bucketisation against Mondrian.
+
+    python benchmarks/bench_buckets.py [records]
+
+CPU seconds of one run each. Anatomy of 10 columns, with what is measured of the release before anyone gets
+it, may take 3 times as long as polars takes to sort the table by the sensitive column (with ties in an order
+of chance); slicing, and bucketisation, twice as long as Mondrian of the same keys at the same least size.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+import polars as pl
+
+from sfumato.core.run import Run
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Table
+from sfumato.methods.anatomy import Anatomy
+from sfumato.methods.bucketisation import Bucketisation
+from sfumato.methods.mondrian import Mondrian
+from sfumato.methods.slicing import Slicing
+
+L = 5
+
+
+def cpu(work):
+    start = time.process_time()
+    done = work()
+    return done, time.process_time() - start
+
+
+def drawn(records):
+    """Nine keys, mixed, and an illness of 40."""
+    rng = np.random.default_rng(1)
+    numbers = {"age": rng.integers(0, 100, records), "stay": rng.geometric(0.2, records),
+               "income": rng.lognormal(10, 1, records), "height": rng.normal(170, 10, records),
+               "area": rng.integers(0, 500, records)}  # fmt: skip
+    names = {f"name{i}": [f"v{code}" for code in rng.integers(0, 5 + 3 * i, records)] for i in range(4)}
+    learnt = {"ill": [f"ill{code}" for code in np.minimum(rng.geometric(0.08, records), 40)]}
+    frame = pl.DataFrame({**numbers, **names, **learnt})
+    keys = tuple(
+        Column(name, Kind.CONTINUOUS if name in numbers else Kind.NOMINAL, Role.KEY)
+        for name in frame.columns[:-1]
+    )
+    return Table(
+        frame, Schema((*keys, Column("ill", Kind.NOMINAL, Role.SENSITIVE))), targets=tuple(frame.columns[:-1])
+    )
+
+
+def sort(table):
+    chance = pl.Series("chance", np.random.default_rng(1).random(len(table)))
+    return table.frame.with_columns(chance).sort("ill", "chance")
+
+
+def main(records=1_000_000):
+    small, table = drawn(2000), drawn(records)
+    for method in (Anatomy(l=L), Bucketisation(l=L), Slicing(l=L), Mondrian(k=L)):
+        method.apply(small, Run(seed=1))  # loads and compiles
+    sort(small)
+    print(f"{records:,} records, 9 keys, l = {L}")
+    _, sorting = cpu(lambda: sort(table))
+    _, cutting = cpu(lambda: Mondrian(k=L).apply(table, Run(seed=1)))
+    peers = {"anatomy": ("sorts", sorting, 3)}
+    for method in (Anatomy(l=L), Bucketisation(l=L), Slicing(l=L)):
+        release, taken = cpu(lambda: method.apply(table, Run(seed=1)))  # noqa: B023
+        peer, seconds, most = peers.get(method.name, ("mondrians", cutting, 2))
+        ratio = f"{taken / seconds:4.1f} {peer} of {seconds:.2f} s (at most {most})"
+        print(f"  {method.name:<14} {taken:6.2f} s, {ratio}, {release.figures['buckets']:,} buckets")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,151 @@
+"""Buckets: values that stand apart from their records, of which is known in which bucket each record is.
+
+Anatomy shows keys and sensitive values in two tables, slicing shows any columns in several, and bucketisation
+shuffles values within one: what holds them together is a number, that of the bucket. Who reads such a release
+knows for each record that its value is one of those of its bucket, and how often each stands there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from sfumato.data.classes.classes import Classes, column_codes
+from sfumato.data.classes.packing import Coding, number, pack
+from sfumato.data.generalised.ranges import Groups, with_ranges
+from sfumato.data.schema import Role, Schema
+from sfumato.data.table import Table
+from sfumato.errors import DataError
+from sfumato.kernels.arrays import Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Buckets:
+    """Records in buckets, and columns whose values stand ``apart`` from them.
+
+    ``values`` holds the records, each with some of the values of its bucket: one of the tables that the
+    original may be, and as often as there each value stands in a bucket. Columns of one group of ``apart``
+    kept together: they are of one and the same record, of whichever.
+    """
+
+    of_record: Ints  # [records] from 0
+    of_values: Ints  # [rows of the values] the same, unless only some records are looked at
+    values: Table
+    apart: tuple[tuple[str, ...], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that stand apart from their records."""
+        return tuple(name for group in self.apart for name in group)
+
+    def place(self, name: str) -> int:
+        """The group of columns apart that a column is one of, −1 if it is of none."""
+        return next((place for place, group in enumerate(self.apart) if name in group), -1)
+
+    @cached_property
+    def reading(self) -> Table:
+        """The table as it reads: in the columns apart, each record shows what its bucket spans."""
+        return with_ranges(self.values, self.names, Groups.of(self.of_values), exact_ends=True)
+
+    def taken(self, rows: Ints) -> Buckets:
+        """The same for some of the records, with all the values of their buckets."""
+        of_record = self.of_record[rows]
+        kept = np.flatnonzero(np.isin(self.of_values, of_record))
+        return Buckets(of_record, self.of_values[kept], self.values.take(kept), self.apart)
+
+    def chances(self, met: Floats) -> Floats:
+        """The chance that each record meets conditions [conditions, values] that some values of it meet."""
+        n = int(self.of_values.max(initial=-1)) + 1
+        sizes = np.maximum(np.bincount(self.of_values, minlength=n), 1)
+        shares = np.array([np.bincount(self.of_values, each, minlength=n) / sizes for each in met])
+        return shares.reshape(len(met), n)[:, self.of_record]
+
+    def classes(self, values: Table, keys: Sequence[str], learnt: Sequence[str]) -> Classes:
+        """Who is alike in what tells the ``learnt`` columns: the bucket, and keys that stand beside them.
+
+        ``values`` are those of the buckets, with whatever else is known of the records.
+        """
+        beside = [name for group in self.apart if set(group) & set(learnt) for name in group if name in keys]
+        buckets = Coding(self.of_values.astype(np.uint64), int(self.of_values.max(initial=0)) + 1)
+        codings = [buckets, *(column_codes(values, name, apart=True) for name in sorted(beside))]
+        of_record, members = number(pack(codings, len(values)))
+        examples = np.empty(len(members), dtype=np.int64)
+        examples[of_record[::-1]] = np.arange(len(of_record))[::-1]  # of several the first is kept
+        return Classes.known(values, keys, of_record, members, examples=examples, counts={})
+
+
+def bucketed(
+    tables: Mapping[str, Table],
+    keys: Mapping[str, tuple[str, ...]],
+    apart: Sequence[Sequence[str]],
+    rows: Ints | None,
+    sources: Mapping[str, Ints],
+) -> Buckets | None:
+    """Join tables by their buckets; the first has a row for each record. None: nothing stands apart.
+
+    Where it is known from which originals the rows of the first table and those of another one come
+    (``rows`` and ``sources``), each record gets its own values back, so that what is found of it is its own.
+    """
+    (first, values), *others = tables.items()
+    by = [name for name in keys.get(first, ()) if name in values.schema]
+    shown = {name for table in tables.values() for name in table.names}
+    left = tuple(group for each in apart if (group := tuple(name for name in each if name in shown)))
+    if not left or not (by or others):  # a file without its buckets is read as it stands
+        return None
+    of_record = _numbered(values.frame, by)
+    for name, table in others:
+        told = [each for each in by if each in table.schema]
+        there = table if table.weights is None else _repeated(table)
+        if rows is not None and name in sources and len(sources[name]) == len(rows):
+            places = np.empty(len(rows), dtype=np.int64)
+            places[np.argsort(rows)] = np.argsort(sources[name])
+        else:
+            places = _places(values.frame, there.frame, told)
+        values = _beside(values, there.take(places), told)
+    return Buckets(of_record, of_record, values, left)
+
+
+def _numbered(frame: pl.DataFrame, by: Sequence[str]) -> Ints:
+    """The number of each row's bucket, from 0; without a column that tells it, all are in one."""
+    if not by:
+        return np.zeros(frame.height, dtype=np.int64)
+    joined = frame[by[0]] if len(by) == 1 else frame.select(pl.struct(by)).to_series()
+    return joined.rank("dense").fill_null(0).to_numpy().astype(np.int64)
+
+
+def _repeated(table: Table) -> Table:
+    """The rows of a table with counts as often as these say."""
+    assert table.weights is not None  # counts are weights: of how many records a row tells
+    return table.take(np.repeat(np.arange(len(table)), table.weights.astype(np.int64)))
+
+
+def _places(first: pl.DataFrame, second: pl.DataFrame, by: Sequence[str]) -> Ints:
+    """For each row of the first table a row of the second of the same bucket, each once."""
+    both = _numbered(pl.concat([first.select(by), second.select(by)]), by) if by else np.zeros(0, np.int64)
+    both = both if by else np.zeros(first.height + second.height, dtype=np.int64)
+    mine, theirs = np.argsort(both[: first.height], kind="stable"), both[first.height :]
+    found = np.argsort(theirs, kind="stable")
+    if len(mine) != len(found) or not np.array_equal(both[: first.height][mine], theirs[found]):
+        raise DataError(
+            "the tables of a release must have as many records in each bucket, got: others in some buckets",
+            hint="read the files that were written together",
+        )
+    places = np.empty(len(mine), dtype=np.int64)
+    places[mine] = found
+    return places
+
+
+def _beside(values: Table, others: Table, by: Sequence[str]) -> Table:
+    """Two tables side by side, what both have and counts left out of the second."""
+    counted = others.schema.only_role(Role.WEIGHT)
+    names = [name for name in others.names if name not in (*by, *values.names, counted)]
+    added = others.select(names)
+    return Table(
+        values.frame.with_columns(added.frame.get_columns()),
+        Schema((*values.schema.columns, *added.schema.columns)),
+        nodes={**values.nodes, **added.nodes},
+    )

@@ -1,0 +1,293 @@
+"""What methods share that take values apart from their records: who may be parted, buckets, and the proof.
+
+A sensitive value may fill at most one place in :math:`l` of a bucket, so that nobody's value is guessed with
+a better chance. Whether it does is measured on what is released, by the measure that anyone can run on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Literal, final
+
+import numpy as np
+import polars as pl
+
+from sfumato import kernels
+from sfumato.core import registry
+from sfumato.core.method import Method
+from sfumato.core.params import Columns, listed, param
+from sfumato.core.release import Release
+from sfumato.core.requirement import Requirement
+from sfumato.core.run import Run
+from sfumato.data.classes.classes import column_codes
+from sfumato.data.classes.packing import Coding, closed_up, pack
+from sfumato.data.generalised.ranges import Groups
+from sfumato.data.persons import persons_of
+from sfumato.data.schema import Column, Kind, Role
+from sfumato.data.table import Table
+from sfumato.errors import DataError, UnreachableError
+from sfumato.kernels.arrays import Flags, Ints
+from sfumato.methods._enforcing import COMPARABLE, Guarantee
+
+#: Codes below this are sorted in one pass for each of their two bytes.
+_SHORT = 1 << 16
+
+
+class BucketMethod(Method):
+    """Takes sensitive values apart from their records: only the bucket of each is told. Write ``part``."""
+
+    kinds = COMPARABLE
+    nature = "de-associative"
+    takes_apart = True
+    takes_generalised = True
+    adds_columns = True
+    cost = "n log n"
+
+    l: int = param(  # noqa: E741  — the model's own letter
+        3,
+        "No sensitive value fills more than one place in so many of a bucket.",
+        ge=2,
+        le=1000,
+        symbol="l",
+        log=True,
+        tune=(2, 12),
+        drive=True,
+    )
+    sensitive: Columns = param(
+        Columns(("@sensitive",)), "Columns whose values are taken apart from their records."
+    )
+    missing: Literal["refused", "category"] = param(
+        "refused", "What a missing sensitive value is: nothing that may be parted, or a value of its own."
+    )
+
+    def learnt(self, table: Table) -> tuple[str, ...]:
+        """The sensitive columns, sorted by name."""
+        return tuple(sorted(table.schema.resolve(self.sensitive)))
+
+    def refuses(self, table: Table) -> str | None:
+        """Refuse columns that cannot be parted from the others, and persons with several records."""
+        reason = super().refuses(table)
+        if reason is not None:
+            return reason
+        names = self.learnt(table)
+        both = [name for name in names if name in table.chosen]
+        wrong = [name for name in names if table.schema[name].kind not in COMPARABLE]
+        coarse = [name for name in names if table.is_generalised(name)]
+        if not names or both:
+            got = f"{listed(both)}, which are keys" if both else "none"
+            return f"{self.name} must find sensitive columns beside the keys, got: {got}"
+        if wrong or coarse:
+            others = listed(wrong or coarse)
+            return f"{self.name} must be given single exact sensitive values, got: others in {others}"
+        whose = table.schema.only_role(Role.PERSON)
+        again = len(table) - len(np.unique(persons_of(table))) if whose else 0
+        if again:
+            return (
+                f"{self.name} must be given one record of each person, got: {again} more, whose buckets "
+                "together tell what they have in common"
+            )
+        return None
+
+    def drive_range(self, table: Table) -> tuple[float, float]:
+        """Search no further than the most frequent sensitive value lets it."""
+        low, high = super().drive_range(table)
+        most = [_most(table, name) for name in self.learnt(table)]
+        return low, max(low, min(high, len(table) // max(*most, 1, 1)))
+
+    def part(self, table: Table, names: tuple[str, ...], run: Run) -> Release:
+        """Release the table with the sensitive columns taken apart."""
+        raise NotImplementedError  # abstract: every method in the registry has its own
+
+    @final
+    def protect(self, table: Table, run: Run) -> Release:
+        """Part what may be parted, then measure what came of it: what does not hold is refused."""
+        names = self.learnt(table)
+        self._require_eligible(table, names)
+        release = self.part(table, names, run)
+        unmet = self.unmet(table, release, run)
+        if unmet:
+            raise UnreachableError(
+                f"the release of {self.name} must meet what is asked, got: {'; '.join(unmet)}",
+                hint="ask for less, or take fewer columns apart",
+            )
+        return release
+
+    def _require_eligible(self, table: Table, names: Sequence[str]) -> None:
+        """Raise if no buckets whatever would do."""
+        n = len(table)
+        if n < self.l:
+            raise UnreachableError(f"{self.name} must be given at least {self.l} records to part, got: {n}")
+        for name in names:
+            gone = int(table.missing(name).sum())
+            if gone and self.missing == "refused":
+                raise DataError(
+                    f"`{name}` must have a value in every record to be parted by {self.name}, got: {gone} "
+                    "missing",
+                    hint="leave these records out, or say missing = category: a value of its own",
+                )
+        most = {name: _most(table, name) for name in names}
+        for name in names:
+            if self.l * most[name] > n:
+                raise UnreachableError(
+                    f"no value of `{name}` may be that of more than 1 in {self.l} records, got: one of "
+                    f"{most[name]} of {n}",
+                    hint=f"ask for l = {n // most[name]}"
+                    if n >= 2 * most[name]
+                    else "no buckets hide what most records have: leave the column out",
+                )
+
+    def guarantee(self, keys: Sequence[str]) -> Guarantee:
+        """What must hold of the buckets: that no value of any sensitive column is too frequent."""
+        share = registry.measure("alpha-k-anonymity").from_dict({"sensitive": list(self.sensitive)})
+        return Guarantee((Requirement(share, "<=", 1 / self.l),), tuple(keys))
+
+    def unmet(self, table: Table, release: Release, run: Run) -> list[str]:
+        """What was asked for and a release does not meet, in words; what is not released tells nothing."""
+        shown = {name for each in release.tables.values() for name in each.names}
+        if not shown & set(self.learnt(table)):
+            return []
+        buckets = release.buckets
+        if buckets is None:
+            return ["values that stand beside their records again, as the bucket is not shown"]
+        guarantee = self.guarantee(table.chosen)
+        evidence = replace(guarantee.evidence(buckets.values, run), buckets=buckets)
+        return guarantee.unmet_in(evidence, run)
+
+    def failing(self, table: Table, run: Run) -> Callable[..., Flags]:  # noqa: ARG002  — others measure
+        """Tell which parts [from, to] of an order of records may not be buckets, keys ``beside`` shown."""
+        names = self.learnt(table)
+
+        @cache
+        def coded(*columns: str) -> Ints:
+            one = len(columns) == 1
+            codings = [
+                column_codes(table, name, apart=name not in names)
+                if one
+                else Coding(coded(name).astype(np.uint64), int(coded(name).max()) + 1)
+                for name in columns
+            ]
+            return closed_up(pack(codings, len(table))).codes.astype(np.int64)
+
+        def fails(order: Ints, parts: Ints, beside: Sequence[str] = ()) -> Flags:
+            alike, found = coded(*beside), np.zeros(len(parts), dtype=np.bool_)
+            if self.l * (int(alike.max()) + 1) > len(table):  # some have fewer who are alike
+                return ~found
+            for name in names:
+                cells = kernels.buckets.Cells(alike, coded(*beside, name))
+                found |= kernels.buckets.too_frequent(order, parts, cells, self.l)
+            return found
+
+        return fails
+
+
+def _most(table: Table, name: str) -> int:
+    """How many records the most frequent value has."""
+    codes = closed_up(column_codes(table, name)).codes
+    return int(np.bincount(codes.astype(np.int64), minlength=1).max())
+
+
+def dealt(table: Table, names: Sequence[str], l: int, rng: np.random.Generator) -> Ints:  # noqa: E741
+    r"""Deal the records out to as many buckets as can have l records, the values of one column in turn.
+
+    That is what Xiao and Tao's rounds come to, who take one record of each of the l most frequent values and
+    put what is left over where its value is not yet: a value of at most :math:`n / l` records comes at most
+    once to each of :math:`\lfloor n / l \rfloor` buckets, if its records are dealt out one after the other.
+    """
+    hardest = max(names, key=lambda name: _most(table, name))
+    coding = closed_up(column_codes(table, hardest))
+    values = rng.permutation(coding.space)[coding.codes.astype(np.int64)]
+    order = rng.permutation(len(table))
+    turns = values[order].astype(np.uint16 if coding.space <= _SHORT else np.int64)
+    order = order[np.argsort(turns, kind="stable")]
+    buckets = np.empty(len(table), dtype=np.int64)
+    buckets[order] = np.arange(len(table)) % (len(table) // l)
+    return buckets
+
+
+def mended(buckets: Ints, fails: Callable[..., Flags], rng: np.random.Generator) -> Ints:
+    """Put buckets that fail together until none does, or one is left: what is in all is never worse."""
+    while True:
+        groups = Groups.of(buckets)
+        parts = np.column_stack((groups.starts[:-1], groups.starts[1:]))
+        bad = rng.permutation(np.flatnonzero(fails(groups.order, parts)))
+        if not len(bad) or len(groups) == 1:
+            return groups.of_record
+        others = np.arange(len(groups))
+        half = len(bad) // 2
+        others[bad[:half]] = bad[half : 2 * half]
+        if len(bad) % 2:  # the last joins one of the others
+            others[bad[-1]] = others[(bad[-1] + 1 + rng.integers(len(groups) - 1)) % len(groups)]
+        buckets = others[groups.of_record]
+
+
+def parted(
+    table: Table,
+    buckets: Ints,
+    tables: Mapping[str, Sequence[str]],
+    run: Run,
+    *,
+    counts: bool = False,
+) -> Release:
+    """Release some columns in tables of their own, joined by buckets; the first is of all other columns.
+
+    The rows of further tables stand bucket by bucket, in an order of chance; with ``counts`` those that are
+    alike are one, with their number.
+    """
+    first, *others = tables
+    rng = run.rng("buckets")
+    name, numbers = free_name("bucket", table), _shuffled_numbers(buckets, rng)
+    wide = with_column(table, name, numbers)
+    apart = {each: tuple(tables[each]) for each in others}
+    moved = {column for columns in apart.values() for column in columns}
+    made = {first: wide.select([each for each in wide.names if each not in moved])}
+    sources = {}
+    for each, columns in apart.items():
+        order = rng.permutation(len(table))
+        order = order[np.argsort(numbers[order], kind="stable")]
+        made[each] = wide.select([name, *columns]).take(order)
+        sources[each] = order
+        if counts:
+            made[each] = _counted(made[each])
+    return Release(
+        made,
+        source_rows=np.arange(len(table), dtype=np.int64),
+        classes=buckets,
+        keys=dict.fromkeys(made, (name,)),
+        apart=tuple(apart.values()),
+        sources={} if counts else sources,
+        figures={"buckets": int(numbers.max(initial=0))},
+    )
+
+
+def _shuffled_numbers(buckets: Ints, rng: np.random.Generator) -> Ints:
+    """The buckets with numbers from 1 that tell nothing of how they came about."""
+    return rng.permutation(int(buckets.max(initial=-1)) + 1)[buckets] + 1
+
+
+def with_column(table: Table, name: str, numbers: Ints) -> Table:
+    """The table with the numbers of buckets as a last column."""
+    return table.with_values(name, pl.Series(numbers), column=Column(name, Kind.NOMINAL, Role.OTHER))
+
+
+def free_name(wanted: str, table: Table) -> str:
+    """A name that no column has."""
+    names = [wanted, *(f"{wanted}_{number}" for number in range(2, len(table.names) + 3))]
+    return next(name for name in names if name not in table.schema)
+
+
+def _counted(table: Table) -> Table:
+    """Rows that are alike as one, with their number; it counts as a weight, since that is what it is."""
+    name = free_name("count", table)
+    frame = table.frame.group_by(table.names, maintain_order=True).agg(pl.len().cast(pl.Int64).alias(name))
+    made = replace(table, frame=frame.select(table.names))
+    return made.with_values(name, frame[name], column=Column(name, Kind.CONTINUOUS, Role.WEIGHT))
+
+
+def within_buckets(buckets: Ints, rng: np.random.Generator) -> Ints:
+    """For each record one of its bucket, by chance, each once."""
+    order = rng.permutation(len(buckets))
+    places = np.empty(len(buckets), dtype=np.int64)
+    places[np.argsort(buckets, kind="stable")] = order[np.argsort(buckets[order], kind="stable")]
+    return places

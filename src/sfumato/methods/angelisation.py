@@ -1,0 +1,143 @@
+"""Angelisation: sensitive values by batches that meet what is asked, keys made coarser in buckets of k."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sfumato.core.measure import ClassMeasure, Measure
+from sfumato.core.params import Requirements, listed, param
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.classes.classes import Classes
+from sfumato.data.generalised.ranges import Groups
+from sfumato.data.table import Table
+from sfumato.errors import SfumatoError
+from sfumato.kernels.arrays import Flags, Ints
+from sfumato.methods._buckets import BucketMethod, dealt, mended, parted
+from sfumato.methods._enforcing import Guarantee
+from sfumato.methods.mondrian import Mondrian
+
+
+class Angelisation(BucketMethod):
+    r"""Show keys that k people share, and apart from them sensitive values by batches that meet a model.
+
+    The records are divided twice, each time for one purpose. *Batches* hold the sensitive values: records
+    are dealt out as in anatomy, and batches that do not meet what is asked for (``also``) are put together
+    until all do. *Buckets* of at least :math:`k` people make the keys coarser, as Mondrian cuts them,
+    whatever their sensitive values. The first table (``gt``) has the records with coarse keys and the number
+    of their batch, the second (``bt``) the values of each batch. As batches and buckets do not know of each
+    other, keys need be no coarser than :math:`k` asks, and batches no larger than the model.
+
+    See Also
+    --------
+    Anatomy : exact keys.
+    Mondrian : one division for both purposes, in one table.
+    PKAngelisation : measures the model of several buckets.
+
+    Notes
+    -----
+    **When to use.** Where identities and sensitive values must be protected both, by models as strong as
+    t-closeness, and keys in one table with them would become too coarse.
+
+    **Guarantees.** k people are alike in the keys; in each batch, no value of a sensitive column fills more
+    than one place in :math:`l`, and whatever else is asked for holds of the values of each batch. What is
+    released is measured before anyone gets it.
+
+    **Risk to know.** As with anatomy: several sensitive columns stay together in one row, and who knows
+    others of the batch guesses better.
+
+    **Ties, missing, weights.** Keys as in Mondrian; keys that a step before made coarser are taken as they
+    are. Missing sensitive values are refused, or a value of their own. Several records of one person are
+    refused. Weights stay with the keys.
+
+    **Cost.** That of Mondrian, and of measuring the batches as often as some are put together.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from sfumato.data.generalised.text_forms import to_text
+    >>> from sfumato.data.schema import Column, Kind, Role, Schema
+    >>> frame = pl.DataFrame({"age": [20, 24, 50, 58], "illness": ["flu", "flu", "ulcer", "angina"]})
+    >>> schema = Schema((
+    ...     Column("age", Kind.CONTINUOUS, Role.KEY), Column("illness", Kind.NOMINAL, Role.SENSITIVE)
+    ... ))
+    >>> release = Angelisation(l=2, k=2).protect(Table(frame, schema, targets=("age",)), Run(seed=1))
+    >>> to_text(release.tables["gt"].frame["age"]).to_list()
+    ['[20;29]', '[20;29]', '[50;59]', '[50;59]']
+    """
+
+    name = "angelisation"
+    family = "taking apart"
+    title = "Angelisation"
+    references = ("tao2009", "anjum2018")
+    generalises = True
+    suppresses = True
+
+    k: int = param(5, "Smallest number of people who are alike in the keys.", ge=1, symbol="k")
+    also: Requirements = param(
+        Requirements(), "What the sensitive values of each batch must meet besides, such as t <= 0.2."
+    )
+    counts: bool = param(False, "Show each value of a batch once, with its number.")
+
+    def table_names(self) -> tuple[str, ...]:
+        """Keys made coarser, and batches of values."""
+        return ("gt", "bt")
+
+    def refuses(self, table: Table) -> str | None:
+        """Refuse requirements that do not read, or that are on something else than sensitive values."""
+        reason = super().refuses(table)
+        if reason is not None:
+            return reason
+        try:
+            asked = self._asked(()).requirements
+        except SfumatoError as error:
+            return error.message
+        others = [each.measure.name for each in asked if not _of_values(each.measure)]
+        if others:
+            return f"`also` of {self.name} must ask for models of sensitive values, got: {listed(others)}"
+        return None
+
+    def _asked(self, keys: Sequence[str], k: int = 1) -> Guarantee:
+        return Guarantee.of(keys, k=k, also=self.also, missing="category")
+
+    def guarantee(self, keys: Sequence[str]) -> Guarantee:
+        """What must hold of the batches, and of the keys."""
+        asked = self._asked(keys, self.k)
+        mine = super().guarantee(keys)
+        return replace(mine, requirements=(*mine.requirements, *asked.requirements))
+
+    def failing(self, table: Table, run: Run) -> Callable[..., Flags]:
+        """Tell which batches may not stand, by their values and by what is asked for besides."""
+        too_frequent, asked = super().failing(table, run), self._asked(table.chosen)
+        evidence = asked.evidence(table, run)
+
+        def fails(order: Ints, parts: Ints) -> Flags:
+            groups = Groups(order, np.append(parts[:, 0], len(table)))  # batches: all records are in one
+            firsts = order[parts[:, 0]]
+            classes = Classes.known(
+                table, table.chosen, groups.of_record, groups.sizes, examples=firsts, counts={}
+            )
+            return too_frequent(order, parts) | asked.failing_classes(evidence, classes)
+
+        return fails
+
+    def part(self, table: Table, names: tuple[str, ...], run: Run) -> Release:
+        """Deal the records out to batches, and cut them into buckets."""
+        rng = run.rng("deal")
+        batches = dealt(table, names, self.l, rng)
+        if len(names) > 1 or self.also:
+            batches = mended(batches, self.failing(table, run), rng)
+        exact = [name for name in table.chosen if not table.is_generalised(name)]
+        coarse = Mondrian(k=self.k).apply(table.aimed_at(exact), run) if exact else Release.unchanged(table)
+        release = parted(coarse.first.aimed_at(()), batches, {"gt": (), "bt": names}, run, counts=self.counts)
+        return replace(release, figures={**release.figures, **coarse.figures}, notes=coarse.notes)
+
+
+def _of_values(measure: Measure) -> bool:
+    """Whether each class of a measure is told by the sensitive values in it."""
+    return isinstance(measure, ClassMeasure) and any(
+        each.name == "sensitive" for each in measure.parameters()
+    )
