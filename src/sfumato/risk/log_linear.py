@@ -30,6 +30,9 @@ _MODELS: dict[str, Callable[[Cells, Run], Means]] = {
 }
 _RISKS: dict[ChanceOf, fitting.Risk] = {"unique": fitting.unique, "match": fitting.match}
 
+#: All pairs are taken for the best only where there are so many people for each of their parameters: else
+#: they follow the sample too closely, which their bias does not always tell.
+_PER_PARAMETER = 5
 #: From so many standard deviations of its bias on, a model does not fit.
 _FAR = 2.0
 _ROUNDING = 1e-9
@@ -56,11 +59,13 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
         \tau_1 = \sum_{f_k = 1} e^{-(1 - \pi) \lambda_k}, \qquad
         \tau_2 = \sum_{f_k = 1} \frac{1 - e^{-(1 - \pi) \lambda_k}}{(1 - \pi) \lambda_k}
 
-    sample uniques are expected to be unique in the population, and to be matched rightly. The score is
+    sample uniques are expected to be unique in the population, and to be matched rightly, where
+    :math:`\lambda_k` of a sample unique is told by all others of the sample (but for *two-way*). The score is
     :math:`\tau_1 / n`, or :math:`\tau_2 / n` if ``chance`` is *match*. In the ``model`` the logarithms of the
     means are sums of terms of single keys (*independence*), of pairs of keys along the *tree* that tells
     most, or of all pairs (*two-way*, by iterative proportional fitting). The *best* is the first of them
-    whose risk is not biased beyond chance, by the statistics B of Skinner and Shlomo, or the least biased.
+    whose risk is not biased beyond chance, by the statistics B of Skinner and Shlomo, or the least biased;
+    *two-way* is among them where there are five people for each of its parameters.
 
     See Also
     --------
@@ -98,7 +103,7 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
     >>> people = {"sex": ["f", "f", "m", "m", "f", "m"], "age": [30, 30, 30, 40, 40, 50]}
     >>> score = sfumato.assess(people, measures=["log-linear-risk(fraction=0.5, model=independence)"])
     >>> round(next(iter(score.values())).details["tau_1"], 3)
-    1.565
+    2.449
     """
 
     name = "log-linear-risk"
@@ -154,12 +159,13 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
         fit, total = fitted.fit, float(risks.sum())
         low, high = self._between(total, float((risks * (1 - risks)).sum()) + fit.variance, fit.bias)
         fits = abs(fit.off) <= _FAR
+        sure = fits and (fitted.name != "two-way" or _is_filled(cells))
         return Score(
             total / cells.n,
             status=Status.APPROXIMATE,
             interval=(low / cells.n, min(high, float(alone.sum())) / cells.n),
             reason=self._reason(fitted, fits=fits),
-            confidence=self.confidence if fits else None,
+            confidence=self.confidence if sure else None,
             by_record=self._by_record(evidence, classes, risks),
             details={
                 "model": fitted.name,
@@ -177,9 +183,9 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
 
     def _fitted(self, cells: Cells, fraction: float, run: Run) -> _Fitted | str:
         """The model asked for, or the least biased; why there is none."""
-        names = list(_MODELS) if self.model == "best" else [self.model]
-        if cells.total > fitting.MAX_CELLS and "two-way" in names:
-            names.remove("two-way")
+        names = [name for name in _MODELS if self.model in {"best", name}]
+        if cells.total > fitting.MAX_CELLS or (self.model == "best" and not _is_filled(cells)):
+            names = [name for name in names if name != "two-way"]
         if not names:
             return (
                 f"two-way must fit no more than {fitting.MAX_CELLS:,} cells, got: {cells.total:,.0f}; "
@@ -215,3 +221,9 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
 
     def _by_record(self, evidence: Evidence, classes: Classes, risks: Floats) -> Floats | None:
         return by_original(evidence, of_records(classes, risks), worst="high")
+
+
+def _is_filled(cells: Cells) -> bool:
+    """Whether there are enough people for the parameters of all pairs of keys."""
+    free = np.array(cells.sizes, dtype=np.float64) - 1
+    return cells.n >= _PER_PARAMETER * float(free.sum() ** 2 - free @ free) / 2
