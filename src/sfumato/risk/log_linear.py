@@ -83,11 +83,11 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
 
     **Doubt.** An estimate, *approximate*. The interval has the ``confidence`` if the model is right: it
     counts the chance of who was drawn and an upper bound of what the fit may vary, and is widened by the bias
-    that was found. A model that is off by more than two standard deviations does not fit: that is said, and
-    no requirement can rely on it. The tree is smoothed, and errs on the safe side where few people fill its
-    pairs. With ``spread`` *log-normal* the means vary beside what the terms tell, by as much as the counts
-    do. *Not-estimable* where the cross of the keys is too large for all pairs. The draw is taken to be
-    simple: unequal weights only tell the size of the population.
+    that was found and by what the person who is told adds. A model that is off by more than two standard
+    deviations does not fit: that is said, and no requirement can rely on it. The estimate errs on the safe
+    side where few people fill the pairs. With ``spread`` *log-normal* the means vary beside what the terms
+    tell, by as much as the counts do. *Not-estimable* where the cross of the keys is too large for all pairs.
+    The draw is taken to be simple: unequal weights only tell the size of the population.
 
     **Missing.** A missing key is a value of its own by default (``category``). At ``worst`` who lacks a key
     is unique in the population. As ``any`` classes overlap, and the result is not estimable.
@@ -157,7 +157,9 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
         risks = np.zeros(len(classes))
         risks[alone] = each[self.chance]
         fit, total = fitted.fit, float(risks.sum())
-        low, high = self._between(total, float((risks * (1 - risks)).sum()) + fit.variance, fit.bias)
+        plain = float(self._risk((1 - fraction) / fraction * fitted.means.filled[cells.counts == 1])[0].sum())
+        ends = (total, total - fit.bias, plain)
+        low, high = self._between(ends, float((risks * (1 - risks)).sum()) + fit.variance)
         fits = abs(fit.off) <= _FAR
         sure = fits and (fitted.name != "two-way" or _is_filled(cells))
         return Score(
@@ -206,12 +208,12 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
     def _variance(self, means: Means, cells: Cells) -> float:
         return fitting.spread_of(means, cells.counts) if self.spread == "log-normal" else 0.0
 
-    def _between(self, total: float, variance: float, bias: float) -> tuple[float, float]:
-        """The interval of the sum, widened by the bias that was found."""
+    def _between(self, sums: tuple[float, ...], variance: float) -> tuple[float, float]:
+        """The interval about the sum, as it is, less the bias that was found, and by the means of all."""
         from scipy.special import ndtri  # slow to import
 
         far = float(ndtri(0.5 + self.confidence / 200)) * math.sqrt(variance)
-        return max(min(total, total - bias) - far, 0.0), max(total, total - bias) + far
+        return max(min(sums) - far, 0.0), max(sums) + far
 
     def _reason(self, fitted: _Fitted, *, fits: bool) -> str:
         if fits:
