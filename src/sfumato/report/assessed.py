@@ -91,9 +91,9 @@ def _slider(measure: Measure, rows: Sequence[Sequence[float | str | None]]) -> S
         for name, title in (("threshold", "Threshold"), ("at_risk", "Records at risk"), ("rate", "Rate"))
     ]
 
-    def line(name: str, title: str, color: str, dash: list[int]) -> Spec:
+    def line(name: str, title: str, color: str, dash: list[int], how: str) -> Spec:
         y = {"field": name, "type": "quantitative", "title": title, "axis": {"titleColor": color}}
-        mark = {"type": "line", "color": color, "strokeWidth": 2, "strokeDash": dash, "point": True}
+        mark = {"type": "line", "color": color, "strokeWidth": 2, "strokeDash": dash, "interpolate": how}
         return {"mark": mark, "encoding": {"x": x, "y": y, "tooltip": tips}}
 
     return chart(
@@ -101,7 +101,10 @@ def _slider(measure: Measure, rows: Sequence[Sequence[float | str | None]]) -> S
         "re-identifications if they are protected down to it (dashed).",
         data=inline(data),
         height=280,
-        layer=[line("at_risk", "records at risk", INK, [1, 0]), line("rate", "rate", GREY, [6, 3])],
+        layer=[
+            line("at_risk", "records at risk", INK, [1, 0], "step-after"),
+            line("rate", "rate", GREY, [6, 3], "linear"),
+        ],
         resolve={"scale": {"y": "independent"}},
     )
 

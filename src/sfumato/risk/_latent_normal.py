@@ -21,8 +21,9 @@ from sfumato.risk._cells import Cells, sums
 
 #: Beyond this a normal variable is not seen; and correlations stay within that.
 _END, _MOST = 9.0, 0.99
-#: So many pieces each of two keys is coarsened to before their correlation is fitted.
-_PIECES = 16
+#: So many pieces at most each of two keys is coarsened to before their correlation is fitted, so that their
+#: table has so many people for each pair of pieces: what few people happen to have together tells too much.
+_PIECES, _PER_PAIR = 16, 5
 #: Nodes of the integral over the correlation, and their weights.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 #: Points of the integral over a box, at most and at least, and box-points that are affordable.
@@ -142,10 +143,11 @@ def _pair(cells: Cells, first: int, second: int) -> Floats:
 
 def _pieces(margin: Floats) -> Ints:
     """The piece of each value: all their own if they are few, else pieces of about the same weight."""
-    if len(margin) <= _PIECES:
+    most = int(np.clip(math.sqrt(margin.sum() / _PER_PAIR), 2, _PIECES))
+    if len(margin) <= most:
         return np.arange(len(margin))
     middles = (np.cumsum(margin) - margin / 2) / margin.sum()
-    _, pieces = np.unique(np.floor(middles * _PIECES), return_inverse=True)
+    _, pieces = np.unique(np.floor(middles * most), return_inverse=True)
     return pieces
 
 

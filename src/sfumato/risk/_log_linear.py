@@ -36,8 +36,9 @@ Risk = Callable[[Floats], tuple[Floats, Floats, Floats]]
 class Means:
     """The fitted means of the cells that are filled, and of cells that stand for all, with their weights.
 
-    ``others`` are those of the filled cells as one person of each cell would see them who is left out, where
-    they were fitted so.
+    ``others`` are those of the filled cells as they are told without one person there, if they can be: who is
+    unique is told by the others, else a model would expect more people where someone happens to be, and know
+    nothing of values that nobody of the sample has.
     """
 
     filled: Floats
@@ -81,8 +82,7 @@ def tree(cells: Cells, run: Run) -> Means:
     """Pairs of keys along the tree that tells most (Chow and Liu).
 
     The tables of pairs are filled by few. So each is smoothed towards independence by as much as tells best
-    what one person has from all others; and who is unique is told by the others too, else the model would
-    expect more people where someone happens to be.
+    what one person has from all others.
     """
     return _of_edges(cells, _best_tree(cells), run)
 
@@ -128,8 +128,6 @@ def _of_edges(cells: Cells, edges: list[_Edge], run: Run) -> Means:
         cells.n * np.prod([_chances(cells, edge, cells.codes, without) for edge in edges], axis=0)
         for without in (0, 1)
     )
-    if all(edge.above is None for edge in edges):
-        others = None
     if cells.total > MAX_CELLS:
         chances = _drawn(cells, edges, run)
         return Means(filled, cells.n * chances, 1.0 / (chances * len(chances)), others)

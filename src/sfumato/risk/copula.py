@@ -18,6 +18,10 @@ from sfumato.risk._key_measures import by_original, of_records
 from sfumato.risk._latent_normal import LatentNormal, ordered
 from sfumato.risk._sampling import UNIQUE
 
+#: So many people may have a value of a key that nobody else has: about as many of the population have one
+#: that nobody of the sample has.
+_MOST_NEW = 0.1
+
 
 class CopulaRisk(CellMeasure):
     r"""Share of people who are unique in the population, by a Gaussian copula of the keys.
@@ -45,10 +49,11 @@ class CopulaRisk(CellMeasure):
     unique. ``details`` has both expectations (``unique``, ``match``), and ``population_uniques``.
 
     **Doubt.** An estimate, *approximate*, and no better than the model: that keys go together as normal
-    variables do, and that the sample has all values there are: who has another is not seen, so that it may
-    understate. Nominal values are put into the order in which the keys go together most, others keep
-    theirs. It has no interval, so no requirement can rely on it: ``simulate`` shows its bias on a population
-    that is known. It depends on no chance: people of the model and integrals are taken on a fixed lattice.
+    variables do, and that the sample has all values there are: *not-estimable* where more than a tenth of the
+    people have a value of a key that nobody else has, and understated by about that share else. Nominal
+    values are put into the order in which the keys go together most, others keep theirs. It has no interval,
+    so no requirement can rely on it: ``simulate`` shows its bias on a population that is known. It depends on
+    no chance: people of the model and integrals are taken on a fixed lattice.
 
     **Missing.** A missing key is a value of its own by default (``category``), before all others. At
     ``worst`` who lacks a key is unique. As ``any`` classes overlap, and the result is not estimable.
@@ -95,6 +100,12 @@ class CopulaRisk(CellMeasure):
         unordered = [
             table.schema[key].kind is Kind.NOMINAL or table.is_generalised(key) for key in classes.keys
         ]
+        new = max(float(np.count_nonzero(cells.margin(key) == 1)) for key in range(len(cells.sizes))) / n
+        if new > _MOST_NEW:
+            return Score.not_estimable(
+                f"{new:.0%} of the people have a value of a key that nobody else has: the sample does not "
+                "tell which values there are"
+            )
         cells = ordered(cells, unordered)
         model = LatentNormal.fit(cells, run)
         unique, match = _chances(model.chances(cells.codes, run)[cells.of_class], people)

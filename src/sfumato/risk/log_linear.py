@@ -30,6 +30,9 @@ _MODELS: dict[str, Callable[[Cells, Run], Means]] = {
 }
 _RISKS: dict[ChanceOf, fitting.Risk] = {"unique": fitting.unique, "match": fitting.match}
 
+#: All pairs are taken for the best only where there are so many people for each of their parameters: else
+#: they follow the sample too closely, which their bias does not always tell.
+_PER_PARAMETER = 5
 #: From so many standard deviations of its bias on, a model does not fit.
 _FAR = 2.0
 _ROUNDING = 1e-9
@@ -56,11 +59,13 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
         \tau_1 = \sum_{f_k = 1} e^{-(1 - \pi) \lambda_k}, \qquad
         \tau_2 = \sum_{f_k = 1} \frac{1 - e^{-(1 - \pi) \lambda_k}}{(1 - \pi) \lambda_k}
 
-    sample uniques are expected to be unique in the population, and to be matched rightly. The score is
+    sample uniques are expected to be unique in the population, and to be matched rightly, where
+    :math:`\lambda_k` of a sample unique is told by all others of the sample (but for *two-way*). The score is
     :math:`\tau_1 / n`, or :math:`\tau_2 / n` if ``chance`` is *match*. In the ``model`` the logarithms of the
     means are sums of terms of single keys (*independence*), of pairs of keys along the *tree* that tells
     most, or of all pairs (*two-way*, by iterative proportional fitting). The *best* is the first of them
-    whose risk is not biased beyond chance, by the statistics B of Skinner and Shlomo, or the least biased.
+    whose risk is not biased beyond chance, by the statistics B of Skinner and Shlomo, or the least biased;
+    *two-way* is among them where there are five people for each of its parameters.
 
     See Also
     --------
@@ -78,11 +83,11 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
 
     **Doubt.** An estimate, *approximate*. The interval has the ``confidence`` if the model is right: it
     counts the chance of who was drawn and an upper bound of what the fit may vary, and is widened by the bias
-    that was found. A model that is off by more than two standard deviations does not fit: that is said, and
-    no requirement can rely on it. The tree is smoothed, and errs on the safe side where few people fill its
-    pairs. With ``spread`` *log-normal* the means vary beside what the terms tell, by as much as the counts
-    do. *Not-estimable* where the cross of the keys is too large for all pairs. The draw is taken to be
-    simple: unequal weights only tell the size of the population.
+    that was found and by what the person who is told adds. A model that is off by more than two standard
+    deviations does not fit: that is said, and no requirement can rely on it. The estimate errs on the safe
+    side where few people fill the pairs. With ``spread`` *log-normal* the means vary beside what the terms
+    tell, by as much as the counts do. *Not-estimable* where the cross of the keys is too large for all pairs.
+    The draw is taken to be simple: unequal weights only tell the size of the population.
 
     **Missing.** A missing key is a value of its own by default (``category``). At ``worst`` who lacks a key
     is unique in the population. As ``any`` classes overlap, and the result is not estimable.
@@ -98,7 +103,7 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
     >>> people = {"sex": ["f", "f", "m", "m", "f", "m"], "age": [30, 30, 30, 40, 40, 50]}
     >>> score = sfumato.assess(people, measures=["log-linear-risk(fraction=0.5, model=independence)"])
     >>> round(next(iter(score.values())).details["tau_1"], 3)
-    1.565
+    2.62
     """
 
     name = "log-linear-risk"
@@ -152,14 +157,17 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
         risks = np.zeros(len(classes))
         risks[alone] = each[self.chance]
         fit, total = fitted.fit, float(risks.sum())
-        low, high = self._between(total, float((risks * (1 - risks)).sum()) + fit.variance, fit.bias)
+        plain = float(self._risk((1 - fraction) / fraction * fitted.means.filled[cells.counts == 1])[0].sum())
+        ends = (total, total - fit.bias, plain)
+        low, high = self._between(ends, float((risks * (1 - risks)).sum()) + fit.variance)
         fits = abs(fit.off) <= _FAR
+        sure = fits and (fitted.name != "two-way" or _is_filled(cells))
         return Score(
             total / cells.n,
             status=Status.APPROXIMATE,
             interval=(low / cells.n, min(high, float(alone.sum())) / cells.n),
             reason=self._reason(fitted, fits=fits),
-            confidence=self.confidence if fits else None,
+            confidence=self.confidence if sure else None,
             by_record=self._by_record(evidence, classes, risks),
             details={
                 "model": fitted.name,
@@ -177,9 +185,9 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
 
     def _fitted(self, cells: Cells, fraction: float, run: Run) -> _Fitted | str:
         """The model asked for, or the least biased; why there is none."""
-        names = list(_MODELS) if self.model == "best" else [self.model]
-        if cells.total > fitting.MAX_CELLS and "two-way" in names:
-            names.remove("two-way")
+        names = [name for name in _MODELS if self.model in {"best", name}]
+        if cells.total > fitting.MAX_CELLS or (self.model == "best" and not _is_filled(cells)):
+            names = [name for name in names if name != "two-way"]
         if not names:
             return (
                 f"two-way must fit no more than {fitting.MAX_CELLS:,} cells, got: {cells.total:,.0f}; "
@@ -200,12 +208,12 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
     def _variance(self, means: Means, cells: Cells) -> float:
         return fitting.spread_of(means, cells.counts) if self.spread == "log-normal" else 0.0
 
-    def _between(self, total: float, variance: float, bias: float) -> tuple[float, float]:
-        """The interval of the sum, widened by the bias that was found."""
+    def _between(self, sums: tuple[float, ...], variance: float) -> tuple[float, float]:
+        """The interval about the sum, as it is, less the bias that was found, and by the means of all."""
         from scipy.special import ndtri  # slow to import
 
         far = float(ndtri(0.5 + self.confidence / 200)) * math.sqrt(variance)
-        return max(min(total, total - bias) - far, 0.0), max(total, total - bias) + far
+        return max(min(sums) - far, 0.0), max(sums) + far
 
     def _reason(self, fitted: _Fitted, *, fits: bool) -> str:
         if fits:
@@ -215,3 +223,9 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
 
     def _by_record(self, evidence: Evidence, classes: Classes, risks: Floats) -> Floats | None:
         return by_original(evidence, of_records(classes, risks), worst="high")
+
+
+def _is_filled(cells: Cells) -> bool:
+    """Whether there are enough people for the parameters of all pairs of keys."""
+    free = np.array(cells.sizes, dtype=np.float64) - 1
+    return cells.n >= _PER_PARAMETER * float(free.sum() ** 2 - free @ free) / 2

@@ -31,12 +31,13 @@ def cells_of(columns, kind=CONTINUOUS):
 
 def test_one_key_is_a_closed_form():
     """Nothing is integrated: p is the share of the value."""
-    score = score_of({"age": [1, 1, 1, 2]}, population_size=9)
-    assert score.by_record.tolist() == pytest.approx([0, 0, 0, 0.75**8])
-    match = score_of({"age": [1, 1, 1, 2]}, population_size=9, chance="match")
-    assert match.by_record[3] == pytest.approx((1 - 0.75**9) / (9 * 0.25))
-    assert match.details["match"] == pytest.approx(0.75 * (1 - 0.25**9) / (9 * 0.75) + 0.25 * match.by_record[3], rel=0.01)  # fmt: skip
-    assert score.details["population_uniques"] == pytest.approx(9 * score.value)
+    score = score_of({"age": [1] * 15 + [2] * 4 + [3]}, population_size=29)
+    assert score.by_record.tolist() == pytest.approx([0] * 19 + [0.95**28])
+    match = score_of({"age": [1] * 15 + [2] * 4 + [3]}, population_size=29, chance="match")
+    assert match.by_record[-1] == pytest.approx((1 - 0.95**29) / (29 * 0.05))
+    expected = sum(1 - (1 - p) ** 29 for p in (0.75, 0.2, 0.05)) / 29
+    assert match.value == pytest.approx(expected, rel=0.01)
+    assert score.details["population_uniques"] == pytest.approx(29 * score.value)
 
 
 def test_bivariate_normal():
@@ -116,21 +117,28 @@ def test_a_population_drawn_from_the_model():
     assert -0.04 < np.mean(errors) < 0.01
 
 
-@pytest.mark.parametrize("n", [1, 40])
-def test_thirty_keys_all_unique(n):
+def test_thirty_keys_all_unique():
     rng = np.random.default_rng(1)
-    columns = {f"k{place}": rng.integers(0, 3, n).tolist() for place in range(30)}
+    columns = {f"k{place}": rng.integers(0, 3, 40).tolist() for place in range(30)}
     score = score_of(columns, NOMINAL, fraction=0.01)
     assert score.status is Status.APPROXIMATE
-    assert 0 <= score.value <= 1
+    assert 0.9 < score.value <= 1
+
+
+@pytest.mark.parametrize("n", [1, 40])
+def test_values_of_ones_own(n):
+    """Whoever is drawn next has a value that nobody had: the model would know nothing of it."""
+    score = score_of({"age": list(range(n)), "sex": [1] * n}, fraction=0.1)
+    assert score.status is Status.NOT_ESTIMABLE
+    assert "nobody else has" in score.reason
 
 
 def test_the_ends():
     alike = score_of({"a": [1] * 9, "b": [2] * 9}, fraction=0.5)
     assert alike.value == 0
     assert score_of({"a": [1, None]}, fraction=0.5, missing="any").status is Status.NOT_ESTIMABLE
-    worst = score_of({"a": [1, 1, None]}, fraction=0.5, missing="worst")
-    assert worst.by_record.tolist() == [0, 0, 1]
+    worst = score_of({"a": [1, 1, 2, 2, None, None]}, fraction=0.5, missing="worst")
+    assert worst.by_record.tolist() == [0, 0, 0, 0, 1, 1]
     assert worst.value >= 1 / 3
     table = table_of({"a": [1, 2], "w": [0.1, 0.1]}, a=CONTINUOUS, w=(CONTINUOUS, Role.WEIGHT))
     assert CopulaRisk().score(Evidence(table), Run(seed=1)).status is Status.NOT_ESTIMABLE
