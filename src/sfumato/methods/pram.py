@@ -106,6 +106,7 @@ class Pram(Method):
     """
 
     name = "pram"
+    confides = (_FITTED,)
     family = "swapping and shuffling"
     title = "PRAM"
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL})

@@ -101,8 +101,9 @@ def files_of(folder: Path, trail: Path, written: Mapping[Path, Path]) -> dict[st
 
 
 def _fitted(release: Release) -> dict[str, Any]:
-    """The tables that the last step fitted, such as the chances by which PRAM changed categories."""
-    tables = {name: each.frame for name, each in release.resources.items() if isinstance(each, Table)}
+    """The tables that the last step confides, such as the chances by which PRAM changed categories."""
+    kept = release.fitted.confides if release.fitted else ()
+    tables = {name: release.resources[name].frame for name in kept if name in release.resources}
     return (
         {"fitted": {name: frame.to_dict(as_series=False) for name, frame in tables.items()}} if tables else {}
     )
