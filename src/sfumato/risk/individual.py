@@ -35,6 +35,7 @@ _LEVELS = 24
 _ROUNDING = 1e-9
 
 _ESTIMATED = "how many are alike in the population is estimated by a model"
+_UNDERSTATED = "pairs are fewer than it expects, so that it understates: the far end goes by the pairs"
 
 
 # Of a class of f in the sample, drawn with the share p ---------------------------------------------------
@@ -96,6 +97,21 @@ def _others(alike: Floats, share: Floats, chance: float | Floats) -> Floats:
     found = nbdtrik(chance, alike, share)
     found = np.maximum(np.ceil(found - _ROUNDING * (1.0 + found)), 0.0)
     return np.where(share < 1, found, 0.0)
+
+
+def others_told(alone: int, pairs: int, tail: float) -> float:
+    r"""How many others in the population the pairs of a sample tell of, for each that the model takes.
+
+    To the model classes of :math:`f` are :math:`n_f \propto 1/f`, whatever the share. Where many have a class of
+    their own there are fewer pairs, and what Robbins says of who is alone holds beyond the model:
+
+    .. math:: E[F - 1 \mid f = 1] = \frac{1 - p}{p} \cdot \frac{2 n_2}{n_1}
+
+    It is 1 unless so few pairs have a chance below ``tail``.
+    """
+    from scipy.special import bdtr
+
+    return 1.0 if bdtr(pairs, alone + pairs, 1 / 3) >= tail else 2.0 * pairs / alone
 
 
 # The threshold, the records at risk and the rate, each told by any other ---------------------------------
@@ -179,6 +195,16 @@ class _Sampled(SampledMeasure, EstimatedMeasure):
         """The mean of 1/F for each class."""
         return mean_risk(classes.persons.astype(np.float64), self.shares(classes))
 
+    def others_told(self, classes: Classes) -> float:
+        """How many others of who is alone the sample itself tells of, for each that the model takes."""
+        sizes = np.bincount(np.minimum(classes.persons, 3), minlength=3)
+        return others_told(int(sizes[1]), int(sizes[2]), self.tail)
+
+    def far_shares(self, classes: Classes) -> Floats:
+        """The shares that the far end is told by: larger for who is alone, where others are fewer."""
+        shares = self.shares(classes)
+        return np.where(classes.persons == 1, _with_others(shares, self.others_told(classes)), shares)
+
     @property
     def tail(self) -> float:
         """The chance to lie beyond one end of the interval."""
@@ -194,6 +220,11 @@ class _Sampled(SampledMeasure, EstimatedMeasure):
             "at_risk": cut.at_risk,
             "rate_at_threshold": cut.rate,
         }
+
+
+def _with_others(share: Floats, told: float) -> Floats:
+    """The share drawn of a class in which for each other that was taken there are so many."""
+    return share / (share + (1.0 - share) * told)
 
 
 def _n_persons(table: Table) -> int:
@@ -229,7 +260,10 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
     ``individual-risk <= 0.1 at 95%``; then suppression and recoding can enforce it.
 
     **Doubt.** It is an estimate by a model: *approximate*. The interval is that of :math:`1/F` for the worst
-    record, given the sample (quantiles of the negative binomial); its far end is never below the mean. So
+    record, given the sample (quantiles of the negative binomial); its far end is never below the mean. The
+    model takes it that half as many classes are pairs as there are people alone. Where pairs are clearly
+    fewer, many are alone in the population, too, and the score understates: that is said, and the far end
+    counts only on as many others as the pairs tell of (of none, it is 1). So
     ``<= 0.1 at 95%`` asks that each record, taken by itself, be one of at least ten in the population, with a
     chance of 97.5 % (half of the doubt lies at either end); among many records a few may be one of fewer. It
     takes the weights for right, and those drawn of a class for a random part of it. Weights that are not
@@ -265,7 +299,7 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
 
     def far_of_classes(self, evidence: Evidence, classes: Classes) -> Floats:  # noqa: ARG002
         """The far end of the interval of each class."""
-        return far_risk(classes.persons.astype(np.float64), self.shares(classes), self.tail)
+        return far_risk(classes.persons.astype(np.float64), self.far_shares(classes), self.tail)
 
     @property
     def estimates(self) -> str:
@@ -297,10 +331,11 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
         most = most[most > 0]
         worst = int(np.argmax(mean_risk(sizes, most)))
         near = 1.0 / (sizes + _others(sizes, most, 1.0 - self.tail))[worst]
-        far = float(far_risk(sizes, most, self.tail).max())
+        told = self.others_told(classes)
+        far = float(far_risk(sizes, np.where(sizes == 1, _with_others(most, told), most), self.tail).max())
         return replace(
             score, status=Status.APPROXIMATE, interval=(min(near, score.value), max(far, score.value)),
-            confidence=self.confidence, reason=_ESTIMATED,
+            confidence=self.confidence, reason=_ESTIMATED if told == 1 else f"{_ESTIMATED}; {_UNDERSTATED}",
         )  # fmt: skip
 
 
@@ -392,7 +427,8 @@ class HouseholdRisk(_Sampled):
         return far
 
     def _far_by_record(self, classes: Classes, tails: Floats) -> Floats:
-        return far_risk(*self._kinds(classes), tails)
+        alike = of_records(classes, classes.persons)
+        return far_risk(alike, of_records(classes, self.far_shares(classes)), tails)
 
     def _kinds(self, classes: Classes) -> tuple[Floats, Floats]:
         """How many are alike to each record, and which share of them was drawn."""

@@ -23,7 +23,7 @@ from sfumato.methods.local_suppression import LocalSuppression
 from sfumato.methods.mondrian import Mondrian
 from sfumato.methods.suppression import RecordSuppression
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.risk.individual import HouseholdRisk, IndividualRisk, cut_at, far_risk, mean_risk
+from sfumato.risk.individual import HouseholdRisk, IndividualRisk, cut_at, far_risk, mean_risk, others_told
 
 ROLES = {"w": Role.WEIGHT, "home": Role.HOUSEHOLD, "who": Role.PERSON}
 
@@ -363,3 +363,19 @@ def test_without_a_confidence_nothing_is_enforced(survey):
         RefusedError, match="individual-risk must be certain to be enforced, got: approximate"
     ):
         Recipe((Step(method, ("a", "b")),)).apply(survey, Run(seed=1))
+
+
+def test_a_sample_of_people_who_are_all_alone_passes_nothing():
+    """Nothing in it tells of others: the model says one chance in 145, and everybody may be unique out there."""
+    score = score_of(IndividualRisk(fraction=0.001), table_of(key=[f"v{i}" for i in range(200)]))
+    assert score.value == pytest.approx(-math.log(0.001) * 0.001 / 0.999)
+    assert score.interval[1] == 1.0
+    assert "fewer than it expects" in score.reason
+    assert not Requirement.parse("individual-risk(fraction=0.001) <= 0.05 at 95%").met_by(score)
+
+
+@pytest.mark.parametrize(
+    ("alone", "pairs", "told"), [(4, 0, 1.0), (40, 20, 1.0), (40, 0, 0.0), (100, 10, 0.2)]
+)
+def test_pairs_tell_of_others(alone, pairs, told):
+    assert others_told(alone, pairs, 0.025) == pytest.approx(told)
