@@ -102,8 +102,8 @@ def _others(alike: Floats, share: Floats, chance: float | Floats) -> Floats:
 def others_told(alone: int, pairs: int, tail: float) -> float:
     r"""How many others in the population the pairs of a sample tell of, for each that the model takes.
 
-    To the model classes of :math:`f` are :math:`n_f \propto 1/f`, whatever the share. Where many have a class of
-    their own there are fewer pairs, and what Robbins says of who is alone holds beyond the model:
+    To the model classes of :math:`f` are :math:`n_f \propto 1/f`, whatever the share. Where many have a class
+    of their own there are fewer pairs, and what Robbins says of who is alone holds beyond the model:
 
     .. math:: E[F - 1 \mid f = 1] = \frac{1 - p}{p} \cdot \frac{2 n_2}{n_1}
 
