@@ -287,7 +287,8 @@ def _span(values: pl.Series, categories: pl.Series) -> tuple[int, int] | None:
     if not categories.dtype.is_integer():
         return None
     ends = [end for each in (values, categories) for end in (each.min(), each.max()) if isinstance(end, int)]
-    return (min(ends), max(ends)) if ends and max(ends) - min(ends) < _FEW_CATEGORIES else None
+    near = ends and max(ends) - min(ends) < max(_FEW_CATEGORIES, 2 * len(values))
+    return (min(ends), max(ends)) if near else None
 
 
 def _bytes_of(made: object) -> int:
