@@ -271,8 +271,8 @@ def _positions(values: pl.Series, categories: pl.Series) -> Ints:
         low, high = span
         places = np.zeros(high - low + 1, dtype=np.int64)
         places[categories.cast(pl.Int64).to_numpy() - low] = np.arange(len(categories))
-        positions: Ints = places[values.cast(pl.Int64).fill_null(low).to_numpy() - low]
-        return positions
+        numbers = (values.fill_null(low) if values.null_count() else values).to_numpy()
+        return places.take(numbers.astype(np.int64, copy=False) - low)
     else:
         codes = pl.DataFrame({"value": categories}).with_row_index("code")
         joined = pl.DataFrame({"value": values}).join(
