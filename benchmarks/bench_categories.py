@@ -2,8 +2,8 @@
 
     python benchmarks/bench_categories.py [records] [baskets]
 
-CPU seconds of one run each, kernels compiled before. The first three may cost at most 3 gathers of their columns
-in random order, of categories that are words; a million baskets must become k²-anonymous in less than 4 GB.
+CPU seconds of one run each, kernels compiled before. The first three may cost at most 3 gathers of their
+columns in random order (categories as words); a million baskets must become k²-anonymous in less than 4 GB.
 """
 
 from __future__ import annotations
