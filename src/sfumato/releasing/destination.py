@@ -86,7 +86,9 @@ class Destination:
                 places += self.files(name, part.recipe.steps[-1].method.table_names()).values()
         books = [codebook.place_beside(place) for place in places if isinstance(place, Path)]
         keys = (place for place in self.keys if not place.exists())
-        for place in dict.fromkeys((self.trail, *keys, *books, *self.pages, *places)):  # all, or the rest is lost
+        for place in dict.fromkeys(
+            (self.trail, *keys, *books, *self.pages, *places)
+        ):  # all, or the rest is lost
             check_writable(place, originals=self.originals, overwrite=self.overwrite)
 
 
