@@ -176,6 +176,11 @@ def write_if_met(
     written = write_release(outcome, destination, run, seeded=seeded, record=record, unjudged=unjudged)
     say("written: " + ", ".join(str(path) for path in written), quiet=quiet)
     say(f"keep {destination.trail.name} private: with its seed the noise can be undone", quiet=quiet)
+    for place in outcome.new_keys:
+        say(
+            f"keep {place.name} too: it gives people the same pseudonyms again, and tells who they are",
+            quiet=quiet,
+        )
     if any(part.plan.output.shuffle for part in outcome.parts.values()):
         say("the records were shuffled: which is whose stands there too, where `risk` finds it", quiet=quiet)
     return written

@@ -267,15 +267,17 @@ def _as_promised(table: Table, name: str, result: Values, missing: Flags) -> Val
 
 def _decoded(original: pl.Series, values: Values, categories: pl.Series) -> pl.Series:
     """Turn codes back into values, in the original's list of categories where it has one."""
-    codes = values.astype(np.int64, copy=False) if values.dtype.kind in "iu" else np.rint(values)
-    wrong = int(((codes != values) | (values < -1) | (values >= len(categories))).sum())
+    codes = values if values.dtype.kind in "iu" else np.rint(values)
+    if codes is not values or codes.min(initial=0) < -1 or codes.max(initial=-1) >= len(categories):
+        wrong = int(((codes != values) | (values < -1) | (values >= len(categories))).sum())
+    else:
+        wrong = 0
     if wrong:
         raise DataError(
             f"`{original.name}` must be given codes of its {len(categories)} categories, "
             f"got: {wrong} values that are none"
         )
-    codes = codes.astype(np.int64, copy=False)
-    fresh = Codes(codes, categories).decode(codes)
+    fresh = Codes(np.empty(0, dtype=np.int64), categories).decode(codes.astype(np.int32, copy=False))
     listed = fresh.cast(original.dtype, strict=False)
     return listed if listed.null_count() == fresh.null_count() else fresh
 

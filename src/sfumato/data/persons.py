@@ -39,6 +39,8 @@ def households_of(table: Table) -> Ints:
 def _everyone(codes: Ints) -> Ints:
     """Give a number of its own to each record that has none."""
     alone = codes < 0
+    if not alone.any():
+        return codes
     return np.where(alone, codes.max(initial=-1) + np.cumsum(alone), codes)
 
 

@@ -30,6 +30,9 @@ _FEW_CATEGORIES = 2**16
 #: What a table remembers of its columns takes no more than so many bytes.
 _KEPT_BYTES = 2**27
 
+#: Whole numbers that fit into 64 bits with their sign.
+_WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
+
 #: From here on a whole number in double precision may stand for its neighbour.
 _FIRST_INEXACT = 2**53
 
@@ -267,12 +270,12 @@ def _positions(values: pl.Series, categories: pl.Series) -> Ints:
         return np.full(len(values), -1, dtype=np.int64)
     if values.dtype == pl.String and len(categories) < _FEW_CATEGORIES:  # several times as fast as a join
         found = values.cast(pl.Enum(categories.cast(pl.String)), strict=False).to_physical()
-    elif values.dtype.is_integer() and (span := _span(values, categories)) is not None:
+    elif (span := _span(values, categories)) is not None:
         low, high = span
         places = np.zeros(high - low + 1, dtype=np.int64)
         places[categories.cast(pl.Int64).to_numpy() - low] = np.arange(len(categories))
-        positions: Ints = places[values.cast(pl.Int64).fill_null(low).to_numpy() - low]
-        return positions
+        offsets = values.cast(pl.Int64) - low
+        return places.take((offsets.fill_null(0) if offsets.null_count() else offsets).to_numpy())
     else:
         codes = pl.DataFrame({"value": categories}).with_row_index("code")
         joined = pl.DataFrame({"value": values}).join(
@@ -284,10 +287,11 @@ def _positions(values: pl.Series, categories: pl.Series) -> Ints:
 
 def _span(values: pl.Series, categories: pl.Series) -> tuple[int, int] | None:
     """The least and the greatest of whole numbers that lie close to each other."""
-    if not categories.dtype.is_integer():
+    if any(each.dtype not in _WHOLE for each in (values, categories)):
         return None
     ends = [end for each in (values, categories) for end in (each.min(), each.max()) if isinstance(end, int)]
-    return (min(ends), max(ends)) if ends and max(ends) - min(ends) < _FEW_CATEGORIES else None
+    near = ends and max(ends) - min(ends) < max(_FEW_CATEGORIES, 2 * len(values))
+    return (min(ends), max(ends)) if near else None
 
 
 def _bytes_of(made: object) -> int:

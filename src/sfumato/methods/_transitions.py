@@ -329,7 +329,7 @@ def read_matrix(rows: pl.DataFrame, categories: Categories, occurring: Flags) ->
     off = int((np.abs(sums - 1)[there] > _SLACK).sum())
     if off:
         raise DataError(
-            f"the probabilities of a row of `{label}` must sum to 1, got: {counted(off, 'row')} that do not"
+            f"the probabilities of a row of `{label}` must sum to 1, got: {counted(off, 'other row')}"
         )
     matrix[~there] = np.eye(len(categories))[~there]
     return matrix / np.where(there, sums, 1.0)[:, None]

@@ -15,7 +15,7 @@ from sfumato.data.pseudonyms import keyed_numbers
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import TEXTUAL, Table
 from sfumato.errors import DataError
-from sfumato.kernels.arrays import Ints
+from sfumato.kernels.arrays import Codes, Values
 
 #: How many units of a type make a day.
 _DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
@@ -65,7 +65,7 @@ class DateShifting(Method):
     >>> stays = pl.DataFrame({"came": [date(2026, 3, 1)], "left": [date(2026, 3, 9)]})
     >>> shifted = protect(stays, DateShifting(days=30), columns=["came", "left"], seed=1).data
     >>> (shifted["left"] - shifted["came"]).dt.total_days().to_list(), shifted["came"].to_list()
-    ([8], [datetime.date(2026, 2, 18)])
+    ([8], [datetime.date(2026, 2, 22)])
     """
 
     name = "date-shifting"
@@ -115,40 +115,40 @@ class DateShifting(Method):
             protected = protected.with_values(name, put_back(table, name, _moved(table, name, there)))
         return Release.of(protected, source_rows=np.arange(len(table), dtype=np.int64))
 
-    def _shifts(self, table: Table, run: Run) -> Ints:
+    def _shifts(self, table: Table, run: Run) -> Codes:
         """[n] by how many days each record moves."""
         name = table.schema.only_role(Role.PERSON if self.by == "person" else Role.HOUSEHOLD)
-        drawn = np.zeros(len(table), dtype=np.uint64)
-        if name is None or table.missing(name).any():
-            drawn = run.rng("records").integers(0, 2**63, len(table), dtype=np.uint64)
-        if name is not None:
-            missing, sort = table.missing(name), table.schema[name].pseudonym or self.by
+        steps, alone = self.days // self.step, None if name is None else table.missing(name)
+        places = np.zeros(0, dtype=np.int32)
+        if alone is None or alone.any():
+            places = run.rng("records").integers(-steps, steps, len(table), dtype=np.int32)
+        if name is not None and alone is not None:
             # Outside of this table, so that a person's dates in another one move alike.
-            keyed = keyed_numbers(table.frame[name], run.shared().chance(self.name, sort).key)
-            drawn = np.where(missing, drawn, keyed) if missing.any() else keyed
-        steps = self.days // self.step
-        place = (drawn % np.uint64(2 * steps)).astype(np.int64) - steps  # from −steps to steps − 1
-        shifts: Ints = (place + (place >= 0)) * self.step
-        return shifts
+            key = run.shared().chance(self.name, table.schema[name].pseudonym or self.by).key
+            drawn = keyed_numbers(table.frame[name], key) % np.uint64(2 * steps)
+            keyed = drawn.astype(np.int32) - np.int32(steps)  # from −steps to steps − 1
+            places = np.where(alone, places, keyed) if alone.any() else keyed
+        places += places >= 0  # nobody stays
+        places *= np.int32(self.step)
+        return places
 
 
-def _moved(table: Table, name: str, shifts: Ints) -> Ints:
+def _moved(table: Table, name: str, shifts: Codes) -> Values:
     """The dates that are there, moved by as many days, in the unit of their type."""
     series, missing = table.frame[name], table.missing(name)
     if series.dtype in TEXTUAL:
         return table.numbers(name)[~missing].astype(np.int64) + shifts
     if not isinstance(series.dtype, pl.Date | pl.Datetime):
         raise DataError(f"column `{name}` must hold dates to be shifted, got: {series.dtype.base_type()}")
-    unit = _DAY[series.dtype.time_unit] if isinstance(series.dtype, pl.Datetime) else 1
-    instants = series.to_physical().cast(pl.Int64)
-    values: Ints = (
-        instants.drop_nulls() if not missing.any() else instants.filter(pl.Series(~missing))
-    ).to_numpy()
-    limit = np.iinfo(np.int64).max if unit > 1 else np.iinfo(np.int32).max
-    room = limit - int(np.abs(shifts).max(initial=0)) * unit
+    days = (
+        shifts * np.int64(_DAY[series.dtype.time_unit]) if isinstance(series.dtype, pl.Datetime) else shifts
+    )
+    instants = series.to_physical()
+    values = (instants.filter(pl.Series(~missing)) if missing.any() else instants).to_numpy()
+    room = np.iinfo(days.dtype).max - int(np.abs(days).max(initial=0))
     if values.max(initial=0) > room or values.min(initial=0) < -room:
         raise DataError(
             f"the dates of `{name}` must lie within what their type can hold, got: some at its end"
         )
-    moved: Ints = values + shifts * unit
+    moved: Values = values + days
     return moved

@@ -63,9 +63,10 @@ class Pram(Method):
     ``compound``: their categories are the combinations that occur.
 
     ``matrix`` names a table with the columns *column*, *from*, *to* and *probability*. What it does not list
-    has the chance 0, every row must sum to 1, and for its columns ``retain`` is not used (an invariant
-    matrix keeps its smallest diagonal element). ``forbidden`` names a table with *column*, *from* and *to*.
-    Columns that are one are called ``a+b`` there, and so are their categories.
+    has the chance 0, every row must sum to 1, and for its columns ``retain`` is not used. It is taken as it
+    is unless it is to be ``invariant``: then its smallest diagonal element is kept, and what has the chance 0
+    is not gone in either direction. ``forbidden`` names a table with *column*, *from* and *to*. Columns that
+    are one are called ``a+b`` there, and so are their categories.
 
     See Also
     --------
@@ -123,7 +124,9 @@ class Pram(Method):
         drive=True,
         hint="it is a chance: 0.8 changes at most a fifth of the records",
     )
-    invariant: bool = param(True, "Whether the counts of categories are kept in expectation.")
+    invariant: bool | None = param(
+        None, "Whether expected counts are kept; if nothing is said, they are unless a matrix is given."
+    )
     compound: bool = param(
         False, "Whether all columns are changed as one, whose categories are combinations."
     )
@@ -216,9 +219,12 @@ class Pram(Method):
             allowed = allowed & occurring
             matrix, least = even(allowed, self.retain), self.retain
         else:
-            matrix = only(allowed, read_matrix(rows, categories, occurring))
+            given = read_matrix(rows, categories, occurring)
+            allowed = allowed & (given > 0)  # what a matrix says must not happen does not by a second stage
+            matrix = only(allowed, given)
             least = float(matrix.diagonal().min(initial=1.0))
-        return invariant(matrix, counts[part], allowed, least) if self.invariant else matrix
+        keeps = self.matrix is None if self.invariant is None else self.invariant
+        return invariant(matrix, counts[part], allowed, least) if keeps else matrix
 
 
 _TYPES = {

@@ -125,10 +125,13 @@ class Sampling(Method):
         if self.by == "record" or (self.by == "person" and table.schema.only_role(Role.PERSON) is None):
             return None
         numbers = persons_of(table) if self.by == "person" else households_of(table)
+        there = np.bincount(numbers, minlength=1) > 0
+        if self.design == "simple":  # in whatever order
+            return numbers if there.all() else (np.cumsum(there) - 1)[numbers]
         _, firsts, units = np.unique(numbers, return_index=True, return_inverse=True)
-        places = np.empty(len(firsts), dtype=np.int64)
-        places[np.argsort(firsts)] = np.arange(len(firsts))
-        return places[units]
+        turns = np.empty(len(firsts), dtype=np.int64)
+        turns[np.argsort(firsts)] = np.arange(len(firsts))
+        return turns[units]
 
     def _drawn(self, n_units: int, n_drawn: int, rng: np.random.Generator) -> Flags:
         drawn = np.zeros(n_units, dtype=np.bool_)

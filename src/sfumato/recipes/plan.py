@@ -101,7 +101,9 @@ class Output:
     """What is written and how.
 
     ``drop`` names the columns that stay behind; ``shuffle`` breaks the order of the records; ``repair``
-    mends whole numbers, ranges and totals; ``guard`` keeps spreadsheets from running text as formulas.
+    mends whole numbers, ranges and totals; ``guard`` keeps spreadsheets from running text as formulas;
+    ``pseudonym_key`` is the file with the key of pseudonyms, made where there is none: with it people keep
+    their pseudonyms from release to release.
     """
 
     path: str = ""
@@ -109,6 +111,7 @@ class Output:
     shuffle: bool = True
     repair: bool = False
     guard: bool = False
+    pseudonym_key: str = ""
 
 
 def text_of(path: Path, *, what: str, hint: str) -> str:

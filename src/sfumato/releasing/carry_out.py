@@ -23,6 +23,7 @@ from sfumato.recipes.plan import Plan, Source, located
 from sfumato.releasing.joins import joins_of
 from sfumato.releasing.notes import notes_of
 from sfumato.releasing.postprocess import dangling, postprocess
+from sfumato.releasing.pseudonym_keys import keys_of
 from sfumato.releasing.stakes import Stake, stake_of, warnings_of
 from sfumato.study.evaluate import Case, Make, evaluate
 from sfumato.study.losses import Loss, losses
@@ -120,10 +121,14 @@ def _tables(release: Release) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a plan: each table by its name, which one alone lacks, and how many numbers dangle."""
+    """What came of a plan: each table by its name, which one alone lacks, and how many numbers dangle.
+
+    ``new_keys`` are keys of pseudonyms that were drawn, by the file each is to be kept in.
+    """
 
     parts: Mapping[str, Part]
     dangling: Mapping[str, int] = field(default_factory=dict)
+    new_keys: Mapping[Path, str] = field(default_factory=dict, repr=False)
 
     @property
     def release(self) -> Release:
@@ -230,12 +235,15 @@ def carry_out(
     blockers = plan.blockers()
     if blockers:
         raise PlanError.gather("the plan", blockers, hint="correct the columns in the plan")
+    keys, new_keys = keys_of(plan)
     parts = {
-        name: _carry_out(part, run.at("table", name) if name else run, before, protect, table)
+        name: _carry_out(
+            part, run.at("table", name) if name else run, before, protect, table, key=keys.get(name)
+        )
         for name, part in plan.parts.items()
     }
     tables = {name: part.release.first for name, part in parts.items()}
-    return Outcome(with_joins(parts, run), dangling(tables))
+    return Outcome(with_joins(parts, run), dangling(tables), new_keys)
 
 
 def with_joins(parts: Mapping[str, Part], run: Run) -> dict[str, Part]:
@@ -255,14 +263,20 @@ def with_joins(parts: Mapping[str, Part], run: Run) -> dict[str, Part]:
 
 
 def _carry_out(
-    plan: Plan, run: Run, before: Loaded | None, protect: Make | None, table: Table | None
+    plan: Plan,
+    run: Run,
+    before: Loaded | None,
+    protect: Make | None,
+    table: Table | None,
+    *,
+    key: bytes | None,
 ) -> Part:
     table = load(plan) if table is None else table
     run = replace(run, resources={**run.resources, **load_resources(plan)})
     if before is not None:
         before(plan, table, run)
     protect = protect or plan.recipe.apply
-    release, changes = postprocess(protect(table, run), table, plan.output, run)
+    release, changes = postprocess(protect(table, run), table, plan.output, run, key=key)
     if changes and set(table.names) <= {name for each in release.tables.values() for name in each.names}:
         plan.recipe.require_kept(table, release, run)
     judgements = _judge(plan, table, release, run, maker(plan, protect))

@@ -14,6 +14,7 @@ from sfumato.errors import PlanError, RequirementError
 from sfumato.io import Staging, check_format, check_writable, codebook, stage
 from sfumato.recipes.plan import Plan, located
 from sfumato.releasing.carry_out import Outcome, reading_of
+from sfumato.releasing.pseudonym_keys import key_places
 from sfumato.releasing.trail import files_of, grown_ledger, trail_of
 
 #: Said wherever a release stops because nobody has said what it must meet.
@@ -68,7 +69,13 @@ class Destination:
     @property
     def originals(self) -> list[str | Path]:
         """What must never be overwritten."""
-        return codebook.with_codebooks([*self.plan.files.values(), *self.also_read])
+        keys = (place for place in self.keys if place.exists())
+        return codebook.with_codebooks([*self.plan.files.values(), *self.also_read, *keys])
+
+    @property
+    def keys(self) -> tuple[Path, ...]:
+        """Where the keys of pseudonyms are kept."""
+        return tuple(dict.fromkeys(key_places(self.plan).values()))
 
     def check(self) -> None:
         """Raise now what writing would raise later, as if every table needed a codebook."""
@@ -78,7 +85,10 @@ class Destination:
             if part.recipe.steps:
                 places += self.files(name, part.recipe.steps[-1].method.table_names()).values()
         books = [codebook.place_beside(place) for place in places if isinstance(place, Path)]
-        for place in dict.fromkeys((self.trail, *books, *self.pages, *places)):  # all, or the rest is lost
+        keys = (place for place in self.keys if not place.exists())
+        for place in dict.fromkeys(
+            (self.trail, *keys, *books, *self.pages, *places)
+        ):  # all, or the rest is lost
             check_writable(place, originals=self.originals, overwrite=self.overwrite)
 
 
@@ -121,6 +131,8 @@ def write_release(
         }
         text = json.dumps({**trail, **kept}, indent=2, allow_nan=False)
         staging.write_text(destination.trail, text, private=True)
+        for place, key in outcome.new_keys.items():
+            staging.write_text(place, key, private=True)
         tables = [place for each in places.values() for place in each.values() if isinstance(place, str)]
         written: list[Path | str] = [*tables, *staging.written()]
         if ledger := grown_ledger(destination.ledger, outcome, run):

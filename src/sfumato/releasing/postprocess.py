@@ -28,9 +28,12 @@ from sfumato.recipes.plan import Output, identifiers_left
 
 
 def postprocess(
-    release: Release, original: Table, output: Output, run: Run
+    release: Release, original: Table, output: Output, run: Run, *, key: bytes | None = None
 ) -> tuple[Release, dict[str, int]]:
-    """The release as it would be written, and how many cells that changed, by what."""
+    """The release as it would be written, and how many cells that changed, by what.
+
+    People are renamed by the ``key`` of their pseudonyms, or else by the secret of the run.
+    """
     (first, table), *others = release.tables.items()
     changes = dict[str, int]()
     if output.repair:
@@ -49,7 +52,8 @@ def postprocess(
         changes.update({f"`{name}` marked as suppressed": count for name, count in marked.items()})
     tables = {}
     for name, each in ((first, table), *others):
-        tables[name], told = _as_left(each, original, dropped, run)
+        left, told = _as_left(each, original, dropped, run)
+        tables[name] = forget_unshown(rename_people(left, run.secret if key is None else key))
         changes |= told
     return replace(release, tables=tables), changes
 
@@ -57,13 +61,13 @@ def postprocess(
 def _as_left(
     table: Table, original: Table, dropped: Collection[str], run: Run
 ) -> tuple[Table, dict[str, int]]:
-    """One table as it would be written, without what is dropped."""
+    """One table without what is dropped, and without values in its sets that few have."""
     table = table.select([name for name in table.names if name not in dropped])
     changes = dict[str, int]()
     for name in table.nodes:
         table, count = _without_naming(table, name, original, run)
         changes |= {f"`{name}` shown without values that few have": count} if count else {}
-    return forget_unshown(rename_people(table, run)), changes
+    return table, changes
 
 
 def _without_naming(table: Table, name: str, original: Table, run: Run) -> tuple[Table, int]:
@@ -118,11 +122,11 @@ def _with_code(series: pl.Series, column: Column, gone: Flags) -> pl.Series:
     return marked.cast(values.dtype) if textual or float(code).is_integer() else marked
 
 
-def rename_people(table: Table, run: Run) -> Table:
+def rename_people(table: Table, secret: bytes) -> Table:
     """Replace the numbers of every column that has a ``pseudonym``; columns of one pseudonym still link."""
     for column in table.schema.columns:
         if column.pseudonym:
-            key = derive_key(run.secret, column.pseudonym)
+            key = derive_key(secret, column.pseudonym)
             numbers = table.frame[column.name].set(pl.Series(table.missing(column.name)), None)
             named = replace(column, kind=Kind.NOMINAL, order=(), lower=None, upper=None, integer=False)
             table = table.with_values(column.name, pseudonyms(numbers, key), column=named)

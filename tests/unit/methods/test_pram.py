@@ -56,6 +56,18 @@ def test_a_matrix_is_used_as_it_is():
     assert release.data["job"].to_list() == ["smith"] * 6 + ["king"] * 3 + [None, "king"]
 
 
+def test_what_a_matrix_gives_no_chance_does_not_happen_by_a_second_stage():
+    rows = [("job", a, b, 0.5) for a, b in ("ck", "cs", "kc", "kk", "sc", "ss")]
+    jobs = pl.DataFrame({"job": [*"cccckks"] * 30})
+    release = protect(
+        jobs, Pram(matrix="own", invariant=True), columns=["job"], resources={"own": _table(rows)}, seed=1
+    )
+    found = set(_matrix(release, "job").select("from", "to").iter_rows())
+    assert {("k", "s"), ("s", "k")} & found == set()
+    assert ("c", "k") in found
+    assert Pram(matrix="own", invariant=None) == Pram(matrix="own")
+
+
 def test_a_matrix_may_lead_to_a_category_that_nobody_has():
     rows = [("age", 1, 3, 1.0), ("age", 2, 2, 1.0), ("age", 3, 3, 1.0)]
     table = Table(pl.DataFrame({"age": [1, 2, 2]}), Schema((Column("age", Kind.NOMINAL, Role.KEY),)))

@@ -1,0 +1,41 @@
+"""Find whose number a pseudonym is: for the owner, who has the data and the key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sfumato.cli._options import json_option, plan_argument
+from sfumato.cli._screen import emit_json, emit_table
+from sfumato.errors import DataError
+
+
+@click.command("lookup", help=__doc__)
+@plan_argument
+@click.argument("pseudonyms", metavar="PSEUDONYM...", nargs=-1, required=True)
+@click.option(
+    "--trail", type=click.Path(path_type=Path),
+    help="The private audit trail of the release, if its pseudonyms have no key of their own.",
+)  # fmt: skip
+@json_option
+def command(plan_path: Path, pseudonyms: tuple[str, ...], *, trail: Path | None, as_json: bool) -> None:
+    """Look back."""
+    from sfumato.core.run import Run
+    from sfumato.recipes.plan import Plan
+    from sfumato.releasing.look_back import look_up
+    from sfumato.releasing.trail import seed_of
+
+    secret = None if trail is None else Run(seed=seed_of(trail)[0]).secret
+    found = look_up(Plan.read(plan_path), pseudonyms, secret=secret)
+    lost = sum(not places for places in found.values())
+    if as_json:
+        emit_json({name: [list(place) for place in places] for name, places in found.items()})
+    elif lost < len(found):
+        rows = [[name, where, number] for name, places in found.items() for where, number in places]
+        emit_table(("pseudonym", "column", "number"), rows)
+    if lost:
+        raise DataError(
+            f"each pseudonym must be of somebody in the plan's data, got: {lost} of {len(found)} of nobody",
+            hint="was it released from other data, or under another key or trail?",
+        )
