@@ -18,7 +18,10 @@ from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._attack import FEWEST, AttackMeasure, Trial, stacked
 
 #: Candidates drawn for each query; those that fewest released records meet are asked.
-_CANDIDATES = 4
+_CANDIDATES = 3
+
+#: From so many released records on nobody counts how many meet a condition.
+_COMMON = 20
 
 #: Times that the original may be as large as the control: what it would tell of more people is not known.
 _MOST_TIMES = 20.0
@@ -58,10 +61,11 @@ class SinglingOut(AttackMeasure):
     r"""Share of conditions taken from a release that single out one person, beyond what chance does.
 
     The intruder takes values of a released record in one or several columns and claims that exactly one
-    person is so: that a category is this one, that a number or date is the same, at least as large or at most
-    as large. They ask what one released record meets, or as few as there are. The claim is right if exactly
-    one record of the original meets it. A condition may isolate somebody by chance: :math:`\tau_c` is how
-    often exactly one of as many strangers meets it, and
+    person is so. Two forms are tried: that all these values are the same (*values*), and that numbers, dates
+    and ranks are at least as large or at most as large (*limits*), which bears noise. They ask what one
+    released record meets, or as few as there are. The claim is right if exactly one record of the original
+    meets it. A condition may isolate somebody by chance: :math:`\tau_c` is how often exactly one of as many
+    strangers meets it, and
 
     .. math:: R = \frac{\tau - \tau_c}{1 - \tau_c}.
 
@@ -105,32 +109,44 @@ class SinglingOut(AttackMeasure):
         values, lows, highs, ordered = _cells(known, evidence.protected, names)
         order = np.lexsort((*lows, *highs))  # by what they hold: the order of the file decides nothing
         lows, highs = lows[:, order], highs[:, order]
-        drawn = self._drawn(lows, highs, ordered, run).distinct(run.rng("order"))
-        rare = drawn.counted(lows, most=100, run=run, task=self.title)
-        # What singles out a released record, or comes nearest to it; no more claims than people, as these
-        # would look surer than they are.
-        least = np.sort(rare)[min(FEWEST, len(rare)) - 1] if len(rare) else 0
-        order = np.argsort(rare, kind="stable")
-        kept = order[rare[order] <= 1] if least <= 1 else order[:FEWEST]
-        found = drawn.take(kept[: min(self.queries, n)])
-        if len(found.asked) < FEWEST:
+        trials = {}
+        for form, halves in (("values", np.zeros_like(ordered)), ("limits", ordered)):
+            if form == "limits" and not ordered.any():
+                continue
+            here = run.at(form)
+            found = self._rarest(self._drawn(lows, highs, halves, here), lows, n, here)
+            if len(found.asked) >= FEWEST:
+                blind = self._blind(values[:, :n], found, halves, here)
+                hits, guessed = (
+                    each.counted(values[:, :n], most=2, run=run, task=self.title) == 1
+                    for each in (found, blind)
+                )
+                met = found.counted(values[:, n:], most=len(known), run=run, task=self.title)
+                trials[form] = _against_strangers(hits, met, n, len(known) - n, float(guessed.mean()))
+        if not trials:
             return Score.not_estimable(f"the release gives fewer than {FEWEST} different conditions")
-        hits = found.counted(values[:, :n], most=2, run=run, task=self.title) == 1
-        met = found.counted(values[:, n:], most=len(known), run=run, task=self.title)
-        blind = self._blind(values[:, :n], found, ordered, run)
-        guessed = float((blind.counted(values[:, :n], most=2, run=run, task=self.title) == 1).mean())
-        trial = _against_strangers(hits, met, n, len(known) - n, guessed)
-        return self.estimated({"conditions": trial}, details={"columns": len(names)})
+        return self.estimated(trials, details={"columns": len(names)})
 
-    def _drawn(self, lows: Floats, highs: Floats, ordered: Flags, run: Run) -> Predicates:
-        """Conditions on values of released records, on columns by lot."""
+    def _rarest(self, drawn: Predicates, released: Floats, n: int, run: Run) -> Predicates:
+        """What singles out a released record, or comes nearest to it.
+
+        No more claims than people: they would look surer than they are.
+        """
+        drawn = drawn.distinct(run.rng("order"))
+        rare = drawn.counted(released, most=_COMMON, run=run, task=self.title)
+        order = np.argsort(rare, kind="stable")
+        alone = order[rare[order] <= 1]
+        return drawn.take((alone if len(alone) >= FEWEST else order[:FEWEST])[: min(self.queries, n)])
+
+    def _drawn(self, lows: Floats, highs: Floats, halved: Flags, run: Run) -> Predicates:
+        """Conditions on values of released records, on columns by lot; on those ``halved`` to be beyond."""
         (d, m), rng = lows.shape, run.rng("conditions")
         size, depth = _CANDIDATES * self.queries, min(self.depth, d)
         asked = np.argsort(rng.random((size, d)), axis=1)[:, :depth]
         rows = np.broadcast_to(rng.integers(m, size=size)[:, None], asked.shape)
         low, high = lows[asked, rows], highs[asked, rows]
         middles = np.array([_median(lows[c], highs[c]) for c in range(d)])
-        halves = ordered[asked] & np.isfinite(low) & np.isfinite(high) & (rng.random(asked.shape) < 0.5)  # noqa: PLR2004
+        halves = halved[asked] & np.isfinite(low) & np.isfinite(high)
         left = halves & (high <= middles[asked])
         low, high = np.where(left, _LEAST, low), np.where(halves & ~left, _MOST, high)
         width = rng.integers(1, depth + 1, size=size)
@@ -139,7 +155,7 @@ class SinglingOut(AttackMeasure):
         made = Predicates(np.where(out, -1, asked), low, high)
         return made.take(np.flatnonzero(~out.all(axis=1)))
 
-    def _blind(self, values: Floats, found: Predicates, ordered: Flags, run: Run) -> Predicates:
+    def _blind(self, values: Floats, found: Predicates, halved: Flags, run: Run) -> Predicates:
         """Conditions on the same columns, on values that are drawn from all there are, each alike."""
         rng, low, high = run.rng("blind"), found.lows.copy(), found.highs.copy()
         for column in range(len(values)):
@@ -147,9 +163,9 @@ class SinglingOut(AttackMeasure):
             domain = np.unique(values[column])
             domain = domain[np.isfinite(domain)] if np.isfinite(domain).any() else domain
             drawn = domain[rng.integers(len(domain), size=int(here.sum()))]
-            side = rng.random(len(drawn)) < 0.5 if ordered[column] else np.zeros(len(drawn), dtype=np.bool_)  # noqa: PLR2004
-            low[here] = np.where(side, _LEAST, drawn)
-            high[here] = np.where(side | (not ordered[column]), drawn, _MOST)
+            left = rng.random(len(drawn)) < 0.5  # noqa: PLR2004  — at most or at least
+            low[here] = np.where(halved[column] & left, _LEAST, drawn)
+            high[here] = np.where(halved[column] & ~left, _MOST, drawn)
         return Predicates(found.asked, low, high)
 
 

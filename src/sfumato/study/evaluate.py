@@ -52,7 +52,9 @@ class Case:
     """What is asked about: the original, the intruder, and other tables by the names measures call them.
 
     ``control`` is the share of the persons who sit out a rehearsal, for measures that attack people who were
-    not protected; ``make`` is what the rehearsal follows where a release is asked about and no recipe.
+    not protected; ``make`` is what the rehearsal follows where a release is asked about and no recipe. Where
+    the numbers of persons and households were left out of the table, ``people`` is the table that has them:
+    nobody may sit out and take part.
     """
 
     table: Table
@@ -60,6 +62,7 @@ class Case:
     resources: Mapping[str, Any] = field(default_factory=dict, repr=False)
     control: float = 0.0
     make: Make | None = field(default=None, repr=False, compare=False)
+    people: Table | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         require_share(self.control)
@@ -156,7 +159,7 @@ def rehearsed(make: Make, case: Case, run: Run) -> _Stage:
     """
     n = len(case.table)
     rng = replace(run, place=()).at(case.table.digest).rng(CONTROL)
-    held = drawn_together(case.table, min(max(round(case.control * n), 1), n), rng)
+    held = drawn_together(case.people or case.table, min(max(round(case.control * n), 1), n), rng)
     rows = np.setdiff1d(np.arange(n), held)
     if not len(rows):
         return _Stage(case, None, failed="a rehearsal must leave people to protect, got: all of them sit out")

@@ -129,7 +129,7 @@ def _without_links(case: Case, demands: Sequence[Demand], plan: Plan) -> tuple[C
     said = [
         f"`{name}` is left out: it joins records, and {' and '.join(blind)} must be certain" for name in new
     ]
-    return replace(case, table=kept), plan, said
+    return replace(case, table=kept, people=case.people or case.table), plan, said
 
 
 def _works(space: SearchSpace, judge: Judge, budget: Budget, resources: Mapping[str, Any]) -> list[Work]:

@@ -35,7 +35,7 @@ def enforced(plan: Plan, table: Table, run: Run) -> tuple[Plan, bool]:
         made = replace(plan, output=replace(plan.output, drop=dropped))
         step = safe_step(known.schema, plan.demands)
         if step is not None:
-            case = Case(known, resources=run.resources, control=plan.control)
+            case = Case(known, resources=run.resources, control=plan.control, people=table)
             end = weakest(step, case, plan.demands, run, repeats=1)
             if end.met:
                 return replace(made, recipe=Recipe((end.step,))), True

@@ -71,6 +71,12 @@ def test_nobody_is_on_both_sides_where_persons_have_several_records():
     assert said["mine"] + said["others"] == 40
 
 
+def test_nor_where_the_number_of_the_person_was_left_out():
+    whole = table(persons=True)
+    said = scored(of=whole.select(["x"]), people=whole).details
+    assert said["persons"] == 0
+
+
 def test_who_sits_out_is_told_by_seed_and_table_alone():
     assert scored().value == scored(replicate=3).value
     assert scored().value != scored(seed=2).value
