@@ -23,7 +23,7 @@ from sfumato.core.params import listed
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure, parse_method
 from sfumato.core.run import Run
-from sfumato.data.evidence import Scenario
+from sfumato.data.evidence import CONTROL, Scenario
 from sfumato.data.guess.columns import guess_schema
 from sfumato.data.notebook import as_html
 from sfumato.data.persons import is_out_of_order
@@ -592,7 +592,8 @@ def _like(table: Table, resources: Mapping[str, Any] | None) -> dict[str, Any]:
     from sfumato.io import conform
 
     made = {}
-    for name, each in (resources or {}).items():
+    for name, said in (resources or {}).items():
+        each = as_table(said)[0] if name == CONTROL else said  # a file or frame will do, as for the data
         if isinstance(each, Table) and not each.nodes:
             schema = like_schema(each.schema, table.schema)
             differ = any(schema[column].kind is not each.schema[column].kind for column in each.names)

@@ -210,7 +210,7 @@ def _forest(arena: Arena, secret: Secret, rows: Ints, rng: np.random.Generator) 
     if cells.codes is not None:
         ends = np.column_stack((ends, cells.codes[lessons]))
     _, examples, classes = np.unique(ends, axis=0, return_index=True, return_inverse=True)
-    if len(examples) > _MOST_VALUES:
+    if len(examples) > min(_MOST_VALUES, len(lessons) // 2):  # there is nothing to learn from one of each
         return None
     told = RandomForestClassifier(**settings).fit(features, classes.reshape(-1)).predict(arena.points[rows])
     return secret.told_by(rows, arena.order[lessons[examples[told]]])

@@ -79,8 +79,10 @@ class Linkability(AttackMeasure):
         released, names = evidence.protected, self.columns(evidence)
         sides = sides_of(evidence, names, self.queries, run)
         k, places = min(self.k, len(released)), []
-        for part in self.parts(evidence):
-            arena = arena_of(sides.known, released, part, sides.order)
+        for number, part in enumerate(self.parts(evidence)):
+            # A lot of its own for each set: of records equally near the same ones would be drawn twice.
+            order = sides.order[run.rng("lot", number).permutation(len(released))]
+            arena = arena_of(sides.known, released, part, order)
             places.append(arena.nearest(sides.attacked, k=k, run=run, task=self.title)[0])
         hits = (places[0][:, :, None] == places[1][:, None, :]).any(axis=(1, 2)).astype(np.float64)
         mine, others = sides.parted(hits)

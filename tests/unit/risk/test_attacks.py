@@ -310,6 +310,13 @@ def test_where_nothing_can_be_told_there_is_a_reason_and_no_number(name, reason)
     assert reason in score.reason
 
 
+def test_records_that_are_all_alike_link_nobody_but_by_chance():
+    alike = Table(people(60, 1, holes=0).frame.with_columns(area=pl.lit("a"), school=pl.lit("some")), SCHEMA)
+    known, control = (table.select(["area", "school"]) for table in (alike, alike))
+    score = scored("linkability", known, control=control)
+    assert score.details["rate"] == score.details["control"] == score.value == 0
+
+
 @pytest.mark.parametrize("name", ["linkability", "inference"])
 def test_one_column_is_too_few_to_join_or_to_learn_by(name):
     schema = Schema((Column("age", Kind.CONTINUOUS, Role.KEY),))
