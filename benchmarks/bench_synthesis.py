@@ -2,9 +2,9 @@
 
     python benchmarks/bench_synthesis.py [records]
 
-CPU seconds of one run each, kernels compiled before, and the most memory that each took. `synthesis` may cost at most
-a third of scikit-learn's trees (the same least leaf, each column from those before it, values drawn from the leaves),
-and at a million records less than 4 GB.
+CPU seconds of one run each, kernels compiled before, and the most memory that ours took. `synthesis` may
+cost at most a third of scikit-learn's trees (the same least leaf, each column from those before it, values drawn
+from the leaves), and at a million records less than 4 GB.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ def with_scikit_learn(table: Table) -> None:
     drawn[:, 0] = original[rng.integers(0, n, n), 0]
     for place in range(1, len(names)):
         numeric = table.schema[names[place]].kind is Kind.CONTINUOUS
-        model = (DecisionTreeRegressor if numeric else DecisionTreeClassifier)(min_samples_leaf=LEAF, random_state=0)
+        model = (DecisionTreeRegressor if numeric else DecisionTreeClassifier)(
+            min_samples_leaf=LEAF, random_state=0
+        )
         model.fit(original[:, :place], original[:, place])
         leaves, wanted = model.apply(original[:, :place]), model.apply(drawn[:, :place])
         order = np.argsort(leaves, kind="stable")

@@ -97,7 +97,7 @@ def scores(table):
 
 
 def test_trees_beat_a_copula_and_independent_draws_on_rand():
-    """Reached: .0023, .0084 and .0145. Without `meddol`, all but a sum of others, which no draw hits: .11, .20, .24."""
+    """Reached: .0023 and .0084. `meddol` is left out: all but a sum of others, which no draw hits (.11, .20, .24)."""
     pytest.importorskip("statsmodels")
     table = rand(per="person")
     columns = [each.name for each in table.schema.columns if each.role is not Role.IDENTIFIER]
@@ -107,8 +107,9 @@ def test_trees_beat_a_copula_and_independent_draws_on_rand():
 
 
 def test_trees_beat_a_copula_and_independent_draws_on_adult(reference_data):
-    """Reached: .0004, .034 and .053."""
-    table = adult(reference_data("adult/adult.csv"))
+    """Reached on all records: .0004, .034 and .053."""
+    whole = adult(reference_data("adult/adult.csv"))
+    table = whole.take(np.arange(0, len(whole), 4))  # the measure takes far longer than the methods
     trees, copula, independent = scores(table)
     assert trees < copula / 2
     assert trees < independent / 2

@@ -185,6 +185,11 @@ def test_totals_are_summed_and_what_cannot_be_kept_is_refused():
     columns = tuple(Column(name, Kind.CONTINUOUS, Role.KEY) for name in frame.columns)
     table = Table(frame, Schema(columns, rules=(Rule("total = a + b"),)))
     assert table.schema.rules[0].violations(drawn(table, columns=frame.columns).table.frame) == 0
+    more = frame.with_columns(all=pl.col("total") + 1)
+    nested = (Rule("all = total + 1"), Rule("total = a + b"))  # a total that is part of another
+    deep = Table(more, Schema((*columns, Column("all", Kind.CONTINUOUS, Role.KEY)), rules=nested))
+    made = drawn(deep, columns=more.columns).table.frame
+    assert [rule.violations(made) for rule in nested] == [0, 0]
     bound = Table(frame, Schema(columns, rules=(Rule("a * 7 = b * 3 + 1000"),)))
     with pytest.raises(DataError, match="keep the rules"):
         drawn(bound, columns=frame.columns)
