@@ -3,8 +3,8 @@
     python benchmarks/bench_synthesis.py [records]
 
 CPU seconds of one run each, kernels compiled before, and the most memory that ours took. `synthesis` may
-cost at most a third of scikit-learn's trees (the same least leaf, each column from those before it, values drawn
-from the leaves), and at a million records less than 4 GB.
+cost at most a third of scikit-learn's trees (the same least leaf, each column from those before it, values
+drawn from the leaves), and at a million records less than 4 GB.
 """
 
 from __future__ import annotations
