@@ -20,6 +20,7 @@ from sfumato.recipes.plan import Plan
 from sfumato.releasing.carry_out import carry_out, load
 from sfumato.releasing.copies import judge_copies, mean_of
 from sfumato.releasing.destination import Destination, write_release
+from sfumato.releasing.verify import verify
 from sfumato.study.evaluate import Case
 
 N = 200
@@ -59,6 +60,8 @@ def test_each_copy_is_a_file_and_one_trail_tells_of_all(folder):
         read = beside(original, folder / f"out.{copy}.csv", aligned=False)
         np.testing.assert_array_equal(read.source_rows, release.source_rows)
     assert json.loads((folder / "out.private.json").read_text())["copies"] == 3
+    again = verify(folder / "out.private.json", Run())
+    assert {again.files[name] for name in names[:3]} == {"identical"}
 
 
 def test_the_first_copy_is_what_there_would_be_alone(folder):
