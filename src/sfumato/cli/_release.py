@@ -181,7 +181,8 @@ def write_if_met(
             f"keep {place.name} too: it gives people the same pseudonyms again, and tells who they are",
             quiet=quiet,
         )
-    if any(part.plan.output.shuffle for part in outcome.parts.values()):
+    parts = outcome.parts.values()
+    if any(part.plan.output.shuffle and part.release.source_rows is not None for part in parts):
         say("the records were shuffled: which is whose stands there too, where `risk` finds it", quiet=quiet)
     return written
 

@@ -133,6 +133,7 @@ class Measure(Described):
     persons_drawn: ClassVar[int] = 0  # for that: each is looked for alone, so a sample tells of all
     told_by: ClassVar[ToldBy] = "records"
     sees_persons: ClassVar[bool] = False  # True: records that a column joins are judged as one person's
+    sees_copies: ClassVar[bool] = False  # True: of copies put one below the other it tells the risk of all
     only_held: ClassVar[bool] = False  # True: it looks only at the records that the intruder holds
     not_required: ClassVar[str] = ""  # why nobody may require it, if so: it tells, and proves nothing
     needs_control: ClassVar[bool] = False  # True: it attacks people who were not protected, too

@@ -73,7 +73,7 @@ def repair(table: Table, original: Table | None = None) -> Repaired:
         broken there is left as it is. Without it every broken promise is mended.
     """
     mending = _Mending(table, _broken_in(original, table))
-    sums = _sums_in_order(table)
+    sums = sums_in_order(table)
     for column in table.schema.columns:
         if checks.is_counted(table, column):
             mending.column(column)
@@ -230,7 +230,7 @@ def _as_whole(table: Table, name: str, original: Table | None) -> Table:
 # Sums --------------------------------------------------------------------------------------------------
 
 
-def _sums_in_order(table: Table) -> list[tuple[Rule, Sum, str]]:
+def sums_in_order(table: Table) -> list[tuple[Rule, Sum, str]]:
     """The rules that say how a total is made up, totals that are parts of others first.
 
     A column is the total of the first rule that can tell; further ones about it are only counted.

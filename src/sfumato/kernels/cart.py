@@ -151,6 +151,8 @@ def _grow(
                 tree.ranges[n_nodes, 0], tree.ranges[n_nodes, 1] = start, start + n_left
                 tree.ranges[n_nodes + 1, 0], tree.ranges[n_nodes + 1, 1] = start + n_left, stop
                 n_nodes += 2
+        for c in told if n_classes > 0 else told[:0]:
+            work.right[c] = 0
         node += 1
     return n_nodes
 
@@ -165,11 +167,9 @@ def _about(told: Codes, values: Floats, n_classes: int, work: _Work) -> _Node:
             squares += value * value
         whole = total * total / max(n, 1)
         return _Node(n, 0, total, 0.0, whole, 0, max(squares - whole, 0.0))
-    work.right[:] = 0
-    for c in told:
+    for c in told:  # never over all classes, of which there may be more than records
+        squares += 2.0 * work.right[c] + 1.0
         work.right[c] += 1
-    for c in range(n_classes):
-        squares += float(work.right[c]) * work.right[c]
         if work.right[c] > work.right[common]:
             common = c
     whole = squares / max(n, 1)

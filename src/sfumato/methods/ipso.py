@@ -29,7 +29,6 @@ class _Ipso(GivenMethod):
     """Draws the residuals of a regression on the given columns; what they keep is told by ``keeps``."""
 
     nature = "synthetic"
-    family = "drawing anew"
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("burridge2003", "muralidhar2008")
 
@@ -119,6 +118,7 @@ class IpsoA(_Ipso):
     """
 
     name = "ipso-a"
+    family = "drawing anew"
     title = "Draws around a regression (IPSO-A)"
 
 
@@ -165,6 +165,7 @@ class IpsoB(_Ipso):
     """
 
     name = "ipso-b"
+    family = "drawing anew"
     title = "Draws around a regression, coefficients kept (IPSO-B)"
     keeps = "coefficients"
 
@@ -217,6 +218,7 @@ class IpsoC(_Ipso):
     """
 
     name = "ipso-c"
+    family = "drawing anew"
     title = "Draws around a regression, covariances kept (IPSO-C)"
     keeps = "covariances"
 

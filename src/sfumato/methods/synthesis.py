@@ -15,6 +15,7 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.checks import without_missing
 from sfumato.data.persons import persons_of
+from sfumato.data.repair import sums_in_order
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table
 from sfumato.errors import DataError
@@ -147,6 +148,9 @@ class Synthesis(Method):
         sets = [name for name in given if table.schema[name].kind is Kind.SET]
         if sets:
             return f"{self.name} must be given columns of single values, got: sets in {listed(sets)}"
+        coarse = [name for name in (*table.chosen, *given) if table.is_generalised(name)]
+        if coarse:
+            return f"{self.name} must be given exact values, got: generalised ones in {listed(coarse)}"
         for name in _split(self.visit):
             if name not in table.chosen:
                 return f"`visit` of {self.name} must name columns that are drawn, got: `{name}`"
@@ -387,23 +391,16 @@ class _Drawing:
 
     def _summed(self, made: Table) -> Table:
         """Sum the drawn totals of what the schema says is a sum, where the original has no exception."""
-        for rule in self.table.schema.rules:
-            total = (
-                next((each for each in rule.sum.totals if each in self.models), None) if rule.sum else None
-            )
-            numeric = all(self.table.frame.schema[each].is_numeric() for each in rule.columns)
-            if total is None or rule.sum is None or not numeric:
-                continue
-            if rule.broken(without_missing(self.table, rule.columns)).any():
+        for rule, equation, total in sums_in_order(self.table):
+            if total not in self.models or rule.broken(without_missing(self.table, rule.columns)).any():
                 continue
             known = without_missing(made, rule.columns)
-            sums = known.select(rule.sum.value(total)).to_series()
+            sums = known.select(equation.value(total)).to_series()
             there = (sums.is_not_null() & known[total].is_not_null()).to_numpy()
             if there.any():
                 fresh = put_back(made, total, sums.fill_null(0).to_numpy()[~made.missing(total)])
-                made = made.with_values(
-                    total, fresh.zip_with(pl.Series(there), made.frame[total].cast(fresh.dtype))
-                )
+                before = made.frame[total].cast(fresh.dtype)
+                made = made.with_values(total, fresh.zip_with(pl.Series(there), before))
         return made
 
     def _renumbered(self, made: Table, places: Ints) -> Table:

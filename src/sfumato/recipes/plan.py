@@ -103,7 +103,8 @@ class Output:
     ``drop`` names the columns that stay behind; ``shuffle`` breaks the order of the records; ``repair``
     mends whole numbers, ranges and totals; ``guard`` keeps spreadsheets from running text as formulas;
     ``pseudonym_key`` is the file with the key of pseudonyms, made where there is none: with it people keep
-    their pseudonyms from release to release.
+    their pseudonyms from release to release. Of several ``copies``, drawn apart from each other, each is a
+    file ``NAME.1.csv``, ``NAME.2.csv`` …
     """
 
     path: str = ""
@@ -112,6 +113,7 @@ class Output:
     repair: bool = False
     guard: bool = False
     pseudonym_key: str = ""
+    copies: int = 1
 
 
 def text_of(path: Path, *, what: str, hint: str) -> str:
@@ -190,6 +192,8 @@ class Plan:
             "requirements": tuple(read.each(Requirement.parse, said.get("requirements", ()))),
             "output": read(_record, Output, "output", said.get("output", {})) or Output(),
         }
+        if plan["output"].copies < 1:
+            faults.append(f"output: `copies` must be at least 1, got: {plan['output'].copies}")
         faults += _scenario_faults(plan["scenarios"])
         if isinstance(plan["schema"], Schema):
             faults += _cross_faults(plan)
@@ -385,7 +389,7 @@ def _record(cls: type[T], what: str, said: Mapping[str, Any]) -> T:
             faults.append(f"{what}: " + _one_line(UnknownNameError.of("setting", key, known)))
             continue
         word, expected = _sort_of(known[key].default)
-        if not isinstance(value, expected):
+        if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
             faults.append(f"{what}: `{key}` must be {word}, got: {type(value).__name__}")
     if "path" in known and cls is Source and "path" not in said:
         faults.append(f"{what} must name its `path`")
@@ -397,6 +401,8 @@ def _record(cls: type[T], what: str, said: Mapping[str, Any]) -> T:
 def _sort_of(default: Any) -> tuple[str, tuple[type, ...]]:
     if isinstance(default, bool):
         return "true or false", (bool,)
+    if isinstance(default, int):
+        return "a whole number", (int,)
     return ("a list", (list, tuple)) if isinstance(default, tuple) else ("a text", (str,))
 
 
@@ -413,6 +419,10 @@ def _linked(said: Mapping[str, Any], faults: list[str], folder: Path) -> dict[st
             if not isinstance(part, Mapping) or "tables" in part:
                 raise PlanError("it must be a plan for one table")
             found[name] = Plan.from_dict(part, folder=folder)
+            if found[name].output.copies > 1:
+                raise PlanError(
+                    "`copies` must be 1 where tables are linked: each copy would need the others'"
+                )
         except PlanError as error:
             faults += [f"{name}: {fault}" for fault in error.faults or (_one_line(error),)]
     paths = [located(plan.output.path, folder) for plan in found.values() if plan.output.path]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,13 @@ from sfumato.io.formats import Reading
 from sfumato.io.hierarchies import read_hierarchy
 from sfumato.recipes.demand import labelled
 from sfumato.recipes.plan import Plan, Source, located
+from sfumato.releasing.copies import judge_copies
 from sfumato.releasing.joins import joins_of
 from sfumato.releasing.notes import notes_of
 from sfumato.releasing.postprocess import dangling, postprocess
 from sfumato.releasing.pseudonym_keys import keys_of
 from sfumato.releasing.stakes import Stake, stake_of, warnings_of
-from sfumato.study.evaluate import Case, Make, evaluate
+from sfumato.study.evaluate import Case, Make
 from sfumato.study.losses import Loss, losses
 from sfumato.version import __version__
 
@@ -66,7 +67,8 @@ class Part:
 
     ``changes`` are how many cells postprocessing changed, by what; ``broken`` the promises of the schema that
     the release does not keep; ``lost`` what became of each column, and ``stake`` who is alone in the
-    keys; ``notes`` what else the owner should know.
+    keys; ``notes`` what else the owner should know. Of several ``copies`` the release is the first, and they
+    are judged together.
     """
 
     plan: Plan
@@ -78,6 +80,12 @@ class Part:
     lost: tuple[Loss, ...] = ()
     stake: Stake | None = None
     notes: tuple[str, ...] = ()
+    further: tuple[Release, ...] = ()
+
+    @property
+    def copies(self) -> tuple[Release, ...]:
+        """All copies: the release, and any further ones."""
+        return (self.release, *self.further)
 
     @property
     def met(self) -> bool | None:
@@ -95,6 +103,7 @@ class Part:
         return {
             "sfumato": __version__,
             "records": len(self.release.first),
+            **({"copies": len(self.copies)} if self.further else {}),
             "columns": list(self.release.reading().names),
             **_tables(self.release),
             "steps": [step.to_dict() for step in self.release.provenance],
@@ -276,17 +285,24 @@ def _carry_out(
     if before is not None:
         before(plan, table, run)
     protect = protect or plan.recipe.apply
-    release, changes = postprocess(protect(table, run), table, plan.output, run, key=key)
-    if changes and set(table.names) <= {name for each in release.tables.values() for name in each.names}:
-        plan.recipe.require_kept(table, release, run)
-    judgements = _judge(plan, table, release, run, maker(plan, protect))
-    lost, stake = losses(table, release), stake_of(plan, table, release, run)
+    made, changes = [], dict[str, int]()
+    for copy in range(plan.output.copies):
+        there = run.at("copy", copy) if copy else run  # the first is the one that there would be alone
+        release, own = postprocess(protect(table, there), table, plan.output, run, key=key)
+        if copy and not release.plain:
+            raise PlanError("several copies must be of one table each, got: a release of several tables")
+        if own and set(table.names) <= {name for each in release.tables.values() for name in each.names}:
+            plan.recipe.require_kept(table, release, run)
+        made.append(release)
+        changes = {what: max(changes.get(what, 0), own.get(what, 0)) for what in {**changes, **own}}
+    judgements = _judge(plan, table, made, run, maker(plan, protect))
+    lost, stake = losses(table, made[0]), stake_of(plan, table, made[0], run)
     if plan.output.shuffle:
-        order = run.at(table.digest).rng("shuffle").permutation(len(release.first))
-        release = reordered(release, order)
-    notes = notes_of(table, release, lost)
-    broken = violations(release.reading())
-    return Part(plan, table, release, judgements, broken, changes, lost, stake, notes)
+        made = [_shuffled(each, table, run.at("copy", i) if i else run) for i, each in enumerate(made)]
+    notes = notes_of(table, made[0], lost)
+    broken = max((violations(each.reading()) for each in made), key=lambda said: sum(v.records for v in said))
+    further = tuple(made[1:])
+    return Part(plan, table, made[0], judgements, broken, changes, lost, stake, notes, further=further)
 
 
 def maker(plan: Plan, protect: Make | None = None) -> Make:
@@ -295,10 +311,20 @@ def maker(plan: Plan, protect: Make | None = None) -> Make:
     return lambda table, run: postprocess(made(table, run), table, plan.output, run)[0]
 
 
-def _judge(plan: Plan, table: Table, release: Release, run: Run, make: Make) -> tuple[Judgement, ...]:
+def _shuffled(release: Release, table: Table, run: Run) -> Release:
+    return reordered(release, run.at(table.digest).rng("shuffle").permutation(len(release.first)))
+
+
+def _judge(
+    plan: Plan, table: Table, copies: Sequence[Release], run: Run, make: Make
+) -> tuple[Judgement, ...]:
     case = Case(table, resources=run.resources, control=plan.control, make=make)
-    scores = evaluate(release, case, plan.demands, run).scores
+    judged = judge_copies(copies, case, plan.demands, run)
     return tuple(
-        Judgement(demand.requirement, demand.scenario.name, scores[label])
+        Judgement(
+            demand.requirement,
+            ", ".join(filter(None, (demand.scenario.name, judged[label][1]))),
+            judged[label][0],
+        )
         for label, demand in labelled(plan.demands)
     )

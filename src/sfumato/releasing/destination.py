@@ -41,9 +41,18 @@ class Destination:
             raise PlanError("the plan must say where the release goes", hint='write [output] with path = "…"')
         return {name: located(plan.output.path, plan.folder) for name, plan in self.plan.parts.items()}
 
+    def copies(self, name: str) -> list[Path | str]:
+        """Where each copy of a release goes: one to its place, several to NAME.1.csv and the like."""
+        place, count = self.places[name], self.plan.parts[name].output.copies
+        if count == 1:
+            return [place]
+        if not isinstance(place, Path):
+            raise PlanError("several copies must go to files, got: a table of a database")
+        return [place.with_suffix(f".{copy}{place.suffix}") for copy in range(1, count + 1)]
+
     def files(self, name: str, tables: Iterable[str]) -> dict[str, Path | str]:
         """Where the tables of one release go: one to its place, several to NAME.qit.csv and the like."""
-        place, names = self.places[name], list(tables)
+        place, names = self.copies(name)[0], list(tables)
         if len(names) == 1:
             return {names[0]: place}
         if not isinstance(place, Path):
@@ -84,6 +93,7 @@ class Destination:
             check_format(self.places[name], guard=part.output.guard)
             if part.recipe.steps:
                 places += self.files(name, part.recipe.steps[-1].method.table_names()).values()
+            places += self.copies(name)
         books = [codebook.place_beside(place) for place in places if isinstance(place, Path)]
         keys = (place for place in self.keys if not place.exists())
         for place in dict.fromkeys(
@@ -116,12 +126,15 @@ def write_release(
             f"a release must meet its requirements to be written, got: {outcome.unmet} not met"
         )
     places = {name: destination.files(name, part.release.tables) for name, part in outcome.parts.items()}
+    further = {name: destination.copies(name)[1:] for name in outcome.parts}
     with Staging(originals=destination.originals, overwrite=destination.overwrite) as staging:
         for name, part in outcome.parts.items():
             like = reading_of(part.plan)
             for table, place in places[name].items():
                 stage(part.release.tables[table], place, staging, guard=part.plan.output.guard, like=like)
-        trail = trail_of(outcome, places, staging.written(), run, seeded=seeded)
+            for copy, place in zip(part.further, further[name], strict=True):
+                stage(copy.table, place, staging, guard=part.plan.output.guard, like=like)
+        trail = trail_of(outcome, places, staging.written(), run, seeded=seeded, further=further)
         for place, page in (pages or {}).items():
             staging.write_text(place, page)
         kept = {

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -34,9 +34,19 @@ def trail_of(
     run: Run,
     *,
     seeded: bool = False,
+    further: Mapping[str, Sequence[Path | str]] | None = None,
 ) -> dict[str, Any]:
-    """As a dictionary for JSON; ``written`` says where the file for each place lies now."""
+    """As a dictionary for JSON; ``written`` says where the file for each place lies now.
+
+    ``further`` are the places of other copies of a release.
+    """
     said = {name: _trail_of_part(part, places[name], written) for name, part in outcome.parts.items()}
+    for name, others in (further or {}).items():
+        copies = zip(outcome.parts[name].further, others, strict=True)
+        if others:
+            said[name]["further"] = [
+                {**_rows_of(copy), "output": _file(place, written)} for copy, place in copies
+            ]
     return {
         **(said[""] if "" in said else {"tables": said, "dangling": dict(outcome.dangling)}),
         "seed": f"{run.seed:032x}",
@@ -48,13 +58,7 @@ def trail_of(
 def _trail_of_part(
     part: Part, places: Mapping[str, Path | str], written: Mapping[Path, Path]
 ) -> dict[str, Any]:
-    outputs = {
-        table: {"name": place.name, "sha256": fingerprint(written[place])}
-        if isinstance(place, Path)
-        else {"name": place}
-        for table, place in places.items()
-    }
-    rows = part.release.source_rows
+    outputs = {table: _file(place, written) for table, place in places.items()}
     files = {path: there for path, there in part.plan.files.items() if isinstance(there, Path)}
     return {
         **part.to_dict(),
@@ -62,11 +66,22 @@ def _trail_of_part(
         "inputs": {path: fingerprint(there) for path, there in files.items()},
         "contents": part.original.digest.hex(),  # of the records, wherever they came from
         **_fitted(part.release),
-        **({} if rows is None else {"rows": _listed(rows)}),  # whose each is, from 0
+        **_rows_of(part.release),
         "synthetic": part.release.synthetic,
         "output": next(iter(outputs.values())),  # whose rows these are
         **({} if part.release.plain else {"joined": _joined(part.release, outputs)}),
     }
+
+
+def _file(place: Path | str, written: Mapping[Path, Path]) -> dict[str, str]:
+    if not isinstance(place, Path):
+        return {"name": place}
+    return {"name": place.name, "sha256": fingerprint(written[place])}
+
+
+def _rows_of(release: Release) -> dict[str, str]:
+    """Whose each record is, from 0."""
+    return {} if release.source_rows is None else {"rows": _listed(release.source_rows)}
 
 
 def _joined(release: Release, outputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -188,11 +203,15 @@ def part_kept(release: Path, original: Table) -> dict[str, Any] | None:
         try:
             said = json.loads(trail.read_text(encoding="utf-8"))
             for part in said.get("tables", {"": said}).values():
+                if part["contents"] != original.digest.hex():
+                    continue
                 files = [part["output"], *part.get("joined", {"files": {}})["files"].values()]
-                is_of = part["contents"] == original.digest.hex()
-                if is_of and fingerprint(release) in {each["sha256"] for each in files}:
-                    found: dict[str, Any] = part
+                found: dict[str, Any] = part
+                if fingerprint(release) in {each["sha256"] for each in files}:
                     return found
+                for copy in part.get("further", ()):
+                    if copy["output"]["sha256"] == fingerprint(release):
+                        return {**found, **copy}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue  # a file of that name that is no trail
     return None

@@ -114,6 +114,7 @@ class TrueLinkMeasure(Measure):
     bounds = (0.0, 1.0)
     kinds = LINKABLE
     only_held = True
+    sees_copies = True
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns that the intruder knows and their table has."""

@@ -75,6 +75,7 @@ class _RankMeasure(Measure):
     only_held = True
     exact_up_to = 200_000
     persons_drawn = 20_000
+    sees_copies = True
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns that the intruder knows and their table has."""

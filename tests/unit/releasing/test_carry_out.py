@@ -35,6 +35,7 @@ from sfumato.methods.swapping import RankSwapping
 from sfumato.recipes.plan import Output, Plan, Source, fingerprint
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing import carry_out as carrying
+from sfumato.releasing import copies
 from sfumato.releasing import destination as writing
 from sfumato.releasing.carry_out import carry_out, load, load_resources
 from sfumato.releasing.destination import Destination, write_release
@@ -332,7 +333,7 @@ def test_a_refused_measure_is_not_met(plan):
 def test_a_doubtful_score_opens_no_gate(plan, monkeypatch, score, tmp_path):
     requirement = Requirement.parse("rank-linkage >= 0")
     judged = SimpleNamespace(scores={str(requirement.measure): score})
-    monkeypatch.setattr(carrying, "evaluate", lambda *args, **options: judged)
+    monkeypatch.setattr(copies, "evaluate", lambda *args, **options: judged)
     outcome = carry_out(replace(plan, requirements=(requirement,)), Run(seed=3))
     assert not outcome.met
     with pytest.raises(RequirementError):
