@@ -13,6 +13,10 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 
 
+#: What is sensitive in an ordinary table: as often each, in an order that some models want.
+_LEARNT = ("s0", "s1", "s2", "s3", "s4", "s5")
+
+
 def columns_of(kind: Kind, records: int, rng: np.random.Generator) -> list[pl.Series]:
     """Two ordinary columns of a kind."""
     if kind is Kind.CONTINUOUS:
@@ -51,7 +55,7 @@ def table_of(kind: Kind, records: int = 60, *, missing: float = 0.0, seed: int =
     frame = pl.DataFrame(series).with_columns(
         pl.Series("stratum", rng.integers(0, 2, records), dtype=pl.Int64),
         pl.Series("other", np.arange(records), dtype=pl.Int64),
-        pl.Series("learnt", [f"s{int(code)}" for code in np.arange(records) % 6], dtype=pl.String),
+        pl.Series("learnt", np.resize(_LEARNT, records), dtype=pl.String),
     )
     order = ("low", "middle", "high") if kind is Kind.ORDINAL else ()
     schema = Schema(
@@ -60,7 +64,7 @@ def table_of(kind: Kind, records: int = 60, *, missing: float = 0.0, seed: int =
             Column("b", kind, Role.KEY, order=order),
             Column("stratum", Kind.NOMINAL, Role.OTHER),
             Column("other", Kind.NOMINAL, Role.OTHER),
-            Column("learnt", Kind.NOMINAL, Role.SENSITIVE),
+            Column("learnt", Kind.ORDINAL, Role.SENSITIVE, order=_LEARNT),
         )
     )
     return Table(frame, schema)

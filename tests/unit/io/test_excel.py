@@ -357,7 +357,7 @@ def test_nan_and_empty_text_are_missing(tmp_path):
         ({"a": ["<r><t>x</t></r>", "\ufffe", "_x005F_x0041_", "_x0041_"]}, "has a use for, got: 3 that do"),
         ({"a": [2**53, -(2**60), 1]}, "such as Excel can hold, got: 2 too large"),
         ({"a": [float("inf"), float("-inf"), 1e308]}, "got: 3 too large"),
-        ({"a": [[SECRET]]}, "got: List in `a`"),
+        ({"a": [[SECRET]]}, "`a` must have a `separator`"),
         ({"a": [b"x"]}, "got: Binary in `a`"),
         ({"a": [None, 1, None], "b": ["", "x", None]}, "got: 2 in which all are missing"),
         ({}, "a sheet must have columns, got: none"),
