@@ -136,6 +136,7 @@ class Measure(Described):
     sees_copies: ClassVar[bool] = False  # True: of copies put one below the other it tells the risk of all
     only_held: ClassVar[bool] = False  # True: it looks only at the records that the intruder holds
     not_required: ClassVar[str] = ""  # why nobody may require it, if so: it tells, and proves nothing
+    counts_people: ClassVar[bool] = False  # True: it counts the people of the table seen
     needs_control: ClassVar[bool] = False  # True: it attacks people who were not protected, too
     intruder: ClassVar[str] = (
         ""  # "takes the nearest record", if a record's number is their chance to find it
@@ -151,6 +152,8 @@ class Measure(Described):
         """Why this measure does not apply to this evidence; None when it does."""
         if self.needs_release and evidence.protected is None:
             return f"{self.name} must be given a release beside the original, got: only the original"
+        if self.counts_people and evidence.synthetic:
+            return f"{self.name} must count people, got: synthetic records, which are nobody's"
         if self.needs_control and evidence.control is None:
             return (
                 f"{self.name} must have a control, people of the same population who were not protected, "

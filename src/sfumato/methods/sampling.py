@@ -72,7 +72,7 @@ class Sampling(Method):
     """
 
     name = "sampling"
-    family = "drawing anew"
+    family = "sampling"
     nature = "non-perturbative"
     title = "Sampling"
     kinds = frozenset(Kind)

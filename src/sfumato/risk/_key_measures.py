@@ -33,6 +33,7 @@ class KeyMeasure(Measure):
 
     aspect = "risk"
     needs_release = False
+    counts_people = True
     kinds = COMPARABLE
     cost = "n log n"
 
@@ -56,10 +57,6 @@ class KeyMeasure(Measure):
     def refuses(self, evidence: Evidence) -> str | None:
         """Say which of the keys cannot be compared: to leave one out would overstate the safety."""
         reason = super().refuses(evidence)
-        if reason is None and evidence.synthetic:
-            reason = (
-                f"{self.name} must count persons who are alike, got: synthetic records, which are nobody's"
-            )
         if reason is not None:
             return reason
         usable = self.columns(evidence)

@@ -37,6 +37,7 @@ class _IsolationMeasure(Measure):
     bounds = (0.0, 1.0)
     kinds = LINKABLE
     needs_release = False
+    counts_people = True
     cost = "n²"
 
     def refuses(self, evidence: Evidence) -> str | None:

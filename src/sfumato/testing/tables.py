@@ -12,7 +12,6 @@ import polars as pl
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 
-
 #: What is sensitive in an ordinary table: as often each, in an order that some models want.
 _LEARNT = ("s0", "s1", "s2", "s3", "s4", "s5")
 
