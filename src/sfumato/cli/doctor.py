@@ -26,6 +26,7 @@ _EXTRAS = {
     "optuna": ("tune", "searching for recipes, as `release` and `tune` do"),
     "splink": ("linkage", "probabilistic record linkage"),
     "scikit-learn": ("models", "forests as a measure of utility"),
+    "opendp": ("dp", "differential privacy"),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
 
@@ -67,6 +68,18 @@ def table_of(kind: Kind, records: int = 60, *, missing: float = 0.0, seed: int =
         )
     )
     return Table(frame, schema)
+
+
+def declared(table: Table) -> Table:
+    """The same table, with bounds or categories declared of each key, as private methods need it."""
+    columns = []
+    for name in table.schema.with_role(Role.KEY):
+        column = table.schema[name]
+        if column.kind is Kind.CONTINUOUS:
+            columns.append(replace(column, lower=0.0, upper=1000.0))
+        elif column.kind in {Kind.ORDINAL, Kind.NOMINAL} and not column.order:
+            columns.append(replace(column, labels=tuple((each, "") for each in table.categories(name))))
+    return replace(table, schema=table.schema.replace(*columns))
 
 
 def _with_holes(series: pl.Series, holes: Any) -> pl.Series:

@@ -1,0 +1,287 @@
+"""What differentially private methods share: domains that are declared, who is hidden, and what was spent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Self
+
+import numpy as np
+import polars as pl
+
+from sfumato.core.budget import NO_GUARANTEE, Budget, Neighbours, Spending
+from sfumato.core.method import Method
+from sfumato.core.params import listed, param
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.generalised.nodes import canonical_text, parse_exact
+from sfumato.data.hierarchy.tree import Hierarchy
+from sfumato.data.persons import persons_of
+from sfumato.data.schema import STRUCTURAL_ROLES, Column, Kind, Role
+from sfumato.data.table import Table
+from sfumato.errors import DataError
+from sfumato.kernels.arrays import Flags, Floats, Ints
+
+#: Steps of the grid on which a number with decimals is protected, and the most of any grid.
+_STEPS, _MOST_STEPS = 1 << 20, 1 << 40
+
+#: Beyond here no whole number is written.
+_FURTHEST = 2.0**62
+
+#: How far a bound from the data lies beyond the data (Muralidhar, Domingo-Ferrer and Martínez 2020).
+_BEYOND = 1.5
+
+
+class PrivateMethod(Method):
+    """Protects by noise that OpenDP draws, for a stated ε and a stated unit."""
+
+    family = "differential privacy"
+    replay = False
+    private_by = "epsilon"
+
+    epsilon: float = param(
+        1.0,
+        "What is spent in all: how much more likely, at most e to this power, anyone makes any release.",
+        ge=1e-3,
+        le=1e3,
+        symbol="ε",
+        log=True,
+        tune=(0.1, 100),
+        drive=True,
+        hint="1 is strong and 10 says little; it is a promise only if it is not chosen by the data",
+    )
+    records: int = param(
+        1,
+        "Most records of a person, all of which are hidden together.",
+        ge=1,
+        le=1_000_000,
+        symbol="c",
+        hint="noise grows with it; without a column of persons every record is a person",
+    )
+    domain: Literal["declared", "data"] = param(
+        "declared",
+        "Where bounds and categories come from: the schema, or the data, which voids the guarantee.",
+    )
+
+    def refuses(self, table: Table) -> str | None:
+        """Refuse sets, coarse values, persons of too many records, and domains that nobody declared."""
+        sets = [name for name in table.chosen if table.schema[name].kind is Kind.SET]
+        if sets:
+            return (
+                f"{self.name} must be given columns of single values, got: sets in {listed(sets)}, where "
+                "nothing bounds what one record adds"
+            )
+        coarse = [name for name in table.chosen if table.is_generalised(name)]
+        if coarse:
+            return f"{self.name} must be given exact values, got: generalised ones in {listed(coarse)}"
+        return super().refuses(table) or self._undeclared(table) or self._too_many(table)
+
+    def _undeclared(self, table: Table) -> str | None:
+        columns = [table.schema[name] for name in table.chosen] if self.domain == "declared" else []
+        open_ended = [each.name for each in columns if each.kind is Kind.CONTINUOUS and not _bounded(each)]
+        if open_ended:
+            return (
+                f"{self.name} must know the least and greatest value possible, got: no finite `lower` "
+                f"and `upper` in the schema for {listed(open_ended)} (`domain` data takes them from the data)"
+            )
+        unlisted = [each.name for each in columns if each.kind is not Kind.CONTINUOUS and not _listed(each)]
+        if unlisted:
+            return (
+                f"{self.name} must know the categories that are possible, got: no `order`, `labels` or "
+                f"`hierarchy` in the schema for {listed(unlisted)} (`domain` data takes them from the data)"
+            )
+        return None
+
+    def _too_many(self, table: Table) -> str | None:
+        most = int(np.unique(persons_of(table), return_counts=True)[1].max(initial=0))
+        if most > self.records:
+            return (
+                f"{self.name} must be given persons of at most {self.records} records, got: some of more "
+                "(hide more with `records`, or sample the records of a person before)"
+            )
+        return None
+
+    def unit(self, table: Table) -> str:
+        """Who is hidden, in words."""
+        if table.schema.only_role(Role.PERSON) is None:
+            return "record" if self.records == 1 else f"group of at most {self.records} records"
+        return "person" if self.records == 1 else f"person with at most {self.records} records"
+
+    def spent(
+        self, release: Release, table: Table, steps: Sequence[Spending], *, delta: float = 0.0, void: str = ""
+    ) -> Release:
+        """The release with what was spent for it, what that means, and what it is not about."""
+        unit = self.unit(table)
+        if self.domain == "data":
+            void = void or "bounds and categories were taken from the data"
+        steps = [replace(each, unit=unit, kept=not void) for each in steps]
+        budget = Budget(tuple(steps))
+        total = budget.total(delta or 1e-6)
+        said = f"ε = {total.epsilon:.4g}" + (f", δ = {total.delta:.2g}" if total.delta else "")
+        meant = (
+            f"{said} for each {unit}: no test of whether someone is in the data gains more than "
+            f"{total.advantage:.3f} (right less wrong alarms)"
+        )
+        notes = [meant, f"{void}: {NO_GUARANTEE}"] if void else [meant]
+        figures = {"epsilon": total.epsilon, "advantage_at_most": total.advantage}
+        return replace(
+            release, notes=(*notes, *release.notes), figures={**release.figures, **figures}, budget=budget
+        )
+
+
+def others(table: Table) -> tuple[str, ...]:
+    """The columns that say something of people and are not chosen: nothing hides them."""
+    return tuple(
+        column.name
+        for column in table.schema.columns
+        if column.role not in STRUCTURAL_ROLES and column.name not in table.chosen
+    )
+
+
+class LocalMethod(PrivateMethod):
+    """Protects every value where it stands: as many records come out, in the same order."""
+
+    missing: Literal["shown", "hidden"] = param(
+        "shown", "Whether it is shown that a value is missing, or hidden: then there is one everywhere."
+    )
+
+    def remarks(self, table: Table) -> tuple[str, ...]:
+        """What the noise does not hide, in words."""
+        holes = (
+            [name for name in table.chosen if table.missing(name).any()] if self.missing == "shown" else []
+        )
+        beside = others(table)
+        said = [f"shown as it is, and not covered by ε: which values are missing in {listed(holes)}"]
+        said += [f"as they were, and not covered by ε: {listed(beside)}"]
+        return tuple(each for each, names in zip(said, (holes, beside), strict=True) if names)
+
+    def kept_missing(self, table: Table, name: str) -> Flags:
+        """Where a value is missing afterwards too."""
+        missing = table.missing(name)
+        return missing if self.missing == "shown" else np.zeros_like(missing)
+
+
+def spending(mechanism: str, neighbours: Neighbours, *, epsilon: float = 0.0, rho: float = 0.0) -> Spending:
+    """One step of a budget; who is hidden is filled in by the method."""
+    return Spending(mechanism, epsilon=epsilon, rho=rho, neighbours=neighbours)
+
+
+# Numbers -----------------------------------------------------------------------------------------------
+
+
+def _bounded(column: Column) -> bool:
+    ends = (column.lower, column.upper)
+    return all(end is not None and math.isfinite(end) for end in ends)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The values from ``lower`` in steps that a number is protected on; those of whole numbers are whole.
+
+    ``size`` steps lead to the upper bound; a column of one possible value has none. Values are brought back
+    into the bounds where these are ``kept``, as those that were declared are.
+    """
+
+    lower: float
+    step: float
+    size: int
+    whole: bool
+    kept: bool
+
+    @classmethod
+    def of(cls, table: Table, name: str, domain: str) -> Self:
+        """The grid of a column, by what its schema declares or, if asked, by the data."""
+        column, dtype = table.schema[name], table.frame.schema[name]
+        lower, upper = column.lower, column.upper
+        if domain == "data":
+            values = table.numbers(name)
+            found = values[~np.isnan(values)]
+            lower = _BEYOND * min(0.0, float(found.min(initial=0.0))) if lower is None else lower
+            upper = max(lower, _BEYOND * float(found.max(initial=0.0))) if upper is None else upper
+        assert lower is not None
+        assert upper is not None
+        whole = column.integer or dtype.is_integer()
+        if whole:
+            lower, upper = math.ceil(lower), math.floor(upper)
+        width = float(upper) - float(lower)
+        if not math.isfinite(width):
+            raise DataError(f"`{name}` must have bounds whose distance is a number, got: too far apart")
+        step = (
+            width / _STEPS
+            if not whole
+            else float(2 ** max(0, math.ceil(math.log2(max(width, 1) / _MOST_STEPS))))
+        )
+        size = round(width / step) if step > 0 and width > 0 else 0
+        return cls(float(lower), step, size, whole, domain == "declared")
+
+    def places(self, values: Floats) -> Ints:
+        """Where values are on the grid; those outside at its ends, missing ones in its middle."""
+        if not self.size:
+            return np.zeros(len(values), dtype=np.int64)
+        steps = np.nan_to_num((values - self.lower) / self.step, nan=self.size / 2)
+        return np.clip(np.rint(steps), 0, self.size).astype(np.int64)
+
+    def series(self, places: Ints, column: Column, dtype: pl.DataType) -> pl.Series:
+        """Values at places on the grid, in the type of the column where that loses nothing."""
+        if self.kept:
+            places = np.clip(places, 0, self.size)
+        values = _off_codes(column, (self.lower + self.step * places).astype(np.float64), self.step)
+        fresh = pl.Series(column.name, values)
+        if self.whole:
+            fresh = fresh.clip(-_FURTHEST, _FURTHEST).cast(pl.Int64)
+        cast = fresh.cast(dtype, strict=False) if dtype.is_numeric() else fresh
+        return cast if cast.null_count() == 0 else fresh
+
+
+def _off_codes(column: Column, values: Floats, step: float) -> Floats:
+    """Move values that would read as missing up by steps of the grid, whatever the data are."""
+    codes = [float(code) for code in column.missing_codes if isinstance(code, int | float)]
+    low, high = column.missing_range or (math.inf, -math.inf)
+    for _ in range(len(codes) + 1):
+        values = np.where((values >= low) & (values <= high), high + step, values)
+        values = np.where(np.isin(values, codes), values + step, values)
+    return values
+
+
+def grids_of(table: Table, domain: str) -> Mapping[str, Grid]:
+    """The grid of every chosen column."""
+    return {name: Grid.of(table, name, domain) for name in table.chosen}
+
+
+# Categories --------------------------------------------------------------------------------------------
+
+
+def _listed(column: Column) -> bool:
+    return bool(column.order or column.labels or column.hierarchy)
+
+
+def categories_of(table: Table, name: str, domain: str, run: Run) -> pl.Series:
+    """The categories of a column that are possible, by its schema or, if asked, by the data."""
+    column, own = table.schema[name], table.categories(name)
+    said = list(column.order) or [value for value, _ in column.labels]
+    if column.hierarchy and not said:
+        hierarchy = run.resource(column.hierarchy)  # type: ignore[arg-type]
+        if not isinstance(hierarchy, Hierarchy):
+            raise DataError(f"`{column.hierarchy}` must be a hierarchy of `{name}`, got: something else")
+        said = hierarchy.levels.to_series(0).to_list()
+    if not said:
+        assert domain == "data"
+        return own
+    texts = canonical_text(pl.Series(name, said, strict=False)).unique(maintain_order=True)
+    gone = {str(code) for code in column.missing_codes}
+    declared = parse_exact(texts.filter(~texts.is_in(gone)), own.dtype)
+    strange = own.len() - own.is_in(declared.implode()).sum() + declared.null_count()
+    if strange:
+        raise DataError(
+            f"`{name}` must hold categories that its schema declares, got: {strange} others",
+            hint="add them to `order`, `labels` or the hierarchy",
+        )
+    return declared
+
+
+def codes_among(table: Table, name: str, categories: pl.Series) -> Ints:
+    """The codes of a column's values among categories, −1 where missing."""
+    if not len(categories):
+        return np.full(len(table), -1, dtype=np.int64)
+    return table.codes(name, categories).codes.astype(np.int64)

@@ -1,0 +1,141 @@
+"""Private microaggregation: noise on the means of groups, where it need not be large."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+
+from sfumato.core.budget import Spending
+from sfumato.core.method import put_back
+from sfumato.core.params import listed, param
+from sfumato.core.release import Release, reordered
+from sfumato.core.run import Run
+from sfumato.data.schema import Kind
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Floats, Ints
+from sfumato.methods import _opendp
+from sfumato.methods._private import Grid, LocalMethod, grids_of, others, spending
+
+
+class PrivateMicroaggregation(LocalMethod):
+    r"""Replace records by the noisy mean of their group, for less noise than single values need.
+
+    The records are sorted once by how far they are from the corner of the lower bounds (each range counting
+    as 1), and cut into groups of :math:`k` in that order: an order that does not depend on the data, so that
+    another record changes each group by at most one. So all :math:`\lfloor n/k \rfloor` means of column
+    :math:`j` move by at most
+
+    .. math::
+
+        \left\lfloor \frac{n}{k} \right\rfloor \frac{c\,\Delta_j}{k} \quad \text{(record)}, \qquad
+        \frac{c\,\Delta_j}{k} \quad \text{(column)}, \qquad \Delta_j = b_j - a_j
+
+    together, and get Laplace noise for that and the share :math:`\varepsilon / d` of each column. The second
+    bound is that of individual ranking (``by`` column): each column is sorted on its own, and a value that
+    moves through the order pushes the means of the groups on its way by no more than its own way in all.
+    :math:`c` is the most records of a person.
+
+    See Also
+    --------
+    PrivateLaplace : the same with groups of one.
+    Mdav : groups that fit the data better, without a guarantee.
+
+    Notes
+    -----
+    **When to use.** Instead of `PrivateLaplace` from :math:`k > \sqrt n` by record, and for any k by column.
+
+    **Guarantees.** ε-differential privacy by record, where neighbours are tables in which one record, or all
+    of one person, has other values: sizes of groups do not depend on the data, and the records come out
+    sorted by what is shown. By column this holds of a single column.
+
+    **Risk to know.** With several columns by column, which groups a record is in is told without noise, as in
+    the published method; and so it is if columns that are not protected stand beside. Both are called *not
+    a differential-privacy guarantee* in the release. Bounds and ε that were taken from the data are none
+    either.
+
+    **Ties, missing, weights.** Ties in the order are of equal records. Missing values stay missing, which is
+    shown; in the means they count as the middle of the range. Sampling weights are not used.
+
+    **Cost.** :math:`O(n \log n)`, and 10 µs for a mean.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from sfumato.data.schema import Column, Schema
+    >>> ages = Column("age", Kind.CONTINUOUS, integer=True, lower=0, upper=120)
+    >>> table = Table(pl.DataFrame({"age": list(range(20, 80))}), Schema((ages,))).aimed_at(["age"])
+    >>> release = PrivateMicroaggregation(k=20, by="column").apply(table, Run(seed=1))
+    >>> release.table.frame["age"].n_unique() <= 3, release.budget.total().epsilon
+    (True, 1.0)
+    """
+
+    name = "private-microaggregation"
+    title = "Private microaggregation"
+    kinds = frozenset({Kind.CONTINUOUS})
+    references = ("soriacomas2014", "sanchez2016private", "muralidhar2020")
+    cost = "n log n"
+    changes_records = True  # they come out in another order
+
+    k: int = param(
+        50, "Records of a group.", ge=1, le=1_000_000, symbol="k", hint="above the root of n by record"
+    )
+    by: Literal["record", "column"] = param(
+        "record", "Whether records are grouped, or the values of each column on their own."
+    )
+
+    def protect(self, table: Table, run: Run) -> Release:
+        """Group, take means with noise, and sort what comes out."""
+        _opendp.opendp()
+        grids, n = grids_of(table, self.domain), len(table)
+        groups = np.minimum(np.arange(n) // self.k, max(n // self.k, 1) - 1)
+        places = {name: grid.places(table.numbers(name)) for name, grid in grids.items()}
+        order = _order(places, grids) if self.by == "record" else None
+        protected, steps = table, []
+        run.tell(self.title, 0, len(grids))
+        for name, share in zip(grids, _opendp.shares(self.epsilon, [1.0] * len(grids)), strict=True):
+            own = np.argsort(places[name], kind="stable") if order is None else order
+            noisy = self._noisy_means(places[name][own], groups, grids[name], share)
+            values = np.empty(n, dtype=np.int64)
+            values[own] = noisy[groups]
+            kept = self.kept_missing(table, name)
+            fresh = grids[name].series(values[~kept], table.schema[name], table.frame.schema[name])
+            column = put_back(table, name, fresh) if kept.any() else fresh.alias(name)
+            protected = protected.with_values(name, column)
+            steps.append(_step(name, share, self.by))
+        release = Release.of(protected, source_rows=np.arange(n, dtype=np.int64), notes=self.remarks(table))
+        shown = protected.matrix(table.chosen)
+        return self.spent(reordered(release, np.lexsort(shown.T[::-1])), table, steps, void=self._void(table))
+
+    def _noisy_means(self, places: Ints, groups: Ints, grid: Grid, epsilon: float) -> Ints:
+        """The mean of each group with noise, in steps of the grid.
+
+        Noise is added to sums over the fixed size k, so that no division comes before it: the last group,
+        which may hold up to 2k − 1 records, is divided by more and moves by less.
+        """
+        if not grid.size or not len(places):
+            return np.zeros(int(groups.max(initial=-1)) + 1, dtype=np.int64)
+        sums = np.bincount(groups, weights=places).astype(np.int64)
+        sizes = np.bincount(groups)
+        moved = grid.size * self.records * (len(sums) if self.by == "record" else 1)
+        noisy = _opendp.laplace(sums, sensitivity=moved, epsilon=epsilon)
+        return np.rint(noisy / sizes).astype(np.int64)
+
+    def _void(self, table: Table) -> str:
+        if others(table):
+            return "which records share a group is told by columns that are not protected beside them"
+        if self.by == "column" and len(table.chosen) > 1:
+            return f"by column, which groups of {listed(table.chosen)} a record is in is told without noise"
+        return ""
+
+
+def _step(name: str, epsilon: float, by: str) -> Spending:
+    return spending(f"discrete Laplace noise on means of {name} by {by}", "replace", epsilon=epsilon)
+
+
+def _order(places: Mapping[str, Ints], grids: Mapping[str, Grid]) -> Ints:
+    """The records by their distance from the corner of the lower bounds, and by their values in ties."""
+    shares = [places[name] / max(grid.size, 1) for name, grid in grids.items()]
+    far: Floats = np.sum(np.square(shares), axis=0)
+    return np.lexsort((*reversed(shares), far))

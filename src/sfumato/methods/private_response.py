@@ -1,0 +1,100 @@
+"""Randomised response: a category is the true one, or any."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from sfumato.core.method import put_back
+from sfumato.core.params import PerColumn, param
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.schema import Kind
+from sfumato.data.table import Table
+from sfumato.methods import _opendp
+from sfumato.methods._private import LocalMethod, categories_of, codes_among, spending
+
+
+class PrivateResponse(LocalMethod):
+    r"""Answer with the true category or, by chance, with any: randomised response.
+
+    A category is released as it is or, with the chance :math:`q`, as one drawn evenly from all :math:`K` that
+    are declared (the true one among them):
+
+    .. math::
+
+        q_j = \frac{K_j}{e^{\varepsilon_j / c} + K_j - 1}, \qquad
+        \varepsilon_j = \varepsilon\,\frac{w_j}{\sum_l w_l}
+
+    where :math:`c` is the most records of a person and :math:`w_j` the weight of the column. So the true
+    category is :math:`e^{\varepsilon_j / c}` times as likely as any other, and no more.
+
+    See Also
+    --------
+    Pram : chances that keep expected counts, without a guarantee.
+    PrivateMarginals : new records from noisy counts, which keep much more of the data.
+
+    Notes
+    -----
+    **When to use.** Sensitive answers, few categories, many records: counts can be corrected, since the
+    chances are known, :math:`\hat c_k = (t_k - n q / K) / (1 - q)` for a released count :math:`t_k`.
+
+    **Guarantees.** ε-differential privacy of the protected columns, where neighbours are tables in which
+    one record, or all of one person, has other values. The chance is OpenDP's, and no seed repeats it.
+
+    **Risk to know.** Columns beside the protected ones are as they were. Categories from the data
+    (``domain`` data) tell which there are, and an ε chosen by the data tells something of them: neither is
+    a guarantee. A fixed ε fixes no confidentiality: measure ``dbrl`` too. Each release spends anew.
+
+    **Ties, missing, weights.** Missing values stay missing, which is shown; with ``missing`` hidden they are
+    a category like the others. Sampling weights are not used.
+
+    **Cost.** :math:`O(n \log K)`, a few µs for a value.
+
+    Examples
+    --------
+    >>> from sfumato.data.schema import Column, Schema
+    >>> smokes = Column("smokes", Kind.NOMINAL, labels=(("y", "yes"), ("n", "no")))
+    >>> table = Table(pl.DataFrame({"smokes": ["y", "n", "n"]}), Schema((smokes,))).aimed_at(["smokes"])
+    >>> release = PrivateResponse(epsilon=1).apply(table, Run(seed=1))
+    >>> release.table.frame["smokes"].is_in(["y", "n"]).all(), release.budget.total().epsilon
+    (True, 1.0)
+    """
+
+    name = "private-response"
+    title = "Private randomised response"
+    kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL})
+    references = ("warner1965", "dwork2006")
+    suppresses = True  # where it is hidden that values are missing, others become so
+
+    weight: PerColumn[float] = param(
+        1.0,
+        "Share of the budget that a column gets, in proportion to those of the others.",
+        ge=1e-3,
+        le=1e3,
+        symbol="w",
+        hint="a column of weight 2 gets twice the share of one of weight 1",
+    )
+
+    def protect(self, table: Table, run: Run) -> Release:
+        """Draw each column anew where chance says so."""
+        _opendp.opendp()
+        protected, steps = table, []
+        spent = _opendp.shares(self.epsilon, [self.weight[name] for name in table.chosen])
+        for name, share in zip(table.chosen, spent, strict=True):
+            categories = categories_of(table, name, self.domain, run)
+            codes = codes_among(table, name, categories)
+            if self.missing == "hidden":  # a category of its own, the first
+                categories = pl.concat([categories.clear(1), categories])
+                codes = codes + 1
+            there = codes >= 0
+            tick = run.ticker(f"{self.title}: {name}")
+            codes = _opendp.responded(codes[there], len(categories), epsilon=share / self.records, tick=tick)
+            fresh = categories.gather(codes)
+            column = put_back(table, name, fresh) if len(fresh) < len(table) else fresh.alias(name)
+            protected = protected.with_values(name, column)
+            steps.append(spending(f"randomised response on {name}", "replace", epsilon=share))
+        release = Release.of(
+            protected, source_rows=np.arange(len(table), dtype=np.int64), notes=self.remarks(table)
+        )
+        return self.spent(release, table, steps)
