@@ -1,0 +1,370 @@
+"""Differentially private methods: the noise is what it says, and no attack on neighbours beats their ε."""
+
+import math
+import sys
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from sfumato.core.budget import NO_GUARANTEE
+from sfumato.core.run import Run
+from sfumato.data.hierarchy.tree import Hierarchy
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Table
+from sfumato.errors import DataError, MissingDependencyError, RefusedError
+from sfumato.methods import (
+    PrivateGaussian,
+    PrivateLaplace,
+    PrivateMarginals,
+    PrivateMicroaggregation,
+    PrivateResponse,
+    _opendp,
+)
+from sfumato.methods._tree_model import Measured, TreeModel
+
+#: Chance that a test of a right method fails: each draws anew in every run, so it must be very small.
+ALPHA = 1e-6
+
+RUN = Run(seed=1)
+
+
+def table_of(columns, **values):
+    return Table(pl.DataFrame(values), Schema(tuple(columns))).aimed_at([each.name for each in columns])
+
+
+def number(name, lower=0, upper=10, **more):
+    return Column(name, Kind.CONTINUOUS, lower=lower, upper=upper, **more)
+
+
+def words(name, *values):
+    return Column(name, Kind.NOMINAL, labels=tuple((value, "") for value in values))
+
+
+# Noise by goodness of fit -----------------------------------------------------------------------------
+
+
+def fits(drawn, cdf, edges):
+    """The chance of counts as far from a distribution of whole numbers as these."""
+    counts = np.histogram(drawn, np.concatenate([[-np.inf], edges + 0.5, [np.inf]]))[0]
+    shares = np.diff(np.concatenate([[0.0], cdf(edges), [1.0]]))
+    return stats.chisquare(counts, shares * len(drawn)).pvalue
+
+
+def test_laplace_noise_is_discrete_laplace():
+    drawn = _opendp.laplace(np.zeros(3000, dtype=np.int64), sensitivity=10, epsilon=2.0)
+    assert fits(drawn, stats.dlaplace(2.0 / 10).cdf, np.arange(-12, 13, 2)) > ALPHA
+
+
+def test_gaussian_noise_is_discrete_gaussian():
+    drawn = _opendp.gaussian(np.zeros(3000, dtype=np.int64), sensitivity=4.0, rho=0.5)
+    support = np.arange(-60, 61)
+    chances = np.exp(-(support**2) / (2 * 4.0**2))
+    heaps = np.cumsum(chances) / chances.sum()
+    assert fits(drawn, lambda at: heaps[at + 60], np.arange(-8, 9, 2)) > ALPHA
+
+
+@pytest.mark.parametrize("n_categories", [2, 3, 7])
+def test_responses_are_even_over_all_categories_but_the_true_one(n_categories):
+    drawn = _opendp.responded(np.ones(4000, dtype=np.int64), n_categories, epsilon=1.0)
+    chances = np.ones(n_categories)
+    chances[1] = math.e
+    counts = np.bincount(drawn, minlength=n_categories)
+    assert stats.chisquare(counts, 4000 * chances / chances.sum()).pvalue > ALPHA
+
+
+def test_coins_of_any_chance():
+    for chance in (0.1, 0.5, 0.93):
+        heads = int(_opendp._coins(4000, chance).sum())
+        assert stats.binomtest(heads, 4000, chance).pvalue > ALPHA
+
+
+def test_the_highest_score_is_found_by_the_exponential_mechanism():
+    found = [_opendp.highest(np.array([0.0, 2.0]), sensitivity=1.0, rho=0.125) for _ in range(1500)]
+    chance = math.exp(2 / 2) / (1 + math.exp(2 / 2))  # scale 2: ε of 1, half of which counts for a score
+    assert stats.binomtest(sum(found), 1500, chance).pvalue > ALPHA
+
+
+def test_the_noise_of_a_column_has_the_scale_of_its_bounds_and_share():
+    table = table_of([number("a", 0, 1000), number("b", 0, 1000)], a=[500.0] * 2000, b=[500.0] * 2000)
+    table = replace(table, schema=table.schema.replace(number("a", -1e6, 1e6), number("b", -1e6, 1e6)))
+    release = PrivateLaplace(epsilon=40, weight={"a": 3.0}).apply(table, RUN)
+    for name, epsilon in (("a", 30), ("b", 10)):
+        noise = release.table.frame[name].to_numpy() - 500
+        assert stats.kstest(noise, stats.laplace(0, 2e6 / epsilon).cdf).pvalue > ALPHA
+
+
+# An audit: two neighbours, the most telling event, and a lower bound of ε ------------------------------
+
+
+def audited(hits, misses, tries):
+    """A lower bound of ε from how often two neighbours show an event; wrong with the chance ALPHA at most."""
+    high = stats.beta(hits, tries - hits + 1).ppf(ALPHA / 2) if hits else 0.0
+    low = stats.beta(misses + 1, tries - misses).ppf(1 - ALPHA / 2)
+    return math.log(max(high, 1e-300) / low)
+
+
+def audited_values(method, column, values, event, tries=5000):
+    """Of a method that protects each value where it stands: records are as many tries."""
+    tables = [table_of([column], a=[value] * tries) for value in values]
+    return audited(*(int(event(method.apply(table, RUN).table.frame["a"]).sum()) for table in tables), tries)
+
+
+def audited_tables(method, tables, event, tries):
+    return audited(
+        *(sum(event(method.apply(t, RUN).table.frame["a"]) for _ in range(tries)) for t in tables), tries
+    )
+
+
+@pytest.mark.parametrize("method", [PrivateLaplace(epsilon=1), PrivateGaussian(epsilon=1)], ids=str)
+def test_audit_of_noise(method):
+    assert audited_values(method, number("a"), (10.0, 0.0), lambda shown: shown > 8) <= 1
+
+
+def test_audit_of_responses_and_that_it_can_fail():
+    """Tight: in an answer of two categories the ε is nearly reached, so twice of it would be seen."""
+    found = [
+        audited_values(PrivateResponse(epsilon=e), words("a", "x", "y"), "xy", lambda shown: shown == "x")
+        for e in (2, 4)
+    ]
+    assert 1.5 < found[0] <= 2 < found[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by", ["record", "column"])
+def test_audit_of_microaggregation(by):
+    tables = [table_of([number("a")], a=[value, 10.0, 0.0, 10.0]) for value in (10.0, 0.0)]
+    method = PrivateMicroaggregation(epsilon=1, k=2, by=by)
+    assert audited_tables(method, tables, lambda shown: shown.sum() > 25, 1000) <= 1
+
+
+@pytest.mark.slow
+def test_audit_of_marginals():
+    tables = [table_of([words("a", "x", "y")], a=["x"] * 20 + more) for more in (["y"], [])]
+    assert audited_tables(PrivateMarginals(epsilon=1), tables, lambda shown: (shown == "y").any(), 300) <= 1
+
+
+# What it is told and says -----------------------------------------------------------------------------
+
+
+def test_an_undeclared_bound_is_refused_by_the_name_of_its_column():
+    half = replace(number("b"), upper=None)
+    table = table_of([number("a"), half], a=[1.0], b=[1.0])
+    for method in (PrivateLaplace(), PrivateGaussian(), PrivateMicroaggregation(), PrivateMarginals()):
+        with pytest.raises(RefusedError, match="`lower` and `upper` in the schema for `b`") as refused:
+            method.apply(table, RUN)
+        assert refused.value.exit_code == 2
+
+
+def test_undeclared_categories_are_refused_by_the_name_of_their_column():
+    table = table_of([words("a", "x"), Column("b", Kind.NOMINAL)], a=["x"], b=["x"])
+    for method in (PrivateResponse(), PrivateMarginals()):
+        with pytest.raises(RefusedError, match="in the schema for `b`"):
+            method.apply(table, RUN)
+
+
+def test_a_domain_from_the_data_is_no_guarantee():
+    table = table_of([Column("a", Kind.CONTINUOUS)], a=[4.0, 10.0])
+    release = PrivateLaplace(domain="data").apply(table, RUN)
+    assert any(NO_GUARANTEE in note for note in release.notes)
+    assert release.budget.to_dict()["guarantee"] == NO_GUARANTEE
+    declared = PrivateLaplace().apply(table_of([number("a")], a=[4.0]), RUN)
+    assert not any(NO_GUARANTEE in note for note in declared.notes)
+    assert "guarantee" not in declared.budget.to_dict()
+
+
+def test_sets_are_refused_with_the_reason():
+    table = table_of([Column("a", Kind.SET)], a=[["x"], ["y"]])
+    for method in (PrivateLaplace(), PrivateResponse(), PrivateMarginals()):
+        with pytest.raises(RefusedError, match="nothing bounds what one record adds"):
+            method.apply(table, RUN)
+
+
+def test_categories_of_a_hierarchy_are_declared():
+    column = Column("a", Kind.NOMINAL, hierarchy="places")
+    table = table_of([column], a=["x"] * 400)
+    places = Hierarchy.from_levels(pl.DataFrame({"0": ["x", "y", "z"]}), name="places")
+    release = PrivateResponse(epsilon=0.01).apply(table, Run(seed=1, resources={"places": places}))
+    assert set(release.table.frame["a"]) == {"x", "y", "z"}
+
+
+def test_a_category_that_is_not_declared_is_counted_not_named():
+    table = table_of([words("a", "x")], a=["x", "secret"])
+    with pytest.raises(DataError, match="`a` must hold categories that its schema declares, got: 1 others"):
+        PrivateResponse().apply(table, RUN)
+
+
+def test_values_stay_whole_within_their_bounds_and_off_missing_codes():
+    column = number("a", 0, 3, integer=True, missing=(2,))
+    release = PrivateLaplace(epsilon=0.1).apply(table_of([column], a=[1, 2, 3, 0] * 50), RUN)
+    frame = release.table.frame["a"]
+    assert frame.dtype == pl.Int64
+    assert np.array_equal(np.flatnonzero(frame == 2), np.arange(1, 200, 4))
+    assert set(frame) == {0, 1, 2, 3}
+
+
+def test_values_beyond_declared_bounds_tell_no_more_than_the_bound():
+    column = number("a", 0, 1)
+    release = PrivateLaplace().apply(table_of([column], a=[1e9, -1e9, 0.5]), RUN)
+    assert release.table.frame["a"].is_between(0, 1).all()
+
+
+def test_missing_values_are_shown_and_said_or_hidden():
+    table = table_of([number("a"), words("b", "x", "y")], a=[1.0, None] * 100, b=["x", None] * 100)
+    shown = PrivateLaplace().apply(table.aimed_at(["a"]), RUN)
+    assert shown.table.frame["a"].null_count() == 100
+    assert any("which values are missing in `a`" in note for note in shown.notes)
+    assert any("not covered by ε: `b`" in note for note in shown.notes)
+    assert (
+        PrivateLaplace(missing="hidden").apply(table.aimed_at(["a"]), RUN).table.frame["a"].null_count() == 0
+    )
+    hidden = PrivateResponse(missing="hidden").apply(table.aimed_at(["b"]), RUN).table.frame["b"]
+    assert hidden[::2].null_count() > 0
+    assert hidden[1::2].null_count() < 100
+
+
+def test_a_person_of_several_records_is_hidden_as_one():
+    person = Column("who", Kind.NOMINAL, Role.PERSON)
+    table = Table(
+        pl.DataFrame({"who": [1, 1, 2], "a": [1.0, 2.0, 3.0]}), Schema((person, number("a", -1e6, 1e6)))
+    ).aimed_at(["a"])
+    with pytest.raises(RefusedError, match="persons of at most 1 records"):
+        PrivateLaplace().apply(table, RUN)
+    release = PrivateLaplace(records=2).apply(table, RUN)
+    assert release.budget.spent[0].unit == "person with at most 2 records"
+
+
+def test_budgets_add_over_columns_and_steps():
+    table = table_of([number("a"), number("b")], a=[1.0], b=[1.0])
+    first = PrivateLaplace(epsilon=1).apply(table, RUN)
+    again = PrivateLaplace(epsilon=0.5).apply(first.table.aimed_at(["a"]), RUN)
+    assert first.then(again).budget.total().epsilon == pytest.approx(1.5)
+    gaussian = PrivateGaussian(epsilon=1, delta=1e-6).apply(table, RUN)
+    assert gaussian.budget.total(1e-6).epsilon == pytest.approx(1)
+    assert gaussian.figures["advantage_at_most"] == pytest.approx(math.tanh(0.5), abs=1e-5)
+    assert "0.462" in first.notes[0]
+
+
+def test_without_opendp_it_says_which_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    table = table_of([number("a")], a=[1.0])
+    with pytest.raises(
+        MissingDependencyError, match="differential privacy needs the package `opendp`"
+    ) as lacks:
+        PrivateLaplace().apply(table, RUN)
+    assert "sfumato[dp]" in lacks.value.hint
+
+
+# Microaggregation -------------------------------------------------------------------------------------
+
+
+def brute_sensitivity(method, values, upper):
+    """The most that the sums of all groups move together, over all replacements of a record by an end."""
+
+    def sums(places):
+        order = np.lexsort((*places.T[::-1], (places**2).sum(axis=1)))
+        groups = np.minimum(np.arange(len(order)) // method.k, max(len(order) // method.k, 1) - 1)
+        own = [np.argsort(places[:, 0], kind="stable") if method.by == "column" else order]
+        return np.bincount(groups, weights=places[own[0], 0])
+
+    before, worst = sums(values), 0.0
+    for row in range(len(values)):
+        for ends in ((0, 0), (0, upper), (upper, 0), (upper, upper)):
+            changed = values.copy()
+            changed[row] = ends
+            worst = max(worst, np.abs(sums(changed) - before).sum())
+    return worst
+
+
+@pytest.mark.parametrize("by", ["record", "column"])
+def test_no_neighbour_moves_the_sums_by_more_than_is_hidden(by):
+    method = PrivateMicroaggregation(k=3, by=by)
+    rng = np.random.default_rng(5)
+    for _ in range(10):
+        values = rng.integers(0, 11, (14, 2)).astype(float)
+        bound = 10 * (14 // 3 if by == "record" else 1)
+        assert brute_sensitivity(method, values, 10) <= bound
+
+
+def test_groups_share_their_values_and_records_come_out_sorted():
+    table = table_of([number("a", 0, 100)], a=np.arange(100.0))
+    release = PrivateMicroaggregation(epsilon=1000, k=10, by="column").apply(table, RUN)
+    frame = release.table.frame["a"]
+    assert frame.n_unique() == 10
+    assert frame.is_sorted()
+    np.testing.assert_allclose(frame.unique().sort(), np.arange(4.5, 100, 10), atol=1)
+
+
+def test_groups_that_are_told_beside_the_noise_void_the_guarantee():
+    columns = [number("a"), number("b")]
+    table = table_of(columns, a=[1.0] * 4, b=[2.0] * 4)
+    for method, chosen, kept in [
+        (PrivateMicroaggregation(k=2), ["a", "b"], True),
+        (PrivateMicroaggregation(k=2), ["a"], False),
+        (PrivateMicroaggregation(k=2, by="column"), ["a", "b"], False),
+    ]:
+        release = method.apply(table.aimed_at(chosen), RUN)
+        assert all(each.kept == kept for each in release.budget.spent)
+
+
+# Marginals --------------------------------------------------------------------------------------------
+
+
+def test_belief_propagation_agrees_with_summing_over_everything():
+    rng = np.random.default_rng(3)
+    model = TreeModel.of([2, 3, 4], [(1, 0), (1, 2)], 100.0)
+    model.nodes = [rng.normal(size=size) for size in (2, 3, 4)]
+    model.edges = {key: rng.normal(size=each.shape) for key, each in model.edges.items()}
+    joint = np.zeros((2, 3, 4))
+    for a, b, c in np.ndindex(2, 3, 4):
+        codes = (a, b, c)
+        joint[codes] = sum(model.nodes[i][codes[i]] for i in range(3)) + sum(
+            each[codes[model.parents[key]], codes[key]] for key, each in model.edges.items()
+        )
+    joint = np.exp(joint) / np.exp(joint).sum()
+    own, pairs = model.marginals(model.nodes, model.edges)
+    for place in range(3):
+        np.testing.assert_allclose(own[place], joint.sum(axis=tuple({0, 1, 2} - {place})))
+    np.testing.assert_allclose(pairs[1], joint.sum(axis=2))
+    np.testing.assert_allclose(pairs[2], joint.sum(axis=0))
+
+
+def test_the_model_fits_counts_that_agree_and_draws_them():
+    counts = np.array([[30.0, 10.0], [5.0, 55.0]])
+    model = TreeModel.of([2, 2], [(0, 1)], 100.0)
+    model.fit([Measured(counts.sum(1), 1.0), Measured(counts.sum(0), 1.0)], {1: Measured(counts, 1.0)})
+    first, second = model.drawn(100, np.random.default_rng(1))
+    np.testing.assert_allclose(np.bincount(first * 2 + second), counts.ravel(), atol=2)
+
+
+def test_records_of_marginals_are_nobodys_and_keep_relations():
+    n = 4000
+    rng = np.random.default_rng(2)
+    age = rng.integers(0, 100, n)
+    group = np.where(age < 40, "young", "old")
+    table = table_of(
+        [number("age", 0, 99, integer=True), words("group", "young", "old", "none"), number("x", 0, 1)],
+        age=age,
+        group=[None if i % 10 == 0 else each for i, each in enumerate(group)],
+        x=rng.random(n),
+    )
+    release = PrivateMarginals(epsilon=8).apply(table, RUN)
+    made = release.table.frame
+    assert release.synthetic
+    assert release.source_rows is None
+    assert len(made) == pytest.approx(n, abs=300)
+    assert made["group"].null_count() / len(made) == pytest.approx(0.1, abs=0.03)
+    assert made["age"].null_count() == made["x"].null_count() == 0
+    told = made.drop_nulls()
+    assert ((told["age"] < 40) == (told["group"] == "young")).mean() > 0.9
+    assert release.budget.total(1e-6).epsilon == pytest.approx(8)
+    assert {each.neighbours for each in release.budget.spent} == {"add-remove"}
+
+
+def test_columns_beside_the_marginals_come_out_empty():
+    table = table_of([words("a", "x", "y"), words("b", "x")], a=["x", "y"] * 50, b=["x"] * 100)
+    release = PrivateMarginals().apply(table.aimed_at(["a"]), RUN)
+    assert release.table.frame["b"].null_count() == len(release.table)
+    assert any("left empty" in note for note in release.notes)
