@@ -23,8 +23,11 @@ from sfumato.data.table import Table
 from sfumato.errors import DataError
 from sfumato.kernels.arrays import Flags, Floats, Ints
 
-#: Steps of the grid on which a number with decimals is protected, and the most of any grid.
-_STEPS, _MOST_STEPS = 1 << 20, 1 << 40
+#: Steps of the grid on which a number with decimals is protected, at least, and the most of any grid.
+_STEPS, _MOST_STEPS = 1e6, 1 << 40
+
+#: How much of a step may be lost to the rounding of floats.
+_SLACK = 1e-6
 
 #: Beyond here no whole number is written.
 _FURTHEST = 2.0**62
@@ -207,12 +210,8 @@ class Grid:
         width = float(upper) - float(lower)
         if not math.isfinite(width):
             raise DataError(f"`{name}` must have bounds whose distance is a number, got: too far apart")
-        step = (
-            width / _STEPS
-            if not whole
-            else float(2 ** max(0, math.ceil(math.log2(max(width, 1) / _MOST_STEPS))))
-        )
-        size = round(width / step) if step > 0 and width > 0 else 0
+        step = _whole_step(width) if whole else _decimal_step(width)
+        size = math.floor(width / step + _SLACK) if step > 0 and width > 0 else 0
         return cls(float(lower), step, size, whole, domain == "declared")
 
     def places(self, values: Floats) -> Ints:
@@ -226,12 +225,25 @@ class Grid:
         """Values at places on the grid, in the type of the column where that loses nothing."""
         if self.kept:
             places = np.clip(places, 0, self.size)
-        values = _off_codes(column, (self.lower + self.step * places).astype(np.float64), self.step)
+        values = (self.lower + self.step * places).astype(np.float64)
+        decimals = max(0, -math.floor(math.log10(self.step) + 0.5)) if self.size else 0
+        if self.lower == round(self.lower, decimals):
+            values = values.round(decimals)  # as people write them: 0.3, not 0.30000000000000004
+        values = _off_codes(column, values, self.step)
         fresh = pl.Series(column.name, values)
         if self.whole:
             fresh = fresh.clip(-_FURTHEST, _FURTHEST).cast(pl.Int64)
         cast = fresh.cast(dtype, strict=False) if dtype.is_numeric() else fresh
         return cast if cast.null_count() == 0 else fresh
+
+
+def _whole_step(width: float) -> float:
+    return float(2 ** max(0, math.ceil(math.log2(max(width, 1) / _MOST_STEPS))))
+
+
+def _decimal_step(width: float) -> float:
+    """The power of ten that parts a range into a million steps, or a few millions."""
+    return 10.0 ** math.floor(math.log10(width / _STEPS)) if width / _STEPS > 0 else 0.0
 
 
 def _off_codes(column: Column, values: Floats, step: float) -> Floats:

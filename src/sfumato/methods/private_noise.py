@@ -74,8 +74,8 @@ class PrivateLaplace(_PrivateNoise):
 
     where :math:`c` is the most records of a person and :math:`w_j` the weight of the column. So any value of
     a person could have been any other: the chance of a release differs by a factor of at most
-    :math:`e^\varepsilon`. Whole numbers get discrete noise, others are put on a grid of a millionth of
-    their range first. Values that leave the declared bounds are brought back to them.
+    :math:`e^\varepsilon`. Whole numbers get discrete noise, others are put on a grid of about a
+    millionth of their range first. Values that leave the declared bounds are brought back to them.
 
     See Also
     --------
@@ -137,8 +137,8 @@ class PrivateGaussian(_PrivateNoise):
 
     where :math:`c` is the most records of a person and :math:`w_j` the weight of the column. The ρ of
     zero-concentrated differential privacy adds up over columns, so that noise grows with the root of their
-    number. Whole numbers get discrete noise, others are put on a grid of a millionth of their range
-    first. Values that leave the declared bounds are brought back to them.
+    number. Whole numbers get discrete noise, others are put on a grid of about a millionth of their
+    range first. Values that leave the declared bounds are brought back to them.
 
     See Also
     --------
