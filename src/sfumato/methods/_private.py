@@ -39,7 +39,6 @@ _BEYOND = 1.5
 class PrivateMethod(Method):
     """Protects by noise that OpenDP draws, for a stated ε and a stated unit."""
 
-    family = "differential privacy"
     replay = False
     private_by = "epsilon"
 

@@ -124,6 +124,7 @@ class PrivateMarginals(PrivateMethod):
 
     name = "private-marginals"
     title = "Private marginals"
+    family = "differential privacy"
     nature = "synthetic"
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL})
     references = ("mckenna2021", "mckenna2019", "canonne2020")

@@ -73,6 +73,7 @@ class PrivateMicroaggregation(LocalMethod):
 
     name = "private-microaggregation"
     title = "Private microaggregation"
+    family = "differential privacy"
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("soriacomas2014", "sanchez2016private", "muralidhar2020")
     cost = "n log n"

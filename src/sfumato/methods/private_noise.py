@@ -113,6 +113,7 @@ class PrivateLaplace(_PrivateNoise):
 
     name = "private-laplace"
     title = "Private Laplace noise"
+    family = "differential privacy"
     references = ("dwork2006", "ghosh2012", "muralidhar2020")
 
     def _budget(self) -> float:
@@ -173,6 +174,7 @@ class PrivateGaussian(_PrivateNoise):
 
     name = "private-gaussian"
     title = "Private Gaussian noise"
+    family = "differential privacy"
     references = ("bun2016", "canonne2020", "muralidhar2020")
 
     delta: float = param(

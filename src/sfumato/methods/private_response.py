@@ -63,6 +63,7 @@ class PrivateResponse(LocalMethod):
 
     name = "private-response"
     title = "Private randomised response"
+    family = "differential privacy"
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL})
     references = ("warner1965", "dwork2006")
     suppresses = True  # where it is hidden that values are missing, others become so
