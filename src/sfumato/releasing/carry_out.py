@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from sfumato.core.budget import Budget
 from sfumato.core.measure import Score
 from sfumato.core.release import Release, reordered
 from sfumato.core.requirement import Requirement
@@ -22,7 +23,7 @@ from sfumato.recipes.demand import labelled
 from sfumato.recipes.plan import Plan, Source, located
 from sfumato.releasing.copies import judge_copies
 from sfumato.releasing.joins import joins_of
-from sfumato.releasing.notes import notes_of
+from sfumato.releasing.notes import all_spent, budget_notes, notes_of
 from sfumato.releasing.postprocess import dangling, postprocess
 from sfumato.releasing.pseudonym_keys import keys_of
 from sfumato.releasing.stakes import Stake, stake_of, warnings_of
@@ -88,6 +89,11 @@ class Part:
         return (self.release, *self.further)
 
     @property
+    def budget(self) -> Budget:
+        """What was spent for all copies together: each is drawn anew from the same people."""
+        return all_spent(self.copies)
+
+    @property
     def met(self) -> bool | None:
         """Whether every requirement is met; None if there is none, which says nothing of the release."""
         return all(judgement.met for judgement in self.judgements) if self.judgements else None
@@ -107,7 +113,7 @@ class Part:
             "columns": list(self.release.reading().names),
             **_tables(self.release),
             "steps": [step.to_dict() for step in self.release.provenance],
-            **({"budget": self.release.budget.to_dict()} if self.release.budget else {}),
+            **({"budget": self.budget.to_dict()} if self.budget else {}),
             "met": self.met,
             "requirements": [judgement.to_dict() for judgement in self.judgements],
             "broken_promises": [vars(violation) for violation in self.broken],
@@ -299,7 +305,7 @@ def _carry_out(
     lost, stake = losses(table, made[0]), stake_of(plan, table, made[0], run)
     if plan.output.shuffle:
         made = [_shuffled(each, table, run.at("copy", i) if i else run) for i, each in enumerate(made)]
-    notes = notes_of(table, made[0], lost)
+    notes = (*notes_of(table, made[0], lost), *budget_notes(made))
     broken = max((violations(each.reading()) for each in made), key=lambda said: sum(v.records for v in said))
     further = tuple(made[1:])
     return Part(plan, table, made[0], judgements, broken, changes, lost, stake, notes, further=further)

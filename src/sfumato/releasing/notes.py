@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from sfumato.core.budget import Budget
 from sfumato.core.release import Release
 from sfumato.data.guess.relations import find_related
 from sfumato.data.persons import joining
@@ -22,6 +23,26 @@ def notes_of(original: Table, release: Release, lost: Sequence[Loss]) -> tuple[s
         *_on_numbers(original, release),
         *_on_weights(release, kept),
         *_on_related(original, release, kept),
+    )
+
+
+def all_spent(copies: Sequence[Release]) -> Budget:
+    """What copies of one release spent together on the same people."""
+    return sum((each.budget for each in copies), Budget())
+
+
+def budget_notes(copies: Sequence[Release]) -> Iterator[str]:
+    """What several private steps, or copies, spent together: what each of them says is not the whole."""
+    spent = all_spent(copies)
+    if not spent or len(copies[0].provenance) * len(copies) == 1:  # one says it itself
+        return
+    if len({(each.unit, each.neighbours) for each in spent.spent}) > 1:
+        yield "what the private steps spent does not add up: they hide other units, or among other neighbours"
+        return
+    total = spent.total()
+    yield (
+        f"all private steps and copies together spend ε = {total.epsilon:.4g}, δ = {total.delta:.2g}: no test "
+        f"of whether someone is in the data gains more than {total.advantage:.3f}"
     )
 
 

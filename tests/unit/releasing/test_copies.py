@@ -147,3 +147,12 @@ def test_copies_are_refused_where_they_cannot_go(folder):
     part = planned(folder).to_dict()
     with pytest.raises(PlanError, match="linked"):
         Plan.from_dict({"tables": {"one": part}}, folder=folder)
+
+
+def test_copies_of_a_private_release_spend_as_many_budgets(folder):
+    plan = planned(folder, "private-laplace", copies=3, requirements=())
+    bounded = [replace(each, lower=0.0, upper=1e5) for each in plan.schema.columns]
+    plan = replace(plan, schema=plan.schema.replace(*bounded))
+    part = next(iter(carry_out(plan, Run(seed=1)).parts.values()))
+    assert part.to_dict()["budget"]["epsilon"] == pytest.approx(3)
+    assert any("together spend ε = 3" in note for note in part.notes)
