@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 
 from sfumato import kernels
+from sfumato.data.classes.classes import Classes, classes_of
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover, Runs, cover_of, extent
 from sfumato.data.schema import Kind
+from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._spaces import Metric, Placing, Scale
 
@@ -84,25 +86,26 @@ class Nearness:
 
 @dataclass(frozen=True)
 class _Column:
-    """One column: where the intruder's values lie, and what each released cell stands for."""
+    """One column: where the intruder's values lie, and what each distinct released cell stands for."""
 
     values: Floats  # [n] NaN: missing
     lows: Floats  # [m] −∞ and ∞ where it may be any
     highs: Floats
     is_step: bool  # values are equal or not
     widths: Floats  # [m] share of the domain
+    ends: tuple[float, float]  # from the least to the greatest value there is, of all the intruder's
     labels: Ints | None = None  # [m] where cells are sets: of those alike, one number
     runs: Runs | None = None  # where they are sets of categories
     near: Floats | None = None  # [labels, codes] of sets of numbers; the last code is of a missing value
     far: Floats | None = None
 
-    def marked(self, rows: Ints, samples: Ints) -> tuple[Ints, int, tuple[Ints, Ints, Ints]]:
+    def marked(self, samples: Ints) -> tuple[Ints, int, tuple[Ints, Ints, Ints]]:
         """In which place each of the records lies, of how many, and where boxes are: box, first and last.
 
         Places are distinct values, in the end a missing one; of many numbers several share a place, and then
         boxes are wherever they may be.
         """
-        values = self.values[rows]
+        values = self.values
         edges = np.unique(values[~np.isnan(values)])
         each = 1 if self.runs is not None else 1 + len(edges) // _PLACES
         edges = edges[::each]
@@ -133,50 +136,58 @@ def nearness_of(
 ) -> Nearness:
     """Put the intruder's records ``rows`` beside the classes of the released ones.
 
+    Of released records that are written alike one is read: those of large files are many times as many.
     Of *mahalanobis* distances there is none to a box: numbers are then divided by their deviation.
     """
     assert evidence.protected is not None  # measures see to it
-    m = len(evidence.protected)
+    written = classes_of(evidence, names)
+    if written.table is not evidence.protected:  # who is who was put in
+        written = Classes.of(evidence.protected, names)
+    known, released, m = (
+        evidence.known_table,
+        evidence.protected.take(written.examples),
+        len(written.examples),
+    )
     scale = "pooled" if metric == "gower" else "deviation" if metric == "mahalanobis" else scale
-    columns = [_column(evidence, name, scale, is_code=metric == "hamming") for name in names]
+    columns = [_column(known, released, name, rows, scale, is_code=metric == "hamming") for name in names]
     ranges = [column for column in columns if column.labels is None]
     sets = [column for column in columns if column.near is not None]
     members = [column for column in columns if column.runs is not None]
     widths = sum((column.widths for column in columns), start=np.zeros(m))
     losses = np.rint(widths / max(len(columns), 1) * kernels.box_distances.UNITS).astype(np.int64)
-    near, far, labels, codes = _tables(sets, rows, m)
+    near, far, labels, codes = _tables(sets, len(rows), m)
     lows, highs = (_side_by_side([getattr(c, side) for c in ranges], m) for side in ("lows", "highs"))
-    numbers = _side_by_side([column.values[rows] for column in ranges], len(rows))
+    numbers = _side_by_side([column.values for column in ranges], len(rows))
     said = [losses, *lows.T, *highs.T, *labels.T, *(column.labels for column in members)]
-    classes, samples, sizes = _numbered(said, m)
+    classes, samples, _ = _numbered(said, m)
+    sizes = np.bincount(classes, weights=written.members, minlength=len(samples)).astype(np.int64)
     steps = [column for column in ranges if column.is_step]
     measured = [*sets, *(column for column in ranges if not column.is_step)]
-    places, bits = _marked([*members, *steps, *measured], rows, samples)
-    ends = np.array([extent(c.values, c.lows, c.highs) for c in ranges]).reshape(-1, 2).T
+    places, bits = _marked([*members, *steps, *measured], len(rows), samples)
+    ends = np.array([column.ends for column in ranges]).reshape(-1, 2).T
     shown = kernels.box_distances.Shown(
         lows[samples], highs[samples], np.ascontiguousarray(ends),
         np.array([column.is_step for column in ranges], dtype=np.uint8), labels[samples], near, far, bits,
         _side_by_side([column.exact(samples) for column in members], len(samples)).astype(np.uint8),
         len(members) + len(steps), losses[samples], sizes, metric in {"euclidean", "mahalanobis"},
     )  # fmt: skip
-    return Nearness(kernels.box_distances.Points(numbers, codes, places), shown, classes)
+    points = kernels.box_distances.Points(numbers, codes, places)
+    return Nearness(points, shown, classes[written.of_record])
 
 
-def _marked(columns: list[_Column], rows: Ints, samples: Ints) -> tuple[Ints, Any]:
+def _marked(columns: list[_Column], n: int, samples: Ints) -> tuple[Ints, Any]:
     """The rows of bits in which each of the intruder's records is in each column, and these bits."""
-    places, n_rows = np.empty((len(rows), len(columns)), dtype=np.int64), 0
+    places, n_rows = np.empty((n, len(columns)), dtype=np.int64), 0
     runs = [np.empty((3, 0), dtype=np.int64)]
     for i, column in enumerate(columns):
-        place, n_places, (boxes, firsts, lasts) = column.marked(rows, samples)
+        place, n_places, (boxes, firsts, lasts) = column.marked(samples)
         places[:, i] = place + n_rows
         runs.append(np.stack((boxes, firsts + n_rows, lasts + n_rows)))
         n_rows += n_places
     return places, kernels.box_distances.bits_of(n_rows, len(samples), *np.concatenate(runs, axis=1))
 
 
-def _column(evidence: Evidence, name: str, scale: Scale, *, is_code: bool) -> _Column:
-    assert evidence.protected is not None  # measures see to it
-    known, released = evidence.known_table, evidence.protected
+def _column(known: Table, released: Table, name: str, rows: Ints, scale: Scale, *, is_code: bool) -> _Column:
     is_step = is_code or known.schema[name].kind is Kind.NOMINAL
     values, cover = cover_of(known, released, name, nested=is_step)
     widths = np.where(cover.missing, 1.0, cover.spread())
@@ -186,13 +197,13 @@ def _column(evidence: Evidence, name: str, scale: Scale, *, is_code: bool) -> _C
         values = np.where(np.isnan(values), np.nan, placing(values))
         cover = _placed(cover, placing)
         if (runs.counts != 1).any() and runs.ends.shape[1] * len(np.unique(values)) <= _MOST_IN_TABLE:
-            return _of_distances(values, cover, widths)
+            return _of_distances(values, rows, cover, widths)
     silent = cover.missing
     lows, highs = np.where(silent, -np.inf, cover.lows), np.where(silent, np.inf, cover.highs)
     if is_step and (runs.counts != 1).any():
         labels = np.unique(runs.starts, return_inverse=True)[1].reshape(-1)
-        return _Column(values, lows, highs, True, widths, labels, runs)
-    return _Column(values, lows, highs, is_step, widths)
+        return _Column(values[rows], lows, highs, True, widths, (0.0, 0.0), labels, runs)
+    return _Column(values[rows], lows, highs, is_step, widths, extent(values, lows, highs))
 
 
 def _finite(*sides: Floats) -> Floats:
@@ -205,12 +216,13 @@ def _placed(cover: Cover, placing: Placing) -> Cover:
     return cover.mapped(lambda ends: np.where(np.isfinite(ends), placing(ends), ends))
 
 
-def _of_distances(values: Floats, cover: Cover, widths: Floats) -> _Column:
+def _of_distances(values: Floats, rows: Ints, cover: Cover, widths: Floats) -> _Column:
     """A column of sets of numbers: how far each of the intruder's values is from each label."""
     assert cover.sets is not None  # ranges have one run
     assert cover.codes is not None
     distinct = np.unique(values[~np.isnan(values)])
-    codes = np.where(np.isnan(values), np.nan, np.searchsorted(distinct, values))
+    mine = values[rows]
+    codes = np.where(np.isnan(mine), np.nan, np.searchsorted(distinct, mine))
     n_labels = len(cover.sets.sizes)
     near, far = np.ones((n_labels + 1, len(distinct) + 1)), np.ones((n_labels + 1, len(distinct) + 1))
     for label in range(n_labels):
@@ -226,7 +238,7 @@ def _of_distances(values: Floats, cover: Cover, widths: Floats) -> _Column:
     labels = np.where(cover.silent, n_labels, cover.codes)
     lows = np.where(cover.silent, -np.inf, np.searchsorted(distinct, cover.lows, side="left"))
     highs = np.where(cover.silent, np.inf, np.searchsorted(distinct, cover.highs, side="right") - 1)
-    return _Column(codes, lows, highs, False, widths, labels, near=near, far=far)
+    return _Column(codes, lows, highs, False, widths, (low, high), labels, near=near, far=far)
 
 
 def _side_by_side(columns: list[Floats], n: int) -> Floats:
@@ -236,12 +248,12 @@ def _side_by_side(columns: list[Floats], n: int) -> Floats:
     return matrix
 
 
-def _tables(columns: list[_Column], rows: Ints, m: int) -> tuple[Floats, Floats, Ints, Ints]:
+def _tables(columns: list[_Column], n: int, m: int) -> tuple[Floats, Floats, Ints, Ints]:
     """The distances of all sets of numbers in one table each; labels of released records; codes of mine.
 
     The last code of the tables is that of a missing value.
     """
-    codes, labels = np.zeros((len(rows), len(columns)), np.int64), np.zeros((m, len(columns)), np.int64)
+    codes, labels = np.zeros((n, len(columns)), np.int64), np.zeros((m, len(columns)), np.int64)
     n_codes = max((column.near.shape[1] for column in columns if column.near is not None), default=1)
     near, far, n_labels = [np.zeros((0, n_codes))], [np.zeros((0, n_codes))], 0
     for place, column in enumerate(columns):
@@ -249,9 +261,8 @@ def _tables(columns: list[_Column], rows: Ints, m: int) -> tuple[Floats, Floats,
         assert column.near is not None
         assert column.far is not None
         labels[:, place] = column.labels + n_labels
-        values = column.values[rows]
         last = column.near.shape[1] - 1
-        codes[:, place] = np.where(np.isnan(values), last, np.nan_to_num(values)).astype(np.int64)
+        codes[:, place] = np.nan_to_num(column.values, nan=last).astype(np.int64)
         for made, table in ((near, column.near), (far, column.far)):
             made.append(np.pad(table, ((0, 0), (0, n_codes - table.shape[1])), constant_values=1.0))
         n_labels += len(column.near)

@@ -289,3 +289,20 @@ def test_columns_without_records(counties):
         cover = Cover.of(table, "x")
         empty = [cover.spread(), cover.middles, cover.means, cover.holds(np.zeros(0)), cover.boxes().starts]
         assert [len(each) for each in empty] == [0] * 5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_leaves_stand_by_the_largest_labels_first(seed):
+    """As if each label, from the smallest to the largest, moved its leaves to the front; of many labels."""
+    rng = np.random.default_rng(seed)
+    leaves = [f"v{i:02d}" for i in range(12)]
+    sets = sorted({tuple(sorted(rng.choice(12, rng.integers(1, 6), replace=False))) for _ in range(90)})
+    named = {str(i): [leaves[j] for j in sets[i]] for i in rng.permutation(len(sets))}
+    nodes = Nodes.of(named, leaves=leaves)
+    used = np.sort(rng.permutation(len(named))[: (3, 40, 80)[seed]])
+    released = labels(nodes, *(nodes.labels[int(code)] for code in used))
+    order = list(range(12))
+    for code in sorted(used, key=lambda code: nodes.sizes[code]):
+        mine = nodes.members[nodes.starts[code] : nodes.starts[code + 1]].tolist()
+        order = [each for each in order if each in mine] + [each for each in order if each not in mine]
+    assert np.argsort(Cover.of(released, "x").sets.places).tolist() == order

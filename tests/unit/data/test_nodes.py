@@ -83,3 +83,14 @@ def test_tables_of_one_column_are_joined():
     assert Nodes.union([both]) == both
     with pytest.raises(DataError, match="the same values in all tables"):
         Nodes.union([north, Nodes.of({"{a|b}": ("a", "b", "d")}, leaves=("a", "b", "d"))])
+
+
+@pytest.mark.parametrize("n", [254, 255, 256, 257, 65536])
+def test_labels_are_found_however_many_the_type_of_a_column_has(n):
+    """By the number polars keeps of each, which takes one byte or more: a missing one is none of them."""
+    texts = [f"v{i}" for i in range(n)]
+    nodes = Nodes.of({text: [text] for text in reversed(texts[:200])}, leaves=texts[:200])
+    column = pl.Series("x", ["v3", None, "v199", "v0"], dtype=pl.Enum(texts))
+    assert nodes.codes(column).tolist() == [196, -1, 0, 199]
+    with pytest.raises(DataError, match="got 1 records with others"):
+        nodes.codes(pl.Series("x", ["v3", texts[-1], None], dtype=pl.Enum(texts)))

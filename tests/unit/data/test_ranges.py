@@ -166,3 +166,13 @@ def test_only_numbers_and_dates_are_measured():
     table = Table(pl.DataFrame({"a": [1, 2], "b": [1, 2]}), schema)
     assert measured(table, "a") is None
     assert measured(table, "b") is None
+
+
+def test_labels_of_sets_are_the_same_however_many_are_written_at_a_time(monkeypatch):
+    rng = np.random.default_rng(1)
+    frame = pl.DataFrame({"x": rng.choice(list("abcdefgh"), 200)})
+    table, groups = Table(frame, Schema((Column("x", Kind.NOMINAL),))), Groups.of(np.arange(200) // 4)
+    shown = to_text(with_ranges(table, ["x"], groups).frame["x"]).to_list()
+    monkeypatch.setattr("sfumato.data.generalised.ranges._SETS_AT_ONCE", 3)
+    assert to_text(with_ranges(table, ["x"], groups).frame["x"]).to_list() == shown
+    assert shown[0] == "{" + "|".join(sorted(set(frame["x"][:4]))) + "}"

@@ -28,6 +28,9 @@ from sfumato.kernels.arrays import Flags, Floats, Ints
 
 CATEGORIES = frozenset({Kind.NOMINAL, Kind.ORDINAL})
 
+#: Labels whose leaves are told apart at a time: with the number of a leaf they fit into one of 64 bits.
+_BITS = 32
+
 
 class Runs(NamedTuple):
     """The runs of numbers that each cell stands for, those of one cell next to each other."""
@@ -458,14 +461,22 @@ def _nested(nodes: Nodes, used: Ints) -> Floats:
     if (lasts - firsts + 1 == nodes.sizes[wide]).all():  # they are ranges already, such as those of codes
         return np.arange(len(nodes.leaves), dtype=np.float64)
     used = used[np.argsort(nodes.sizes[used], kind="stable")]
-    # From the smallest labels to the largest: each moves its leaves to the front and keeps all other order.
     alone = nodes.members[nodes.starts[used[nodes.sizes[used] == 1]]][::-1]
     order = np.concatenate((alone, np.arange(len(nodes.leaves))))
     order = order[np.sort(np.unique(order, return_index=True)[1])]
-    for label in used[nodes.sizes[used] > 1]:
-        outside = np.ones(len(order), dtype=np.bool_)
-        outside[nodes.members[nodes.starts[label] : nodes.starts[label + 1]]] = False
-        order = order[np.argsort(outside[order], kind="stable")]
+    # From the largest labels to the smallest, some at a time: the leaves of each go before others that no
+    # larger one tells apart, until all are told apart.
+    wide, blocks = used[nodes.sizes[used] > 1][::-1], np.zeros(len(order), dtype=np.int64)
+    for start in range(0, len(wide), _BITS):
+        labels = wide[start : start + _BITS]
+        outside = np.full(len(order), 2**_BITS - 1)
+        sizes = nodes.sizes[labels]
+        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        members = nodes.members[np.repeat(nodes.starts[labels], sizes) + within]
+        np.subtract.at(outside, members, np.repeat(2 ** (_BITS - 1 - np.arange(len(labels))), sizes))
+        found, blocks = np.unique(blocks * 2**_BITS + outside, return_inverse=True)
+        if len(found) == len(order):
+            break
     places = np.empty(len(order))
-    places[order] = np.arange(len(order))
+    places[order[np.argsort(blocks[order], kind="stable")]] = np.arange(len(order))
     return places

@@ -143,7 +143,11 @@ class Nodes:
 
     def codes(self, column: pl.Series) -> Codes:
         """The position of each record's label in the table, −1 where it is missing."""
-        codes = match_leaves(column.cast(pl.String), self.labels)
+        if isinstance(column.dtype, pl.Enum):  # each label is looked for once, not each record's
+            found = np.append(match_leaves(column.dtype.categories, self.labels), np.int32(MISSING))
+            codes: Codes = found[column.to_physical().cast(pl.UInt32).fill_null(len(found) - 1).to_numpy()]
+        else:
+            codes = match_leaves(column.cast(pl.String), self.labels)
         if (codes == UNSEEN).any():
             raise DataError(
                 f"the labels of `{column.name}` must be in its node table, "

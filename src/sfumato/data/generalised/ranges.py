@@ -7,6 +7,7 @@ categories with a hierarchy climb to their lowest common label.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -27,6 +28,9 @@ from sfumato.kernels.arrays import Flags, Ints, Values
 
 #: Whole numbers that 64 bits with a sign may not hold.
 _WIDE = (pl.UInt64, pl.Int128)
+
+#: Sets whose labels are written at a time: while it does, each takes ten times its text.
+_SETS_AT_ONCE = 2**14
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,10 +340,12 @@ def _set_labels(of_set: Ints, members: Ints, leaves: pl.Series) -> pl.Series:
     starts = np.flatnonzero(np.append(True, of_set[1:] != of_set[:-1]))
     sizes = np.diff(np.append(starts, len(of_set)))
     inside = leaves.str.replace_all(r"([\\|{}])", r"\${1}")
-    joined = (
-        pl.DataFrame({"set": of_set, "text": inside.gather(members)})
+    bounds = np.append(starts[::_SETS_AT_ONCE], len(of_set))
+    joined = pl.concat(
+        pl.DataFrame({"set": of_set[first:last], "text": inside.gather(members[first:last])})
         .group_by("set", maintain_order=True)
         .agg(pl.col("text").str.join("|"))["text"]
+        for first, last in itertools.pairwise(bounds)
     )
     exact = to_text(leaves).gather(members[starts])
     several = ("{" + joined + "}").zip_with(pl.Series(sizes < len(leaves)), pl.Series([WILDCARD]))
