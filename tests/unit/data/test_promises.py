@@ -92,6 +92,7 @@ def numeric_methods() -> list[str]:
         for name, cls in registry.methods().items()
         if Kind.CONTINUOUS in cls.kinds
         and (not cls.produces or cls.produces == {Kind.CONTINUOUS})
+        and not cls.takes_apart  # it changes no value
         and not any(declared.holds for declared in cls.parameters())  # they do as another table says
     ]
 

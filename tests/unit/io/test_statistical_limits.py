@@ -96,7 +96,7 @@ def test_a_long_name_with_labels(tmp_path):
         ([2**53 + 1], "`X` must hold whole numbers up to 2\\^53, got: 1 larger"),
         ([2**64 - 1], "`X` must hold whole numbers up to 2"),
         ([float("inf"), 1.0], "`X` must hold finite numbers, got: 1 infinite"),
-        ([[1, 2]], "`X` must hold numbers, text or dates, got: List"),
+        ([[1, 2]], "`X` must have a `separator`"),
         ([dt.timedelta(1)], "`X` must hold numbers, text or dates, got: Duration"),
         ([f"{SECRET}\0"], "`X` must hold text without zero bytes, got: 1"),
     ],
