@@ -69,15 +69,14 @@ class Pricing(NamedTuple):
     reach: float
 
 
-def bits_of(n_rows: int, n_boxes: int, boxes: Ints, firsts: Ints, lasts: Ints) -> Words:
-    """Make rows of bits, and set those of these boxes from a first to a last row each."""
-    bits = np.zeros((n_rows, -(-n_boxes // 64)), dtype=np.uint64)
-    _set(bits, boxes, firsts, lasts)
-    return bits
+def no_bits(n_rows: int, n_boxes: int) -> Words:
+    """Make rows of bits that are not set."""
+    return np.zeros((n_rows, -(-n_boxes // 64)), dtype=np.uint64)
 
 
 @njit(cache=True, nogil=True)
-def _set(bits: Words, boxes: Ints, firsts: Ints, lasts: Ints) -> None:
+def mark(bits: Words, boxes: Ints, firsts: Ints, lasts: Ints) -> None:
+    """Set the bits of these boxes from a first to a last row each."""
     for run in range(len(boxes)):
         word, bit = boxes[run] >> 6, np.uint64(1) << np.uint64(boxes[run] & 63)
         for row in range(firsts[run], lasts[run] + 1):

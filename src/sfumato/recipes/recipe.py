@@ -13,6 +13,7 @@ import polars as pl
 
 from sfumato.core import registry
 from sfumato.core.budget import NO_GUARANTEE
+from sfumato.core.memory import give_back
 from sfumato.core.method import Method
 from sfumato.core.params import Columns, PerColumn, listed
 from sfumato.core.release import Provenance, Release, stitched
@@ -162,6 +163,7 @@ class Step:
             figures=release.figures,
             seconds=watch.seconds,
         )
+        give_back(len(table))
         tables = {name: each.aimed_at(()) for name, each in release.tables.items()}
         budget = release.budget.unkept() if self.caution else release.budget
         return replace(release, tables=tables, provenance=(taken,), notes=(), budget=budget)

@@ -99,16 +99,23 @@ class _Column:
     near: Floats | None = None  # [labels, codes] of sets of numbers; the last code is of a missing value
     far: Floats | None = None
 
-    def marked(self, samples: Ints) -> tuple[Ints, int, tuple[Ints, Ints, Ints]]:
-        """In which place each of the records lies, of how many, and where boxes are: box, first and last.
-
-        Places are distinct values, in the end a missing one; of many numbers several share a place, and then
-        boxes are wherever they may be.
-        """
-        values = self.values
-        edges = np.unique(values[~np.isnan(values)])
+    def edges(self) -> tuple[Floats, int]:
+        """Where the places of the intruder's values begin, and how many distinct ones share a place."""
+        edges = np.unique(self.values[~np.isnan(self.values)])
         each = 1 if self.runs is not None else 1 + len(edges) // _PLACES
-        edges = edges[::each]
+        return edges[::each], each
+
+    def places(self, edges: Floats) -> Ints:
+        """In which place each of the records lies: the last is that of a missing value."""
+        places = np.searchsorted(edges, self.values, side="right") - 1
+        places[np.isnan(self.values)] = len(edges)
+        return places
+
+    def marked(self, edges: Floats, each: int, samples: Ints) -> tuple[Ints, Ints, Ints]:
+        """Where boxes are: box, first and last place.
+
+        Of many numbers several share a place, and then boxes are wherever they may be.
+        """
         boxes, (lows, highs) = np.arange(len(samples)), (self.lows[samples], self.highs[samples])
         if self.runs is not None:
             boxes, run = self.runs.laid_out(samples)
@@ -118,9 +125,7 @@ class _Column:
             firsts = np.maximum(np.searchsorted(edges, lows, side="right") - 1, 0)
         lasts = np.searchsorted(edges, highs, side="right") - 1
         lasts[(lows == -np.inf) & (highs == np.inf)] = len(edges)
-        places = np.searchsorted(edges, values, side="right") - 1
-        places[np.isnan(values)] = len(edges)
-        return places, len(edges) + 1, (boxes, firsts, lasts)
+        return boxes, firsts, lasts
 
     def exact(self, samples: Ints) -> Floats:
         """Which of these sets of categories are of one."""
@@ -145,7 +150,7 @@ def nearness_of(
         written = Classes.of(evidence.protected, names)
     known, released, m = (
         evidence.known_table,
-        evidence.protected.take(written.examples),
+        evidence.protected.select(names).take(written.examples),
         len(written.examples),
     )
     scale = "pooled" if metric == "gower" else "deviation" if metric == "mahalanobis" else scale
@@ -177,14 +182,15 @@ def nearness_of(
 
 def _marked(columns: list[_Column], n: int, samples: Ints) -> tuple[Ints, Any]:
     """The rows of bits in which each of the intruder's records is in each column, and these bits."""
-    places, n_rows = np.empty((n, len(columns)), dtype=np.int64), 0
-    runs = [np.empty((3, 0), dtype=np.int64)]
+    edges = [column.edges() for column in columns]
+    starts = np.cumsum([0, *(len(each) + 1 for each, _ in edges)])
+    places = np.empty((n, len(columns)), dtype=np.int64)
+    bits = kernels.box_distances.no_bits(int(starts[-1]), len(samples))
     for i, column in enumerate(columns):
-        place, n_places, (boxes, firsts, lasts) = column.marked(samples)
-        places[:, i] = place + n_rows
-        runs.append(np.stack((boxes, firsts + n_rows, lasts + n_rows)))
-        n_rows += n_places
-    return places, kernels.box_distances.bits_of(n_rows, len(samples), *np.concatenate(runs, axis=1))
+        places[:, i] = column.places(edges[i][0]) + starts[i]
+        boxes, firsts, lasts = column.marked(*edges[i], samples)
+        kernels.box_distances.mark(bits, boxes, firsts + starts[i], lasts + starts[i])
+    return places, bits
 
 
 def _column(known: Table, released: Table, name: str, rows: Ints, scale: Scale, *, is_code: bool) -> _Column:

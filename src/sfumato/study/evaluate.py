@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.memory import give_back
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.evidence import CONTROL, Evidence, Scenario
@@ -192,7 +193,9 @@ def _labelled(
 def score_of(measure: Measure, evidence: Evidence, run: Run, *, brief: bool = False) -> Score:
     """Score evidence with the chance that this measure always has on this original."""
     score = measure.in_brief if brief else measure.score
-    return score(evidence, chance_of(measure, evidence.original, run))
+    found = score(evidence, chance_of(measure, evidence.original, run))
+    give_back(len(evidence.original))
+    return found
 
 
 def chance_of(measure: Measure, original: Table, run: Run) -> Run:

@@ -144,7 +144,9 @@ class Nodes:
     def codes(self, column: pl.Series) -> Codes:
         """The position of each record's label in the table, −1 where it is missing."""
         if isinstance(column.dtype, pl.Enum):  # each label is looked for once, not each record's
-            found = np.append(match_leaves(column.dtype.categories, self.labels), np.int32(MISSING))
+            texts, n = column.dtype.categories, len(self.labels)
+            found = np.arange(n) if texts.equals(self.labels) else match_leaves(texts, self.labels)
+            found = np.append(found.astype(np.int32), np.int32(MISSING))
             codes: Codes = found[column.to_physical().cast(pl.UInt32).fill_null(len(found) - 1).to_numpy()]
         else:
             codes = match_leaves(column.cast(pl.String), self.labels)
