@@ -205,6 +205,25 @@ def test_values_stay_whole_within_their_bounds_and_off_missing_codes():
     assert set(frame) == {0, 1, 2, 3}
 
 
+def test_no_value_reads_as_missing_at_the_upper_end_either():
+    column = number("a", 0, 5, integer=True, missing=(5,), missing_range=(3, 4))
+    shown = PrivateLaplace(epsilon=5).apply(table_of([column], a=[0, 1, 2] * 50), RUN).table.frame["a"]
+    assert set(shown) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("dtype", [pl.Categorical, pl.Enum(["x", "y"]), pl.String])
+def test_categories_keep_their_type(dtype):
+    table = table_of([words("a", "x", "y")], a=pl.Series(["x", "y"] * 200, dtype=dtype))
+    for method in (PrivateResponse(), PrivateMarginals(epsilon=10)):
+        assert method.apply(table, RUN).table.frame["a"].dtype == dtype
+
+
+def test_categories_may_be_numbers_or_truths():
+    for values in ((1, 2), (True, False), (0.5, 1.5)):
+        table = table_of([words("a", *values)], a=list(values) * 100)
+        assert set(PrivateResponse(epsilon=0.1).apply(table, RUN).table.frame["a"]) == set(values)
+
+
 def test_values_beyond_declared_bounds_tell_no_more_than_the_bound():
     column = number("a", 0, 1)
     release = PrivateLaplace().apply(table_of([column], a=[1e9, -1e9, 0.5]), RUN)
@@ -361,6 +380,12 @@ def test_records_of_marginals_are_nobodys_and_keep_relations():
     assert ((told["age"] < 40) == (told["group"] == "young")).mean() > 0.9
     assert release.budget.total(1e-6).epsilon == pytest.approx(8)
     assert {each.neighbours for each in release.budget.spent} == {"add-remove"}
+
+
+def test_a_release_of_marginals_weighs_everyone_alike():
+    weight = Column("w", Kind.CONTINUOUS, Role.WEIGHT)
+    table = table_of([words("a", "x", "y"), weight], a=["x", "y"] * 50, w=[2.5] * 100).aimed_at(["a"])
+    assert set(PrivateMarginals(epsilon=10).apply(table, RUN).table.weights) == {1.0}
 
 
 def test_columns_beside_the_marginals_come_out_empty():
