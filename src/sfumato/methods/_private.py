@@ -100,7 +100,7 @@ class PrivateMethod(Method):
         if most > self.records:
             return (
                 f"{self.name} must be given persons of at most {self.records} records, got: some of more "
-                "(hide more with `records`, or sample the records of a person before)"
+                "(hide more with `records`)"
             )
         return None
 
