@@ -17,6 +17,7 @@ from sfumato.core.measure import Status
 from sfumato.core.run import Run
 from sfumato.datasets import census
 from sfumato.methods.noise import UncorrelatedNoise
+from sfumato.methods.private_microaggregation import PrivateMicroaggregation
 from sfumato.methods.swapping import RankSwappingDistribution
 from sfumato.recipes.recipe import Recipe
 from sfumato.risk.global_linkage import GlobalLinkage
@@ -63,6 +64,17 @@ def test_table_6_city_block(percent, published, reference_data):
         links(measure, evidence_of(table, UncorrelatedNoise(deviation=percent), seed)) for seed in range(5)
     ]
     assert np.mean(found) == pytest.approx(published, rel=0.03)
+
+
+@pytest.mark.parametrize("epsilon", [1, 10])
+@pytest.mark.parametrize("k", [15, 25])
+def test_table_2_microaggregation_with_differential_privacy(k, epsilon, reference_data):
+    """The paper has 0.8 to 3.4 links of 1080: chance, which is 1."""
+    table = census(reference_data("census.csv"))
+    method = PrivateMicroaggregation(k=k, epsilon=epsilon, domain="data")
+    releases = [evidence_of(table, method, seed) for seed in range(3)]
+    found = [links(DistanceLinkage(scale="pooled"), evidence) for evidence in releases]
+    assert np.mean(found) < 4
 
 
 def test_exactly_what_brute_force_finds(reference_data):

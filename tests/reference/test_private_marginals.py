@@ -5,7 +5,6 @@ SDNist prints a k-marginal score of 958 and 3,000 records with broken edit rules
 
 import json
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -16,13 +15,12 @@ from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.methods import PrivateMarginals
 
-FOLDER = Path(__file__).parents[2].joinpath("../shared/data/crc").resolve()
 NAMES = ("AGEP", "SEX", "MSP", "RAC1P", "HOUSING_TYPE", "OWN_RENT", "EDU", "PINCP_DECILE", "DVET", "DEYE")
 
 
-def people():
-    declared = json.loads(FOLDER.joinpath("data_dictionary.json").read_text(encoding="utf-8"))
-    frame = pl.read_csv(FOLDER / "national2019.csv", infer_schema=False).select(NAMES)
+def people(folder):
+    declared = json.loads(folder.joinpath("data_dictionary.json").read_text(encoding="utf-8"))
+    frame = pl.read_csv(folder / "national2019.csv", infer_schema=False).select(NAMES)
     columns = [Column("AGEP", Kind.CONTINUOUS, integer=True, lower=0, upper=99)]
     columns += [
         Column(name, Kind.NOMINAL, labels=tuple(declared[name]["values"].items())) for name in NAMES[1:]
@@ -56,9 +54,8 @@ def broken(made):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not FOLDER.is_dir(), reason="the NIST CRC data are not on this machine")
-def test_marginals_reach_the_published_score_and_break_fewer_rules():
-    table = people()
+def test_marginals_reach_the_published_score_and_break_fewer_rules(reference_data):
+    table = people(reference_data("crc"))
     assert broken(table.frame) == 0
     made = PrivateMarginals(epsilon=1).apply(table, Run(seed=1)).table.frame
     assert k_marginal(table.frame, made) >= 958

@@ -100,7 +100,7 @@ class PrivateMethod(Method):
         if most > self.records:
             return (
                 f"{self.name} must be given persons of at most {self.records} records, got: some of more "
-                "(hide more with `records`, or sample the records of a person before)"
+                "(hide more with `records`)"
             )
         return None
 
@@ -228,7 +228,9 @@ class Grid:
         decimals = max(0, -math.floor(math.log10(self.step) + 0.5)) if self.size else 0
         if self.lower == round(self.lower, decimals):
             values = values.round(decimals)  # as people write them: 0.3, not 0.30000000000000004
-        values = _off_codes(column, values, self.step)
+        values = _off_codes(
+            column, values, self.step, self.lower + self.step * self.size if self.kept else math.inf
+        )
         fresh = pl.Series(column.name, values)
         if self.whole:
             fresh = fresh.clip(-_FURTHEST, _FURTHEST).cast(pl.Int64)
@@ -245,13 +247,15 @@ def _decimal_step(width: float) -> float:
     return 10.0 ** math.floor(math.log10(width / _STEPS)) if width / _STEPS > 0 else 0.0
 
 
-def _off_codes(column: Column, values: Floats, step: float) -> Floats:
-    """Move values that would read as missing up by steps of the grid, whatever the data are."""
+def _off_codes(column: Column, values: Floats, step: float, top: float) -> Floats:
+    """Move values that would read as missing by steps of the grid, up or else down, whatever the data are."""
     codes = [float(code) for code in column.missing_codes if isinstance(code, int | float)]
     low, high = column.missing_range or (math.inf, -math.inf)
-    for _ in range(len(codes) + 1):
-        values = np.where((values >= low) & (values <= high), high + step, values)
-        values = np.where(np.isin(values, codes), values + step, values)
+    for way, beyond in ((step, high + step), (-step, low - step)):
+        for _ in range(len(codes) + 1):
+            values = np.where((values >= low) & (values <= high), beyond, values)
+            values = np.where(np.isin(values, codes), values + way, values)
+        values = np.minimum(values, top)
     return values
 
 
@@ -279,6 +283,8 @@ def categories_of(table: Table, name: str, domain: str, run: Run) -> pl.Series:
     if not said:
         assert domain == "data"
         return own
+    if own.dtype == pl.Boolean:
+        return pl.Series(name, [False, True])
     texts = canonical_text(pl.Series(name, said, strict=False)).unique(maintain_order=True)
     gone = {str(code) for code in column.missing_codes}
     declared = parse_exact(texts.filter(~texts.is_in(gone)), own.dtype)
@@ -289,6 +295,12 @@ def categories_of(table: Table, name: str, domain: str, run: Run) -> pl.Series:
             hint="add them to `order`, `labels` or the hierarchy",
         )
     return declared
+
+
+def in_type(values: pl.Series, dtype: pl.DataType) -> pl.Series:
+    """Values in the type of a column, if it has a place for all of them."""
+    cast = values.cast(dtype, strict=False)
+    return cast if cast.null_count() == values.null_count() else values
 
 
 def codes_among(table: Table, name: str, categories: pl.Series) -> Ints:

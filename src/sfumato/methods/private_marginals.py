@@ -14,12 +14,20 @@ import polars as pl
 from sfumato.core.params import listed, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.schema import Kind
+from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table
 from sfumato.errors import RefusedError
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.methods import _opendp
-from sfumato.methods._private import Grid, PrivateMethod, categories_of, codes_among, others, spending
+from sfumato.methods._private import (
+    Grid,
+    PrivateMethod,
+    categories_of,
+    codes_among,
+    in_type,
+    others,
+    spending,
+)
 from sfumato.methods._tree_model import Measured, TreeModel, evenly
 
 #: Noisy counts below so many deviations may be nothing: such categories of a column are taken as one. That
@@ -63,7 +71,7 @@ class Coded:
         missing = codes == 0
         if self.values is not None:
             places = pl.Series(codes - 1).replace(-1, None)
-            return self.values.gather(places).cast(table.frame.schema[name], strict=False).alias(name)
+            return in_type(self.values.gather(places), table.frame.schema[name]).alias(name)
         assert self.grid is not None
         steps = (codes - 1) * self.width + rng.integers(0, self.width, len(codes))
         grid = replace(self.grid, kept=True)
@@ -107,7 +115,7 @@ class PrivateMarginals(PrivateMethod):
 
     **Ties, missing, weights.** That a value is missing is a category of its own, and hidden like the others;
     it is drawn only where it is not rare. Columns that are not chosen come out empty, as there is nobody to
-    have them. Sampling weights are not used.
+    have them. Sampling weights are not used, and are 1 in the release.
 
     **Cost.** :math:`O(d^2 n)` for the counts of all pairs of :math:`d` columns, and 13 µs for each cell that
     is released.
@@ -238,10 +246,14 @@ class PrivateMarginals(PrivateMethod):
 
 
 def _frame(table: Table, made: Mapping[str, pl.Series], records: int) -> pl.DataFrame:
-    empty = {
-        name: pl.Series(name, [None] * records, dtype=dtype) for name, dtype in table.frame.schema.items()
+    """All columns in their order: those that are not made are empty, but for weights, which are 1."""
+    weight = table.schema.only_role(Role.WEIGHT)
+    rest = {
+        name: pl.repeat(1 if name == weight else None, records, dtype=dtype, eager=True).alias(name)
+        for name, dtype in table.frame.schema.items()
+        if name not in made
     }
-    return pl.DataFrame([made.get(name, empty[name]) for name in table.names])
+    return pl.DataFrame([made[name] if name in made else rest[name] for name in table.names])
 
 
 def _merged(counts: Floats, noise: float) -> Ints:

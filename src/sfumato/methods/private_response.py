@@ -12,7 +12,7 @@ from sfumato.core.run import Run
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.methods import _opendp
-from sfumato.methods._private import LocalMethod, categories_of, codes_among, spending
+from sfumato.methods._private import LocalMethod, categories_of, codes_among, in_type, spending
 
 
 class PrivateResponse(LocalMethod):
@@ -91,7 +91,7 @@ class PrivateResponse(LocalMethod):
             there = codes >= 0
             tick = run.ticker(f"{self.title}: {name}")
             codes = _opendp.responded(codes[there], len(categories), epsilon=share / self.records, tick=tick)
-            fresh = categories.gather(codes)
+            fresh = in_type(categories.gather(codes), table.frame.schema[name])
             column = put_back(table, name, fresh) if len(fresh) < len(table) else fresh.alias(name)
             protected = protected.with_values(name, column)
             steps.append(spending(f"randomised response on {name}", "replace", epsilon=share))

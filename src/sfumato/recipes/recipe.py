@@ -420,8 +420,26 @@ class Recipe:
         release = Release.unchanged(table)
         here = run.at(table.digest)
         for number, step in enumerate(self.steps):
-            release = release.then(step.apply(release.table, here.at("step", number, step.method.name)))
+            made = step.apply(release.table, here.at("step", number, step.method.name))
+            release = release.then(self._voided(number, table.schema, made) if made.budget else made)
             yield release
+
+    def _voided(self, number: int, schema: Schema, made: Release) -> Release:
+        """Void a private step whose columns an earlier one changed that is not: its noise may hide less.
+
+        What a group's mean or a swap made of a record stands in others too, which the noise does not know.
+        """
+        own = set(made.provenance[-1].columns)
+        before = [
+            step.method.name
+            for step in self.steps[:number]
+            if not step.method.private_by and (step.method.changes_records or own & set(step.resolve(schema)))
+        ]
+        if not before:
+            return made
+        note = f"its columns or records were changed before by {listed(before)}: {NO_GUARANTEE}"
+        last = replace(made.provenance[-1], notes=(*made.provenance[-1].notes, note))
+        return replace(made, provenance=(*made.provenance[:-1], last), budget=made.budget.unkept())
 
     @property
     def digest(self) -> str:

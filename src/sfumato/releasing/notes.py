@@ -37,12 +37,12 @@ def budget_notes(copies: Sequence[Release]) -> Iterator[str]:
     if not spent or len(copies[0].provenance) * len(copies) == 1:  # one says it itself
         return
     if len({(each.unit, each.neighbours) for each in spent.spent}) > 1:
-        yield "what the private steps spent does not add up: they hide other units, or among other neighbours"
+        yield "what private steps spent does not add up: they hide other units, or have other neighbours"
         return
     total = spent.total()
     yield (
-        f"all private steps and copies together spend ε = {total.epsilon:.4g}, δ = {total.delta:.2g}: no test "
-        f"of whether someone is in the data gains more than {total.advantage:.3f}"
+        f"all private steps and copies together spend ε = {total.epsilon:.4g}, δ = {total.delta:.2g}: no "
+        f"test of whether someone is in the data gains more than {total.advantage:.3f}"
     )
 
 

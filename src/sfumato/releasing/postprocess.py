@@ -46,7 +46,7 @@ def postprocess(
         table = mended.table
         changes.update(mended.counts)
     dropped = {*output.drop, *identifiers_left(original.schema, output.drop)}
-    if release.source_rows is not None:
+    if release.source_rows is not None and not release.budget:  # which holes are true is hidden there
         apart = {name for group in release.apart for name in group}
         table, marked = mark_suppressed(table, original, release.source_rows, but=apart | dropped)
         changes.update({f"`{name}` marked as suppressed": count for name, count in marked.items()})
@@ -83,8 +83,12 @@ def _without_naming(table: Table, name: str, original: Table, run: Run) -> tuple
 
 
 def _originals_of(release: Release, original: Table) -> Table | None:
-    """The original of each released record, beside it; None when records do not map."""
-    return None if release.source_rows is None else original.take(release.source_rows)
+    """The original of each released record, beside it; None when records do not map.
+
+    None too where privacy was paid for: what looks at the original again would tell more than was spent.
+    """
+    rows = None if release.budget else release.source_rows
+    return None if rows is None else original.take(rows)
 
 
 def mark_suppressed(

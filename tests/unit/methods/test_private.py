@@ -24,6 +24,10 @@ from sfumato.methods import (
     _opendp,
 )
 from sfumato.methods._tree_model import Measured, TreeModel
+from sfumato.methods.microaggregation import Mdav
+from sfumato.recipes.plan import Output
+from sfumato.recipes.recipe import Recipe, Step
+from sfumato.releasing.postprocess import postprocess
 
 #: Chance that a test of a right method fails: each draws anew in every run, so it must be very small.
 ALPHA = 1e-6
@@ -205,6 +209,25 @@ def test_values_stay_whole_within_their_bounds_and_off_missing_codes():
     assert set(frame) == {0, 1, 2, 3}
 
 
+def test_no_value_reads_as_missing_at_the_upper_end_either():
+    column = number("a", 0, 5, integer=True, missing=(5,), missing_range=(3, 4))
+    shown = PrivateLaplace(epsilon=5).apply(table_of([column], a=[0, 1, 2] * 50), RUN).table.frame["a"]
+    assert set(shown) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("dtype", [pl.Categorical, pl.Enum(["x", "y"]), pl.String])
+def test_categories_keep_their_type(dtype):
+    table = table_of([words("a", "x", "y")], a=pl.Series(["x", "y"] * 200, dtype=dtype))
+    for method in (PrivateResponse(), PrivateMarginals(epsilon=10)):
+        assert method.apply(table, RUN).table.frame["a"].dtype == dtype
+
+
+def test_categories_may_be_numbers_or_truths():
+    for values in ((1, 2), (True, False), (0.5, 1.5)):
+        table = table_of([words("a", *values)], a=list(values) * 100)
+        assert set(PrivateResponse(epsilon=0.1).apply(table, RUN).table.frame["a"]) == set(values)
+
+
 def test_values_beyond_declared_bounds_tell_no_more_than_the_bound():
     column = number("a", 0, 1)
     release = PrivateLaplace().apply(table_of([column], a=[1e9, -1e9, 0.5]), RUN)
@@ -245,6 +268,28 @@ def test_budgets_add_over_columns_and_steps():
     assert gaussian.budget.total(1e-6).epsilon == pytest.approx(1)
     assert gaussian.figures["advantage_at_most"] == pytest.approx(math.tanh(0.5), abs=1e-5)
     assert "0.462" in first.notes[0]
+
+
+def test_a_step_before_that_looks_at_all_records_voids_the_guarantee():
+    table = table_of([number("a"), number("b")], a=[1.0, 2.0, 3.0, 4.0], b=[1.0, 2.0, 3.0, 4.0])
+    for first, kept in ((Mdav(k=2), False), (PrivateLaplace(), True)):
+        recipe = Recipe((Step(first, ("a",)), Step(PrivateLaplace(), ("a", "b"))))
+        release = recipe.apply(table, RUN)
+        assert [each.kept for each in release.budget.spent][-2:] == [kept, kept]
+        assert any(NO_GUARANTEE in note for note in release.provenance[-1].notes) != kept
+    apart = Recipe((Step(Mdav(k=2), ("a",)), Step(PrivateLaplace(), ("b",)))).apply(table, RUN)
+    assert all(each.kept for each in apart.budget.spent)
+
+
+def test_nothing_looks_at_the_original_again_after_the_noise():
+    """Marks of what was suppressed would tell which holes are noise; repair would leave errors of the data."""
+    holed = replace(words("a", "x", "y"), suppressed="?")
+    table = table_of([holed, number("b", 0, 1, integer=True)], a=["x"] * 300, b=[9.0] + [0.0] * 299)
+    release = PrivateResponse(epsilon=0.1, missing="hidden").apply(table.aimed_at(["a"]), RUN)
+    left, _ = postprocess(release, table, Output(repair=True), RUN)
+    assert left.table.frame["a"].null_count() > 0
+    assert "?" not in left.table.frame["a"]
+    assert left.table.frame["b"].max() == 1
 
 
 def test_without_opendp_it_says_which_extra(monkeypatch):
@@ -361,6 +406,12 @@ def test_records_of_marginals_are_nobodys_and_keep_relations():
     assert ((told["age"] < 40) == (told["group"] == "young")).mean() > 0.9
     assert release.budget.total(1e-6).epsilon == pytest.approx(8)
     assert {each.neighbours for each in release.budget.spent} == {"add-remove"}
+
+
+def test_a_release_of_marginals_weighs_everyone_alike():
+    weight = Column("w", Kind.CONTINUOUS, Role.WEIGHT)
+    table = table_of([words("a", "x", "y"), weight], a=["x", "y"] * 50, w=[2.5] * 100).aimed_at(["a"])
+    assert set(PrivateMarginals(epsilon=10).apply(table, RUN).table.weights) == {1.0}
 
 
 def test_columns_beside_the_marginals_come_out_empty():
