@@ -112,7 +112,7 @@ def test_every_method_keeps_whole_numbers_and_ranges(name):
     )
     schema = Schema(
         (
-            Column("children", Kind.CONTINUOUS, integer=True, lower=0, missing=(-9, 9)),
+            Column("children", Kind.CONTINUOUS, integer=True, lower=0, upper=8, missing=(-9, 9)),
             Column("share", Kind.CONTINUOUS, lower=0, upper=1),
             Column("other", Kind.CONTINUOUS),
         )
