@@ -202,7 +202,7 @@ def test_a_category_that_is_not_declared_is_counted_not_named():
 
 def test_values_stay_whole_within_their_bounds_and_off_missing_codes():
     column = number("a", 0, 3, integer=True, missing=(2,))
-    release = PrivateLaplace(epsilon=0.1).apply(table_of([column], a=[1, 2, 3, 0] * 50), RUN)
+    release = PrivateLaplace(epsilon=3).apply(table_of([column], a=[1, 2, 3, 0] * 50), RUN)
     frame = release.table.frame["a"]
     assert frame.dtype == pl.Int64
     assert np.array_equal(np.flatnonzero(frame == 2), np.arange(1, 200, 4))
