@@ -49,7 +49,7 @@ class Spending:
 
 
 @dataclass(frozen=True)
-class Guarantee:
+class Total:
     r"""Differential privacy of neighbours :math:`x` and :math:`x'`.
 
     .. math:: P(M(x) \in S) \le e^\varepsilon P(M(x') \in S) + \delta
@@ -81,7 +81,7 @@ class Budget:
         """Spend both on the same records: budgets add up."""
         return Budget(self.spent + later.spent)
 
-    def total(self, delta: float = 1e-6) -> Guarantee:
+    def total(self, delta: float = 1e-6) -> Total:
         r"""What all spent together: pure ε adds up, and so does ρ, which gives ε for a ``delta``.
 
         .. math:: \varepsilon = \rho + 2 \sqrt{\rho \ln(1/\delta)}
@@ -99,10 +99,10 @@ class Budget:
         pure = math.fsum(each.epsilon for each in self.spent if not each.delta)
         rest = math.fsum(each.epsilon for each in self.spent if each.delta)
         if not rho:
-            return Guarantee(pure + rest, min(lost, 1.0))
+            return Total(pure + rest, min(lost, 1.0))
         squares = math.fsum(each.epsilon**2 / 2 for each in self.spent if not each.delta)
         least = min(pure + _converted(rho, delta), _converted(rho + squares, delta))
-        return Guarantee(rest + least, min(lost + delta, 1.0))
+        return Total(rest + least, min(lost + delta, 1.0))
 
     def unkept(self) -> Budget:
         """The same, of steps whose ε was moved on the data."""

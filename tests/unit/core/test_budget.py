@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.core.budget import NO_GUARANTEE, Budget, Guarantee, Spending, side_by_side
+from sfumato.core.budget import NO_GUARANTEE, Budget, Total, Spending, side_by_side
 from sfumato.core.release import Release
 from sfumato.errors import ParameterError
 from toys import numbers_table
@@ -18,9 +18,9 @@ def spent(*epsilons, **more):
 
 
 def test_pure_budgets_add_up():
-    assert (spent(0.5) + spent(0.25, 0.25)).total() == Guarantee(1.0, 0.0)
+    assert (spent(0.5) + spent(0.25, 0.25)).total() == Total(1.0, 0.0)
     assert not Budget()
-    assert Budget().total() == Guarantee(0.0, 0.0)
+    assert Budget().total() == Total(0.0, 0.0)
 
 
 def test_concentrated_budgets_add_up_before_they_are_converted():
@@ -41,7 +41,7 @@ def test_pure_beside_concentrated_counts_the_less(epsilon, rho, delta):
 
 def test_approximate_budgets_add_both():
     budget = spent(0.5, delta=1e-7) + spent(0.25, delta=1e-7)
-    assert budget.total() == Guarantee(0.75, pytest.approx(2e-7))
+    assert budget.total() == Total(0.75, pytest.approx(2e-7))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_approximate_budgets_add_both():
 )
 def test_the_bound_on_any_attack(epsilon, advantage):
     """FACTS 9: (e^ε − 1)/(e^ε + 1)."""
-    assert Guarantee(epsilon, 0.0).advantage == pytest.approx(advantage, abs=5e-4)
+    assert Total(epsilon, 0.0).advantage == pytest.approx(advantage, abs=5e-4)
 
 
 def test_what_cannot_be_added_is_refused():
