@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.core.budget import NO_GUARANTEE, Budget, Total, Spending, side_by_side
+from sfumato.core.budget import NO_GUARANTEE, Budget, Spending, Total, side_by_side
 from sfumato.core.release import Release
 from sfumato.errors import ParameterError
 from toys import numbers_table
