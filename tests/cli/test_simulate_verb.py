@@ -1,6 +1,7 @@
 """`simulate`, and the pictures of `risk`."""
 
 import json
+import re
 
 
 def test_simulate(run, tmp_path):
@@ -46,4 +47,10 @@ def test_pictures_of_risk(run, tmp_path):
     assert list(thresholds) == sorted(thresholds)
     assert above[-1] == 0
     assert list(rates) == sorted(rates)
+    drawn = set(re.findall(r'id="chart-([^"]+)"', text))
+    assert drawn == {name for each in twin["sections"] for name in each["charts"]}
+    assert drawn <= set(re.findall(r'"([a-z]+-\d+)": ?\{', text))  # what is drawn there is in the page, too
+    assert "To read the picture" in text
+    shares = next(each["rows"] for each in twin["sections"] if "columns-1" in each["charts"])
+    assert [row[2] for row in shares] == sorted((row[2] for row in shares), reverse=True)
     assert run("risk", "builtin:patients?n=300", "-m", "suda", "--report", str(page))[0] != 0  # it is there

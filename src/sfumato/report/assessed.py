@@ -21,11 +21,12 @@ _STOPS = 40
 def assessment_pictures(measures: Sequence[Measure], scores: Mapping[str, Score]) -> Pictures:
     """Say scores as a page: a table of all, and the pictures of those that have some."""
     rows = [
-        [str(each), _finite(found.value), found.status.value, found.reason]
+        [str(each), _finite(found.value), each.better, type(each).summary(), found.status.value, found.reason]
         for each in measures
         if (found := scores[str(each)])
     ]
-    sections = [Section("Scores", "", ("measure", "value", "status", "remark"), rows)]
+    headers = ("measure", "value", "better", "what it is", "status", "remark")
+    sections = [Section("Scores", "", headers, rows)]
     for place, each in enumerate(measures):
         section = _pictures_of(each, scores[str(each)], place)
         if section.charts:
@@ -37,18 +38,25 @@ def _pictures_of(measure: Measure, found: Score, place: int) -> Section:
     charts: dict[str, Spec] = {}
     rows: list[list[float | str | None]] = []
     headers: tuple[str, ...] = ()
+    words = type(measure).summary()
     if found.by_column:
         charts[f"columns-{place}"] = _columns(measure, found.by_column)
     if found.by_value:
         headers = ("column", "value", "share")
         rows = [[name, *each] for name, values in found.by_value.items() for each in values.items()]
+        rows.sort(key=lambda row: -float(row[2] or 0))
     if measure.intruder and measure.bounds == (0.0, 1.0) and found.by_record is not None:
         risks = found.by_record[np.isfinite(found.by_record)]
         if len(risks):
             rows = slider(risks)
             headers = ("threshold", "records at risk", "rate")
             charts[f"slider-{place}"] = _slider(measure, rows)
-    return Section(measure.title, "", headers, rows, charts)
+            at, above, rate = rows[len(rows) // 2]
+            words += (
+                f" To read the picture: above a risk of {at:.3g} are {above:,} of {len(risks):,} records; if "
+                f"they were protected down to it, {rate:.2%} of all records would be expected to be found."
+            )
+    return Section(measure.title, words, headers, rows, charts)
 
 
 def slider(risks: Floats) -> list[list[float | str | None]]:
@@ -76,7 +84,11 @@ def _columns(measure: Measure, by_column: Mapping[str, float]) -> Spec:
         mark={"type": "bar", "color": GREY},
         encoding={
             "y": y,
-            "x": {"field": "value", "type": "quantitative", "title": measure.title},
+            "x": {
+                "field": "value",
+                "type": "quantitative",
+                "title": f"what each column adds to {measure.title}",
+            },
             "tooltip": [tip("column", "Column"), tip("said", measure.title)],
         },
     )

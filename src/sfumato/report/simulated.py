@@ -10,10 +10,17 @@ from sfumato.report.pictures import Pictures, Section
 from sfumato.report.words import figure
 from sfumato.study.simulate import Simulation
 
-_HEADERS = ("estimator", "truth", "estimate", "bias", "spread", "error", "interval held", "samples without")
+_HEADERS = (
+    "estimator", "truth", "estimate", "bias", "spread", "error", "interval held", "samples without a number",
+)  # fmt: skip
 _NAMES = (
     "measure", "truth", "estimate", "bias", "spread", "error", "interval_held", "not_estimable",
 )  # fmt: skip
+_WORDS = (
+    "The nearest come first. Bias is how far the estimate lies above the truth on average (below 0 it "
+    "understates the risk), spread how much that varies from sample to sample, error both together; an "
+    "interval of 95 % should hold the truth in 0.95 of the samples."
+)
 
 
 def simulation_pictures(found: Simulation) -> Pictures:
@@ -25,22 +32,40 @@ def simulation_pictures(found: Simulation) -> Pictures:
         drawn = [each for each in rivals if each["draws"]]
         charts = {f"estimators-{place}": _picture(what, drawn)} if drawn else {}
         rows = [[each[name] for name in _NAMES] for each in rivals]
-        sections.append(Section(what[:1].upper() + what[1:], "", _HEADERS, rows, charts))
+        sections.append(
+            Section(what[:1].upper() + what[1:], _words(rivals, first=not place), _HEADERS, rows, charts)
+        )
     title = f"{found.draws} samples of {found.sample:,} of {found.people:,} people"
     return Pictures("simulation", title, found.verdict(), sections)
+
+
+def _words(rivals: Sequence[dict[str, Any]], *, first: bool) -> str:
+    """How to read the section, and who gave no number, and why."""
+    without = [
+        f"{each['measure']} gave no number of {each['not_estimable']} samples: {each['reason']}."
+        for each in rivals
+        if each["not_estimable"]
+    ]
+    return " ".join([_WORDS] * first + without)
 
 
 def _picture(what: str, drawn: Sequence[dict[str, Any]]) -> Spec:
     """A mark for each estimator with its spread, and a line at the truth."""
     rows = [
         {
-            "label": each["measure"], "mean": each["estimate"], "low": each["estimate"] - each["spread"],
-            "high": each["estimate"] + each["spread"], "said": figure(each["estimate"]),
+            "label": each["measure"].replace("(model=", ": ").removesuffix(")"), "mean": each["estimate"],
+            "low": max(each["estimate"] - each["spread"], 0.0), "high": each["estimate"] + each["spread"],
+            "said": figure(each["estimate"]),
         }
         for each in drawn
     ]  # fmt: skip
-    truth = sum(each["truth"] for each in drawn) / len(drawn)
-    x = {"field": "mean", "type": "quantitative", "title": f"share: {what}", "scale": {"zero": False}}
+    truth = max(drawn, key=lambda each: each["draws"])[
+        "truth"
+    ]  # who has no number of some samples knows less
+    x = {
+        "field": "mean", "type": "quantitative", "title": f"share: {what}", "scale": {"zero": True},
+        "axis": {"tickCount": 8},
+    }  # fmt: skip
     y = {
         "field": "label", "type": "nominal", "sort": [row["label"] for row in rows], "title": None,
         "axis": {"labelColor": INK, "labelFontSize": 12, "labelLimit": 320, "domain": False, "ticks": False},
@@ -50,7 +75,7 @@ def _picture(what: str, drawn: Sequence[dict[str, Any]]) -> Spec:
     return chart(
         f"Mean and spread of each estimate of {what}; the line is the truth, {figure(truth)}.",
         data=inline(rows),
-        height=26 * len(rows),
+        height=max(26 * len(rows), 60),
         layer=[
             {
                 "data": inline([{"truth": truth}]),

@@ -239,7 +239,7 @@ class Fit:
 
     @property
     def off(self) -> float:
-        """The bias in standard deviations: above 0 too simple a model, which overstates the risk."""
+        """The bias in standard deviations: above 0 the model is too simple, below it follows the sample."""
         return self.bias / math.sqrt(self.bias_variance) if self.bias_variance > 0 else 0.0
 
 
@@ -251,10 +251,13 @@ def fit_of(means: Means, counts: Floats, fraction: float, risk: Risk) -> Fit:
         B = \sum_k \mu_k e^{-\mu_k} \left\{ -\frac{h'(\lambda_k)}{\pi} (f_k - \mu_k)
             + \frac{h''(\lambda_k)}{2 \pi^2} \left[(f_k - \mu_k)^2 - f_k\right] \right\}
 
-    Of a cell that is empty the term has :math:`f_k = 0`. The two brackets have the variances :math:`\mu_k`
-    and :math:`2 \mu_k^2` and are uncorrelated. The linear terms alone bound what fitting adds to the
-    variance: a fit is a projection of the counts. Where risks are told by the means that others see, the
-    difference is added.
+    Of a cell that is empty the term has :math:`f_k = 0`. The first bracket is the bias to first order: below
+    0 where all cells hold fewer than the means. The second is :math:`(\mu_k - \pi\lambda_k)^2` on average,
+    above 0 where counts scatter more than the model tells, and below where it was fitted to their scatter: it
+    tells the two apart, but the risk of a model that is far off may err to either side. The brackets have the
+    variances :math:`\mu_k` and :math:`2 \mu_k^2` and are uncorrelated. The linear terms alone bound what
+    fitting adds to the variance: a fit is a projection of the counts. Where risks are told by the means that
+    others see, the difference is added.
     """
     rest = (1 - fraction) / fraction
 

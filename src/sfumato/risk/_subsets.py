@@ -177,12 +177,15 @@ def code_column(
     return Cut(numbers.astype(np.int32), len(counts)), gone if gone.any() else None
 
 
-def too_many(measure: str, n_keys: int, sizes: range, *, most: int = MAX_SUBSETS) -> str | None:
-    """Why there are too many subsets of these sizes; None if there are not."""
+def too_many(
+    measure: str, n_keys: int, sizes: range, *, most: int = MAX_SUBSETS, by: str = "dimension"
+) -> str | None:
+    """Why there are too many subsets of these sizes, which a parameter tells; None if there are not."""
     wanted = sum(comb(n_keys, size) for size in sizes)
     if wanted <= most:
         return None
     return (
         f"{measure} must look at no more than {most:,} subsets of the keys, got: {wanted:,} of "
-        f"{n_keys} keys; ask for fewer keys at a time, or let the scenario know fewer columns"
+        f"{n_keys} keys; ask for fewer keys at a time (a smaller {by}), or let the scenario know fewer "
+        "columns"
     )

@@ -211,7 +211,7 @@ class LkcPrivacy(SensitiveMeasure):
                 f"{self.name} must be given sensitive values beside their keys, got: values that stand apart "
                 "from their records"
             )
-        return too_many(self.name, len(self.keys(evidence)), self._sizes(evidence))
+        return too_many(self.name, len(self.keys(evidence)), self._sizes(evidence), by="l")
 
     def _sizes(self, evidence: Evidence) -> range:
         """How many keys at a time are looked at: as many as are known, if fewer cannot be surer.

@@ -249,6 +249,10 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
     --------
     journalist-risk : the same with a table of the population, or by the sums of weights alone.
     household-risk : the chance that some member of the household is found.
+    log-linear-risk : classes that share values tell of each other. Here each stands for itself, so that all
+        sample uniques drawn with the same share have the same risk; there a rare combination of common
+        values has a lower one (``by_record``). Smoothing by neighbours in ordered keys alone (Rinott and
+        Shlomo) is not there: terms of keys and of their pairs need no order.
 
     Notes
     -----

@@ -22,8 +22,9 @@ from sfumato.risk._subsets import MAX_SUBSETS, KeyCodes, SmallestUnsafe, too_man
 
 Scale = Literal["elliot", "ihsn"]
 
-#: So many subsets of the keys are gone through at most, if what is kept of them takes so many bytes.
-_MAX_SUBSETS, _MAX_BYTES = 200_000, 1_000_000_000
+#: So many subsets of the keys are gone through at most, if what is kept of them takes so many bytes, with
+#: so many for each beside its bits.
+_MAX_SUBSETS, _MAX_BYTES, _OVERHEAD = 1_000_000, 1_000_000_000, 200
 
 #: So many values of each key have their share told.
 _MOST_VALUES = 10
@@ -84,8 +85,8 @@ class Suda(KeyMeasure):
     **Units.** Where a column tells whose record it is, a combination is unique if one person has it.
 
     **Cost.** One pass for each subset of up to ``dimension`` keys, as ``unsafe-combinations``, and a bit for
-    each record and subset of one key less. More than 200,000 subsets are refused, or than 20,000 if those
-    bits took more than a GB.
+    each record and subset of one key less. More than 1,000,000 subsets are refused, or than 20,000 if
+    those bits took more than a GB.
 
     Examples
     --------
@@ -126,7 +127,7 @@ class Suda(KeyMeasure):
         """Refuse more subsets than can be gone through, or kept."""
         n_keys, n = len(self.keys(evidence)), max(len(seen_table(evidence)), 1)
         sizes = range(1, min(self.dimension, n_keys) + 1)
-        kept = comb(n_keys, max(len(sizes) - 1, 0)) * n // 8
+        kept = comb(n_keys, max(len(sizes) - 1, 0)) * (n // 8 + _OVERHEAD)
         most = _MAX_SUBSETS if kept <= _MAX_BYTES else MAX_SUBSETS
         return super().refuses(evidence) or too_many(self.name, n_keys, sizes, most=most)
 

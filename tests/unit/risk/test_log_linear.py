@@ -172,6 +172,56 @@ def test_variance_of_the_bias():
     assert biases.var() == pytest.approx(found[0].bias_variance, rel=0.25)
 
 
+@pytest.mark.parametrize(("chance", "risk"), [("unique", fitting.unique), ("match", fitting.match)])
+@pytest.mark.parametrize("times", [0.9, 1.1])
+def test_the_bias_to_first_order(chance, risk, times):
+    """Where all cells hold more than the means the risk is overstated, by what B says; and the other way."""
+    rng = np.random.default_rng(1)
+    mu = rng.gamma(0.5, 1.0, 2000)
+    true, means = mu * times, fitting.Means(mu, mu, np.ones(len(mu)))
+    exact = float((true * np.exp(-true) * (risk(4 * mu)[0] - risk(4 * true)[0])).sum())
+    found = [fitting.fit_of(means, rng.poisson(true).astype(float), 0.2, risk).bias for _ in range(200)]
+    assert (exact > 0) == (times > 1)
+    assert np.mean(found) == pytest.approx(exact, rel=0.35)
+
+
+def strong(rng, n):
+    """Most people have one of a few combinations, some any of many."""
+    first = rng.integers(0, 20, n)
+    others = [np.where(rng.random(n) < 0.8, first % size, rng.integers(0, size, n)) for size in (12, 9)]
+    return np.stack([first, *others], axis=1)
+
+
+def skewed(rng, n):
+    """Keys that do not go together, with rare values."""
+    return (np.array([20, 15, 10]) * rng.random((n, 3)) ** 2.5).astype(int)
+
+
+def test_too_simple_and_too_close_are_told_apart():
+    """B is above 0 for independence of dependent keys, below for all pairs of independent ones, near 0 else."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        simple = score_of(strong(rng, 600), fraction=0.2, model="independence")
+        apart = skewed(rng, 600)
+        close = score_of(apart, fraction=0.2, model="two-way")
+        right = score_of(apart, fraction=0.2, model="independence")
+        assert close.details["off"] < -2 < right.details["off"] < 2 < simple.details["off"]
+        assert "too simple" in simple.reason
+        assert "too closely" in close.reason
+        assert (simple.confidence, close.confidence, right.confidence) == (None, None, 95.0)
+
+
+def test_too_simple_may_understate():
+    """So nobody is told to which side: here few of the rare combinations are as full as is expected."""
+    population = strong(np.random.default_rng(1), 12_000)
+    sizes, sample = Counter(map(tuple, population.tolist())), population[:600]
+    truth = sum(sizes[each] == 1 for each in map(tuple, sample.tolist())) / 600
+    score = score_of(sample, fraction=0.05, model="independence")
+    assert score.details["off"] > 2
+    assert score.value < truth / 2
+    assert "far off" in score.reason
+
+
 def test_log_normal_factors():
     """Against a fine sum over the factor; without variance nothing changes."""
     mu, fraction, variance = np.array([0.01, 0.4, 3.0]), 0.1, 0.7
@@ -195,12 +245,12 @@ def test_the_spread_is_found():
 
 
 def test_the_simplest_that_is_not_biased():
-    """Keys that go together: independence overstates the risk, and says so; the tree is taken."""
+    """Keys that go together: independence is too simple, and says so; the tree is taken."""
     data = correlated(np.random.default_rng(6), 3000, (30, 25, 20))
     simple = score_of(data, fraction=0.1, model="independence")
     assert simple.details["off"] > 2
-    assert "overstates" in simple.reason
-    assert simple.confidence is None
+    assert "too simple" in simple.reason
+    assert (simple.confidence, simple.interval) == (None, None)
     assert score_of(data, fraction=0.1).details["model"] == "tree"
     apart = np.random.default_rng(7).integers(0, (30, 25, 20), (3000, 3))
     assert score_of(apart, fraction=0.1).details["model"] == "independence"
@@ -254,29 +304,62 @@ def test_joined_records_are_in_no_cell():
 # ------------------------------------------------------------------------------------ draws from the model
 
 
-def covered(seeds):
-    """Of how many samples of populations whose keys make a tree the interval holds the truth."""
-    hits, errors = [], []
+def pairs_of_all(rng, n):
+    """Each pair of keys goes together, and four values of each, so that all pairs can be fitted."""
+    a, b, c = (4 * rng.random((n, 3)) ** 4).astype(int).T
+    b = np.where(rng.random(n) < 0.3, a, b)
+    return np.stack([a, b, np.where(rng.random(n) < 0.3, np.minimum(a + b, 3), c)], axis=1)
+
+
+POPULATIONS = {
+    "independence": skewed,
+    "tree": lambda rng, n: correlated(rng, n, (20, 12, 9)),
+    "two-way": pairs_of_all,
+}
+
+
+def drawn(model, seeds, **parameters):
+    """For samples of a fifth: whether the interval can be relied on, holds the truth, is below it; the error."""
+    found = []
     for seed in seeds:
-        rng = np.random.default_rng(seed)
-        population = correlated(rng, 4000, (40, 12, 9))
-        sample = population[:800]
-        sizes = Counter(map(tuple, population.tolist()))
-        truth = sum(sizes[each] == 1 for each in map(tuple, sample.tolist())) / 800
-        score = score_of(sample, fraction=0.2, model="tree")
-        hits.append(score.interval[0] <= truth <= score.interval[1])
-        errors.append(score.value - truth)
-    return np.mean(hits), np.mean(errors)
+        population = POPULATIONS[model](np.random.default_rng(seed), 3000)
+        sizes, sample = Counter(map(tuple, population.tolist())), population[:600]
+        truth = sum(sizes[each] == 1 for each in map(tuple, sample.tolist())) / 600
+        score = score_of(sample, fraction=0.2, model=model, **parameters)
+        low, high = score.interval or (0, 1)
+        found.append((score.confidence is not None, low <= truth <= high, truth > high, score.value - truth))
+    return np.mean(found, axis=0)
 
 
-def test_draws_from_the_model():
-    share, error = covered(range(8))
-    assert share >= 6 / 8
+@pytest.mark.parametrize("model", POPULATIONS)
+def test_draws_from_the_model(model):
+    sure, held, above, error = drawn(model, range(8))
+    assert sure >= 0.5
+    assert held >= 6 / 8
+    assert above <= 1 / 8
     assert -0.01 < error < 0.04  # what is smoothed errs on the safe side
 
 
 @pytest.mark.slow
-def test_most_intervals_cover():
-    share, error = covered(range(200))
-    assert share >= 0.9
-    assert -0.01 < error < 0.04  # what is smoothed errs on the safe side
+@pytest.mark.parametrize("model", POPULATIONS)
+def test_most_intervals_cover(model):
+    sure, held, above, error = drawn(model, range(200))
+    assert sure >= 0.8
+    assert held >= 0.9
+    assert above <= 0.05
+    assert -0.01 < error < 0.04
+
+
+def test_all_pairs_of_few_people_cannot_be_relied_on():
+    score = score_of(SMALL, fraction=0.2, model="two-way")
+    assert abs(score.details["off"]) < 2
+    assert (score.confidence, score.interval) == (None, None)
+    assert "too closely" in score.reason
+
+
+def test_nobody_is_not_said_of_few():
+    """A number near 0 that is held against one person: the far end is some people away."""
+    population = np.random.default_rng(1).integers(0, (12, 9, 8), (12_000, 3))
+    score = score_of(population[:600], fraction=0.05, model="independence")
+    assert score.value < 1e-4
+    assert 3 / 600 < score.interval[1] < 5 / 600

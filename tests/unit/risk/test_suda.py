@@ -137,6 +137,21 @@ def test_too_many_subsets_are_refused():
     assert score_of(table, Suda(dimension=2)).status is Status.OK
 
 
+def test_how_many_subsets_are_gone_through():
+    """Of 25 keys up to 6 at a time, unless what is kept would not fit; a refusal says what to do."""
+    few, many = (keys_of(25, n) for n in (10, 200_000))
+    assert Suda(dimension=6).refuses(few) is None
+    assert Suda(dimension=5).refuses(few) is None
+    assert "a smaller dimension" in Suda(dimension=6).refuses(many)
+    assert "1,000,000 subsets" in Suda(dimension=6).refuses(keys_of(40, 10))
+
+
+def keys_of(n_keys, n):
+    names = [f"k{place}" for place in range(n_keys)]
+    frame = pl.DataFrame({name: np.zeros(n, dtype=np.int8) for name in names})
+    return Evidence(Table(frame, Schema(tuple(Column(name, Kind.NOMINAL, Role.KEY) for name in names))))
+
+
 def test_many_keys():
     """Among 20,853 subsets: the last key tells the first record, each of the others the last; two are alike."""
     names = [f"k{i:02}" for i in range(27)]

@@ -69,6 +69,12 @@ def test_all_estimators_take_part(people):
     pictures = simulation_pictures(found)
     assert set(pictures.specs) == {"estimators-0", "estimators-1", "estimators-2"}
     assert [name for each in pictures.to_dict()["sections"] for name in each["charts"]] == [*pictures.specs]
+    for section in pictures.sections:
+        assert all(len(row) == len(section.headers) for row in section.rows)
+        for row in section.rows:
+            assert (row[1] is None) == bool(row[-1]) == (f"{row[0]} gave no number" in section.words)
+    lows = [row["low"] for spec in pictures.specs.values() for row in spec["data"]["values"]]
+    assert min(lows) >= 0
 
 
 def test_persons_are_drawn_with_all_their_records():
