@@ -55,7 +55,7 @@ def test_the_kernel_draws_what_a_naive_search_draws(case, seed):
     chances = np.concatenate([rng.random(38), [0.0, np.nextafter(1, 0)]])
     moves = matrix - np.diag(matrix.diagonal())
     heaps, stays = moves.cumsum(axis=1), 1 - moves.sum(axis=1)
-    drawn = kernels.transitions.move(codes, np.maximum(stays, 0), heaps, codes, chances)
+    drawn = kernels.transitions.move(codes, np.maximum(stays, 0), heaps, chances)
     for code, chance, new in zip(codes, chances, drawn, strict=True):
         if code < 0 or new == code:
             assert code < 0 or chance < stays[code] + 1e-9 or not moves[code].any()
@@ -65,6 +65,24 @@ def test_the_kernel_draws_what_a_naive_search_draws(case, seed):
             assert (
                 heaps[code, new] - moves[code, new] - 1e-9 <= chance - stays[code] <= heaps[code, new] + 1e-9
             )
+
+
+@given(chains(), st.integers(0, 2**32))
+def test_of_many_records_each_is_drawn_as_of_few(case, seed):
+    """Cells that lead to one category spare the search, and change nothing."""
+    _, _, matrix, _ = case
+    rng = np.random.default_rng(seed)
+    moves = matrix - np.diag(matrix.diagonal())
+    heaps, stays = moves.cumsum(axis=1), np.maximum(1 - moves.sum(axis=1), 0)
+    n = 16 * 256 * len(matrix) + 1
+    rows = rng.integers(-1, len(matrix), n).astype(np.int32)
+    chances = np.where(rng.random(n) < 0.5, rng.random(n), rng.integers(0, 256, n) / 256)
+    many = kernels.transitions.move(rows, stays, heaps, chances)
+    few = [
+        kernels.transitions.move(rows[i : i + 999], stays, heaps, chances[i : i + 999])
+        for i in range(0, n, 999)
+    ]
+    np.testing.assert_array_equal(many, np.concatenate(few))
 
 
 @st.composite

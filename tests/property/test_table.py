@@ -100,6 +100,7 @@ def test_codes_are_what_sorting_in_python_gives(series):
     assume(series.dtype != pl.List(pl.String))
     table = table_of(series)
     codes = table.codes("x")
+    assert table.narrow_codes("x").tolist() == codes.codes.tolist()
     present = [v for v in as_python(series) if v is not None and v != ("nan",)]
     assert codes.categories.to_list() == sorted(set(present))
     for code, cell, missing in zip(codes.codes, as_python(series), table.missing("x"), strict=True):

@@ -56,9 +56,10 @@ class Categories:
     @classmethod
     def of(cls, table: Table, names: tuple[str, ...]) -> Categories:
         """Number the combinations that occur, in the order of the columns' own categories."""
-        coded = [table.codes(name) for name in names]
         if len(names) == 1:
-            return cls(names, coded[0].categories.alias(names[0]).to_frame(), coded[0].codes.astype(np.int32))
+            values = table.categories(names[0]).alias(names[0]).to_frame()
+            return cls(names, values, table.narrow_codes(names[0]))
+        coded = [table.codes(name) for name in names]
         there = np.max([each.codes for each in coded], axis=0) >= 0
         rows = np.flatnonzero(there)
         packed = [
@@ -268,15 +269,15 @@ def invariant(matrix: Floats, counts: Floats, allowed: Flags, least: float) -> F
     return only(allowed & allowed.T, both * np.minimum.outer(shares, shares))
 
 
-def moved(matrices: Floats, rows: Codes, codes: Codes, rng: np.random.Generator) -> Codes:
+def moved(matrices: Floats, rows: Codes, rng: np.random.Generator) -> Codes:
     """Draw the next category of each record by the row of the matrices that it stands in."""
     n_categories = matrices.shape[1]
-    chances = rng.random(len(codes))
+    chances = rng.random(len(rows))
     moves = matrices.copy()
     moves[:, np.arange(n_categories), np.arange(n_categories)] = 0.0
     heaps = moves.reshape(-1, n_categories).cumsum(axis=1)
     stays = np.maximum(1.0 - heaps[:, -1], 0.0)
-    drawn: Codes = kernels.transitions.move(rows, stays, heaps, codes, chances)
+    drawn: Codes = kernels.transitions.move(rows, stays, heaps, chances)
     return drawn
 
 

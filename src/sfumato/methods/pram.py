@@ -156,7 +156,7 @@ class Pram(Method):
         self._require_named(groups, known, banned)
         for names in run.track(self.title, groups, total=len(groups)):
             chain = self.chain(table, names, known, banned)
-            codes = moved(chain.matrices, chain.rows, chain.categories.codes, run.rng(*names))
+            codes = moved(chain.matrices, chain.rows, run.rng(*names))
             protected = chain.categories.write(protected, codes)
             stay += chain.n_staying
             fitted += chain.transitions()
