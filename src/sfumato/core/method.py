@@ -76,7 +76,6 @@ class Method(Described):
     takes_generalised: ClassVar[bool] = False  # True: it also works on columns that were generalised before
     suppresses: ClassVar[bool] = False  # True: cells that had a value may be missing or a wildcard afterwards
     fills: ClassVar[bool] = False  # True: changes nothing but cells that were suppressed or coarsened before
-    confides: ClassVar[tuple[str, ...]] = ()  # tables among the resources of a release that its trail keeps
     changes_records: ClassVar[bool] = False  # True: the release may have other records than the original
     adds_columns: ClassVar[bool] = False  # True: the release may have columns that the original has not
     takes_apart: ClassVar[bool] = False  # True: values stand apart from their records afterwards: a last step

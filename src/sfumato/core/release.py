@@ -20,6 +20,7 @@ from sfumato.data.generalised.suppressing import as_labels, as_ranges
 from sfumato.data.notebook import as_html
 from sfumato.data.schema import Role
 from sfumato.data.shown import only_shown
+from sfumato.data.strata import Stratum
 from sfumato.data.table import Table
 from sfumato.errors import DataError, IdentifierWarning
 from sfumato.kernels.arrays import Ints
@@ -29,6 +30,15 @@ if TYPE_CHECKING:
 
 #: The name of the table of a release that has only one.
 MAIN = "release"
+
+
+@dataclass(frozen=True)
+class Confided:
+    """What a step tells its owner alone, of all records or of a stratum: tables, and what does the same."""
+
+    fitted: Method
+    tables: Mapping[str, Table]
+    stratum: Stratum = ()
 
 
 @dataclass(frozen=True)
@@ -43,9 +53,10 @@ class Provenance:
     notes: tuple[str, ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict)
     seconds: float = field(default=0.0, compare=False)
+    confided: tuple[Confided, ...] = field(default=(), repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the step for the audit trail."""
+        """Describe the step, without what it confided."""
         return {
             "method": self.method,
             "parameters": dict(self.parameters),
@@ -76,7 +87,8 @@ class Release:
 
     ``fitted`` is what a method found out, as a method that does the same to other tables: the levels of a
     recoding, the groups of another. ``resources`` are what it needs for that, by the names it calls them:
-    ``protect(other, release.fitted, resources=release.resources)``.
+    ``protect(other, release.fitted, resources=release.resources)``. ``confided`` is what only the private
+    trail keeps, such as the chances by which PRAM changed categories; a step keeps it in its provenance.
     """
 
     tables: Mapping[str, Table]
@@ -88,6 +100,7 @@ class Release:
     figures: Mapping[str, float] = field(default_factory=dict)
     fitted: Method | None = field(default=None, repr=False, compare=False)
     resources: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    confided: tuple[Confided, ...] = field(default=(), repr=False, compare=False)
     native: Callable[[pl.DataFrame], Any] | None = field(default=None, repr=False, compare=False)
     synthetic: bool = False
     budget: Budget = field(default_factory=Budget)
@@ -209,6 +222,10 @@ class Release:
             resources=last.resources,
         )
 
+    def of_stratum(self, stratum: Stratum) -> Release:
+        """The same, what it confides being said of a stratum."""
+        return replace(self, confided=tuple(replace(each, stratum=stratum) for each in self.confided))
+
     def against(
         self,
         original: Table,
@@ -250,6 +267,7 @@ def stitched(pieces: Sequence[tuple[Ints, Release]], *, keep_order: bool) -> Rel
     figures = _together([release.figures for _, release in pieces], [len(own) for own, _ in pieces])
     whole = replace(
         Release.of(merged, source_rows=rows, classes=classes, notes=notes, figures=figures),
+        confided=tuple(each for _, release in pieces for each in release.confided),
         synthetic=all(release.synthetic for _, release in pieces),
         budget=side_by_side([release.budget for _, release in pieces]),
     )

@@ -280,7 +280,8 @@ def _positions(values: pl.Series, categories: pl.Series, dtype: type[np.integer]
         places = np.zeros(high - low + 1, dtype=dtype)
         places[categories.cast(pl.Int64).to_numpy() - low] = np.arange(len(categories))
         offsets = _above(low, values)
-        return places[(offsets.fill_null(0) if offsets.null_count() else offsets).to_numpy()]
+        found_at: Ints = places[(offsets.fill_null(0) if offsets.null_count() else offsets).to_numpy()]
+        return found_at
     else:
         codes = pl.DataFrame({"value": categories}).with_row_index("code")
         joined = pl.DataFrame({"value": values}).join(
@@ -309,7 +310,7 @@ def _span(values: pl.Series, categories: pl.Series) -> tuple[int, int] | None:
     if not near:
         return None
     low, high = min(ends), max(ends)
-    return (0 if 0 < low and high < _FEW_CATEGORIES else low), high  # from 0 on nothing need be taken off
+    return (0 if low > 0 and high < _FEW_CATEGORIES else low), high  # from 0 on nothing need be taken off
 
 
 def _above(low: int, values: pl.Series) -> pl.Series:

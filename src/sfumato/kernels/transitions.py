@@ -7,7 +7,7 @@ import numpy as np
 from sfumato.kernels.arrays import Codes, Floats
 from sfumato.kernels.compiling import njit
 
-#: Cells that the numbers from 0 to 1 are cut into, where records are many: a power of 2, so that cutting is exact.
+#: Cells that the numbers from 0 to 1 are cut into where records are many: a power of 2, for exact cuts.
 _CELLS = 256
 
 
@@ -30,11 +30,12 @@ def move(rows: Codes, stays: Floats, heaps: Floats, chances: Floats) -> Codes:
     Returns
     -------
     int32[n]
-        The next category, −1 where there is none. One whose chance is 0 is never drawn: no number lies between two equal sums.
+        The next category, −1 where there is none. One whose chance is 0 is never drawn: no number lies
+        between two equal sums.
 
     Notes
     -----
-    **Cost:** :math:`O(\log K)` for each record that moves; of many records most need no search, as the numbers
+    **Cost:** :math:`O(\log K)` for each record that moves. Of many records most need no search: the numbers
     from 0 to 1 are cut into cells, and most cells lead to one category.
     """
     moved = np.empty_like(rows)
@@ -63,7 +64,7 @@ def _next(row: int, stays: Floats, heaps: Floats, chance: float) -> int:
     high = heaps.shape[1] - 1
     most = heaps[row, high]
     if chance < stays[row] or most <= 0.0:
-        return row % heaps.shape[1]
+        return int(row % heaps.shape[1])
     # Of the numbers above the chance to stay, rounded where it is near 1: never beyond the last sum.
     sought = min(chance - stays[row], np.nextafter(most, 0.0))
     low = 0

@@ -57,8 +57,8 @@ class Categories:
     def of(cls, table: Table, names: tuple[str, ...]) -> Categories:
         """Number the combinations that occur, in the order of the columns' own categories."""
         if len(names) == 1:
-            values = table.categories(names[0]).alias(names[0]).to_frame()
-            return cls(names, values, table.narrow_codes(names[0]))
+            own = table.categories(names[0]).alias(names[0]).to_frame()
+            return cls(names, own, table.narrow_codes(names[0]))
         coded = [table.codes(name) for name in names]
         there = np.max([each.codes for each in coded], axis=0) >= 0
         rows = np.flatnonzero(there)

@@ -11,11 +11,12 @@ import polars as pl
 
 from sfumato.core.method import Method
 from sfumato.core.params import Resource, listed, param
-from sfumato.core.release import Release
+from sfumato.core.release import Confided, Provenance, Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.hierarchy.tree import counted
 from sfumato.data.schema import Kind
+from sfumato.data.strata import strata
 from sfumato.data.table import Table
 from sfumato.errors import DataError, RefusedError
 from sfumato.kernels.arrays import Codes, Flags, Floats
@@ -107,7 +108,6 @@ class Pram(Method):
     """
 
     name = "pram"
-    confides = (_FITTED,)
     family = "swapping and shuffling"
     title = "PRAM"
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL})
@@ -169,7 +169,8 @@ class Pram(Method):
         )
         matrix = Table(pl.concat(fitted), MATRIX)
         again = replace(self, matrix=_FITTED, invariant=False, forbidden=None)
-        return replace(release, fitted=again, resources={_FITTED: matrix})
+        tables = {str(_FITTED): matrix}
+        return replace(release, fitted=again, resources=tables, confided=(Confided(again, tables),))
 
     def _require_named(self, groups: list[tuple[str, ...]], *tables: pl.DataFrame | None) -> None:
         """Raise if a table speaks of columns that are no unit here: what it asks would not be done."""
@@ -307,13 +308,14 @@ def corrected_counts(release: Release) -> pl.DataFrame:
         \hat V = \sum_k \hat q_k \left( \mathrm{diag}(p_k) - p_k p_k^\top \right)
 
     where :math:`t` are the released counts, :math:`p_k` is row :math:`k` of the matrix, and :math:`\hat q` is
-    :math:`\hat c` (with weights: the same estimate of the sums of squared weights). Both are unbiased over
-    the chance of PRAM. The matrix is private: whoever has it sees how safe each category is.
+    :math:`\hat c` (with weights, or households that are changed ``together``: the same estimate of the sums
+    of the squared weights of what changed as one). Both are unbiased over the chance of PRAM. The matrix is
+    private: whoever has it sees how safe each category is.
 
     Parameters
     ----------
     release
-        What `Pram` made, as it came from ``protect``: the last step that fitted something, without strata.
+        What `Pram` made, as it came from ``protect``. Each of its steps is corrected, stratum by stratum.
 
     Returns
     -------
@@ -321,26 +323,36 @@ def corrected_counts(release: Release) -> pl.DataFrame:
         The ``column``, its ``category``, and how often it is ``released``, was there by the ``corrected``
         estimate, and the ``variance`` of that; with weights, weighted counts.
     """
-    method, matrix = release.fitted, release.resources.get(_FITTED)
-    if not isinstance(method, Pram) or not isinstance(matrix, Table):
-        raise DataError(
-            "corrected counts must be of a release of pram that keeps its matrix, got: none",
-            hint="with strata (`within`), protect and correct each stratum by itself",
-        )
-    taken = [place for place, each in enumerate(release.provenance) if each.method == method.name]
-    columns = release.provenance[taken[-1]].columns if taken else release.table.chosen
-    after = (
-        {name for each in release.provenance[taken[-1] + 1 :] for name in each.columns} if taken else set()
-    )
-    if after & set(columns):
-        raise DataError(
-            "counts must be corrected as pram left them, got: a later step on "
-            f"{listed(sorted(after & set(columns)))}"
-        )
-    table, run = release.table.aimed_at(columns), Run(seed=0, resources=release.resources)
-    known = _texts_of(method, "matrix", run, "probability")
-    chains = (method.chain(table, names, known, None) for names in _groups(table, compound=method.compound))
-    return pl.concat([pl.DataFrame(schema=_CORRECTED), *(_corrected(table, chain) for chain in chains)])
+    steps = [(place, each) for place, each in enumerate(release.provenance) if each.confided]
+    if release.confided:  # nothing but the method was taken
+        own = Provenance(Pram.name, {}, release.table.chosen, confided=release.confided)
+        steps = [(len(release.provenance), own)]
+    if not steps:
+        raise DataError("corrected counts must be of a release of pram that keeps its matrix, got: none")
+    found = [pl.DataFrame(schema=_CORRECTED)]
+    for place, step in steps:
+        later = {name for each in release.provenance[place + 1 :] for name in each.columns}
+        changed = sorted(later & {*step.columns, *step.within})
+        if changed:
+            raise DataError(
+                f"counts must be corrected as pram left them, got: a later step on {listed(changed)}"
+            )
+        found += _corrected_step(release.table, step)
+    sums = pl.col("released", "corrected", "variance").sum()
+    return pl.concat(found).group_by("column", "category", maintain_order=True).agg(sums)
+
+
+def _corrected_step(table: Table, step: Provenance) -> Iterator[pl.DataFrame]:
+    """The counts of each stratum of a step, whose numbers add up."""
+    rows = dict(strata(table, step.within)) if step.within else {}
+    for each in step.confided:
+        if not isinstance(each.fitted, Pram):
+            continue
+        part = table.take(rows.get(each.stratum, np.empty(0, np.int64))) if each.stratum else table
+        part = part.aimed_at(step.columns)
+        known = _texts_of(each.fitted, "matrix", Run(seed=0, resources=each.tables), "probability")
+        for names in _groups(part, compound=each.fitted.compound):
+            yield _corrected(part, each.fitted.chain(part, names, known, None), step.together)
 
 
 _CORRECTED = {
@@ -349,11 +361,13 @@ _CORRECTED = {
 }  # fmt: skip
 
 
-def _corrected(table: Table, chain: Chain) -> pl.DataFrame:
+def _corrected(table: Table, chain: Chain, together: str) -> pl.DataFrame:
     categories, weights = chain.categories, table.weights
     released, corrected, variance = np.zeros((3, len(categories)))
-    sums = chain.allowed.counts(categories, weights)
-    of_squares = sums if weights is None else chain.allowed.counts(categories, weights**2)
+    of_squares = sums = chain.allowed.counts(categories, weights)
+    if weights is not None or together:
+        weights = np.ones(len(table)) if weights is None else weights
+        of_squares = chain.allowed.counts(categories, weights * _weight_together(table, weights, together))
     for matrix, there, squared in zip(chain.matrices, sums, of_squares, strict=True):
         if not there.any():
             continue
@@ -372,3 +386,12 @@ def _corrected(table: Table, chain: Chain) -> pl.DataFrame:
             "variance": variance,
         }
     )
+
+
+def _weight_together(table: Table, weights: Floats, together: str) -> Floats:
+    """The weight of all records that changed as one with each, so that own times this sums to its square."""
+    if not together:
+        return weights
+    members = table.codes(together).codes
+    sums = np.bincount(members[members >= 0], weights[members >= 0], minlength=1)
+    return np.where(members < 0, weights, sums[members])

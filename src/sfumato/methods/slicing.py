@@ -49,7 +49,8 @@ class Slicing(BucketMethod):
     -----
     **When to use.** Where analyses need how some keys and the sensitive columns hang together: within a
     slice every combination of values is that of a real record. Files of many columns, whose keys together
-    are those of one person: apart in slices they are not. To swap values before is a step before.
+    are those of one person: apart in slices they are not. Values are swapped before by a step before, as in
+    rank swapping of a number and then slicing: buckets then are of records as they were swapped.
 
     **Guarantees.** Among the rows of a bucket that are alike in the keys of the sensitive slice, no sensitive
     value fills more than one place in :math:`l`: whichever buckets a person's values match, the value is
@@ -57,7 +58,10 @@ class Slicing(BucketMethod):
     before anyone gets it. Each slice holds the values of the original.
 
     **Risk to know.** The keys of a slice are exact: who is alone in them is seen to be in the file. A
-    combination of values over several slices that only one bucket allows tells the bucket.
+    combination of values over several slices that only one bucket allows tells the bucket. No column stands
+    in two slices, as in the overlapping slicing that Li et al. leave open: rows of both would be joined by
+    it. Of a sensitive column each slice would allow l values, and both together fewer (flu or cold beside the
+    age, flu or gout beside the area: it is the flu).
 
     **Ties, missing, weights.** A key whose values each have too few sensitive values moves to another slice.
     Keys that a step before made coarser are taken as they are. Missing keys are a value of their own; missing

@@ -21,10 +21,10 @@ from sfumato.core.run import Run, Stopwatch
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Schema
+from sfumato.data.strata import label_of, strata
 from sfumato.data.table import Table
 from sfumato.errors import DataError, PlanError, SfumatoError, UnknownNameError, UnreachableError
 from sfumato.kernels.arrays import Flags, Ints
-from sfumato.recipes.strata import strata
 
 _STEP_WORDS = {"method", "columns", "within", "together", "parameters", "tuned"}
 
@@ -161,12 +161,13 @@ class Step:
             together=self.together,
             notes=(*release.notes, *_lone_groups(release, columns), *filter(None, [self.caution])),
             figures=release.figures,
+            confided=release.confided,
             seconds=watch.seconds,
         )
         give_back(len(table))
         tables = {name: each.aimed_at(()) for name, each in release.tables.items()}
         budget = release.budget.unkept() if self.caution else release.budget
-        return replace(release, tables=tables, provenance=(taken,), notes=(), budget=budget)
+        return replace(release, tables=tables, provenance=(taken,), notes=(), confided=(), budget=budget)
 
     def _require_met(self, table: Table, release: Release, run: Run) -> None:
         """Raise if what holds of each part of a release does not hold of the whole."""
@@ -244,7 +245,10 @@ def _protect_within(step: Step, table: Table, run: Run) -> Release:
     parts = list(strata(table, step.within))
     if not parts:
         return step.method.apply(table, run)
-    pieces = [(rows, step.method.apply(table.take(rows), run.at("stratum", label))) for label, rows in parts]
+    pieces = [
+        (rows, step.method.apply(table.take(rows), run.at("stratum", label_of(stratum))).of_stratum(stratum))
+        for stratum, rows in parts
+    ]
     release = stitched(pieces, keep_order=not step.method.changes_records)
     persons = persons_of(table)
     alone = [rows for _, rows in parts if len(np.unique(persons[rows])) == 1]

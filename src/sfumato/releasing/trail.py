@@ -65,7 +65,7 @@ def _trail_of_part(
         "plan": part.plan.to_dict(),
         "inputs": {path: fingerprint(there) for path, there in files.items()},
         "contents": part.original.digest.hex(),  # of the records, wherever they came from
-        **_fitted(part.release),
+        **_confided(part.release),
         **_rows_of(part.release),
         "synthetic": part.release.synthetic,
         "output": next(iter(outputs.values())),  # whose rows these are
@@ -115,13 +115,18 @@ def files_of(folder: Path, trail: Path, written: Mapping[Path, Path]) -> dict[st
     }
 
 
-def _fitted(release: Release) -> dict[str, Any]:
-    """The tables that the last step confides, such as the chances by which PRAM changed categories."""
-    kept = release.fitted.confides if release.fitted else ()
-    tables = {name: release.resources[name].frame for name in kept if name in release.resources}
-    return (
-        {"fitted": {name: frame.to_dict(as_series=False) for name, frame in tables.items()}} if tables else {}
-    )
+def _confided(release: Release) -> dict[str, Any]:
+    """The tables that steps, numbered from 1, confide of all records or of a stratum."""
+    said = [
+        {
+            "step": number,
+            **({"stratum": dict(zip(taken.within, each.stratum, strict=True))} if each.stratum else {}),
+            **{name: table.frame.to_dict(as_series=False) for name, table in each.tables.items()},
+        }
+        for number, taken in enumerate(release.provenance, start=1)
+        for each in taken.confided
+    ]
+    return {"fitted": said} if said else {}
 
 
 def earlier_releases(ledger: Path, outcome: Outcome, run: Run) -> int:

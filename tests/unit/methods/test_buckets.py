@@ -10,7 +10,15 @@ from sfumato import Column, Kind, Recipe, Role, Schema, Step, Table, assess, pro
 from sfumato.core.run import Run
 from sfumato.data.buckets import bucketed
 from sfumato.errors import DataError, PlanError, RefusedError, UnreachableError
-from sfumato.methods import Anatomy, Angelisation, Bucketisation, Mondrian, RankSwapping, Slicing
+from sfumato.methods import (
+    Anatomy,
+    Angelisation,
+    Bucketisation,
+    Mondrian,
+    RankSwapping,
+    Slicing,
+    TargetedSwapping,
+)
 from sfumato.methods.slicing import associations, contingency, medoids
 
 N = 240
@@ -148,6 +156,25 @@ def test_a_key_that_gives_values_away_is_not_shown_beside_them():
     table = table.with_values("job", table.frame["ill"])
     release = protect(table, Slicing(l=3), seed=1)
     assert release.tables["slice2"].names == ("bucket", "ill")
+
+
+@pytest.mark.parametrize(
+    ("swapping", "swapped"), [(RankSwapping(window=20), "age"), (TargetedSwapping(share=30), "area")]
+)
+def test_values_may_be_swapped_before_they_are_sliced(swapping, swapped):
+    """Slices hold the swapped values, which are those of the original, and buckets what they promise."""
+    table = people()
+    recipe = Recipe((Step(swapping, (swapped,)), Step(Slicing(l=2), ("age", "job", "area"))))
+    release = protect(table, recipe, seed=1)
+    assert [each.method for each in release.provenance] == [swapping.name, "slicing"]
+    shown = {name: each.frame[name] for each in release.tables.values() for name in each.names}
+    for name in table.names:
+        assert Counter(shown[name]) == Counter(table.frame[name])
+    for name in ("ill", "debt"):
+        assert shares(release, name).max() <= 1 / 2
+    assert assess(table, release, ["l"], seed=1)["l"].value >= 2
+    own = release.buckets.values.frame[swapped]
+    assert not own.equals(table.frame[swapped].gather(release.source_rows))
 
 
 def test_keys_made_coarser_before_are_taken_as_they_are():

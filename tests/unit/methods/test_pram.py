@@ -13,6 +13,7 @@ from sfumato.errors import DataError, RefusedError
 from sfumato.front import protect
 from sfumato.methods.pram import Pram, corrected_counts
 from sfumato.methods.suppression import RecordSuppression
+from sfumato.recipes.plan import Output, Plan, Source
 from sfumato.recipes.recipe import Recipe, Step
 
 JOBS = pl.DataFrame({"job": ["cook"] * 6 + ["smith"] * 3 + [None] + ["king"]})
@@ -149,7 +150,9 @@ def test_counts_after_another_step_on_the_column_are_not_corrected():
         Step(Pram(retain=0.9), ("town",)),
         Step(RecordSuppression(k=2), ("town",)),
     )
-    assert set(corrected_counts(protect(frame, Recipe(steps[:2]), seed=1))["column"]) == {"town"}
+    assert set(corrected_counts(protect(frame, Recipe(steps[:2]), seed=1))["column"]) == {"job", "town"}
+    with pytest.raises(DataError, match="a later step on `job`"):
+        corrected_counts(protect(frame, Recipe((steps[0], steps[0])), seed=1))
     with pytest.raises(DataError, match="a later step on `town`"):
         corrected_counts(protect(frame, Recipe(steps), seed=1))
 
@@ -168,6 +171,46 @@ def test_weights_count():
     assert (off < 4).all()
 
 
+SKILLS = pl.DataFrame({"job": [*"aabbbc"] * 200, "land": [*"nnnsss"] * 200, "home": [*range(400)] * 3})
+
+
+@pytest.mark.parametrize("settings", [{"within": ("land",)}, {"together": "home", "within": ("land",)}])
+def test_strata_and_households_are_corrected_as_if_each_were_alone(settings):
+    """Estimates are near the truth by their own standard errors, which are those of what changed as one."""
+    frame = SKILLS.sort("home", maintain_order=True).with_columns(pl.col("job", "land").first().over("home"))
+    true = frame["job"].value_counts().sort("job")["count"].to_numpy()
+    step = Step(Pram(retain=0.6, invariant=False), ("job",), **settings)
+    drawn = [
+        corrected_counts(protect(frame, Recipe((step,)), seed=seed)).sort("category") for seed in range(40)
+    ]
+    found = np.array([each["corrected"].to_numpy() for each in drawn])
+    spread = np.sqrt(np.mean([each["variance"].to_numpy() for each in drawn], axis=0))
+    assert (np.abs(found.mean(axis=0) - true) < 4 * spread / np.sqrt(40)).all()
+    assert found.std(axis=0) == pytest.approx(spread, rel=0.5)
+
+
+def test_a_stratum_that_a_later_step_changes_is_lost():
+    steps = Step(Pram(), ("job",), within=("land",)), Step(Pram(), ("land",))
+    with pytest.raises(DataError, match="a later step on `land`"):
+        corrected_counts(protect(SKILLS, Recipe(steps), seed=1))
+
+
+def test_each_step_confides_its_matrices_by_stratum_to_the_trail(tmp_path):
+    source, plan, out = tmp_path / "skills.csv", tmp_path / "plan.toml", tmp_path / "out.csv"
+    SKILLS.select("job", "land").write_csv(source)
+    steps = Step(Pram(retain=0.9), ("job",), within=("land",)), Step(Pram(), ("land",))
+    schema = Schema(tuple(Column(name, Kind.NOMINAL, Role.KEY) for name in ("job", "land")))
+    plan.write_text(
+        Plan(Source("skills.csv"), schema, recipe=Recipe(steps), output=Output(path="out.csv")).to_toml()
+    )
+    assert _exit_code(["run", str(plan), "--unjudged"]) == 0
+    said = json.loads(out.with_suffix(".private.json").read_text())["fitted"]
+    assert [(each["step"], each.get("stratum")) for each in said] == [
+        (1, {"land": "n"}), (1, {"land": "s"}), (2, None),
+    ]  # fmt: skip
+    assert set(said[0]["transitions"]["from"]) == {"a", "b"}
+
+
 def test_the_same_again_on_other_records():
     release = protect(JOBS, Pram(retain=0.3), columns=["job"], seed=1)
     again = protect(JOBS, release.fitted, columns=["job"], resources=release.resources, seed=9)
@@ -180,5 +223,6 @@ def test_the_matrix_is_in_the_private_trail_and_nowhere_else(tmp_path, capfd):
     words = ["protect", "pram", str(source), "--columns", "job", "--unjudged", "--out", str(out)]
     assert _exit_code(words) == 0
     trail = json.loads(out.with_suffix(".private.json").read_text())
-    assert set(trail["fitted"]["transitions"]) == {"column", "where", "from", "to", "probability"}
+    assert trail["fitted"][0]["step"] == 1
+    assert set(trail["fitted"][0]["transitions"]) == {"column", "where", "from", "to", "probability"}
     assert "transitions" not in "".join(capfd.readouterr())
