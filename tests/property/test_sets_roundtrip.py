@@ -11,7 +11,7 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.errors import PlanError, WriteError
 from sfumato.io import conform, read_table, write
 
-SUFFIXES = [".csv", ".tsv", ".parquet", ".arrow", ".xlsx", ".sav", ".dta"]
+SUFFIXES = [".csv", ".tsv", ".parquet", ".arrow", ".xlsx", ".sav", ".dta", "sqlite"]
 ITEMS = st.one_of(
     st.sampled_from(["beer", "wine", "1", "2.5", "01", "true", "*", "{a|b}", "[1;2]", "-9"]),
     st.text(st.characters(codec="latin-1", categories=["L", "N"]), min_size=1, max_size=5),
@@ -27,7 +27,8 @@ def _schema(separator="|", **more):
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_sets_come_back_as_they_went(suffix, tmp_path_factory):
-    place = tmp_path_factory.mktemp("sets") / f"sets{suffix}"
+    folder = tmp_path_factory.mktemp("sets")
+    place = f"sqlite:{folder}/sets.db?table=sets" if suffix == "sqlite" else folder / f"sets{suffix}"
 
     @examples(15)
     @given(SETS, st.sampled_from(["|", ";", ", ", "+-"]))

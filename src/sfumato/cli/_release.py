@@ -194,8 +194,8 @@ def warn_of_earlier(outcome: Outcome, destination: Destination, run: Run, *, qui
     earlier = earlier_releases(destination.ledger, outcome, run)
     if earlier:
         say(
-            f"warning: {earlier} releases of the same data were made here before: who has several takes the "
-            "mean of them, and fresh noise is gone",
+            f"warning: the same data were released here {'once' if earlier == 1 else f'{earlier} times'} before: "
+            "who has several releases takes the mean of them, and fresh noise is gone",
             quiet=quiet,
         )
 

@@ -67,7 +67,9 @@ class BucketMethod(Method):
         return tuple(sorted(table.schema.resolve(self.sensitive)))
 
     def refuses(self, table: Table) -> str | None:
-        """Refuse columns that cannot be parted from the others, and persons with several records."""
+        """Refuse nobody's table, columns that cannot be parted, and persons with several records."""
+        if not len(table):
+            return f"{self.name} must be given records to part, got: none"
         reason = super().refuses(table)
         if reason is not None:
             return reason
