@@ -107,6 +107,10 @@ roles_option = click.option(
     "-r", "--role", "roles", multiple=True, metavar="COLUMN=ROLE",
     help="The role of a column: key, sensitive, identifier, person, household, weight or other.",
 )  # fmt: skip
+pseudonym_key_option = click.option(
+    "--pseudonym-key", metavar="FILE",
+    help="Give people pseudonyms under the key in this file, made where there is none: they keep them.",
+)  # fmt: skip
 
 
 def split(values: Sequence[str]) -> tuple[str, ...]:

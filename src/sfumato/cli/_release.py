@@ -35,6 +35,7 @@ def one_step(step: Step, source: str, options: Mapping[str, Any]) -> tuple[Plan,
     from sfumato.front import read
     from sfumato.recipes.plan import Plan
     from sfumato.recipes.recipe import Recipe
+    from sfumato.recipes.starter import with_pseudonyms
     from sfumato.releasing.destination import Destination
 
     path, quiet = options["plan_path"], options["quiet"]
@@ -52,6 +53,13 @@ def one_step(step: Step, source: str, options: Mapping[str, Any]) -> tuple[Plan,
     schema = declared(plan.schema or read(source, reading=plan.source_at(source).reading).schema, options)
     require_columns(schema, (*step.columns, *step.within, *drop))
     schema = with_roles(schema, roles_of(options["roles"]))
+    if options.get("pseudonym_key"):
+        schema = with_pseudonyms(schema)
+        if not any(column.pseudonym for column in schema.columns):
+            raise PlanError(
+                "--pseudonym-key must find a number of persons or households, got: none",
+                hint="say which column it is: --role COLUMN=person",
+            )
     # What the owner has not decided counts as known: a plan that is written down is stricter.
     undecided = schema.undecided()
     plan = replace(plan, schema=schema.replace(*(replace(schema[name], role=Role.KEY) for name in undecided)))
@@ -193,9 +201,10 @@ def warn_of_earlier(outcome: Outcome, destination: Destination, run: Run, *, qui
 
     earlier = earlier_releases(destination.ledger, outcome, run)
     if earlier:
+        times = "once" if earlier == 1 else f"{earlier} times"
         say(
-            f"warning: the same data were released here {'once' if earlier == 1 else f'{earlier} times'} before: "
-            "who has several releases takes the mean of them, and fresh noise is gone",
+            f"warning: the same data were released here {times} before: who has several releases takes the "
+            "mean of them, and fresh noise is gone",
             quiet=quiet,
         )
 

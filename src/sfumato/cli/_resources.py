@@ -17,7 +17,7 @@ from sfumato.errors import ParameterError, UnknownNameError
 from sfumato.io.addresses import is_address
 
 if TYPE_CHECKING:
-    from sfumato.recipes.plan import Plan
+    from sfumato.recipes.plan import Output, Plan
 
 hierarchy_option = click.option(
     "--hierarchy",
@@ -70,7 +70,19 @@ def resourced(plan: Plan, options: Mapping[str, Any]) -> Plan:
         resources[_resource(column)] = Source(path, holds="hierarchy")
     for name, path in _pairs(options.get("resource_files", ()), "--resource", "NAME"):
         resources[name] = Source(path)
-    return controlled(replace(plan, resources=resources, folder=Path()), options)
+    plan = replace(plan, resources=resources, output=_keyed(plan, Path(), options), folder=Path())
+    return controlled(plan, options)
+
+
+def _keyed(plan: Plan, folder: Path, options: Mapping[str, Any]) -> Output:
+    """The plan's output with its key of pseudonyms as seen from another folder, or that of the options."""
+    from sfumato.recipes.plan import located
+
+    own = options.get("pseudonym_key") or ""
+    key = Path(own) if own else located(plan.output.pseudonym_key, plan.folder)
+    if not (own or plan.output.pseudonym_key) or not isinstance(key, Path):
+        return plan.output
+    return replace(plan.output, pseudonym_key=os.path.relpath(key, folder))
 
 
 def controlled(plan: Plan, options: Mapping[str, Any]) -> Plan:
@@ -143,8 +155,8 @@ def sourced(source: str) -> Plan:
     return Plan.read(Path(source)) if is_plan(source) else Plan(Source(source))
 
 
-def seen_from(plan: Plan, folder: Path) -> Plan:
-    """The same plan, its paths as they are seen from another folder."""
+def seen_from(plan: Plan, folder: Path, options: Mapping[str, Any]) -> Plan:
+    """The same plan with a key of pseudonyms that the options name, its paths as seen from another folder."""
     from sfumato.recipes.plan import Source, located
 
     def moved(each: Source) -> Source:
@@ -152,4 +164,5 @@ def seen_from(plan: Plan, folder: Path) -> Plan:
         return replace(each, path=os.path.relpath(place, folder) if isinstance(place, Path) else place)
 
     resources = {name: moved(each) for name, each in plan.resources.items()}
-    return replace(plan, data=moved(plan.data) if plan.data else None, resources=resources, folder=folder)
+    data, output = moved(plan.data) if plan.data else None, _keyed(plan, folder, options)
+    return replace(plan, data=data, resources=resources, output=output, folder=folder)

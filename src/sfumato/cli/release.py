@@ -18,6 +18,7 @@ from sfumato.cli._options import (
     for_option,
     json_option,
     overwrite_option,
+    pseudonym_key_option,
     quiet_option,
     roles_of,
     roles_option,
@@ -45,6 +46,7 @@ _WIDTH = 80
     help="How long to search for the recipe that loses least.",
 )  # fmt: skip
 @roles_option
+@pseudonym_key_option
 @click.option("--out", type=click.Path(path_type=Path), help="The folder to write.  [default: NAME-release]")
 @click.option("-m", "--method", "methods", multiple=True, help="A method to try (default: all that can).")
 @control_option
@@ -123,14 +125,12 @@ def _base(source: str, folder: Path, reading: Mapping[str, Any], options: Mappin
     from dataclasses import replace
 
     from sfumato.cli._resources import controlled, seen_from, sourced
-    from sfumato.recipes.plan import Output
 
     plan = controlled(sourced(source), options)
     plan = replace(plan, data=replace(plan.data, **reading)) if plan.data else plan
     suffix = Path(plan.data.path).suffix if plan.data else ""
     name = f"release{suffix.lower() if suffix.lower() in _WRITTEN_AS_READ else '.csv'}"
-    output = replace(plan.output, path=name) if plan.output.path else Output(path=name)
-    return seen_from(replace(plan, output=output), folder)
+    return seen_from(replace(plan, output=replace(plan.output, path=name)), folder, options)
 
 
 #: Formats of files that a release is written in as it was read.

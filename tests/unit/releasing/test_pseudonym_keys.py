@@ -142,3 +142,27 @@ def test_no_key_is_needed_to_be_read_when_it_is_missing(folder):
     (folder / "people.key").unlink()
     with pytest.raises(ReadError, match="no such file"):
         look_up(Plan.read(plan), ["0" * 32])
+
+
+def test_protect_and_release_take_a_key_by_name_and_by_the_plan_of_another_folder(folder, monkeypatch):
+    """The key is one file wherever the verb is called, and never in the folder that leaves."""
+    monkeypatch.chdir(folder)
+    words = ["protect", "rank-swapping", "people.csv", "-c", "age", "--unjudged", "-q"]
+    assert _exit_code([*words, "--pseudonym-key", "people.key", "-o", "no.csv", "-r", "pid=key"]) == 2
+    assert not (folder / "people.key").exists()
+    key = ["--role", "pid=person", "--pseudonym-key", "people.key"]
+    assert _exit_code([*words, *key, "-o", "one.csv"]) == 0
+    plan = PLAN.format(out="out.csv", key='pseudonym_key = "people.key"').replace("identifier", "person")
+    (folder / "plan.toml").write_text(plan)
+    (folder / "other").mkdir()
+    monkeypatch.chdir(folder / "other")
+    words[2] = "../people.csv"
+    assert _exit_code([*words, "--plan", "../plan.toml", "-o", "two.csv"]) == 0
+    release = ["release", "../plan.toml", "-q", "--minutes", "0.01", "-m", "mondrian", "--out", "three"]
+    assert _exit_code(release) == 0
+    names = [
+        set(pl.read_csv(folder / each)["pid"])
+        for each in ("one.csv", "other/two.csv", "other/three/release.csv")
+    ]
+    assert names[0] == names[1] == names[2]
+    assert [each.name for each in folder.rglob("*.key")] == ["people.key"]
