@@ -110,7 +110,7 @@ def _protect(method: Method, options: dict[str, Any]) -> None:
     columns = ", ".join(outcome.release.provenance[0].columns)
     records = len(outcome.release.first)
     files = list(destination.files("", outcome.release.tables).values())
-    places = " and ".join(map(str, files)) if len(files) > 1 else out
+    places = f"{', '.join(map(str, files[:-1]))} and {files[-1]}" if len(files) > 1 else out
     say(f"{method.title} on {columns}: {records} records written to {places}", quiet=quiet)
     for place in files:
         if isinstance(place, Path) and (labels := place_beside(place)) in written:
