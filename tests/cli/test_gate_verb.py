@@ -124,3 +124,16 @@ def test_forms_for_machines(run, people, tmp_path):
     assert not out
     assert json.loads((tmp_path / "found.sarif").read_text())["version"] == "2.1.0"
     assert run("gate", "plan.toml", "--out", "people.csv")[0] == 3  # an original is never overwritten
+
+
+def test_an_epsilon_whose_bounds_came_from_the_data_is_not_called_private(run, people, tmp_path):
+    pytest.importorskip("opendp", reason="noise is drawn by OpenDP")
+    text = PLAN.format(k=1, name="identifier", upper=100)
+    step = 'method = "private-laplace"\ncolumns = ["age"]\nparameters = { domain = "data" }\n'
+    text = text[: text.index('method = "local-suppression"')] + step
+    (tmp_path / "plan.toml").write_text(text)
+    assert "not-private" in rules(run("gate", "plan.toml", "--format", "json")[1])
+    (tmp_path / "plan.toml").write_text(
+        text.replace("upper", "lower = 0, upper").replace('"data"', '"declared"')
+    )
+    assert "not-private" not in rules(run("gate", "plan.toml", "--format", "json")[1])

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sfumato.core.budget import NO_GUARANTEE
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.checks import Violation, violations
@@ -32,6 +33,7 @@ RULES: Mapping[str, str] = {
     "rule-broken": "every record must keep what the schema promises",
     "nothing-required": "something must be required of the release",
     "requirement-missed": "every requirement must be met",
+    "not-private": "what is spent for differential privacy must be a guarantee",
 }
 #: Where the reasons of overrides are kept, beside what was overridden.
 OVERRIDES = "overrides.private.jsonl"
@@ -85,6 +87,7 @@ def gate_plan(plan: Plan, run: Run, *, subject: str) -> Verdict:
         for finding in (
             *_identifiers(part.release.reading()),
             *_broken(part.broken),
+            *_not_private(part.release),
             *_missed(part.judgements, "" if part.judgements else "; ".join(outcome.unjudged)),
         )
     ]
@@ -146,6 +149,13 @@ def _identifiers(table: Table) -> Iterator[Finding]:
 def _broken(broken: Sequence[Violation]) -> Iterator[Finding]:
     for each in broken:
         yield Finding("rule-broken", f"{each.records} records break the promise that {each.promise}")
+
+
+def _not_private(release: Release) -> Iterator[Finding]:
+    """Steps that spent an ε which guarantees nothing, as it or its bounds were chosen by the data."""
+    for spent in release.budget.spent:
+        if not spent.kept:
+            yield Finding("not-private", f"the ε of {spent.mechanism} is {NO_GUARANTEE}")
 
 
 def _missed(judgements: Sequence[Judgement], stake: str) -> Iterator[Finding]:
