@@ -67,7 +67,11 @@ def one(name, path):
     table, read = cpu(lambda: io.read_table(path, like))
     release, protect = cpu(lambda: method.apply(table.aimed_at(names), Run(seed=1)))
     with tempfile.TemporaryDirectory() as folder:
-        _, write = cpu(lambda: io.write(release.table, Path(folder) / "released.csv"))
+        _, write = cpu(
+            lambda: [
+                io.write(made, Path(folder) / f"{n}.csv") for n, made in enumerate(release.tables.values())
+            ]
+        )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     return {"read": read, "protect": protect, "write": write, "peak": peak, "cost": cls.cost}
 

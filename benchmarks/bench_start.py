@@ -3,7 +3,7 @@
     python benchmarks/bench_start.py [records …] [--verb NAME …] [--minutes 5] [--sizes-only]
 
 CPU seconds and peak memory of one process each, on mixed records (`datasets.patients`) and a release of them
-by rank swapping of the keys. Cold means an empty NUMBA_CACHE_DIR, on 1,000 records; warm is the same command
+by rank swapping of the keys. Cold means an empty NUMBA_CACHE_DIR, on 10,000 records; warm is the same command
 again. The docs' capacity page has what it prints. No start may cost more than 3 × `import polars` beyond what
 the same work costs when everything is loaded: of `measures`, `protect NAME --help` and `risk -m k` that is
 next to nothing.
@@ -19,7 +19,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-SMALL, LIGHT = 1_000, 3.0
+SMALL, LIGHT = 10_000, 3.0
 #: The commands of each verb; FILE and RELEASE are the two tables, OUT is where something may be written.
 VERBS = {
     "--help": "--help",
