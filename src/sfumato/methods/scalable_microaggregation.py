@@ -168,7 +168,4 @@ def first_component(points: Floats) -> Floats:
     """Find the direction in which points around zero vary most; its greatest loading is positive."""
     _, vectors = np.linalg.eigh(points.T @ points)
     vector: Floats = vectors[:, -1]
-    # Loadings that differ by rounding only are alike: then the first of them decides.
-    greatest = int(np.argmax(np.abs(vector) > np.abs(vector).max() * (1 - 1e-9)))
-    signed: Floats = vector * np.sign(vector[greatest])
-    return signed
+    return vector * kernels.moments.facing(vector)
