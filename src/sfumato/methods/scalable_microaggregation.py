@@ -167,5 +167,5 @@ class ProjectionMicroaggregation(Microaggregation):
 def first_component(points: Floats) -> Floats:
     """Find the direction in which points around zero vary most; its greatest loading is positive."""
     _, vectors = np.linalg.eigh(points.T @ points)
-    vector: Floats = vectors[:, -1]
-    return vector * kernels.moments.facing(vector)
+    faced: Floats = vectors[:, -1] * kernels.moments.facing(vectors[:, -1])
+    return faced
