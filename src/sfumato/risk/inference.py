@@ -95,7 +95,9 @@ class Inference(AttackMeasure):
     **Missing.** Who has no value is not asked. A released cell that says nothing is a wrong guess. Missing
     values of the columns known as in `Linkability`.
 
-    **Cost.** A look at each released record for each person and column; the forest learns from at most
+    **Units.** Persons are counted, each by the share of their values that is guessed right.
+
+    **Cost.** A look at each released record for each one attacked and column; the forest learns from at most
     20,000 records and is left out for columns of more than 100 values that are not numbers.
     """
 
@@ -159,14 +161,14 @@ class Inference(AttackMeasure):
         assert released is not None  # `refuses` saw to it
         secret = Secret.of(sides.known, released, name, self.within)
         asked = ~np.isnan(secret.true[sides.attacked])
-        there = [part.astype(np.bool_) for part in sides.parted(asked.astype(np.float64))]
-        if min(int(part.sum()) for part in there) < FEWEST:
+        there = asked[: len(sides.people)]
+        if min(map(len, sides.mean(asked.astype(np.float64), asked))) < FEWEST:
             return
         arena = arena_of(sides.known, released, known, sides.order)
         rows = sides.attacked
         blind = run.rng("blind").integers(len(released), size=(_BLIND_GUESSES, len(sides.people)))
         blind = arena.order[blind]  # sorted by what they hold, so that the order of the file decides nothing
-        guessed = np.mean([secret.told_by(sides.people, each)[there[0]].mean() for each in blind])
+        guessed = np.mean([secret.told_by(sides.people, each)[there].mean() for each in blind])
         found: dict[str, Flags] = {}
         if self.by != "forest":
             nearest = arena.nearest(rows, run=run, task=self.title)[0][:, 0]
@@ -174,12 +176,9 @@ class Inference(AttackMeasure):
         if self.by != "neighbours" and (told := _forest(arena, secret, rows, run.rng("forest"))) is not None:
             found["forest"] = told
         for how, right in found.items():
-            mine, others = sides.parted(right.astype(np.float64))
-            trial = Trial(
-                mine[there[0]].sum(), int(there[0].sum()), others[there[1]].sum(), int(there[1].sum()),
-                float(guessed),
-            )  # fmt: skip
-            yield how, trial, np.where(there[0], mine, np.nan)
+            mine, others = sides.mean(right.astype(np.float64), asked)
+            trial = Trial(mine.sum(), len(mine), others.sum(), len(others), float(guessed))
+            yield how, trial, np.where(there, right[: len(there)], np.nan)
 
 
 def _clipped(trial: Trial) -> float:
