@@ -111,6 +111,7 @@ class AttackMeasure(EstimatedMeasure):
     bounds = (0.0, 1.0)
     kinds = LINKABLE
     needs_control = True
+    sees_copies = True
     cost = "n"
 
     queries: int = param(2000, "Largest number of people attacked on each side.", ge=10, le=100_000)
@@ -185,6 +186,18 @@ class AttackMeasure(EstimatedMeasure):
             by_record=by_record,
             details=said,
         )
+
+
+def unlearnable(
+    measure: str, evidence: Evidence, wanted: tuple[str, ...], kinds: frozenset[Kind]
+) -> str | None:
+    """Which columns that an intruder wants to learn cannot be; None if all can. Left out, they would hide."""
+    shared = evidence.shared_columns
+    lost = {name for name in wanted if name in shared} - set(evidence.of_kinds(shared, kinds))
+    if not lost:
+        return None
+    listed = ", ".join(f"`{name}` ({evidence.original.schema[name].kind})" for name in sorted(lost))
+    return f"{measure} must be able to compare all columns that are to be learnt, got: {listed}"
 
 
 # The people, the strangers and the release in one space --------------------------------------------------

@@ -26,6 +26,7 @@ from sfumato.risk._attack import (
     arena_of,
     beyond_control,
     sides_of,
+    unlearnable,
 )
 from sfumato.risk.linkage import MEASURED, ROUNDING, deviation
 
@@ -92,7 +93,8 @@ class Inference(AttackMeasure):
     **Doubt.** Estimated from at most ``queries`` people on each side; the more columns and ways, the wider
     the interval. Without declared sensitive columns each known one is guessed from the others.
 
-    **Missing.** Who has no value is not asked. A released cell that says nothing is a wrong guess. Missing
+    **Missing.** Who has no value is not asked, and columns that too few have are named as ``not_guessed``. A
+    released cell that says nothing is a wrong guess. Missing
     values of the columns known as in `Linkability`.
 
     **Units.** Persons are counted, each by the share of their values that is guessed right.
@@ -117,10 +119,12 @@ class Inference(AttackMeasure):
 
     def secrets(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns that are guessed."""
-        schema = evidence.original.schema
-        wanted = schema.resolve(self.learn) or schema.with_role(Role.SENSITIVE)
-        shared = evidence.of_kinds(evidence.shared_columns, self.kinds)
+        wanted, shared = self._wanted(evidence), evidence.of_kinds(evidence.shared_columns, self.kinds)
         return tuple(name for name in shared if name in wanted) or self.columns(evidence)
+
+    def _wanted(self, evidence: Evidence) -> tuple[str, ...]:
+        schema = evidence.original.schema
+        return schema.resolve(self.learn) or schema.with_role(Role.SENSITIVE)
 
     def looked_at(self, evidence: Evidence) -> tuple[str, ...]:
         """What is known and what is guessed."""
@@ -128,7 +132,9 @@ class Inference(AttackMeasure):
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse a single column: there must be one to know and one to guess."""
-        reason = super().refuses(evidence)
+        reason = super().refuses(evidence) or unlearnable(
+            self.name, evidence, self._wanted(evidence), self.kinds
+        )
         if reason is None and len(self.looked_at(evidence)) < 2:  # noqa: PLR2004
             return f"{self.name} must find a column to guess and one to guess by, got: one column"
         return reason
@@ -146,11 +152,16 @@ class Inference(AttackMeasure):
                 trials[f"{name} by {how}"] = trial
                 by_column[name] = max(by_column.get(name, 0.0), _clipped(trial))
                 hits.append(right)
+        said: dict[str, float | int | str] = {
+            "columns": len(self.columns(evidence)),
+            "guessed": len(by_column),
+        }
+        if left_out := [name for name in self.secrets(evidence) if name not in by_column]:
+            said["not_guessed"] = ", ".join(left_out)
         if not trials:
-            return Score.not_estimable(f"fewer than {FEWEST} people on a side have a value to guess")
+            return Score.not_estimable(_nobody(self.by))
         by_record = np.full(len(evidence.original), np.nan)
         by_record[sides.people] = np.fmax.reduce(hits)
-        said = {"columns": len(self.columns(evidence)), "guessed": len(by_column)}
         return replace(self.estimated(trials, by_record=by_record, details=said), by_column=by_column)
 
     def _guessed(
@@ -179,6 +190,11 @@ class Inference(AttackMeasure):
             mine, others = sides.mean(right.astype(np.float64), asked)
             trial = Trial(mine.sum(), len(mine), others.sum(), len(others), float(guessed))
             yield how, trial, np.where(there, right[: len(there)], np.nan)
+
+
+def _nobody(by: str) -> str:
+    reason = f"fewer than {FEWEST} people on a side have a value to guess"
+    return reason if by != "forest" else f"{reason}, or values are too many for a forest to learn"
 
 
 def _clipped(trial: Trial) -> float:

@@ -56,7 +56,8 @@ def reverse_mapping(values: Floats, released: Floats, *, rng: np.random.Generato
                 f"got: {len(ordered)} and {len(places)}"
             )
         kept = np.sort(rng.choice(max(len(ordered), len(places)), size, replace=False))
-        ordered, places = (each if len(each) == size else each[kept] for each in (ordered, places))
+        ordered = ordered if len(ordered) == size else ordered[kept]
+        places = places if len(places) == size else places[kept]
     mapped = np.full(len(released), np.nan)
     ranks = kernels.ranks.midranks(released[places]) - 1
     low, high = np.floor(ranks).astype(np.int64), np.ceil(ranks).astype(np.int64)

@@ -14,7 +14,7 @@ from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.risk._attack import numbered, stacked
+from sfumato.risk._attack import numbered, stacked, unlearnable
 from sfumato.risk._spaces import LINKABLE, incomparable, inexact
 
 
@@ -151,6 +151,10 @@ class Disco(_Replicated):
         shared = evidence.of_kinds(evidence.shared_columns, self.kinds)
         return tuple(name for name in shared if name in wanted)
 
+    def _unlearnable(self, evidence: Evidence) -> str | None:
+        wanted = evidence.original.schema.resolve(self.sensitive)
+        return unlearnable(self.name, evidence, wanted, self.kinds)
+
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns that the intruder knows, without those to be learnt."""
         learnt = self.learnt(evidence)
@@ -164,7 +168,7 @@ class Disco(_Replicated):
         """Refuse where nothing is to be learnt."""
         if evidence.protected is not None and not self.learnt(evidence):
             return f"{self.name} must find a sensitive column in both tables, got: none"
-        return super().refuses(evidence)
+        return super().refuses(evidence) or self._unlearnable(evidence)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
         """Look for keys that have one value in the release."""

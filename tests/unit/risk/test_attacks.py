@@ -366,6 +366,21 @@ def test_a_control_of_the_people_themselves_is_none(name):
         assert "stand in the original" in score.reason
 
 
+def test_columns_that_cannot_be_attacked_are_named_and_not_left_out():
+    original, control = people(40, 1), people(40, 2)
+    score = scored("linkability(first=age+pay, second=height)", original, control=control)
+    assert (score.status, "`pay`" in score.reason) == (Status.REFUSED, True)
+    rare = pl.when(pl.int_range(pl.len()) < 5).then("ill").alias("ill")
+    few = [Table(each.frame.with_columns(rare), SCHEMA) for each in (original, control)]
+    score = scored("inference(by=neighbours)", few[0], control=few[1])
+    assert (score.details["guessed"], score.details["not_guessed"]) == (1, "ill")
+    items = pl.Series("ill", [["flu"], ["gout", "flu"]] * 20)
+    schema = Schema((*SCHEMA.columns[:5], Column("ill", Kind.SET, Role.SENSITIVE), SCHEMA["pay"]))
+    sets = [Table(each.frame.with_columns(items), schema) for each in (original, control)]
+    for name in ("inference", "disco"):
+        assert "`ill` (set)" in scored(name, sets[0], control=sets[1]).reason
+
+
 # ---------------------------------------------------------------------- persons who have several records
 
 OF_PERSONS = Schema(
