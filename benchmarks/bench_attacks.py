@@ -8,8 +8,8 @@ anonymeter, which needs an older numpy: name the interpreter of an environment t
     ANONYMETER_PYTHON=…/bin/python python benchmarks/bench_attacks.py
 
 and it attacks the same files with as many queries; without it the peer is skipped. Both are timed in one run:
-a ratio says more than seconds do. At least 10 is asked for, and less than a gigabyte. Kernels are compiled and
-files are read before the clock starts.
+a ratio says more than seconds do. At least 10 is asked for, and less than a gigabyte. Kernels are compiled
+and files are read before the clock starts.
 """
 
 import os
