@@ -506,6 +506,16 @@ def test_disclosive_and_correct_by_hand():
     assert score.details["in_original"] == pytest.approx(2 / 4)
 
 
+def test_two_records_of_a_person_are_unique_together():
+    original = panel(30, 2, 1, moving=0)
+    release = without_numbers(original, np.arange(60))
+    score = scored("repu", original, release)
+    assert (score.value, score.details["uniques"]) == (1, 30)
+    assert scored("disco", original, release).value == 1
+    alone = Table(original.frame, Schema((Column("who", Kind.NOMINAL, Role.OTHER), *OF_PERSONS.columns[1:])))
+    assert scored("repu", alone, release).value == 0
+
+
 def test_replication_and_disco_as_a_look_at_every_pair_tells():
     rng = np.random.default_rng(4)
     tables = [tabled([tuple(rng.choice(list("abc"), 3)) for _ in range(40)]) for _ in range(2)]
