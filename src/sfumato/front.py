@@ -588,7 +588,7 @@ def _case(
 
 
 def _like(table: Table, resources: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Resources whose columns are of the kinds that the table declares for those of the same name."""
+    """Resources whose columns are declared as the table declares those of the same name."""
     from sfumato.io import conform
 
     made = {}
@@ -596,8 +596,7 @@ def _like(table: Table, resources: Mapping[str, Any] | None) -> dict[str, Any]:
         each = as_table(said)[0] if name == CONTROL else said  # a file or frame will do, as for the data
         if isinstance(each, Table) and not each.nodes:
             schema = like_schema(each.schema, table.schema)
-            differ = any(schema[column].kind is not each.schema[column].kind for column in each.names)
-            made[name] = conform(each.frame, schema) if differ else each
+            made[name] = each if schema == each.schema else conform(each.frame, schema)
         else:
             made[name] = each
     return made

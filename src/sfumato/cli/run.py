@@ -16,6 +16,7 @@ from sfumato.cli._options import (
     unjudged_option,
 )
 from sfumato.cli._release import WRITE_REQUIREMENTS, announce_plan, tell, write_if_met
+from sfumato.cli._resources import control_option, controlled
 from sfumato.cli._screen import emit_json, running, say
 from sfumato.errors import ParameterError
 
@@ -25,14 +26,15 @@ from sfumato.errors import ParameterError
 @click.option(
     "--replay", type=click.Path(path_type=Path), help="Rerun with the chance of this private audit trail."
 )
+@control_option
 @unjudged_option
 @seed_option
 @overwrite_option
 @json_option
 @quiet_option
 def command(
-    plan_path: Path, *, replay: Path | None, seed: int | None, overwrite: bool, as_json: bool, quiet: bool,
-    unjudged: bool,
+    plan_path: Path, *, replay: Path | None, control: str, seed: int | None, overwrite: bool, as_json: bool,
+    quiet: bool, unjudged: bool,
 ) -> None:  # fmt: skip
     """Carry out a plan."""
     from sfumato.recipes.plan import Plan
@@ -42,7 +44,7 @@ def command(
 
     if replay is not None and seed is not None:
         raise ParameterError("only one of --seed and --replay can be given, got: both")
-    plan = Plan.read(plan_path)
+    plan = controlled(Plan.read(plan_path), {"control": control})
     destination = Destination(plan, overwrite=overwrite, also_read=(plan_path,))
     destination.check()
     for warning in plan.warnings():

@@ -33,13 +33,27 @@ def judge_copies(
         return {label: (scores[label], "") for label, _ in labelled(demands)}
     together = [demand for demand in demands if _sees(demand)]
     found = [evaluate(each, case, demands, run).scores for each in copies]
-    found += [evaluate(each, case, together, run).scores for each in _views(copies) if together]
+    for number, view in enumerate(_views(copies) if together else ()):
+        found.append(evaluate(view, _rehearsing(case, len(copies), number), together, run).scores)
     judged = {}
     for label, demand in labelled(demands):
         how = "and of all together" if _sees(demand) else "each looked at alone"
         seen = [each[label] for each in found if label in each]
         judged[label] = (_worst(demand, seen), f"the worst of {len(copies)} copies, {how}")
     return judged
+
+
+def _rehearsing(case: Case, count: int, number: int) -> Case:
+    """The case whose rehearsal makes as many copies, and attacks them in the same view."""
+    make = case.make
+    if make is None:
+        return case
+
+    def view(table: Table, run: Run) -> Release:
+        copies = [make(table, run.at("copy", copy) if copy else run) for copy in range(count)]
+        return list(_views(copies))[: number + 1][-1]
+
+    return replace(case, make=view)
 
 
 def _sees(demand: Demand) -> bool:
