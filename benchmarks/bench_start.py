@@ -4,9 +4,9 @@
 
 CPU seconds and peak memory of one process each, on mixed records (`datasets.patients`) and a release of them
 by rank swapping of the keys. Cold means an empty NUMBA_CACHE_DIR, on 10,000 records; warm is the same command
-again. Modules are compiled to bytecode before, as an installation does. The docs' capacity page has what it prints. No start may cost more than 3 × `import polars` beyond what
-the same work costs when everything is loaded: of `measures`, `protect NAME --help` and `risk -m k` that is
-next to nothing.
+again. Modules are compiled to bytecode before, as an installation does. The docs' capacity page has what it
+prints. No start may cost more than 3 × `import polars` beyond what the same work costs when everything is
+loaded: of `measures`, `protect NAME --help` and `risk -m k` that is next to nothing.
 """
 
 from __future__ import annotations
