@@ -380,9 +380,11 @@ def compare(
     held = as_measure(hold) if hold else held_by_default(case)
     turns = repeats if repeats is not None else used.repeats if used else 5
     if before is not None:
-        measures = [*([demand.measure for demand in demands] or [held]), ranked_by]
-        runs = SETTINGS * min(turns, 3) + turns + points
-        works = works_of(steps, measures, runs, scenario=case.scenario, resources=case.resources)
+        measures, ends = [demand.measure for demand in demands] or [held], turns + points
+        works = works_of(
+            steps, measures, SETTINGS * min(turns, 3) + ends, at_end=(ranked_by,), ends=ends,
+            scenario=case.scenario, resources=case.resources,
+        )  # fmt: skip
         before(works, case.table, run)
     target = None
     if not demands:

@@ -65,7 +65,7 @@ class MdavInParts(Microaggregation):
     family = "microaggregation"
     title = "Microaggregation (MDAV in parts)"
     references = ("domingoferrer2005", "sole2012")
-    cost = "n log n"
+    cost = "n part"
 
     part: int = param(
         50_000,
