@@ -320,6 +320,7 @@ def _joined(original: Table, path: Path, kept: Mapping[str, Any]) -> Release:
         keys={name: tuple(said["keys"]) for name, said in files.items()},
         apart=tuple(tuple(group) for group in kept["joined"]["apart"]),
         sources={name: read_rows(said) for name, said in files.items() if "rows" in said},
+        moved={name: read_rows({"rows": each}) for name, each in kept["joined"].get("moved", {}).items()},
     )
 
 

@@ -251,14 +251,15 @@ def parted(
         made[each] = wide.select([name, *columns]).take(order)
         sources[each] = order
         if counts:
-            made[each] = _counted(made[each])
+            made[each], places = _counted(made[each])
+            sources[each] = order[places]  # of each row as often as it counts
     return Release(
         made,
         source_rows=np.arange(len(table), dtype=np.int64),
         classes=buckets,
         keys=dict.fromkeys(made, (name,)),
         apart=tuple(apart.values()),
-        sources={} if counts else sources,
+        sources=sources,
         figures={"buckets": int(numbers.max(initial=0))},
     )
 
@@ -279,12 +280,18 @@ def free_name(wanted: str, table: Table) -> str:
     return next(name for name in names if name not in table.schema)
 
 
-def _counted(table: Table) -> Table:
-    """Rows that are alike as one, with their number; it counts as a weight, since that is what it is."""
-    name = free_name("count", table)
-    frame = table.frame.group_by(table.names, maintain_order=True).agg(pl.len().cast(pl.Int64).alias(name))
-    made = replace(table, frame=frame.select(table.names))
-    return made.with_values(name, frame[name], column=Column(name, Kind.CONTINUOUS, Role.WEIGHT))
+def _counted(table: Table) -> tuple[Table, Ints]:
+    """Rows that are alike as one, with their number; it counts as a weight, since that is what it is.
+
+    Beside it the rows that each stands for, one after the other.
+    """
+    name, place = free_name("count", table), free_name("place", table)
+    placed = table.frame.with_row_index(place)
+    grouped = placed.group_by(table.names, maintain_order=True).agg(place)
+    made = replace(table, frame=grouped.select(table.names))
+    column = Column(name, Kind.CONTINUOUS, Role.WEIGHT)
+    made = made.with_values(name, grouped[place].list.len().cast(pl.Int64), column=column)
+    return made, grouped[place].explode().to_numpy().astype(np.int64)
 
 
 def within_buckets(buckets: Ints, rng: np.random.Generator) -> Ints:

@@ -89,9 +89,9 @@ class Anatomy(BucketMethod):
         release = parted(table, buckets, {"qit": (), "st": names}, run, counts=self.counts)
         if not self.permute:
             return release
-        first = release.first
+        first, moved = release.first, {}
         for name in table.chosen:
-            moved = first.take(within_buckets(buckets, run.rng("permute", name)))
-            first = first.with_values(name, moved.frame[name])
+            moved[name] = within_buckets(buckets, run.rng("permute", name))
+            first = first.with_values(name, first.take(moved[name]).frame[name])
         apart = (*release.apart, *((name,) for name in table.chosen))
-        return replace(release, tables={**release.tables, "qit": first}, apart=apart)
+        return replace(release, tables={**release.tables, "qit": first}, apart=apart, moved=moved)

@@ -260,4 +260,4 @@ def test_tables_that_do_not_belong_together_are_not_joined():
     other = protect(people(), Anatomy(l=2), seed=2)
     mixed = {"qit": release.tables["qit"], "st": other.tables["st"].take(np.arange(N - 1))}
     with pytest.raises(DataError, match="as many records in each bucket"):
-        bucketed(mixed, release.keys, release.apart, release.source_rows, {})
+        bucketed(mixed, release.keys, release.apart, release.source_rows, {}, {})
