@@ -311,7 +311,9 @@ def _joined(original: Table, path: Path, kept: Mapping[str, Any]) -> Release:
                 f"`{place}` must lie beside `{path}` as it was written with it, got: "
                 f"{'another' if place.is_file() else 'none'}"
             )
-        others = [Column(each, Kind.NOMINAL, Role.OTHER) for each in said["keys"]]
+        others = [
+            Column(each, Kind.NOMINAL, Role.OTHER) for each in said["keys"] if each not in original.schema
+        ]
         others += [Column(each, Kind.CONTINUOUS, Role.WEIGHT) for each in said["counts"]]
         tables[name] = _conformed(read_frame(place), original, others)
     return Release(

@@ -123,10 +123,13 @@ def test_the_reading_is_a_naive_join_and_measures_count_the_bucket(table, l, met
     assert scores["attribute-disclosure"].value == 0.0
 
 
-@given(table=tables(parts=3), slices=st.integers(2, 4), l=st.integers(2, 3))
-@examples(60)
+SLICES = st.sampled_from(["", ", slices=3", ", slices=4", ", overlap=1", ", overlap=3"])
+
+
+@given(table=tables(parts=3), slices=SLICES, l=st.integers(2, 3))
+@examples(80)
 def test_slices_keep_their_rows_and_matching_buckets_tell_nothing(table, slices, l):  # noqa: E741
-    release = protect(table, f"slicing(l={l}, slices={slices})", seed=2)
+    release = protect(table, f"slicing(l={l}{slices})", seed=2)
     groups = {name: [c for c in each.names if c != "bucket"] for name, each in release.tables.items()}
     rows = {name: in_buckets(each, groups[name]) for name, each in release.tables.items()}
     for name, columns in groups.items():
@@ -150,7 +153,11 @@ def test_slices_keep_their_rows_and_matching_buckets_tell_nothing(table, slices,
         assert max(guess.values()) / weight <= 1 / l + 1e-9
 
 
-@given(table=tables(parts=2), method=st.sampled_from([*METHODS, "anatomy(permute=true)"]), data=st.data())
+@given(
+    table=tables(parts=2),
+    method=st.sampled_from([*METHODS, "anatomy(permute=true)", "slicing(overlap=2)"]),
+    data=st.data(),
+)
 @examples(60)
 def test_expected_counts_are_those_of_the_naive_join(table, method, data):
     release = protect(table, with_l(method, 2), seed=5)
@@ -213,7 +220,7 @@ def possible(release, person, known):
 
 @given(
     table=tables(parts=2, most=14),
-    method=st.sampled_from([*METHODS[:3], "anatomy(permute=true)", "slicing", "slicing(slices=3)", "slicing(slices=4)"]),
+    method=st.sampled_from([*METHODS[:3], "anatomy(permute=true)", "slicing", "slicing(slices=3)", "slicing(slices=4)", "slicing(overlap=2)"]),
     known=st.sets(st.sampled_from([*KEYS, LEARNT]), min_size=1),
 )  # fmt: skip
 @examples(80)

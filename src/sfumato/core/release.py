@@ -76,10 +76,11 @@ class Release:
     ``source_rows[i]`` is the original record that record ``i`` of the first table comes from; None when
     records do not map (synthetic data). ``apart`` are groups of columns whose values are not those of their
     record but of its bucket, which ``keys`` name; ``sources`` are which originals the rows of further tables
-    come from, and ``moved`` the cells of columns of the first, as far as the owner knows it. ``classes`` are the equivalence classes the last step vouches
-    for. ``notes`` are what a method has to say of its work in counts, such as how many records it could not
-    treat, and ``figures`` are these counts and losses as numbers by name; a step that is taken keeps both in
-    its provenance, and the figures of the last one stay here.
+    come from, and ``moved`` the cells of columns of the first, as far as the owner knows it. ``classes`` are
+    the equivalence classes the last step vouches for. ``notes`` are what a method has to say of its work in
+    counts, such as how many records it could not treat, and ``figures`` are these counts and losses as
+    numbers by name; a step that is taken keeps both in its provenance, and the figures of the last one stay
+    here.
 
     The records are nobody's if the release is ``synthetic``: nothing in them is kept of a person. A release
     whose ``source_rows`` are unknown, as of a file from elsewhere, is not: its records are people's.
@@ -154,7 +155,9 @@ class Release:
         )
         if not apart:
             return None
-        return bucketed(self.tables, self.keys, apart, self.source_rows, self.sources, self.moved)
+        return bucketed(
+            self.tables, self.keys, apart, self.source_rows, sources=self.sources, moved=self.moved
+        )
 
     def reading(self) -> Table:
         """One table as an intruder reads it, whatever the number of tables.

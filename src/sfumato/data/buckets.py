@@ -29,8 +29,8 @@ class Buckets:
 
     ``values`` holds the records, each with some of the values of its bucket: one of the tables that the
     original may be, and as often as there each value stands in a bucket. Those of the columns ``own`` are
-    each record's, as whoever parted them told. Columns of one group of ``apart`` kept together: they are of one and the same
-    record, of whichever.
+    each record's, as whoever parted them told. Columns of one group of ``apart`` kept together: they are of
+    one and the same record, of whichever.
     """
 
     of_record: Ints  # [records] from 0
@@ -87,6 +87,7 @@ def bucketed(
     keys: Mapping[str, tuple[str, ...]],
     apart: Sequence[Sequence[str]],
     rows: Ints | None,
+    *,
     sources: Mapping[str, Ints],
     moved: Mapping[str, Ints],
 ) -> Buckets | None:
@@ -104,8 +105,8 @@ def bucketed(
         return None
     of_record = _numbered(values.frame, by)
     own = set[str]()
-    for name in moved if rows is not None else ():
-        if name in values.schema:
+    for name in moved:
+        if rows is not None and name in values.schema:
             values = values.with_values(name, values.frame[name].gather(_back(moved[name], rows)))
             own.add(name)
     for name, table in others:

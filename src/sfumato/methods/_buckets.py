@@ -231,11 +231,13 @@ def parted(
     run: Run,
     *,
     counts: bool = False,
+    shared: Sequence[str] = (),
 ) -> Release:
     """Release some columns in tables of their own, joined by buckets; the first is of all other columns.
 
     The rows of further tables stand bucket by bucket, in an order of chance; with ``counts`` those that are
-    alike are one, with their number.
+    alike are one, with their number. Columns that are ``shared`` stand in the first table and in the others,
+    and join them as the bucket does.
     """
     first, *others = tables
     rng = run.rng("buckets")
@@ -248,7 +250,7 @@ def parted(
     for each, columns in apart.items():
         order = rng.permutation(len(table))
         order = order[np.argsort(numbers[order], kind="stable")]
-        made[each] = wide.select([name, *columns]).take(order)
+        made[each] = wide.select([name, *shared, *columns]).take(order)
         sources[each] = order
         if counts:
             made[each], places = _counted(made[each])
@@ -257,7 +259,7 @@ def parted(
         made,
         source_rows=np.arange(len(table), dtype=np.int64),
         classes=buckets,
-        keys=dict.fromkeys(made, (name,)),
+        keys=dict.fromkeys(made, (name, *shared)),
         apart=tuple(apart.values()),
         sources=sources,
         figures={"buckets": int(numbers.max(initial=0))},

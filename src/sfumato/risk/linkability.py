@@ -74,8 +74,8 @@ class Linkability(AttackMeasure):
         apart = () if evidence.buckets is None else set(evidence.buckets.names) & {*first, *second}
         if apart:
             return (
-                f"{self.name} must find both sets of columns beside each other, got: {listed(sorted(apart))}, "
-                "which a bucket joins to the others"
+                f"{self.name} must find both sets of columns beside each other, got: "
+                f"{listed(sorted(apart))}, which a bucket joins to the others"
             )
         return None
 
