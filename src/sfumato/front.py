@@ -311,7 +311,9 @@ def _joined(original: Table, path: Path, kept: Mapping[str, Any]) -> Release:
                 f"`{place}` must lie beside `{path}` as it was written with it, got: "
                 f"{'another' if place.is_file() else 'none'}"
             )
-        others = [Column(each, Kind.NOMINAL, Role.OTHER) for each in said["keys"]]
+        others = [
+            Column(each, Kind.NOMINAL, Role.OTHER) for each in said["keys"] if each not in original.schema
+        ]
         others += [Column(each, Kind.CONTINUOUS, Role.WEIGHT) for each in said["counts"]]
         tables[name] = _conformed(read_frame(place), original, others)
     return Release(
@@ -320,6 +322,7 @@ def _joined(original: Table, path: Path, kept: Mapping[str, Any]) -> Release:
         keys={name: tuple(said["keys"]) for name, said in files.items()},
         apart=tuple(tuple(group) for group in kept["joined"]["apart"]),
         sources={name: read_rows(said) for name, said in files.items() if "rows" in said},
+        moved={name: read_rows({"rows": each}) for name, each in kept["joined"].get("moved", {}).items()},
     )
 
 

@@ -190,7 +190,7 @@ class Measure(Described):
                 ("targets", self.persons_drawn), lambda: replace(evidence, targets=self.persons_drawn)
             )
             return self.score(few, run)
-        if (reason := self.refuses(evidence)) is not None:
+        if (reason := self.refuses(evidence.joined if self.aspect == "risk" else evidence)) is not None:
             return Score.refused(reason)
         return Score.not_estimable(
             f"{self.name} is not among the usual measures above {self.exact_up_to:,} records, since a sample "
@@ -205,10 +205,10 @@ class Measure(Described):
     def score(self, evidence: Evidence, run: Run) -> Score:
         """Check, then measure: what the doors and studies call. A NaN is never taken for a number.
 
-        To a utility a column that was left out is one of which every cell is suppressed.
+        To a utility a column that was left out is one of which every cell is suppressed; to a risk what the
+        intruder knows stands beside each other, be it in several tables.
         """
-        if self.aspect == "utility":
-            evidence = evidence.with_all_columns
+        evidence = evidence.with_all_columns if self.aspect == "utility" else evidence.joined
         reason = self.refuses(evidence)
         if reason is not None:
             return Score.refused(reason)

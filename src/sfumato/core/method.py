@@ -78,6 +78,7 @@ class Method(Described):
     fills: ClassVar[bool] = False  # True: changes nothing but cells that were suppressed or coarsened before
     changes_records: ClassVar[bool] = False  # True: the release may have other records than the original
     adds_columns: ClassVar[bool] = False  # True: the release may have columns that the original has not
+    keeps_rules: ClassVar[bool] = False  # True: it looks at the rules of the schema, in what else records say
     takes_apart: ClassVar[bool] = False  # True: values stand apart from their records afterwards: a last step
 
     def refuses(self, table: Table) -> str | None:

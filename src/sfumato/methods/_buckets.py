@@ -231,11 +231,13 @@ def parted(
     run: Run,
     *,
     counts: bool = False,
+    shared: Sequence[str] = (),
 ) -> Release:
     """Release some columns in tables of their own, joined by buckets; the first is of all other columns.
 
     The rows of further tables stand bucket by bucket, in an order of chance; with ``counts`` those that are
-    alike are one, with their number.
+    alike are one, with their number. Columns that are ``shared`` stand in the first table and in the others,
+    and join them as the bucket does.
     """
     first, *others = tables
     rng = run.rng("buckets")
@@ -248,17 +250,18 @@ def parted(
     for each, columns in apart.items():
         order = rng.permutation(len(table))
         order = order[np.argsort(numbers[order], kind="stable")]
-        made[each] = wide.select([name, *columns]).take(order)
+        made[each] = wide.select([name, *shared, *columns]).take(order)
         sources[each] = order
         if counts:
-            made[each] = _counted(made[each])
+            made[each], places = _counted(made[each])
+            sources[each] = order[places]  # of each row as often as it counts
     return Release(
         made,
         source_rows=np.arange(len(table), dtype=np.int64),
         classes=buckets,
-        keys=dict.fromkeys(made, (name,)),
+        keys=dict.fromkeys(made, (name, *shared)),
         apart=tuple(apart.values()),
-        sources={} if counts else sources,
+        sources=sources,
         figures={"buckets": int(numbers.max(initial=0))},
     )
 
@@ -279,12 +282,18 @@ def free_name(wanted: str, table: Table) -> str:
     return next(name for name in names if name not in table.schema)
 
 
-def _counted(table: Table) -> Table:
-    """Rows that are alike as one, with their number; it counts as a weight, since that is what it is."""
-    name = free_name("count", table)
-    frame = table.frame.group_by(table.names, maintain_order=True).agg(pl.len().cast(pl.Int64).alias(name))
-    made = replace(table, frame=frame.select(table.names))
-    return made.with_values(name, frame[name], column=Column(name, Kind.CONTINUOUS, Role.WEIGHT))
+def _counted(table: Table) -> tuple[Table, Ints]:
+    """Rows that are alike as one, with their number; it counts as a weight, since that is what it is.
+
+    Beside it the rows that each stands for, one after the other.
+    """
+    name, place = free_name("count", table), free_name("place", table)
+    placed = table.frame.with_row_index(place)
+    grouped = placed.group_by(table.names, maintain_order=True).agg(place)
+    made = replace(table, frame=grouped.select(table.names))
+    column = Column(name, Kind.CONTINUOUS, Role.WEIGHT)
+    made = made.with_values(name, grouped[place].list.len().cast(pl.Int64), column=column)
+    return made, grouped[place].explode().to_numpy().astype(np.int64)
 
 
 def within_buckets(buckets: Ints, rng: np.random.Generator) -> Ints:

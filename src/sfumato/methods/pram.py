@@ -81,8 +81,8 @@ class Pram(Method):
 
     **Guarantees.** Each diagonal element is at least ``retain``; a forbidden transition, and one that breaks
     a rule, never happens; no category is made up. Invariant: the expected counts are those of the original,
-    in each part of the records that the rules allow the same. Proved from the matrix, and by enumeration in
-    the tests.
+    in each part of the records that the rules allow the same; of households that change ``together``, it is
+    their number, not that of their members. Proved from the matrix, and by enumeration in the tests.
 
     **Risk to know.** A released category is the true one with a chance that the matrix tells: keep the
     matrix private (it goes to the private trail). Records of one person change independently, and so do
@@ -113,6 +113,7 @@ class Pram(Method):
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL})
     references = ("gouweleeuw1998", "kooiman1997", "hundepool2012", "carvalho2023")
     cost = "n"
+    keeps_rules = True
 
     retain: float = param(
         0.8,

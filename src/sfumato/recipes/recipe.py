@@ -311,15 +311,20 @@ def _protect_together(step: Step, table: Table, run: Run) -> Release:
 
 
 def _require_alike(step: Step, table: Table, firsts: Ints) -> None:
-    """Raise if members of a household differ in what is protected for all of them."""
-    for name in (*table.chosen, *step.within):
+    """Raise if members of a household differ in what is protected for all of them, or in what bounds that."""
+    chosen, ruled = set(table.chosen), set[str]()
+    for rule in table.schema.rules if step.method.keeps_rules else ():
+        ruled |= set(rule.columns) - chosen if set(rule.columns) & chosen else set()
+    for name in dict.fromkeys((*table.chosen, *step.within, *sorted(ruled))):
         column = table.frame[name]
         differs = int((~column.eq_missing(column[pl.Series(firsts, dtype=pl.UInt32)])).sum())
         if differs:
             raise DataError(
                 f"`{name}` must be the same for all records of a `{step.together}` to be treated together, "
                 f"got: {differs} records that differ",
-                hint="leave out `together`, or protect this column in a step of its own",
+                hint="leave out `together`: a rule between it and what is protected would be broken for some"
+                if name in ruled
+                else "leave out `together`, or protect this column in a step of its own",
             )
 
 

@@ -88,6 +88,9 @@ def _joined(release: Release, outputs: Mapping[str, Any]) -> dict[str, Any]:
     """By what the tables of a release are joined, and which columns stand apart from their records."""
     return {
         "apart": [list(group) for group in release.apart],
+        "moved": {
+            name: _listed(rows) for name, rows in release.moved.items() if name in release.first.schema
+        },
         "files": {
             name: {
                 **outputs[name],

@@ -194,8 +194,11 @@ def incomparable(measure: str, evidence: Evidence, kinds: frozenset[Kind]) -> st
     """Which of the columns that the intruder knows cannot be compared; None if all can.
 
     To leave one out without a word would understate the risk. Who looks at ordered columns only says so.
+    Of what stands apart from its record nobody but the owner knows whose it is.
     """
-    faults = []
+    buckets = evidence.buckets
+    foreign = () if buckets is None else set(buckets.names) - buckets.own
+    faults = [f"`{name}` (apart from its records)" for name in evidence.known_columns if name in foreign]
     known, original = evidence.known_table.schema, evidence.original.schema
     for name in evidence.known_columns:
         kind = original[name].kind

@@ -170,7 +170,9 @@ class Inference(AttackMeasure):
         """Each way to guess a column: its name, what came of it, and who of the people was guessed right."""
         released = evidence.protected
         assert released is not None  # `refuses` saw to it
-        secret = Secret.of(sides.known, released, name, self.within)
+        # What is guessed is told by its bucket alone, where it stands apart; what is known, by all tables.
+        shown = released if evidence.buckets is None else evidence.buckets.reading
+        secret = Secret.of(sides.known, shown, name, self.within)
         asked = ~np.isnan(secret.true[sides.attacked])
         there = asked[: len(sides.people)]
         if min(map(len, sides.mean(asked.astype(np.float64), asked))) < FEWEST:

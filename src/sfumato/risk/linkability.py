@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from sfumato.core.measure import Score
-from sfumato.core.params import Columns, param
+from sfumato.core.params import Columns, listed, param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.persons import owners_of
@@ -79,6 +79,12 @@ class Linkability(AttackMeasure):
         if not first or not second or set(first) & set(second):
             got = "one column" if len(self.columns(evidence)) == 1 else "sets that overlap or are empty"
             return f"{self.name} must have two sets of columns without a common one, got: {got}"
+        apart = () if evidence.buckets is None else set(evidence.buckets.names) & {*first, *second}
+        if apart:
+            return (
+                f"{self.name} must find both sets of columns beside each other, got: "
+                f"{listed(sorted(apart))}, which a bucket joins to the others"
+            )
         return None
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
