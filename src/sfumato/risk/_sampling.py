@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 
 from sfumato.core.measure import Score
 from sfumato.core.params import param
 from sfumato.data.classes.classes import seen_table
 from sfumato.data.evidence import Evidence
+from sfumato.data.persons import persons_of
 from sfumato.data.schema import Role
+from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats
 from sfumato.risk._key_measures import KeyMeasure
 
@@ -79,7 +82,18 @@ class SampledMeasure(KeyMeasure):
         classes = self.classes(weighted(evidence))
         if self.fraction is not None:
             return int(classes.persons.sum()) / self.fraction
-        return float(self.population_size or classes.weights.sum())
+        if self.population_size is not None:
+            return self.population_size * _n_persons(seen_table(evidence)) / n_drawn(evidence)
+        return float(classes.weights.sum())
+
+
+def n_drawn(evidence: Evidence) -> int:
+    """How many persons were drawn from the population: who was suppressed since was drawn, too."""
+    return max(_n_persons(seen_table(evidence)), _n_persons(evidence.original))
+
+
+def _n_persons(table: Table) -> int:
+    return len(table) if table.schema.only_role(Role.PERSON) is None else len(np.unique(persons_of(table)))
 
 
 def weighted(evidence: Evidence) -> Evidence:
