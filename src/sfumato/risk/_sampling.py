@@ -9,12 +9,12 @@ import polars as pl
 
 from sfumato.core.measure import Score
 from sfumato.core.params import param
-from sfumato.data.classes.classes import seen_table
+from sfumato.data.classes.classes import Classes, seen_table
 from sfumato.data.evidence import Evidence
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
-from sfumato.kernels.arrays import Floats
+from sfumato.kernels.arrays import Flags, Floats
 from sfumato.risk._key_measures import KeyMeasure
 
 #: What the weights of a whole population may add up to beside its number, by rounding.
@@ -60,6 +60,11 @@ class SampledMeasure(KeyMeasure):
         if people < n * (1 - _ROUNDING):
             return f"a population must hold its sample of {n}, got: {people:.6g} people"
         return None
+
+    def unknown(self, classes: Classes) -> Flags:
+        """The classes that lack a key where the worst is to be thought of it: no model says less."""
+        lacking: Flags = (classes.codes == 0).any(axis=1)
+        return lacking if self.missing == "worst" else np.zeros(len(classes), dtype=np.bool_)
 
     @property
     def estimates(self) -> str:

@@ -254,6 +254,11 @@ class _Sampled(SampledMeasure, EstimatedMeasure):
         }
 
 
+def _doubt(told: Told) -> dict[str, str]:
+    """That the model understates, where the sizes of classes tell of fewer others."""
+    return {} if told == PLAIN else {"doubt": _UNDERSTATED}
+
+
 class IndividualRisk(_Sampled, WorstClassMeasure):
     r"""Highest chance to find someone of the population in the sample, as estimated from the sample.
 
@@ -368,7 +373,8 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
             status=Status.APPROXIMATE,
             interval=(min(near, score.value), max(far, score.value)),
             confidence=self.confidence,
-            reason=_ESTIMATED if told == PLAIN else f"{_ESTIMATED}; {_UNDERSTATED}",
+            details={**score.details, **_doubt(told)},
+            reason="; ".join((_ESTIMATED, *_doubt(told).values())),
         )
 
 
@@ -438,8 +444,9 @@ class HouseholdRisk(_Sampled):
                 "households": len(risks),
                 "incomplete_records": alone.incomplete,
                 **self.slider(risks),
+                **_doubt(self.told(alone)),
             },
-            reason=_ESTIMATED,
+            reason="; ".join((_ESTIMATED, *_doubt(self.told(alone)).values())),
         )
 
     def far_of_records(self, evidence: Evidence) -> Floats | None:

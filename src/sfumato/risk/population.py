@@ -105,7 +105,7 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
     The draw is taken to be simple: unequal weights only tell the size of the population.
 
     **Missing.** A missing key is a value of its own by default (``category``). At ``worst`` who lacks a key
-    is alone. As ``any`` classes overlap, and the result is not estimable.
+    is unique in the population. As ``any`` classes overlap, and the result is not estimable.
 
     **Units.** Where a column joins records, persons (or households) alike in all their records are counted,
     and the population is of these; models of cells (dirichlet-multinomial, poisson-gamma) do not apply then.
@@ -166,8 +166,11 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
         """Count the classes of each size, and ask the model."""
         classes = self.classes(evidence)
-        sample = Sample.of(classes.persons, self.people(evidence), _cells(classes))
-        certain = sample.uniques == 0 or sample.people <= sample.n * (1 + _ROUNDING)
+        lacking = self.unknown(classes)
+        told, n = classes.persons[~lacking], int(classes.persons.sum())
+        people = self.people(evidence) * int(told.sum()) / n
+        sample = Sample.of(told, people, _cells(classes))
+        certain = sample.uniques == 0 or people <= sample.n * (1 + _ROUNDING)
         if certain:
             chance = 1.0 if sample.uniques else 0.0
             return self._score(evidence, classes, sample, Estimate(chance, 0.0, {}), certain=True)
@@ -185,24 +188,26 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
         *,
         certain: bool,
     ) -> Score:
-        share = sample.uniques / sample.n
-        low, high = self._between(sample.uniques, found)
-        chances = np.where(classes.persons == 1, found.chance, 0.0)
+        lacking, n = self.unknown(classes), float(classes.persons.sum())
+        known = float(classes.persons[lacking].sum())  # unique out there, at worst
+        low, high = ((known + sample.uniques * each) / n for each in self._between(sample.uniques, found))
+        chances = np.where(lacking, 1.0, np.where(classes.persons == 1, found.chance, 0.0))
         return Score(
-            value=share * found.chance,
+            value=(known + sample.uniques * found.chance) / n,
             status=Status.OK if certain else Status.APPROXIMATE,
-            interval=None if certain else (share * low, share * high),
+            interval=None if certain else (low, high),
             reason="" if certain else self._reason(sample, found),
             confidence=self.confidence if self.model == _TRUSTED and not found.misfits(sample) else None,
             by_record=by_original(evidence, of_records(classes, chances), worst="high"),
             details={
                 "model": self.model,
-                "people": sample.people,
-                "sample": int(sample.n),
-                "sample_uniques": int(sample.uniques),
+                "people": self.people(evidence),
+                "sample": int(n),
+                "sample_uniques": int(known + sample.uniques),
                 "chance": found.chance,
-                "uniques_in_both": sample.uniques * found.chance,
-                "population_uniques": sample.uniques * found.chance * sample.people / sample.n,
+                "uniques_in_both": known + sample.uniques * found.chance,
+                "population_uniques": known
+                + sample.uniques * found.chance * sample.people / max(sample.n, 1),
                 **found.parameters,
                 **({} if found.expected_uniques is None else {"expected_uniques": found.expected_uniques}),
             },

@@ -208,6 +208,17 @@ def test_missing_keys():
     assert score_of(holes, model="ewens", fraction=0.5, missing="any").status is Status.NOT_ESTIMABLE
 
 
+def test_at_worst_who_lacks_a_key_is_unique_out_there():
+    """Ten of 105 lack the key; the others are as if they were all."""
+    plain = score_of(MIXED, fraction=0.1, model="ewens")
+    worst = score_of([*MIXED, *[None] * 10], fraction=0.1, model="ewens", missing="worst")
+    assert worst.value == pytest.approx((10 + N * plain.value) / (N + 10))
+    assert worst.interval == pytest.approx([(10 + N * end) / (N + 10) for end in plain.interval])
+    assert worst.by_record[-10:].tolist() == [1] * 10
+    nobody = score_of([None] * 4, fraction=0.1, missing="worst")
+    assert (nobody.value, nobody.status) == (1, Status.OK)
+
+
 def test_a_surer_interval_is_wider():
     usual, surer = (score_of(MIXED, model="ewens", fraction=0.1, confidence=c).interval for c in (90, 99))
     assert surer[0] < usual[0] < usual[1] < surer[1]
