@@ -12,7 +12,7 @@ from sfumato.kernels.arrays import Floats
 from sfumato.report.marks import GREY, INK, Spec, chart, inline, tip
 from sfumato.report.pictures import Pictures, Section
 from sfumato.report.words import figure
-from sfumato.risk.individual import cut_at
+from sfumato.risk.individual import Cut, cut_at
 
 #: Thresholds at which the slider stands.
 _STOPS = 40
@@ -50,8 +50,10 @@ def _pictures_of(measure: Measure, found: Score, place: int) -> Section:
         if len(risks):
             rows = slider(risks)
             headers = ("threshold", "records at risk", "rate")
-            charts[f"slider-{place}"] = _slider(measure, rows)
-            at, above, rate = rows[len(rows) // 2]
+            asked = found.details.get("threshold")
+            told = cut_at(risks, threshold=float(asked)) if isinstance(asked, float) else None
+            charts[f"slider-{place}"] = _slider(measure, rows, told)
+            at, above, rate = told or rows[len(rows) // 2]
             words += (
                 f" To read the picture: above a risk of {at:.3g} are {above:,} of {len(risks):,} records; if "
                 f"they were protected down to it, {rate:.2%} of all records would be expected to be found."
@@ -94,8 +96,8 @@ def _columns(measure: Measure, by_column: Mapping[str, float]) -> Spec:
     )
 
 
-def _slider(measure: Measure, rows: Sequence[Sequence[float | str | None]]) -> Spec:
-    """Records at risk and the rate over the threshold, each on its own axis."""
+def _slider(measure: Measure, rows: Sequence[Sequence[float | str | None]], told: Cut | None) -> Spec:
+    """Records at risk and the rate over the threshold, each on its own axis; a line where it stands."""
     data = [{"threshold": at, "at_risk": above, "rate": rate} for at, above, rate in rows]
     x = {"field": "threshold", "type": "quantitative", "title": "threshold of the risk"}
     tips = [
@@ -108,14 +110,22 @@ def _slider(measure: Measure, rows: Sequence[Sequence[float | str | None]]) -> S
         mark = {"type": "line", "color": color, "strokeWidth": 2, "strokeDash": dash, "interpolate": how}
         return {"mark": mark, "encoding": {"x": x, "y": y, "tooltip": tips}}
 
+    stands: list[Spec] = []
+    if told is not None:
+        mark = {"type": "rule", "color": GREY, "strokeWidth": 1}
+        at = {"field": "threshold", "type": "quantitative"}
+        here = inline([{"threshold": told.threshold, "at_risk": told.at_risk, "rate": told.rate}])
+        stands = [{"data": here, "mark": mark, "encoding": {"x": at, "tooltip": tips}}]
     return chart(
         f"{measure.title}: how many records are above a threshold (solid), and the share of "
-        "re-identifications if they are protected down to it (dashed).",
+        "re-identifications if they are protected down to it (dashed)."
+        + (f" The line stands at {figure(told.threshold)}." if told else ""),
         data=inline(data),
         height=280,
         layer=[
             line("at_risk", "records at risk", INK, [1, 0], "step-after"),
             line("rate", "rate", GREY, [6, 3], "linear"),
+            *stands,
         ],
         resolve={"scale": {"y": "independent"}},
     )
