@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from sfumato.core.budget import NO_GUARANTEE
+from sfumato.core.budget import NO_GUARANTEE, Budget, Spending
 from sfumato.core.run import Run
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -27,6 +27,7 @@ from sfumato.methods import (
     _opendp,
 )
 from sfumato.methods._count_model import CountModel, Measured, _tree_of, cliques_of
+from sfumato.methods._private_boxes import halved
 from sfumato.methods._private_counts import PrivateCounts, adaptively, by_tree
 from sfumato.methods.microaggregation import Mdav
 from sfumato.recipes.plan import Output
@@ -141,7 +142,7 @@ def test_audit_of_responses_and_that_it_can_fail():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("by", ["record", "column"])
+@pytest.mark.parametrize("by", ["record", "column", "box"])
 def test_audit_of_microaggregation(by):
     tables = [table_of([number("a")], a=[value, 10.0, 0.0, 10.0]) for value in (10.0, 0.0)]
     method = PrivateMicroaggregation(epsilon=1, k=2, by=by)
@@ -149,9 +150,35 @@ def test_audit_of_microaggregation(by):
 
 
 @pytest.mark.slow
-def test_audit_of_marginals():
-    tables = [table_of([words("a", "x", "y")], a=["x"] * 20 + more) for more in (["y"], [])]
-    assert audited_tables(PrivateMarginals(epsilon=1), tables, lambda shown: (shown == "y").any(), 300) <= 1
+def test_audit_of_the_counts_of_boxes():
+    """Where the counts of boxes alone are looked at, and one record in three is the one that is replaced."""
+    sizes, at = np.array([10]), [np.array([[value], [10], [0], [10]]) for value in (10, 0)]
+    hits = [
+        sum(halved(p, sizes, k=1, records=1, epsilon=2.0).counts[0] <= 1 for _ in range(1500)) for p in at
+    ]
+    assert audited(*hits, 1500) <= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("choice", ["tree", "adaptive"])
+def test_audit_of_marginals(choice):
+    """One record that alone joins two columns in another way: by what is drawn, at an ε that shows it."""
+    columns = [words("a", "x", "y"), words("b", "x", "y")]
+    tables = [table_of(columns, a=["x"] * 8 + more, b=["x"] * 8 + more) for more in (["y"], [])]
+    method = PrivateMarginals(epsilon=3, delta=0.01, choice=choice)
+    assert audited_tables(method, tables, lambda shown: (shown == "y").any(), 250) <= 3
+
+
+@pytest.mark.slow
+def test_audit_of_what_is_chosen_and_counted():
+    """Of its two answers alone, by the events that tell most."""
+    counts = [PrivateCounts([np.zeros(n, dtype=np.int64)] * 2, [2, 2], 1) for n in (5, 4)]
+    noisy = [[each.measured([(0,)], rho=2.0)[0].counts[0] for _ in range(1000)] for each in counts]
+    found = audited(*(int(np.sum(np.array(each) >= 6)) for each in noisy), 1000)
+    assert found <= Budget((Spending("", rho=2.0),)).total(1e-2).epsilon
+    expected = {(0,): np.array([4.0, 0.0]), (1,): np.array([5.0, 0.0])}  # one score goes up and one down
+    chosen = [sum(each.furthest(expected, rho=0.5) == (0,) for _ in range(1000)) for each in counts]
+    assert 0.3 < audited(*chosen, 1000) <= 2  # ρ = ½ is ε = 2 at most, and 1 of two such scores
 
 
 # What it is told and says -----------------------------------------------------------------------------
@@ -352,6 +379,51 @@ def test_no_neighbour_moves_the_sums_by_more_than_is_hidden(by):
         values = rng.integers(0, 11, (14, 2)).astype(float)
         bound = 10 * (14 // 3 if by == "record" else 1)
         assert brute_sensitivity(method, values, 10) <= bound
+
+
+@given(st.integers(0, 2**31), st.integers(1, 3), st.sampled_from([1, 2]))
+def test_another_record_moves_two_boxes_of_each_level(seed, columns, records):
+    """Noise that is nothing shows the exact counts and sums, which neighbours must not move by more."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(0, 20, columns)
+    places = rng.integers(0, sizes + 1, (30, columns))
+    other = places.copy()
+    other[:records] = rng.integers(0, sizes + 1, (records, columns))
+    told = []
+
+    def exact(counts, *, sensitivity, epsilon, tick=None):
+        told.append((counts, sensitivity))
+        return turns[len(told) - 1] if turns is not None else counts
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_opendp, "laplace", exact)
+        turns = None
+        boxes = halved(places, sizes, k=4, records=records, epsilon=1.0)
+        boxes.means(0, places[:, 0], records=records, epsilon=1.0)
+        first, turns = list(told), [counts for counts, _ in told]
+        told.clear()  # what is answered so far is the same: the next question of both is compared
+        again = halved(other, sizes, k=4, records=records, epsilon=1.0)
+        again.means(0, other[:, 0], records=records, epsilon=1.0)
+    for (before, most), (after, _) in zip(first, told, strict=True):
+        assert np.abs(before - after).sum() <= most
+    assert boxes.counts.sum() == 30
+    assert (boxes.counts >= 4).all()
+    np.testing.assert_array_equal(np.bincount(again.shown, minlength=len(again.counts)), again.counts)
+
+
+def test_boxes_keep_relations_for_noise_that_does_not_grow_with_the_records():
+    rng = np.random.default_rng(1)
+    a = rng.normal(50, 15, 5000).clip(0, 100)
+    b = (a + rng.normal(0, 5, 5000)).clip(0, 100)
+    table = table_of([number("a", 0, 100), number("b", 0, 100)], a=a, b=b)
+    made = PrivateMicroaggregation(by="box", k=100).apply(table, RUN)
+    shown = made.table.frame
+    assert shown.group_by("a", "b").len()["len"].min() >= 100
+    assert np.corrcoef(shown["a"], shown["b"])[0, 1] > 0.8
+    assert sorted(made.source_rows) == list(range(5000))
+    assert made.budget.total().epsilon == pytest.approx(1)
+    empty = PrivateMicroaggregation(by="box").apply(table.take(np.arange(0)), RUN)
+    assert len(empty.table) == 0
 
 
 def test_groups_share_their_values_and_records_come_out_sorted():
