@@ -249,7 +249,7 @@ def _protect_within(step: Step, table: Table, run: Run) -> Release:
         (rows, step.method.apply(table.take(rows), run.at("stratum", label_of(stratum))).of_stratum(stratum))
         for stratum, rows in parts
     ]
-    release = stitched(pieces, keep_order=not step.method.changes_records)
+    release = _void_in_strata(stitched(pieces, keep_order=not step.method.changes_records))
     persons = persons_of(table)
     alone = [rows for _, rows in parts if len(np.unique(persons[rows])) == 1]
     kept = _unchanged(table, release, np.concatenate(alone)) if alone else 0
@@ -262,6 +262,14 @@ def _protect_within(step: Step, table: Table, run: Run) -> Release:
         f"{step.method.name} must change the records of every stratum, got unchanged: {said}",
         hint="merge small strata before, or protect these columns without `within`",
     )
+
+
+def _void_in_strata(release: Release) -> Release:
+    """Void what hides whether someone is there at all: a stratum is there because someone is."""
+    if all(each.neighbours != "add-remove" for each in release.budget.spent):
+        return release
+    note = f"which strata there are is told by the data: {NO_GUARANTEE}"
+    return replace(release, notes=(*release.notes, note), budget=release.budget.unkept())
 
 
 def _unchanged(table: Table, release: Release, rows: Ints) -> int:

@@ -23,7 +23,7 @@ from sfumato.recipes.demand import labelled
 from sfumato.recipes.plan import Plan, Source, located
 from sfumato.releasing.copies import judge_copies
 from sfumato.releasing.joins import joins_of
-from sfumato.releasing.notes import all_spent, budget_notes, notes_of
+from sfumato.releasing.notes import all_spent, budget_notes, measured_beside, notes_of
 from sfumato.releasing.postprocess import dangling, postprocess
 from sfumato.releasing.pseudonym_keys import keys_of
 from sfumato.releasing.stakes import Stake, stake_of, warnings_of
@@ -305,7 +305,7 @@ def _carry_out(
     lost, stake = losses(table, made[0]), stake_of(plan, table, made[0], run)
     if plan.output.shuffle:
         made = [_shuffled(each, table, run.at("copy", i) if i else run) for i, each in enumerate(made)]
-    notes = (*notes_of(table, made[0], lost), *budget_notes(made))
+    notes = (*notes_of(table, made[0], lost), *budget_notes(made), *measured_beside(table, made, run))
     broken = max((violations(each.reading()) for each in made), key=lambda said: sum(v.records for v in said))
     further = tuple(made[1:])
     return Part(plan, table, made[0], judgements, broken, changes, lost, stake, notes, further=further)
