@@ -389,6 +389,12 @@ def tune(
     from sfumato.tuning.derive_space import Scope
     from sfumato.tuning.workbench import Budget
 
+    if plan is not None and plan.series is not None:
+        raise PlanError(
+            "a search must be for a plan outside of a series, got: one with [series], whose steps must stay "
+            "what they were",
+            hint="search without it for the first release, and write [series] into the plan that is found",
+        )
     control = control or (plan.control if plan else 0.0)
     place = None if ledger is None else Path(ledger)
     kept = ledgers.kept_seed(place) if place is not None and run is None and seed is None else seed
@@ -457,6 +463,7 @@ def release(
     from sfumato.tuning.ways import WHAT_HELPS, ways
 
     base = plan or (Plan.read(Path(data)) if is_plan(data) else Plan())
+    own = base.recipe if base.series is not None else None  # in a series people keep the noise they have
     table, native = _decided(data, base, roles)
     base = replace(
         base, schema=with_pseudonyms(table.schema), recipe=Recipe(), control=control or base.control
@@ -484,7 +491,8 @@ def release(
         return tune(kept, plan.demands, plan=plan, run=run, **how)
 
     missed = []
-    for tried, how in ways(base, table, run, tuned):
+    as_planned = [(replace(base, recipe=own or Recipe()), "the steps of the plan, as in all of its series")]
+    for tried, how in ways(base, table, run, tuned) if own is None else as_planned:
         outcome = carry_out(tried, run, table=table)
         if outcome.met or not base.demands:
             part = outcome.parts[""]

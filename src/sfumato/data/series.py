@@ -103,6 +103,16 @@ def occurrences(persons: Words) -> Ints:
     return found
 
 
+def found_in(units: Words, wave_units: Words) -> Ints:
+    """Where each of these records stands in another release, −1 if it does not."""
+    order = np.argsort(wave_units, kind="stable")
+    there = wave_units[order]
+    if not len(there):
+        return np.full(len(units), -1, dtype=np.int64)
+    places = np.minimum(np.searchsorted(there, units), len(there) - 1)
+    return np.where((there[places] == units) & (units != NOBODY), order[places], -1)
+
+
 @dataclass(frozen=True, eq=False)
 class Wave:
     """One release of a series: the table as it reads, what stands apart in it, and whose each record is.

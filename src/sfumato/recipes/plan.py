@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -128,6 +129,10 @@ class Sequel:
     earlier: tuple[str, ...] = ()
     name: str = ""
     record: str = ""
+
+    def seen_from(self, folder: Path, *, now: Path) -> Self:
+        """The same with the paths of a plan in one folder as they are seen from another."""
+        return replace(self, earlier=tuple(os.path.relpath(now / each, folder) for each in self.earlier))
 
 
 def text_of(path: Path, *, what: str, hint: str) -> str:

@@ -313,7 +313,7 @@ def _carry_out(
         made.append(release)
         changes = {what: max(changes.get(what, 0), own.get(what, 0)) for what in {**changes, **own}}
     judgements = _judge(plan, table, made, run, maker(plan, protect))
-    member = None if plan.series is None else Member.of(plan, table, run)
+    member = None if plan.series is None else Member.of(plan, table, made[0], run)
     lost, stake = losses(table, made[0]), stake_of(plan, table, made[0], run)
     if plan.output.shuffle:
         made = [_shuffled(each, table, run.at("copy", i) if i else run) for i, each in enumerate(made)]

@@ -9,26 +9,37 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from sfumato.core import registry
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.core.series import Series, secret_of
+from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Column, Kind, Schema
-from sfumato.data.series import NOBODY, SERIES, Identity, Wave, Waves
+from sfumato.data.series import NOBODY, SERIES, Identity, Wave, Waves, found_in
 from sfumato.data.strata import Stratum
 from sfumato.data.table import Table
 from sfumato.errors import PlanError, ReadError, SfumatoError
 from sfumato.io import read as read_frame
-from sfumato.kernels.arrays import Words
+from sfumato.kernels.arrays import Floats, Words
 from sfumato.recipes.plan import Plan, fingerprint
 from sfumato.recipes.recipe import Recipe
 from sfumato.releasing.read_back import conformed, joined
 from sfumato.releasing.trail import read_rows, read_trail
+from sfumato.study.evaluate import Case, evaluate
+
+#: What is measured of several releases together.
+_MEASURES = ("intersection-risk", "averaging-risk", "m-invariance")
+#: A change is outlying that many times the usual distance from the median, if at most this share are.
+_FAR, _FEW = 8.0, 0.05
+#: A correlation has moved by so many standard errors, and at least so much; of fewer records nobody can tell.
+_FAR_CORRELATION, _LEAST_MOVE, _FEWEST = 4.0, 0.05, 10
 
 
 @dataclass(frozen=True)
@@ -42,15 +53,17 @@ class Member:
     measures: tuple[Mapping[str, Any], ...] = ()
 
     @classmethod
-    def of(cls, plan: Plan, table: Table, run: Run) -> Member:
+    def of(cls, plan: Plan, table: Table, release: Release, run: Run) -> Member:
         """Look at a release beside the earlier ones."""
         assert run.series is not None  # it was entered
         waves: Waves = run.resources[SERIES]
         now = np.unique(waves.identity.persons(table))
         before = [wave.persons for wave in waves.earlier]
         common = np.intersect1d(now, np.concatenate(before)) if before else now[:0]
-        notes = tuple(_notes(plan, table, waves))
-        return cls(run.series, len(waves.earlier), len(common), notes)
+        case = Case(table, plan.scenarios[0], run.resources)
+        notes = [*_notes(plan, table, waves), *_changes(case.evidence(release), waves)]
+        measures = _measured(release, case, run) if waves.earlier else ()
+        return cls(run.series, len(waves.earlier), len(common), tuple(notes), tuple(measures))
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON: nothing per record, no secret."""
@@ -255,6 +268,18 @@ def _table(said: Mapping[str, Any]) -> Table:
 # What the owner should know ----------------------------------------------------------------------------
 
 
+def _measured(release: Release, case: Case, run: Run) -> Iterator[Mapping[str, Any]]:
+    """What all releases tell together, by the measures of several releases."""
+    asked = [registry.measure(name)() for name in _MEASURES]
+    found = evaluate(release, case, asked, run.silent(), brief=True).scores
+    for measure in asked:
+        score = found[str(measure)]
+        alone = "" if score.baseline is None else f"; of the last release alone {score.baseline:.3g}"
+        said = f"{score.value:.3g}{alone}" if np.isfinite(score.value) else f"not known: {score.reason}"
+        words = f"{measure.title}: {said}"
+        yield {"measure": measure.name, "title": measure.title, "words": words, **score.to_dict()}
+
+
 def _notes(plan: Plan, table: Table, waves: Waves) -> Iterator[str]:
     """Sentences on a release beside the earlier ones; no cell is in them."""
     persons = waves.identity.persons(table)
@@ -276,3 +301,65 @@ def _notes(plan: Plan, table: Table, waves: Waves) -> Iterator[str]:
             f"{', '.join(private)} draws fresh noise in every release: what all releases of the series spend "
             "adds up"
         )
+
+
+def _changes(evidence: Evidence, waves: Waves) -> Iterator[str]:
+    """What stands out of the change since the last release: people by theirs, and correlations that moved."""
+    if not waves.earlier or evidence.source_rows is None or evidence.protected is None:
+        return
+    last, now = waves.earlier[-1], waves.now(evidence)
+    names = [
+        name
+        for name in evidence.shared_columns
+        if name in last.reading.schema
+        and all(
+            table.schema[name].kind is Kind.CONTINUOUS and not table.is_generalised(name)
+            for table in (last.reading, evidence.protected)
+        )
+    ]
+    places = found_in(now.units, last.units)
+    both = np.flatnonzero(places >= 0)
+    before, after = last.reading.matrix(names), evidence.protected.matrix(names)
+    for place, name in enumerate(names):
+        outlying = _outlying(after[both, place] - before[places[both], place])
+        if outlying:
+            yield (
+                f"{outlying} records stand out by the change of `{name}` since the last release: who sees "
+                "both may know whose they are"
+            )
+    for one, other in combinations(range(len(names)), 2):
+        moved = _moved(before[:, [one, other]], after[:, [one, other]])
+        if moved is not None:
+            yield (
+                f"the correlation of `{names[one]}` and `{names[other]}` moved from {moved[0]:.2f} to "
+                f"{moved[1]:.2f} since the last release"
+            )
+
+
+def _outlying(changes: Floats) -> int:
+    """How many changes lie far out: by so many times the median distance from the median.
+
+    Where most have not changed, a few who have stand out.
+    """
+    there = changes[np.isfinite(changes)]
+    if len(there) < _FEWEST:
+        return 0
+    apart = np.abs(there - np.median(there))
+    usual = 1.4826 * float(np.median(apart))
+    found = int((apart > _FAR * usual).sum())
+    return found if found <= _FEW * len(there) else 0
+
+
+def _moved(before: Floats, after: Floats) -> tuple[float, float] | None:
+    """The correlations of two columns, if they differ by more than chance (Fisher's z); else None."""
+    found, doubt = [], 0.0
+    for values in (before, after):
+        there = values[np.isfinite(values).all(axis=1)]
+        if len(there) < _FEWEST or (there.std(axis=0) == 0).any():
+            return None
+        one, other = ((there - there.mean(axis=0)) / there.std(axis=0)).T
+        found.append(float(np.clip((one * other).mean(), -1 + 1e-9, 1 - 1e-9)))
+        doubt += 1 / (len(there) - 3)
+    apart = abs(np.arctanh(found[0]) - np.arctanh(found[1]))
+    far = apart > _FAR_CORRELATION * np.sqrt(doubt) and abs(found[0] - found[1]) > _LEAST_MOVE
+    return (found[0], found[1]) if far else None
