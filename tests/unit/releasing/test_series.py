@@ -249,3 +249,59 @@ def test_persons_with_several_records_keep_their_order_or_have_a_column(tmp_path
     assert any("told apart by their order" in note for note in notes)
     plan = planned(tmp_path, 1, more='record = "ill"', text=text)
     assert not any("told apart" in note for note in carry_out(plan, Run(seed=1)).parts[""].notes)
+
+
+APART = """
+requirements = [{required}]
+[data]
+path = "{{data}}"
+[columns]
+who = {{{{ kind = "nominal", role = "person" }}}}
+pay = {{{{ kind = "continuous", role = "key" }}}}
+debt = {{{{ kind = "continuous", role = "key", suppressed = -9 }}}}
+ill = {{{{ kind = "nominal", role = "sensitive" }}}}
+[[steps]]
+method = "m-invariance"
+columns = ["pay", "debt"]
+parameters = {{{{ m = 3 }}}}
+{series}
+[output]
+path = "{{out}}/release.csv"
+drop = ["who"]
+"""
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_signatures_are_kept_over_files(waves, begun):
+    """Three releases in two tables each, from a first one in a series or outside of it."""
+    judged = APART.format(
+        required='"m-invariance >= 3", "intersection-risk <= 0"', series="[series]\n{series}"
+    )
+    alone = APART.format(required='"alpha-k-anonymity <= 0.334"', series="")
+    (waves / "out1" / "release.csv").unlink()
+    (waves / "out1" / "release.private.json").unlink()
+    (waves / "out1" / "releases.private.jsonl").unlink(missing_ok=True)
+    released(planned(waves, 1, text=judged if begun else alone), 1)
+    second = released(planned(waves, 2, "out1", text=judged), 2)
+    frame = pl.read_csv(waves / "wave3.csv").filter(pl.col("who") % 3 != 1)  # nobody has gout any more
+    frame.write_csv(waves / "wave3.csv")
+    third = released(planned(waves, 3, "out1", "out2", text=judged), 3)
+    assert second.met
+    assert third.met
+    counted = third.release.provenance[0].figures["counterfeits"]
+    assert counted > 0
+    shown = pl.read_csv(waves / "out3" / "release.qit.csv")
+    assert shown.filter(pl.col("pay").is_null()).height == counted
+    assert not (shown["debt"] == -9).any()  # what is nobody's was not suppressed
+    said = {each["measure"]: each["value"] for each in third.to_dict()["in_series"]["measures"]}
+    assert said["m-invariance"] == 3
+    for number in (2, 3):
+        found = verify(waves / f"out{number}" / "release.private.json", Run(seed=9))
+        assert set(found.files.values()) == {"identical"}
+
+
+def test_anatomy_dealt_anew_is_refused_in_a_series(waves):
+    text = APART.format(required='"k >= 1"', series="[series]\n{series}")
+    text = text.replace('"m-invariance"\n', '"anatomy"\n').replace("m = 3", "l = 3")
+    with pytest.raises(SfumatoError, match="for each person"):
+        carry_out(planned(waves, 2, text=text), Run(seed=1))
