@@ -27,7 +27,7 @@ from sfumato.data.evidence import CONTROL, Scenario
 from sfumato.data.guess.columns import guess_schema
 from sfumato.data.notebook import as_html
 from sfumato.data.persons import is_out_of_order
-from sfumato.data.schema import Column, Kind, Role, Schema, like_schema, with_roles
+from sfumato.data.schema import Role, Schema, like_schema, with_roles
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, SfumatoError, UnreachableError
 from sfumato.recipes.demand import Demand
@@ -256,17 +256,18 @@ def beside(original: Table, protected: Any, *, aligned: bool) -> Release:
     """
     from sfumato.io import frames
     from sfumato.io import read as read_frame
+    from sfumato.releasing.read_back import conformed, joined
     from sfumato.releasing.trail import part_kept, rows_kept
 
     path = Path(protected) if isinstance(protected, str | Path) else None
     kept = None if path is None or aligned else part_kept(path, original)
     if path is not None and kept is not None and "joined" in kept:
-        return _joined(original, path, kept)
+        return joined(original, path, kept)
     if isinstance(protected, Table):
         table = protected
     else:
         frame = frames.to_polars(protected)[0] if path is None else read_frame(protected)
-        table = _conformed(frame, original)
+        table = conformed(frame, original)
     if not aligned:
         rows, synthetic = (None, False) if path is None else rows_kept(path, original)
         return replace(Release.of(table, source_rows=rows), synthetic=synthetic)
@@ -281,59 +282,6 @@ def beside(original: Table, protected: Any, *, aligned: bool) -> Release:
             hint="releases are shuffled; leave it out: the private trail beside the release tells who is who",
         )
     return replace(Release.unchanged(original), tables=Release.of(table).tables)
-
-
-def _conformed(frame: pl.DataFrame, original: Table, others: Sequence[Column] = ()) -> Table:
-    """Read a released frame as the original's schema says, and ``others`` that it has not."""
-    from sfumato.io import conform
-
-    known = [name for name in frame.columns if name in original.schema]
-    if not known:
-        raise ParameterError(
-            "the protected table must share columns with the original, got: no common column"
-        )
-    schema = _as_released(frame, original.schema.select(known))
-    schema = replace(schema, columns=(*schema.columns, *others))
-    return conform(frame.select(schema.names), schema, original=original)
-
-
-def _joined(original: Table, path: Path, kept: Mapping[str, Any]) -> Release:
-    """Make the release of files of which the private trail says how they are joined."""
-    from sfumato.io import read as read_frame
-    from sfumato.recipes.plan import fingerprint
-    from sfumato.releasing.trail import read_rows
-
-    tables, files = {}, kept["joined"]["files"]
-    for name, said in files.items():
-        place = path.with_name(said["name"])
-        if not place.is_file() or fingerprint(place) != said["sha256"]:
-            raise ParameterError(
-                f"`{place}` must lie beside `{path}` as it was written with it, got: "
-                f"{'another' if place.is_file() else 'none'}"
-            )
-        others = [
-            Column(each, Kind.NOMINAL, Role.OTHER) for each in said["keys"] if each not in original.schema
-        ]
-        others += [Column(each, Kind.CONTINUOUS, Role.WEIGHT) for each in said["counts"]]
-        tables[name] = _conformed(read_frame(place), original, others)
-    return Release(
-        tables,
-        source_rows=read_rows(kept),
-        keys={name: tuple(said["keys"]) for name, said in files.items()},
-        apart=tuple(tuple(group) for group in kept["joined"]["apart"]),
-        sources={name: read_rows(said) for name, said in files.items() if "rows" in said},
-        moved={name: read_rows({"rows": each}) for name, each in kept["joined"].get("moved", {}).items()},
-    )
-
-
-def _as_released(frame: pl.DataFrame, schema: Schema) -> Schema:
-    """The schema of an original for its release, where numbers of people may have become pseudonyms."""
-    renamed = [
-        Column(column.name, Kind.NOMINAL, column.role, label=column.label, pseudonym=column.pseudonym)
-        for column in schema.columns
-        if column.pseudonym and frame.schema[column.name] == pl.String
-    ]
-    return schema.replace(*renamed)
 
 
 def compare(
@@ -443,6 +391,12 @@ def tune(
     from sfumato.tuning.derive_space import Scope
     from sfumato.tuning.workbench import Budget
 
+    if plan is not None and plan.series is not None:
+        raise PlanError(
+            "a search must be for a plan outside of a series, got: one with [series], whose steps must stay "
+            "what they were",
+            hint="search without it for the first release, and write [series] into the plan that is found",
+        )
     control = control or (plan.control if plan else 0.0)
     place = None if ledger is None else Path(ledger)
     kept = ledgers.kept_seed(place) if place is not None and run is None and seed is None else seed
@@ -511,6 +465,7 @@ def release(
     from sfumato.tuning.ways import WHAT_HELPS, ways
 
     base = plan or (Plan.read(Path(data)) if is_plan(data) else Plan())
+    own = base.recipe if base.series is not None else None  # in a series people keep the noise they have
     table, native = _decided(data, base, roles)
     base = replace(
         base, schema=with_pseudonyms(table.schema), recipe=Recipe(), control=control or base.control
@@ -538,7 +493,8 @@ def release(
         return tune(kept, plan.demands, plan=plan, run=run, **how)
 
     missed = []
-    for tried, how in ways(base, table, run, tuned):
+    as_planned = [(replace(base, recipe=own or Recipe()), "the steps of the plan, as in all of its series")]
+    for tried, how in ways(base, table, run, tuned) if own is None else as_planned:
         outcome = carry_out(tried, run, table=table)
         if outcome.met or not base.demands:
             part = outcome.parts[""]

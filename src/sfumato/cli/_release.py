@@ -86,13 +86,14 @@ def _required(plan: Plan, step: Step, options: Mapping[str, Any]) -> Plan:
     from sfumato.core.requirement import Requirement
     from sfumato.methods._buckets import BucketMethod
     from sfumato.methods._enforcing import EnforcingMethod
+    from sfumato.methods.m_invariance import MInvariantBuckets
     from sfumato.recipes.profile import Profile
 
     wanted = tuple(Requirement.parse(text) for text in options["require"])
     plan = replace(plan, requirements=(*plan.requirements, *wanted))
     if options["profile"]:
         return Profile.of(options["profile"]).apply_to(plan)
-    if not plan.demands and isinstance(step.method, EnforcingMethod | BucketMethod):
+    if not plan.demands and isinstance(step.method, EnforcingMethod | BucketMethod | MInvariantBuckets):
         return replace(plan, requirements=step.method.guarantee(()).requirements)
     return plan
 

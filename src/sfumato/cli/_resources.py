@@ -70,7 +70,9 @@ def resourced(plan: Plan, options: Mapping[str, Any]) -> Plan:
         resources[_resource(column)] = Source(path, holds="hierarchy")
     for name, path in _pairs(options.get("resource_files", ()), "--resource", "NAME"):
         resources[name] = Source(path)
-    plan = replace(plan, resources=resources, output=_keyed(plan, Path(), options), folder=Path())
+    series = plan.series and plan.series.seen_from(Path(), now=plan.folder)
+    output = _keyed(plan, Path(), options)
+    plan = replace(plan, resources=resources, output=output, series=series, folder=Path())
     return controlled(plan, options)
 
 
@@ -171,4 +173,5 @@ def seen_from(plan: Plan, folder: Path, options: Mapping[str, Any]) -> Plan:
 
     resources = {name: moved(each) for name, each in plan.resources.items()}
     data, output = moved(plan.data) if plan.data else None, _keyed(plan, folder, options)
-    return replace(plan, data=data, resources=resources, output=output, folder=folder)
+    series = plan.series and plan.series.seen_from(folder, now=plan.folder)
+    return replace(plan, data=data, resources=resources, output=output, series=series, folder=folder)

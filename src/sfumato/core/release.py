@@ -214,7 +214,7 @@ class Release:
         """
         rows = later.source_rows
         if rows is not None:
-            rows = None if self.source_rows is None else self.source_rows[rows]
+            rows = None if self.source_rows is None else np.append(self.source_rows, -1)[rows]  # −1: nobody
         last = later if later.fitted is not None else self
         own = self.source_rows
         return replace(
@@ -258,7 +258,7 @@ def stitched(pieces: Sequence[tuple[Ints, Release]], *, keep_order: bool) -> Rel
     merged = _joined([release.table for _, release in pieces])
     rows = classes = None
     if all(release.source_rows is not None for _, release in pieces):
-        rows = np.concatenate([own[release.source_rows] for own, release in pieces])
+        rows = np.concatenate([np.append(own, -1)[release.source_rows] for own, release in pieces])
     if all(release.classes is not None for _, release in pieces):
         offsets = np.cumsum(
             [0, *(int(r.classes.max(initial=-1)) + 1 for _, r in pieces if r.classes is not None)]

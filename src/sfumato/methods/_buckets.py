@@ -68,29 +68,7 @@ class BucketMethod(Method):
 
     def refuses(self, table: Table) -> str | None:
         """Refuse nobody's table, columns that cannot be parted, and persons with several records."""
-        if not len(table):
-            return f"{self.name} must be given records to part, got: none"
-        reason = super().refuses(table)
-        if reason is not None:
-            return reason
-        names = self.learnt(table)
-        both = [name for name in names if name in table.chosen]
-        wrong = [name for name in names if table.schema[name].kind not in COMPARABLE]
-        coarse = [name for name in names if table.is_generalised(name)]
-        if not names or both:
-            got = f"{listed(both)}, which are keys" if both else "none"
-            return f"{self.name} must find sensitive columns beside the keys, got: {got}"
-        if wrong or coarse:
-            others = listed(wrong or coarse)
-            return f"{self.name} must be given single exact sensitive values, got: others in {others}"
-        whose = table.schema.only_role(Role.PERSON)
-        again = len(table) - len(np.unique(persons_of(table))) if whose else 0
-        if again:
-            return (
-                f"{self.name} must be given one record of each person, got: {again} more, whose buckets "
-                "together tell what they have in common"
-            )
-        return None
+        return super().refuses(table) or unpartable(self.name, table, self.learnt(table))
 
     def drive_range(self, table: Table) -> tuple[float, float]:
         """Search no further than the most frequent sensitive value lets it."""
@@ -182,6 +160,29 @@ class BucketMethod(Method):
             return found
 
         return fails
+
+
+def unpartable(method: str, table: Table, names: Sequence[str]) -> str | None:
+    """Why sensitive columns cannot be taken apart from their records; None if they can."""
+    if not len(table):
+        return f"{method} must be given records to part, got: none"
+    both = [name for name in names if name in table.chosen]
+    wrong = [name for name in names if table.schema[name].kind not in COMPARABLE]
+    coarse = [name for name in names if table.is_generalised(name)]
+    if not names or both:
+        got = f"{listed(both)}, which are keys" if both else "none"
+        return f"{method} must find sensitive columns beside the keys, got: {got}"
+    if wrong or coarse:
+        others = listed(wrong or coarse)
+        return f"{method} must be given single exact sensitive values, got: others in {others}"
+    whose = table.schema.only_role(Role.PERSON)
+    again = len(table) - len(np.unique(persons_of(table))) if whose else 0
+    if again:
+        return (
+            f"{method} must be given one record of each person, got: {again} more, whose buckets "
+            "together tell what they have in common"
+        )
+    return None
 
 
 def _most(table: Table, name: str) -> int:

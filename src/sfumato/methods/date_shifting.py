@@ -92,6 +92,10 @@ class DateShifting(Method):
     )
     by: Literal["person", "household"] = param("person", "Whose dates move together.")
 
+    def by_person(self) -> bool:
+        """Shifts are keyed by the person already."""
+        return True
+
     def refuses(self, table: Table) -> str | None:
         """Refuse a step that is longer than the largest shift, and households that nobody tells."""
         if self.step > self.days:

@@ -138,6 +138,10 @@ class Pram(Method):
         None, "Table of transitions that must not happen: column, from and to.", holds="table"
     )
 
+    def by_person(self) -> bool:
+        """Each record has a draw of its own."""
+        return True
+
     def refuses(self, table: Table) -> str | None:
         """Refuse ranges and sets of values, and a table of nobody: no chances can be told from it."""
         if not len(table):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -35,6 +36,7 @@ _PARTS: Mapping[str, type] = {
     "steps": list,
     "requirements": list,
     "output": dict,
+    "series": dict,
     "tables": dict,
 }
 
@@ -116,6 +118,23 @@ class Output:
     copies: int = 1
 
 
+@dataclass(frozen=True)
+class Sequel:
+    """That a release is one of a series of the same people: the first, or the next after some ``earlier``.
+
+    These are folders, or the private trails in them, the oldest first; ``record`` is the column that tells
+    the records of one person apart, where people have several.
+    """
+
+    earlier: tuple[str, ...] = ()
+    name: str = ""
+    record: str = ""
+
+    def seen_from(self, folder: Path, *, now: Path) -> Self:
+        """The same with the paths of a plan in one folder as they are seen from another."""
+        return replace(self, earlier=tuple(os.path.relpath(now / each, folder) for each in self.earlier))
+
+
 def text_of(path: Path, *, what: str, hint: str) -> str:
     """Read a file that a person has written; where there is none, the hint says what writes one."""
     try:
@@ -152,6 +171,7 @@ class Plan:
     requirements: tuple[Requirement, ...] = ()  # in every scenario
     required_in: Mapping[str, tuple[Requirement, ...]] = field(default_factory=dict)  # in one, by its name
     output: Output = field(default_factory=Output)
+    series: Sequel | None = None
     tables: Mapping[str, Plan] = field(default_factory=dict)
     control: float = 0.0
     folder: Path = field(default=Path(), compare=False)
@@ -191,6 +211,7 @@ class Plan:
             "recipe": read(Recipe.from_list, said.get("steps", ())) or Recipe(),
             "requirements": tuple(read.each(Requirement.parse, said.get("requirements", ()))),
             "output": read(_record, Output, "output", said.get("output", {})) or Output(),
+            "series": read(_record, Sequel, "series", said["series"]) if "series" in said else None,
         }
         if plan["output"].copies < 1:
             faults.append(f"output: `copies` must be at least 1, got: {plan['output'].copies}")
@@ -223,6 +244,7 @@ class Plan:
             said["resources"] = {name: _plain(source) for name, source in self.resources.items()}
         if self.recipe.steps:
             said["steps"] = self.recipe.to_list()
+        said |= {} if self.series is None else {"series": _plain(self.series)}
         output = _plain(self.output)
         return {**said, "output": output} if output else said
 
@@ -481,12 +503,26 @@ def _cross_faults(plan: Mapping[str, Any]) -> list[str]:
     faults += [
         f"`drop` names a column that is not declared: `{n}`" for n in plan["output"].drop if n not in schema
     ]
+    faults += _series_faults(plan["series"], schema)
     for column in schema.columns:
         if column.hierarchy and column.hierarchy not in plan["resources"]:
             faults.append(
                 f"column `{column.name}` names a hierarchy that is not declared: `{column.hierarchy}`"
             )
     return faults
+
+
+def _series_faults(series: Sequel | None, schema: Schema) -> Iterator[str]:
+    """What a plan lacks for people to be found again in other releases."""
+    if series is None:
+        return
+    if schema.only_role(Role.PERSON) is None:
+        yield 'series: a column must tell whose each record is (role = "person"), got: none'
+    if series.record and series.record not in schema:
+        yield f"series: `record` names a column that is not declared: `{series.record}`"
+    wrong = sum(not isinstance(each, str) for each in series.earlier)
+    if wrong:
+        yield f"series: `earlier` must be a list of texts, got: {wrong} of another type"
 
 
 def _ticked(names: list[str]) -> str:

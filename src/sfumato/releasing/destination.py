@@ -15,6 +15,7 @@ from sfumato.io import Staging, check_format, check_writable, codebook, stage
 from sfumato.recipes.plan import Plan, located
 from sfumato.releasing.carry_out import Outcome, reading_of
 from sfumato.releasing.pseudonym_keys import key_places
+from sfumato.releasing.series import files_of_earlier
 from sfumato.releasing.trail import files_of, grown_ledger, trail_of
 
 #: Said wherever a release stops because nobody has said what it must meet.
@@ -79,7 +80,12 @@ class Destination:
     def originals(self) -> list[str | Path]:
         """What must never be overwritten."""
         keys = (place for place in self.keys if place.exists())
-        return codebook.with_codebooks([*self.plan.files.values(), *self.also_read, *keys])
+        return codebook.with_codebooks([*self.plan.files.values(), *self.also_read, *keys, *self.earlier])
+
+    @cached_property
+    def earlier(self) -> list[Path]:
+        """The files of earlier releases of the series."""
+        return files_of_earlier(self.plan)
 
     @property
     def keys(self) -> tuple[Path, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,9 @@ from sfumato.data.table import Table
 from sfumato.errors import ParameterError, ReadError
 from sfumato.kernels.arrays import Ints
 from sfumato.recipes.plan import Plan, fingerprint
-from sfumato.releasing.carry_out import Outcome, Part
+
+if TYPE_CHECKING:
+    from sfumato.releasing.carry_out import Outcome, Part
 
 #: Packages whose version may change a number.
 _NUMBER_MAKERS = ("numpy", "polars", "numba", "scipy", "pot")
@@ -67,6 +69,7 @@ def _trail_of_part(
         "contents": part.original.digest.hex(),  # of the records, wherever they came from
         **_confided(part.release),
         **_rows_of(part.release),
+        **({} if part.member is None else {"series": part.member.confided(part.original, part.release)}),
         "synthetic": part.release.synthetic,
         "output": next(iter(outputs.values())),  # whose rows these are
         **({} if part.release.plain else {"joined": _joined(part.release, outputs)}),

@@ -18,6 +18,7 @@ from sfumato.io import read as read_frame
 from sfumato.recipes.plan import Plan, fingerprint
 from sfumato.releasing.carry_out import carry_out
 from sfumato.releasing.destination import Destination, write_release
+from sfumato.releasing.series import anchored, trails_of
 from sfumato.releasing.trail import environment, read_trail, seed_of
 
 #: Numbers that differ by less count as equal.
@@ -128,6 +129,10 @@ def _plan_of(said: Mapping[str, Any], folder: Path, original: str | None) -> Pla
             raise _NotMade("a step never repeats itself, so that nobody can take its noise away")
         if original is None and part.data is not None and not _is_there(part):
             raise _NotMade("the original is not where the plan looks for it; name it with --original")
+        try:
+            trails_of(part)
+        except ReadError:
+            raise _NotMade("an earlier release of the series is not where the plan looks for it") from None
     return plan
 
 
@@ -138,7 +143,9 @@ def _is_there(plan: Plan) -> bool:
 def _made_again(plan: Plan, fresh: Path, run: Run, said: Mapping[str, Any]) -> dict[str, Path]:
     """The files of the release, made again in a fresh folder, by their names."""
     parts = {
-        name: replace(part, output=replace(part.output, path=str(fresh / Path(part.output.path).name)))
+        name: replace(
+            anchored(part), output=replace(part.output, path=str(fresh / Path(part.output.path).name))
+        )
         for name, part in plan.parts.items()
     }
     plan = replace(plan, tables=parts) if plan.tables else parts[""]
