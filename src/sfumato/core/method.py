@@ -69,6 +69,7 @@ class Method(Described):
 
     nature: ClassVar[Nature] = "perturbative"
     produces: ClassVar[frozenset[Kind]] = frozenset()  # empty: the kinds it is given
+    analysts: ClassVar[str] = ""  # a sentence or two: what who analyses the release must correct for
     stochastic: ClassVar[bool] = True
     replay: ClassVar[bool] = True  # False: noise that must not be repeatable (differential privacy)
     private_by: ClassVar[str] = ""  # the parameter that is the ε of a guarantee: moved on the data it is none
