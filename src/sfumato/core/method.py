@@ -126,6 +126,7 @@ class Method(Described):
         return {
             **super().describe(),
             "nature": cls.nature,
+            "analysts": cls.analysts,
             "shape": shape_of(cls),
             "stochastic": cls.stochastic,
             "replay": cls.replay,

@@ -161,8 +161,7 @@ def test_protect_and_release_take_a_key_by_name_and_by_the_plan_of_another_folde
     release = ["release", "../plan.toml", "-q", "--override", "nothing is required", "--out", "three"]
     assert _exit_code(release) == 0
     names = [
-        set(pl.read_csv(folder / each)["pid"])
-        for each in ("one.csv", "other/two.csv", "other/three/out.csv")
+        set(pl.read_csv(folder / each)["pid"]) for each in ("one.csv", "other/two.csv", "other/three/out.csv")
     ]
     assert names[0] == names[1] == names[2]
     assert [each.name for each in folder.rglob("*.key")] == ["people.key"]
