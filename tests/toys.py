@@ -30,6 +30,7 @@ class Mean(ColumnMethod):
 
     name = "mean"
     title = "Mean"
+    analysts = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
     stochastic = False
 
@@ -42,6 +43,7 @@ class Draw(ColumnMethod):
 
     name = "draw"
     title = "Draw"
+    analysts = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
 
     spread: float = param(1.0, "Largest draw.", gt=0, le=10, log=True, tune=(0.1, 10), drive=True)
@@ -55,6 +57,7 @@ class Rounding(ColumnMethod):
 
     name = "rounding"
     title = "Rounding"
+    analysts = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
     stochastic = False
 
@@ -70,6 +73,7 @@ class Turned(ColumnMethod):
 
     name = "turned"
     title = "Turned"
+    analysts = "A toy of the tests: nothing to correct for."
     kinds = ORDERED
     stochastic = False
 
@@ -82,6 +86,7 @@ class Constant(ColumnMethod):
 
     name = "constant"
     title = "Constant"
+    analysts = "A toy of the tests: nothing to correct for."
     kinds = ORDERED
     stochastic = False
 
@@ -96,6 +101,7 @@ class Unrepeatable(ColumnMethod):
 
     name = "unrepeatable"
     title = "Unrepeatable"
+    analysts = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
     replay = False
 
@@ -108,6 +114,7 @@ class Private(ColumnMethod):
 
     name = "private"
     title = "Private"
+    analysts = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
     replay = False
     private_by = "epsilon"
@@ -123,6 +130,7 @@ class Invented(Method):
 
     name = "invented"
     title = "Invented"
+    analysts = "A toy of the tests: nothing to correct for."
     kinds = frozenset(Kind)
     changes_records = True
 
@@ -139,6 +147,7 @@ class Short(ColumnMethod):
 
     name = "short"
     title = "Short"
+    analysts = "A toy of the tests: nothing to correct for."
     kinds = ORDERED
     stochastic = False
 
@@ -154,6 +163,7 @@ class Standardised(BlockMethod):
 
     name = "standardised"
     title = "Standardised"
+    analysts = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
     stochastic = False
     rounds = 2
@@ -175,6 +185,7 @@ class CentredNoise(BlockMethod):
 
     name = "centred-noise"
     title = "Centred noise"
+    analysts = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
 
     def draws(self, block, run):
@@ -196,6 +207,7 @@ class Flipped(BlockMethod):
 
     name = "flipped"
     title = "Flipped"
+    analysts = "A toy of the tests: nothing to correct for."
     kinds = frozenset({Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
     stochastic = False
 
@@ -215,6 +227,7 @@ class Thinned(BlockMethod):
 
     name = "thinned"
     title = "Thinned"
+    analysts = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
     changes_records = True
 
@@ -236,6 +249,7 @@ class Worded(BlockMethod):
 
     name = "worded"
     title = "Worded"
+    analysts = "A toy of the tests: nothing to correct for."
     kinds = ORDERED
     produces = frozenset({Kind.NOMINAL})
     stochastic = False
@@ -257,6 +271,7 @@ class Marked(BlockMethod):
 
     name = "marked"
     title = "Marked"
+    analysts = "A toy of the tests: nothing to correct for."
     kinds = frozenset(Kind)
     stochastic = False
     adds_columns = True
@@ -276,6 +291,7 @@ class Sampling(Method):
 
     name = "sampling"
     title = "Sampling"
+    analysts = "A toy of the tests: nothing to correct for."
     kinds = frozenset(Kind)
     changes_records = True
 
@@ -292,6 +308,7 @@ class Pairs(Method):
 
     name = "pairs"
     title = "Pairs"
+    analysts = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
     stochastic = False
 
@@ -311,6 +328,7 @@ class Shift(Method):
 
     name = "shift"
     title = "Shift"
+    analysts = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
     stochastic = False
 
@@ -331,6 +349,7 @@ class Synthetic(Method):
 
     name = "synthetic"
     title = "Synthetic"
+    analysts = "A toy of the tests: nothing to correct for."
     kinds = frozenset(Kind)
     stochastic = False
     changes_records = True
@@ -344,6 +363,7 @@ class Halves(Method):
 
     name = "halves"
     title = "Halves"
+    analysts = "A toy of the tests: nothing to correct for."
     kinds = frozenset(Kind)
     stochastic = False
 
@@ -359,6 +379,7 @@ class Buckets(Method):
 
     name = "buckets"
     title = "Buckets"
+    analysts = "A toy of the tests: nothing to correct for."
     kinds = frozenset(Kind)
     adds_columns = True
 
@@ -382,6 +403,7 @@ class Shifted(Measure):
 
     name = "shifted"
     title = "Shifted"
+    analysts = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
     aspect = "utility"
     better = "low"

@@ -87,7 +87,10 @@ def described_page(cls: type[Described], facts: Sequence[tuple[str, str]], usage
     """Put together what methods and measures have in common: facts, docstring, parameters, literature."""
     names, values = zip(*facts, strict=True)
     lines = [*title(cls.title or cls.name), *table(names, [values])]
-    lines += [docstring(cls), "", *section("Parameters")]
+    lines += [docstring(cls), ""]
+    if issubclass(cls, Method):
+        lines += [*section("For analysts"), escape(cls.analysts), ""]
+    lines += section("Parameters")
     rows = [
         [literal(p.name), escape(p.symbol), escape(p.domain), literal(p.default), escape(p.unit), meaning(p)]
         for p in cls.parameters()

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from sfumato.data.guess.overview import Overview
     from sfumato.recipes.plan import Plan
     from sfumato.recipes.profile import Profile
+    from sfumato.releasing.carry_out import Outcome
+    from sfumato.releasing.gate import Verdict
     from sfumato.report.released import Released
     from sfumato.study.compare import Study
     from sfumato.study.cost import Before
@@ -429,6 +431,7 @@ def release(
     resources: Mapping[str, Any] | None = None,
     control: float = 0.0,
     plan: Plan | None = None,
+    override: str = "",
     seed: int | None = None,
     run: Run | None = None,
     **search: Any,
@@ -437,7 +440,8 @@ def release(
 
     What fails its requirements is never given back: if the search finds nothing in time, a method that
     enforces them is taken at its weakest setting that does, and if that fails too, the error says what came
-    nearest. Nothing is written; see ``Released.write``.
+    nearest. A plan that has steps is carried out as it stands. What else blocks a release (see
+    `sfumato.releasing.gate`) is raised too. Nothing is written; see ``Released.write``.
 
     Parameters
     ----------
@@ -454,31 +458,106 @@ def release(
         The share of the persons who sit out a rehearsal, for requirements on attacks; by default the plan's.
     plan
         What is to be kept of a plan: where the data are, resources, the output.
+    override
+        The reason why it may leave though something blocks it; it is recorded.
     search
         More for ``tune``, such as ``methods`` or ``trials``.
     """
-    from sfumato.recipes.plan import Plan
+    from sfumato.recipes.profile import Profile
+    from sfumato.releasing.carry_out import carry_out, load_resources
+    from sfumato.releasing.gate import require_open
+    from sfumato.report.released import Released
+
+    base, source = _base(data, plan, control), Path(data) if is_plan(data) else None
+    if any(part.recipe.steps for part in base.parts.values()):
+        base = _as_it_stands(base, for_, roles)
+        used = Profile.of(for_) if for_ else _of_plan(Profile.of("scientific"))
+        run = make_run(seed, run, resources)
+        outcome = carry_out(base, run)
+        verdict = _judged(outcome, data, override=override, unjudged=bool(for_) and not used.thresholds)
+        require_open(verdict)
+        how = "the steps of the plan, as they stand"
+        return Released(outcome, used, how, run, gate=verdict, about=base.about, source=source)
+    if base.tables:
+        raise PlanError(
+            "a plan of several tables must have steps to be released, got: none",
+            hint="search for those of one table at a time with `sfumato tune`",
+        )
+    if base.series is not None:
+        raise PlanError(
+            "a plan in a series must have steps, so that people keep the noise they have, got: none",
+            hint="release the first without [series] in it, and take the steps of its plan",
+        )
+    table, native = _decided(data, base, roles)
+    base, used = _required(base, table, for_)
+    resources = {**load_resources(base), **(resources or {})}
+    run = make_run(seed, run, resources)
+    how_to: dict[str, Any] = {"minutes": minutes, "resources": resources, "search": search}
+    outcome, verdict, how = _searched(base, used, table, run, data, override=override, **how_to)
+    part = outcome.parts[""]
+    part = replace(part, release=replace(part.release, native=native))
+    return Released(replace(outcome, parts={"": part}), used, how, run, gate=verdict, source=source)
+
+
+def _base(data: Any, plan: Plan | None, control: float) -> Plan:
+    """What is known of the plan of a release before its data are looked at: at least where a file is."""
+    from sfumato.recipes.plan import Plan, Source
+
+    if plan is None and is_plan(data):
+        plan = Plan.read(Path(data))
+    elif plan is None:
+        plan = Plan(Source(str(data))) if isinstance(data, str | Path) else Plan()
+    return replace(plan, control=control or plan.control)
+
+
+def _of_plan(profile: Profile) -> Profile:
+    """The profile of a release that is for those whom its plan is for."""
+    said: dict[str, Any] = {"name": "plan", "title": "What the plan requires", "summary": ""}
+    return replace(profile, **said, intruders=(), thresholds=())
+
+
+def _as_it_stands(plan: Plan, for_: Profile | str | Path | None, roles: Mapping[str, str] | None) -> Plan:
+    """A plan that has its steps, with roles that were given, and what a profile requires beside it."""
+    from sfumato.recipes.profile import Profile
+
+    if roles and plan.schema is None:
+        raise PlanError("roles must be given to a plan that declares its columns, got: one that does not")
+    if roles and plan.schema is not None:
+        plan = replace(plan, schema=with_roles(plan.schema, roles))
+    return Profile.of(for_).apply_to(plan) if for_ else plan
+
+
+def _required(base: Plan, table: Table, for_: Profile | str | Path | None) -> tuple[Plan, Profile]:
+    """The plan with what is required of the release of a table, and the profile that requires it."""
     from sfumato.recipes.profile import Profile
     from sfumato.recipes.starter import with_pseudonyms
-    from sfumato.releasing.carry_out import carry_out, load_resources
-    from sfumato.report.released import Released
+
+    base = replace(base, schema=with_pseudonyms(table.schema))
+    used = Profile.of(for_ or "scientific")
+    if for_ is None and base.demands:
+        return base, _of_plan(used)
+    return used.apply_to(replace(base, scenarios=(), requirements=(), required_in={})), used
+
+
+def _judged(outcome: Outcome, data: Any, *, override: str, unjudged: bool) -> Verdict:
+    """What the gate says of a release, with the reason why someone overrides what it finds."""
+    from sfumato.releasing.gate import gate_outcome
+
+    subject = str(data) if isinstance(data, str | Path) else "the release"
+    verdict = gate_outcome(outcome, subject=subject, unjudged=unjudged)
+    return replace(verdict, override=override.strip()) if verdict.findings else verdict
+
+
+def _searched(
+    base: Plan, used: Profile, table: Table, run: Run, data: Any, *, override: str,
+    minutes: float, resources: Mapping[str, Any], search: Mapping[str, Any],
+) -> tuple[Outcome, Verdict, str]:  # fmt: skip
+    """The first way that meets what is required and passes the gate, and how it was found."""
+    from sfumato.releasing.carry_out import carry_out
+    from sfumato.releasing.gate import require_open
     from sfumato.tuning.ways import WHAT_HELPS, ways
 
-    base = plan or (Plan.read(Path(data)) if is_plan(data) else Plan())
-    own = base.recipe if base.series is not None else None  # in a series people keep the noise they have
-    table, native = _decided(data, base, roles)
-    base = replace(
-        base, schema=with_pseudonyms(table.schema), recipe=Recipe(), control=control or base.control
-    )
-    used = Profile.of(for_ or "scientific")
-    if for_ is not None or not base.demands:
-        base = used.apply_to(replace(base, scenarios=(), requirements=(), required_in={}))
-    else:
-        used = replace(
-            used, name="plan", title="What the plan requires", summary="", intruders=(), thresholds=()
-        )
-    resources = {**load_resources(base), **(resources or {})}
-    run, start = make_run(seed, run, resources), time.monotonic()
+    start = time.monotonic()
 
     def tuned(plan: Plan, kept: Table, known: Sequence[Recipe]) -> Tuned:
         left = max(minutes - (time.monotonic() - start) / 60, minutes / 10)
@@ -492,17 +571,20 @@ def release(
         }
         return tune(kept, plan.demands, plan=plan, run=run, **how)
 
-    missed = []
-    as_planned = [(replace(base, recipe=own or Recipe()), "the steps of the plan, as in all of its series")]
-    for tried, how in ways(base, table, run, tuned) if own is None else as_planned:
+    missed, blocked = list[str](), None
+    for tried, how in ways(base, table, run, tuned):
         outcome = carry_out(tried, run, table=table)
         if outcome.met or not base.demands:
-            part = outcome.parts[""]
-            part = replace(part, release=replace(part.release, native=native))
-            return Released(replace(outcome, parts={"": part}), used, how, run)
+            verdict = _judged(outcome, data, override=override, unjudged=not base.demands)
+            if verdict.is_open:
+                return outcome, verdict, how
+            blocked = verdict
+            continue
         missed += [
             f"{how}: {each.requirement.verdict(each.score)}" for each in outcome.judgements if not each.met
         ]
+    if blocked is not None:
+        require_open(blocked)
     raise UnreachableError(
         f"a release for {used.name} use must meet its profile, got: none that does, so nothing was released",
         hint="; ".join((WHAT_HELPS, *missed)),

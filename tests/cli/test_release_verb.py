@@ -145,9 +145,7 @@ def test_one_command_from_a_file_to_a_folder(run, people, tmp_path):
     code, out, err = run("release", "people.csv", "--for", "scientific", "--role", "x=other", *QUICK)
     assert code == 0, err
     folder = tmp_path / "people-release"
-    assert {path.name for path in folder.iterdir()} >= {
-        "release.csv", "plan.toml", "report.html", "release.private.json",
-    }  # fmt: skip
+    assert {path.name for path in folder.iterdir()} >= {"release.csv", "report.html", "private"}
     assert smallest_class(folder / "release.csv") >= 3
     assert "name" not in pl.read_csv(folder / "release.csv").columns
     assert "Safe for. Scientific use file" in out
@@ -156,11 +154,8 @@ def test_one_command_from_a_file_to_a_folder(run, people, tmp_path):
     assert "diagnosis untouched" in " ".join(out.split())
     assert "name left out" in out
     assert max(map(len, out.splitlines())) <= 80
-    page = (folder / "report.html").read_text()
-    assert "What was lost, by column" in page
-    assert "http" not in page.replace("http-equiv", "")
-    assert run("check", folder / "plan.toml")[0] == 0
-    assert run("run", folder / "plan.toml", "--overwrite")[0] == 0
+    assert "What was lost, by column" in (folder / "private" / "report.html").read_text()
+    assert run("check", folder / "private" / "plan.toml")[0] == 0
 
 
 def test_open_roles_are_listed_with_what_to_type(run, people, tmp_path):
@@ -178,11 +173,13 @@ def test_open_roles_are_asked_on_a_terminal(people, tmp_path, monkeypatch):
     told = CliRunner().invoke(cli, words, input="nonsense\nother\n")
     assert told.exit_code == 0, told.output
     assert "What is `x`?" in told.output
-    assert 'role = "other"' in (tmp_path / "people-release" / "plan.toml").read_text()
+    assert 'role = "other"' in (tmp_path / "people-release" / "private" / "plan.toml").read_text()
 
 
 def test_what_cannot_be_met_is_not_released(run, people, plan, tmp_path):
-    plan('requirements = ["k >= 3", "earth-movers-distance <= 0.000001"]')
+    path = tmp_path / plan('requirements = ["k >= 3", "earth-movers-distance <= 0.000001"]')
+    text = path.read_text()
+    path.write_text(text[: text.index("[[steps]]")])
     code, _, err = run("release", "plan.toml", *QUICK)
     assert code == 4, err
     assert "nothing was released" in err
@@ -194,7 +191,7 @@ def test_a_secure_release_only_loses_its_names(run, people, tmp_path):
     assert code == 0
     assert "nothing is required of the records" in out
     assert "WARNING: in the release k = 1" in out
-    assert json.loads((tmp_path / "safe" / "release.private.json").read_text())["unjudged"] is True
+    assert json.loads((tmp_path / "safe" / "private" / "trail.private.json").read_text())["unjudged"] is True
 
 
 def test_an_unknown_profile_or_role(run, people):

@@ -97,7 +97,7 @@ def test_a_folder_that_release_wrote_is_verified_and_may_move(run, tmp_path):
     code, files, _ = states(run, folder)
     assert code == 0
     assert files["release.csv"] == "identical"
-    assert files["plan.toml"] == files["report.html"] == "unchanged"
+    assert files["private/plan.toml"] == files["report.html"] == "unchanged"
     moved = tmp_path / "elsewhere"
     shutil.move(folder, moved)
     assert states(run, moved)[1]["release.csv"] == "identical"

@@ -26,6 +26,7 @@ class Offender(Method):
 
     name = "offender"
     title = "Offender"
+    analysts = "A toy of the tests: nothing to correct for."
     kinds = toys.CONTINUOUS
     stochastic = False
 
@@ -79,6 +80,7 @@ class CountingBlocks(BlockMethod):
 
     name = "counting-blocks"
     title = "Counting blocks"
+    analysts = "A toy of the tests: nothing to correct for."
     kinds = toys.CONTINUOUS
     stochastic = False
     rounds = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -228,3 +228,11 @@ def require_columns(schema: Schema, names: Sequence[str]) -> None:
     for name in names:
         if not name.startswith("@") and name not in schema:
             raise UnknownNameError.of("column", name, schema.names)
+
+
+def reason_of(options: Mapping[str, Any]) -> str:
+    """The reason of an override, if someone overrides what blocks; one must be given."""
+    said = options["override"]
+    if said is not None and not said.strip():
+        raise ParameterError("`--override` must give a reason, got: none")
+    return said.strip() if said else ""

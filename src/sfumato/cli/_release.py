@@ -181,7 +181,7 @@ def write_if_met(
             f"{outcome.unmet} of {len(outcome.judgements)} requirements are not met, so nothing was written",
             hint=_way_out(outcome, fixed=seeded or replayed),
         )
-    warn_of_earlier(outcome, destination, run, quiet=quiet)
+    warn_of_earlier(outcome, destination.ledger, run, quiet=quiet)
     written = write_release(outcome, destination, run, seeded=seeded, record=record, unjudged=unjudged)
     say("written: " + ", ".join(str(path) for path in written), quiet=quiet)
     say(f"keep {destination.trail.name} private: with its seed the noise can be undone", quiet=quiet)
@@ -196,11 +196,11 @@ def write_if_met(
     return written
 
 
-def warn_of_earlier(outcome: Outcome, destination: Destination, run: Run, *, quiet: bool) -> None:
+def warn_of_earlier(outcome: Outcome, ledger: Path, run: Run, *, quiet: bool) -> None:
     """Say if the same data were released here before with other chance: of several, noise averages out."""
     from sfumato.releasing.trail import earlier_releases
 
-    earlier = earlier_releases(destination.ledger, outcome, run)
+    earlier = earlier_releases(ledger, outcome, run)
     if earlier:
         times = "once" if earlier == 1 else f"{earlier} times"
         say(

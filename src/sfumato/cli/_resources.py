@@ -71,12 +71,12 @@ def resourced(plan: Plan, options: Mapping[str, Any]) -> Plan:
     for name, path in _pairs(options.get("resource_files", ()), "--resource", "NAME"):
         resources[name] = Source(path)
     series = plan.series and plan.series.seen_from(Path(), now=plan.folder)
-    output = _keyed(plan, Path(), options)
+    output = keyed(plan, Path(), options)
     plan = replace(plan, resources=resources, output=output, series=series, folder=Path())
     return controlled(plan, options)
 
 
-def _keyed(plan: Plan, folder: Path, options: Mapping[str, Any]) -> Output:
+def keyed(plan: Plan, folder: Path, options: Mapping[str, Any]) -> Output:
     """The plan's output with its key of pseudonyms as seen from another folder, or that of the options."""
     from sfumato.recipes.plan import located
 
@@ -161,17 +161,3 @@ def sourced(source: str) -> Plan:
     from sfumato.recipes.plan import Plan, Source
 
     return Plan.read(Path(source)) if is_plan(source) else Plan(Source(source))
-
-
-def seen_from(plan: Plan, folder: Path, options: Mapping[str, Any]) -> Plan:
-    """The same plan with a key of pseudonyms that the options name, its paths as seen from another folder."""
-    from sfumato.recipes.plan import Source, located
-
-    def moved(each: Source) -> Source:
-        place = each.path if each.is_builtin else located(each.path, plan.folder)
-        return replace(each, path=os.path.relpath(place, folder) if isinstance(place, Path) else place)
-
-    resources = {name: moved(each) for name, each in plan.resources.items()}
-    data, output = moved(plan.data) if plan.data else None, _keyed(plan, folder, options)
-    series = plan.series and plan.series.seen_from(folder, now=plan.folder)
-    return replace(plan, data=data, resources=resources, output=output, series=series, folder=folder)

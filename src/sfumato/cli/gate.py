@@ -14,6 +14,7 @@ from sfumato.cli._options import (
     overwrite_option,
     plan_option,
     quiet_option,
+    reason_of,
     require_option,
     roles_of,
     roles_option,
@@ -63,17 +64,15 @@ def command(source: str, **options: Any) -> None:
     from sfumato.recipes.plan import fingerprint
     from sfumato.releasing.gate import overridden
 
-    reason, out, quiet = options["override"], options["out"], options["quiet"]
-    if reason is not None and not reason.strip():
-        raise ParameterError("`--override` must give a reason, got: none")
+    reason, out, quiet = reason_of(options), options["out"], options["quiet"]
     if out is not None:
         check_writable(out, originals=[source], overwrite=options["overwrite"])
     with running(quiet=quiet, seed=options["seed"]) as run:
         verdict = _of_plan(source, options, run) if is_plan(source) else _of_file(source, options, run)
-    if reason is not None and verdict.findings:
+    if reason and verdict.findings:
         path = Path(source)
         known = fingerprint(path) if path.is_file() else ""
-        verdict = overridden(verdict, reason.strip(), path.parent, sha256=known)
+        verdict = overridden(verdict, reason, path.parent, sha256=known)
     text = _told(verdict, options["form"])
     if out is None:
         emit_line(text.rstrip("\n"))

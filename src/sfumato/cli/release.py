@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import textwrap
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from sfumato.cli._options import (
     overwrite_option,
     pseudonym_key_option,
     quiet_option,
+    reason_of,
     roles_of,
     roles_option,
     seed_option,
@@ -27,6 +27,7 @@ from sfumato.cli._options import (
 from sfumato.cli._release import warn_of_earlier
 from sfumato.cli._resources import control_option
 from sfumato.cli._screen import emit_json, running, say
+from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
     from sfumato.data.guess.overview import Overview, Summary
@@ -36,9 +37,13 @@ if TYPE_CHECKING:
 #: Proposals that are less sure than this are asked about on a terminal.
 _SURE = 0.7
 _WIDTH = 80
+_EPILOG = (
+    "A plan that has steps is carried out as it stands; for others a recipe is searched. The folder "
+    "appears whole, or not at all; what is in its folder `private` stays with you."
+)
 
 
-@click.command("release", help=__doc__, epilog=f"SOURCE is a plan, {SOURCE}.")
+@click.command("release", help=__doc__, epilog=f"SOURCE is a plan, {SOURCE}. {_EPILOG}")
 @click.argument("source")
 @for_option
 @click.option(
@@ -50,6 +55,10 @@ _WIDTH = 80
 @click.option("--out", type=click.Path(path_type=Path), help="The folder to write.  [default: NAME-release]")
 @click.option("-m", "--method", "methods", multiple=True, help="A method to try (default: all that can).")
 @control_option
+@click.option(
+    "--override", metavar="REASON",
+    help="Release though something blocks it; the reason is recorded in the folder.",
+)  # fmt: skip
 @seed_option
 @overwrite_option
 @json_option
@@ -57,40 +66,35 @@ _WIDTH = 80
 def command(source: str, **options: Any) -> None:
     """Make a release for someone."""
     from sfumato import front
-    from sfumato.data.schema import with_roles
-    from sfumato.report.released import destination_of
+    from sfumato.report.released import folder_of
 
     quiet, seeded = options["quiet"], options["seed"] is not None
-    roles = roles_of(options["roles"])
-    found = front.inspect(source, roles=roles)
-    roles |= asked_roles(found) if on_terminal() else {}
-    folder = options["out"] or Path(f"{_stem(source)}-release")
-    plan = _base(source, folder, found.reading, options)
-    schema = with_roles(found.schema, roles)
-    front.require_roles(schema.select([name for name in schema.names if name not in plan.output.drop]))
+    reason = reason_of(options)
+    folder = options["out"] or _default_folder(source)
+    plan, roles = _base(source, options)
     if options["profile"] is None and not front.is_plan(source):
         say(f"for {DEFAULT_PROFILE} use; --for public, industry or secure for others", quiet=quiet)
-    made = _made(folder)
-    try:
-        destination = destination_of(plan, overwrite=options["overwrite"])
-        destination.check()
+    own = Path(source) if front.is_plan(source) else None
+    place = folder_of(plan, folder, overwrite=options["overwrite"], source=own)
+    place.check(plan)
+    if not _has_steps(plan):
         say(f"searching for at most {options['minutes']:g} minutes; Ctrl-C stops it cleanly", quiet=quiet)
-        with running(quiet=quiet, seed=options["seed"]) as run:
-            released = front.release(
-                source, for_=options["profile"], minutes=options["minutes"], roles=roles, plan=plan, run=run,
-                methods=options["methods"],
-            )  # fmt: skip
-        warn_of_earlier(released.outcome, destination, run, quiet=quiet)
+    with running(quiet=quiet, seed=options["seed"]) as run:
+        released = front.release(
+            source, for_=options["profile"], minutes=options["minutes"], roles=roles, plan=plan, run=run,
+            methods=options["methods"], override=reason,
+        )  # fmt: skip
+        warn_of_earlier(released.outcome, place.ledger, run, quiet=quiet)
         written = released.write(folder, overwrite=options["overwrite"], seeded=seeded)
-    finally:
-        if made:
-            with suppress(OSError):  # it stays if something was written
-                folder.rmdir()
     if options["as_json"]:
         emit_json(released.to_dict())
     else:
         _tell(released, folder, source)
-    say("written: " + ", ".join(str(path) for path in written), quiet=quiet)
+    _tell_written(released, folder, written, quiet=quiet)
+
+
+def _has_steps(plan: Plan) -> bool:
+    return any(part.recipe.steps for part in plan.parts.values())
 
 
 def on_terminal() -> bool:
@@ -120,46 +124,47 @@ def _question(summary: Summary) -> str:
     return f"What is `{summary.column.name}`? ({facts}; key: others may know it)"
 
 
-def _base(source: str, folder: Path, reading: Mapping[str, Any], options: Mapping[str, Any]) -> Plan:
-    """The plan as it will stand in the folder: where the data are from there, and what the file is called."""
+def _base(source: str, options: Mapping[str, Any]) -> tuple[Plan, dict[str, str]]:
+    """The plan of a release as far as it is known, and the roles that were given or asked for."""
     from dataclasses import replace
 
-    from sfumato.cli._resources import controlled, seen_from, sourced
+    from sfumato import front
+    from sfumato.cli._resources import controlled, keyed, sourced
+    from sfumato.data.schema import with_roles
 
-    plan = controlled(sourced(source), options)
-    plan = replace(plan, data=replace(plan.data, **reading)) if plan.data else plan
-    suffix = Path(plan.data.path).suffix if plan.data else ""
-    name = f"release{suffix.lower() if suffix.lower() in _WRITTEN_AS_READ else '.csv'}"
-    return seen_from(replace(plan, output=replace(plan.output, path=name)), folder, options)
+    plan, roles = controlled(sourced(source), options), roles_of(options["roles"])
+    if plan.tables or _has_steps(plan):
+        refused = [name for name in ("pseudonym_key", "control") if plan.tables and options[name]]
+        if refused:
+            raise ParameterError(
+                f"--{refused[0].replace('_', '-')} must be for one table, got: a plan of several"
+            )
+        return replace(plan, output=keyed(plan, plan.folder, options)), roles
+    found = front.inspect(source, roles=roles)
+    roles |= asked_roles(found) if on_terminal() else {}
+    schema = with_roles(found.schema, roles)
+    front.require_roles(schema.select([name for name in schema.names if name not in plan.output.drop]))
+    reading: Mapping[str, Any] = found.reading
+    data = replace(plan.data, **reading) if plan.data else None
+    suffix = Path(data.path).suffix.lower() if data else ""
+    name = plan.output.path or f"release{suffix if suffix in _WRITTEN_AS_READ else '.csv'}"
+    output = replace(keyed(plan, plan.folder, options), path=name)
+    return replace(plan, data=data, output=output), roles
 
 
 #: Formats of files that a release is written in as it was read.
 _WRITTEN_AS_READ = frozenset({".csv", ".tsv", ".parquet", ".arrow", ".feather", ".xlsx", ".sav", ".dta"})
 
 
-def _stem(source: str) -> str:
+def _default_folder(source: str) -> Path:
+    """NAME-release; of the plan that lies in a release folder, that folder."""
+    from sfumato.releasing.sums import PRIVATE, has_private_part
+
+    place = Path(source)
+    if place.parent.name == PRIVATE and has_private_part(place.parent.parent):
+        return place.parent.parent
     name = source.removeprefix("builtin:").partition("?")[0] if source.startswith("builtin:") else source
-    return Path(name).stem or "data"
-
-
-def _made(folder: Path) -> bool:
-    """Make the folder, and say whether it was not there before."""
-    from sfumato.errors import WriteError
-
-    there = folder.is_dir()
-    try:
-        folder.mkdir(exist_ok=True)
-    except FileNotFoundError:
-        raise WriteError(f"the folder of `{folder}` must exist, got: none there") from None
-    except FileExistsError:
-        raise WriteError(
-            f"`{folder}` must be a folder, got: a file", hint="name another with --out"
-        ) from None
-    except OSError:
-        raise WriteError(
-            f"`{folder}` must be a folder that can be made, got: none", hint="name another with --out"
-        ) from None
-    return not there
+    return Path(f"{Path(name).stem or 'data'}-release")
 
 
 def _tell(released: Released, folder: Path, source: str) -> None:
@@ -169,11 +174,30 @@ def _tell(released: Released, folder: Path, source: str) -> None:
 
 
 def _next(released: Released, folder: Path, source: str) -> list[str]:
-    from sfumato.report.released import PAGE, PLAN
+    from sfumato.releasing.folder import PLAN, REPORT
+    from sfumato.releasing.sums import PRIVATE
 
-    table = folder / released.plan.output.path
-    return [
-        f"  read {folder / PAGE}; what has `private` in its name stays with you",
-        f"  sfumato risk {shlex.quote(source)} {table}  # by other measures",
-        f"  sfumato run {folder / PLAN} --overwrite  # the plan, edited",
+    private = folder / PRIVATE
+    tables = [Path(part.output.path).name for part in released.plan.parts.values()]
+    lines = [
+        f"  read {private / REPORT}; what is in `{PRIVATE}` stays with you",
+        f"  sfumato verify {shlex.quote(str(folder))}",
     ]
+    if len(tables) == 1 and len(released.part.copies) == 1 and released.release.plain:
+        table = shlex.quote(str(folder / tables[0]))
+        lines.append(f"  sfumato risk {shlex.quote(source)} {table}  # by other measures")
+    plan = shlex.quote(str(private / PLAN))
+    return [*lines, f"  sfumato release {plan} --overwrite  # edited"]
+
+
+def _tell_written(released: Released, folder: Path, written: Sequence[Path], *, quiet: bool) -> None:
+    from sfumato.releasing.sums import PRIVATE
+
+    leaves = [path.name for path in written if path.parent == folder]
+    say(f"written: {folder} with {', '.join(leaves)}", quiet=quiet)
+    say(f"keep {folder / PRIVATE} private: with the seed in it the noise can be undone", quiet=quiet)
+    for key in released.outcome.new_keys:
+        say(
+            f"keep {key.name} too: it gives people the same pseudonyms again, and tells who they are",
+            quiet=quiet,
+        )

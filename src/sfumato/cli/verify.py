@@ -16,6 +16,10 @@ _MEANING = {
     "unchanged": "has the bytes that were written; not made again",
     "different": "is not what was released",
     "missing": "is not there",
+    "added": "is none of the release",
+    "unchecked": "is in no list that is whole",
+    "signature": "a signature of SHA256SUMS; not checked here",
+    "grows": "a ledger that others add to; not checked",
 }
 
 
@@ -26,14 +30,12 @@ _MEANING = {
 @quiet_option
 def command(release: Path, *, original: str | None, as_json: bool, quiet: bool) -> None:
     """Verify a release."""
-    from sfumato.releasing.verify import trails_in, verify
+    from sfumato.releasing.verify import verify_release
 
-    found = {}
     with running(quiet=quiet, seed=None) as run:
-        for trail in trails_in(release):
-            found[trail] = verify(trail, run, original=original)
+        found = verify_release(release, run, original=original)
     if as_json:
-        emit_json({str(trail): each.to_dict() for trail, each in found.items()})
+        emit_json({str(place): each.to_dict() for place, each in found.items()})
     else:
         rows = [
             [name, state, _MEANING[state]] for each in found.values() for name, state in each.files.items()
@@ -42,6 +44,7 @@ def command(release: Path, *, original: str | None, as_json: bool, quiet: bool) 
     for each in found.values():
         for note in each.notes:
             say(f"note: {note}", quiet=quiet)
-    wrong = sum(not each.holds for each in found.values())
+    wrong = [name for each in found.values() for name in each.wrong]
     if wrong:
-        raise RequirementError(f"`{release}` must be what was released, got: files that are not")
+        named = f"`{wrong[0]}`" + (f" and {len(wrong) - 1} more" if len(wrong) > 1 else "")
+        raise RequirementError(f"`{release}` must be what was released, got: {named}, which is not")

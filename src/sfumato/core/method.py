@@ -70,6 +70,7 @@ class Method(Described):
 
     nature: ClassVar[Nature] = "perturbative"
     produces: ClassVar[frozenset[Kind]] = frozenset()  # empty: the kinds it is given
+    analysts: ClassVar[str] = ""  # a sentence or two: what who analyses the release must correct for
     stochastic: ClassVar[bool] = True
     replay: ClassVar[bool] = True  # False: noise that must not be repeatable (differential privacy)
     private_by: ClassVar[str] = ""  # the parameter that is the ε of a guarantee: moved on the data it is none
@@ -131,6 +132,7 @@ class Method(Described):
         return {
             **super().describe(),
             "nature": cls.nature,
+            "analysts": cls.analysts,
             "shape": shape_of(cls),
             "stochastic": cls.stochastic,
             "replay": cls.replay,

@@ -3,6 +3,7 @@
 What is written goes to temporary files beside their places. When all are there, a journal says which of them
 becomes what; then they take their names. A process that is killed before its journal is complete leaves the
 old files; one that is killed later leaves a journal that the next one to write into the folder carries out.
+A whole folder is staged likewise, and takes its name by one rename, or by exchanging names with the old one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import errno
 import json
 import os
 import secrets
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +20,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, Self
 
 from sfumato.errors import WriteError, trouble_with
+from sfumato.io.swapping import exchange
 
 try:
     import fcntl
@@ -38,6 +41,33 @@ class _Staged(NamedTuple):
     grows: bool
 
 
+class _StagedFolder(NamedTuple):
+    """A folder that waits for its name, and who may look into it then."""
+
+    temporary: Path
+    mode: int
+
+    def takes(self, place: Path, *, overwrite: bool) -> bool:
+        """Take the name in one instant; False where that needs two, and nothing was done."""
+        try:
+            self.temporary.chmod(self.mode)
+            vacant = not place.exists() or (place.is_dir() and not any(place.iterdir()))
+            if not vacant and not overwrite:
+                raise WriteError(f"`{place}` must not exist yet, got: a folder that does")
+            if vacant and os.name == "nt" and place.is_dir():  # there a folder takes no name that is in use
+                place.rmdir()
+            done = bool(self.temporary.rename(place)) if vacant else exchange(self.temporary, place)
+            _sync(place.parent)
+        except OSError as error:
+            raise _cannot_write(place, error) from None
+        return done
+
+    def moves(self, place: Path, journal: Path) -> list[str]:
+        """What a journal says of a name that takes two instants: what goes where, and what was there."""
+        aside = self.temporary.with_name(f"{self.temporary.stem}-old.tmp")
+        return [_seen(path, journal) for path in (self.temporary, place, aside)]
+
+
 class Staging:
     """Files that take their names together when the block ends well, and vanish when it does not.
 
@@ -56,6 +86,7 @@ class Staging:
         self._staged: dict[Path, _Staged] = {}
         self._removed: list[Path] = []
         self._tables: list[Callable[[], None]] = []
+        self._folders: dict[Path, _StagedFolder] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -101,6 +132,23 @@ class Staging:
         """Let a file go when the others take their names."""
         self._removed.append(Path(os.path.realpath(path)))
 
+    def folder(self, place: Path) -> Path:
+        """Make a folder beside ``place`` that is to stand there, with all that will be in it by then.
+
+        Only its owner can look into it as long as it waits. What is at the place goes when it takes its name.
+        """
+        try:
+            settle(place.parent)
+            journal = self._journal_in(place.parent, place)
+            temporary = journal.with_name(f"{journal.stem}-{secrets.token_hex(4)}.tmp")
+            temporary.mkdir()
+            mode = (place if place.is_dir() else temporary).stat().st_mode & 0o777
+            temporary.chmod(0o700)
+        except OSError as error:
+            raise _cannot_write(place, error) from None
+        self._folders[place] = _StagedFolder(temporary, mode)
+        return temporary
+
     def finally_store(self, store: Callable[[], None]) -> None:
         """Store a table in a database, once all files are staged and before they take their names.
 
@@ -135,7 +183,15 @@ class Staging:
         if not self._journals:
             return
         home, *others = self._journals
+        folders = [
+            new.moves(place, home)
+            for place, new in self._folders.items()
+            if not new.takes(place, overwrite=self.overwrite)
+        ]
+        if not (folders or self._staged or self._removed):
+            return  # all is done; what a folder took the place of is discarded
         decided = {
+            "folders": folders,
             "moves": [
                 [_seen(staged.temporary, home), _seen(place, home)] for place, staged in self._staged.items()
             ],
@@ -246,18 +302,32 @@ def _end(journal: Path, decided: Mapping[str, Any]) -> None:
                 (folder / temporary).replace(folder / place)
         for place in decided.get("removals", ()):
             (folder / place).unlink(missing_ok=True)
+        for new, place, old in decided.get("folders", ()):
+            if (folder / new).exists():  # else it has its name already
+                if not (folder / old).exists():
+                    (folder / place).rename(folder / old)
+                (folder / new).rename(folder / place)
         journals = [*(folder / other for other in decided.get("journals", ())), journal]
         for each in journals if decided else ():
             _sync(each.parent)
         for each in journals:
             for leftover in each.parent.glob(f"{each.stem}-*.tmp"):
-                leftover.unlink(missing_ok=True)
+                _remove(leftover)
             each.unlink(missing_ok=True)
     except OSError as error:
         raise WriteError(
             f"the staged files in `{folder}` must take their names together, got: {trouble_with(error)}",
             hint="some may have; the next run that writes there completes it, once it can",
         ) from None
+
+
+def _remove(leftover: Path) -> None:
+    """Remove a file that waited in vain, or a folder that did or that another has taken the place of."""
+    if leftover.is_dir():
+        with suppress(FileNotFoundError):  # another process is at it too
+            shutil.rmtree(leftover)
+    else:
+        leftover.unlink(missing_ok=True)
 
 
 def _said(journal: Path) -> dict[str, Any]:

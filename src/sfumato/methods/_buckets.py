@@ -38,6 +38,10 @@ _SHORT = 1 << 16
 class BucketMethod(Method):
     """Takes sensitive values apart from their records: only the bucket of each is told. Write ``part``."""
 
+    analysts = (
+        "Sensitive values stand apart from their records: a count over both is the expected share of "
+        "each bucket, which `expected_count` gives; a join of single records is wrong."
+    )
     kinds = COMPARABLE
     nature = "de-associative"
     takes_apart = True

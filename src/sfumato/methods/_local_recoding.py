@@ -125,6 +125,10 @@ def _hierarchy(run: Run, name: str, resource: str) -> Hierarchy:
 class LocalRecoding(EnforcingMethod):
     """Puts the records into groups and shows in each key what its group spans; a method writes ``group``."""
 
+    analysts = (
+        "Values are ranges or groups that differ from record to record: take them as interval-censored "
+        "or grouped; middles of ranges bias variances and slopes."
+    )
     generalises = True
     cost = "n log n"
 

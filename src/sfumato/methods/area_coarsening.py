@@ -82,6 +82,10 @@ class AreaCoarsening(Method):
     family = "recoding"
     nature = "non-perturbative"
     title = "Area coarsening"
+    analysts = (
+        "Values are shown as wider groups, the same for all records: take them as grouped; middles of "
+        "ranges bias variances and slopes."
+    )
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL})
     references = ("hipaa2000", "hundepool2012")
     stochastic = False

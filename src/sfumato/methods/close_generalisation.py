@@ -241,6 +241,10 @@ class TClosenessFirst(CloseRecoding):
     family = "recoding"
     nature = "non-perturbative"
     title = "t-closeness-first microaggregation"
+    analysts = (
+        "Values are centres of groups, or the ranges they span: variances shrink, or take values as "
+        "interval-censored; relations with sensitive columns are weakened."
+    )
     references = ("soriacomas2015closeness", "domingoferrer2005", "li2007")
     cost = "n²"
 

@@ -79,6 +79,10 @@ class NaiveCoarsening(Method):
     family = "recoding"
     nature = "non-perturbative"
     title = "Naive coarsening"
+    analysts = (
+        "Values are shown as wider groups, the same for all records: take them as grouped; middles of "
+        "ranges bias variances and slopes."
+    )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
     references = ("sanchez2016", "demontjoye2015")
     stochastic = False

@@ -99,6 +99,10 @@ class TopBottomCoding(ColumnMethod):
     family = "rounding and coding"
     nature = "non-perturbative"
     title = "Top and bottom coding"
+    analysts = (
+        "The largest or smallest values are shown alike: take them as censored. Medians hold; means, "
+        "variances and tails do not."
+    )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("willenborg2001", "hundepool2012")
     stochastic = False
@@ -363,6 +367,10 @@ class MultivariateTopCoding(Method):
     name = "multivariate-top-coding"
     family = "rounding and coding"
     title = "Multivariate top coding"
+    analysts = (
+        "Records far from the others were drawn in: variances, tails and extremes are too small; medians "
+        "hold."
+    )
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("alqallaf2002", "hubert2012", "wilson1931", "willenborg2001")
     stochastic = False

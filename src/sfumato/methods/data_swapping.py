@@ -80,6 +80,10 @@ class DataSwapping(Method):
     name = "data-swapping"
     family = "swapping and shuffling"
     title = "Data swapping (t-order)"
+    analysts = (
+        "Counts of few columns together hold exactly, up to as many as the owner tells; counts of more "
+        "columns do not."
+    )
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL})
     references = ("dalenius1982", "fienberg2004", "diaconis1998")
     cost = "n log n"

@@ -71,6 +71,10 @@ class DateShifting(Method):
     name = "date-shifting"
     family = "noise"
     title = "Date shifting"
+    analysts = (
+        "Intervals between the dates of one person hold; season, weekday and the order of dates of "
+        "different persons do not."
+    )
     kinds = frozenset({Kind.DATE})
     references = ("hripcsak2016",)
     cost = "n"

@@ -105,6 +105,10 @@ class GlobalRecoding(EnforcingMethod):
     family = "recoding"
     nature = "non-perturbative"
     title = "Global recoding"
+    analysts = (
+        "Values are shown as wider groups, the same for all records: take them as grouped; middles of "
+        "ranges bias variances and slopes."
+    )
     references = ("elemam2009", "kohlmayer2012", "prasser2020", "samarati2001", "iyengar2002")
     changes_records = True
     generalises = True

@@ -120,6 +120,10 @@ class IpsoA(_Ipso):
     name = "ipso-a"
     family = "drawing anew"
     title = "Draws around a regression (IPSO-A)"
+    analysts = (
+        "Values are drawn around a regression: its coefficients hold in expectation, and nothing that it "
+        "does not describe. One copy understates the doubt of an estimate."
+    )
 
 
 class IpsoB(_Ipso):
@@ -167,6 +171,10 @@ class IpsoB(_Ipso):
     name = "ipso-b"
     family = "drawing anew"
     title = "Draws around a regression, coefficients kept (IPSO-B)"
+    analysts = (
+        "Values are drawn around a regression whose coefficients hold exactly; what it does not describe "
+        "is lost. One copy understates the doubt of an estimate."
+    )
     keeps = "coefficients"
 
 
@@ -220,6 +228,10 @@ class IpsoC(_Ipso):
     name = "ipso-c"
     family = "drawing anew"
     title = "Draws around a regression, covariances kept (IPSO-C)"
+    analysts = (
+        "Values are drawn around a regression: coefficients and covariances hold exactly; shapes, tails "
+        "and what it does not describe are lost."
+    )
     keeps = "covariances"
 
 

@@ -84,6 +84,10 @@ class ItemsetGeneralisation(EnforcingMethod):
     family = "recoding"
     nature = "non-perturbative"
     title = "Generalisation of sets"
+    analysts = (
+        "Items are shown by wider groups, or are missing: counts of single items are lower bounds, and "
+        "sets look more alike than they were."
+    )
     kinds = frozenset({Kind.SET})
     references = ("terrovitis2008",)
     generalises = True

@@ -91,6 +91,10 @@ class LocalSuppression(EnforcingMethod):
     nature = "non-perturbative"
     takes_generalised = True
     title = "Local suppression"
+    analysts = (
+        "Cells are missing, and not at random: those of rare combinations are. Do not drop incomplete "
+        "records; impute, or model why they are missing."
+    )
     references = ("hundepool2012", "dewaal1996", "meyerson2004", "templ2015")
     cost = "n"
 

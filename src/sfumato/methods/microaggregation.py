@@ -22,6 +22,10 @@ from sfumato.methods._centres import Centre, refusal, show_centres
 class Microaggregation(Method):
     """What all microaggregation of several columns shares; a method writes ``partition``."""
 
+    analysts = (
+        "Values are centres of small groups: means hold or nearly do, variances shrink, and correlations "
+        "of columns that were grouped together grow; no single value was observed."
+    )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
     cost = "n²"
     stochastic = False

@@ -20,6 +20,10 @@ from sfumato.methods.noise import deviations, holes, matched, normals
 class FactorNoise(BlockMethod):
     """Multiplies by factors of mean one. Write ``draw``; there is one pass and nothing to summarise."""
 
+    analysts = (
+        "Each value was multiplied by a factor around one: means hold in expectation, variances are "
+        "inflated, most where values are large; zeros stay, correlations are weakened."
+    )
     rounds = 0
 
     per: Literal["cell", "record"] = param(
@@ -257,6 +261,10 @@ class HohneNoise(BlockMethod):
     name = "hohne-noise"
     family = "noise"
     title = "Multiplicative noise (Höhne)"
+    analysts = (
+        "Means and variances of all records hold; correlations, distributions and figures of subgroups "
+        "are changed, most where values are large."
+    )
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("hohne2004", "hundepool2012", "domingoferrer2018")
     rounds = 4

@@ -112,6 +112,10 @@ class UncorrelatedNoise(BlockMethod):
     name = "uncorrelated-noise"
     family = "noise"
     title = "Uncorrelated noise"
+    analysts = (
+        "Noise was added to each column: means and covariances hold in expectation, variances are "
+        "inflated, so that correlations and slopes are pulled towards zero."
+    )
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("spruill1983", "brand2002", "hundepool2012", "herranz2015")
     rounds = 2
@@ -215,6 +219,10 @@ class CorrelatedNoise(BlockMethod):
     name = "correlated-noise"
     family = "noise"
     title = "Correlated noise"
+    analysts = (
+        "Noise was added: means and correlations hold in expectation; variances and covariances are "
+        "inflated by one factor, which the owner may tell."
+    )
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("kim1986", "hundepool2012", "domingoferrer2018")
     rounds = 2
@@ -309,6 +317,10 @@ class KimNoise(BlockMethod):
     name = "kim-noise"
     family = "noise"
     title = "Noise and linear transformation (Kim)"
+    analysts = (
+        "Means and covariances of all records hold; distributions, and means and variances of subgroups, "
+        "do not."
+    )
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("kim1986", "brand2002", "hundepool2012")
     rounds = 2

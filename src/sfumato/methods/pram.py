@@ -110,6 +110,10 @@ class Pram(Method):
     name = "pram"
     family = "swapping and shuffling"
     title = "PRAM"
+    analysts = (
+        "Some categories were changed by chance: counts and relations are disturbed. Ask the owner for "
+        "counts corrected by the matrix (`corrected_counts`), and use their larger variances."
+    )
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL})
     references = ("gouweleeuw1998", "kooiman1997", "hundepool2012", "carvalho2023")
     cost = "n"

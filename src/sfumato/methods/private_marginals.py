@@ -135,6 +135,10 @@ class PrivateMarginals(PrivateMethod):
 
     name = "private-marginals"
     title = "Private marginals"
+    analysts = (
+        "Records are drawn from noisy counts of some pairs of columns: other relations are lost, small "
+        "counts are mostly noise, and one copy understates the doubt."
+    )
     family = "differential privacy"
     nature = "synthetic"
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL})

@@ -80,6 +80,10 @@ class PrivateMicroaggregation(LocalMethod):
 
     name = "private-microaggregation"
     title = "Private microaggregation"
+    analysts = (
+        "Values are means of groups with noise whose size follows from ε, which is public: variances are "
+        "changed both ways, and no single value was observed."
+    )
     family = "differential privacy"
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("soriacomas2014", "sanchez2016private", "iftikhar2019", "muralidhar2020")

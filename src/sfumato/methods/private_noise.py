@@ -115,6 +115,10 @@ class PrivateLaplace(_PrivateNoise):
 
     name = "private-laplace"
     title = "Private Laplace noise"
+    analysts = (
+        "Laplace noise was added whose size follows from ε, which is public: subtract its variance; "
+        "means hold but where values were bounded."
+    )
     family = "differential privacy"
     references = ("dwork2006", "ghosh2012", "muralidhar2020")
 
@@ -176,6 +180,10 @@ class PrivateGaussian(_PrivateNoise):
 
     name = "private-gaussian"
     title = "Private Gaussian noise"
+    analysts = (
+        "Gaussian noise was added whose size follows from what was spent, which is public: subtract its "
+        "variance; means hold but where values were bounded."
+    )
     family = "differential privacy"
     references = ("bun2016", "canonne2020", "muralidhar2020")
 

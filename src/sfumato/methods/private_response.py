@@ -63,6 +63,10 @@ class PrivateResponse(LocalMethod):
 
     name = "private-response"
     title = "Private randomised response"
+    analysts = (
+        "Categories were changed with chances that follow from ε, which is public: estimate counts by "
+        "inverting them, and add the variance of that."
+    )
     family = "differential privacy"
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL})
     references = ("warner1965", "dwork2006")

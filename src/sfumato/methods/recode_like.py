@@ -96,6 +96,10 @@ class RecodeLike(Method):
     family = "recoding"
     nature = "non-perturbative"
     title = "Recoding like another release"
+    analysts = (
+        "Values are ranges or groups that differ from record to record: take them as interval-censored "
+        "or grouped; middles of ranges bias variances and slopes."
+    )
     kinds = COMPARABLE
     references = ("lefevre2006", "hundepool2012")
     stochastic = False

@@ -103,6 +103,10 @@ class Recoding(Method):
     family = "recoding"
     nature = "non-perturbative"
     title = "Recoding"
+    analysts = (
+        "Values are shown as wider groups, the same for all records: take them as grouped; middles of "
+        "ranges bias variances and slopes."
+    )
     kinds = COMPARABLE
     references = ("samarati2001", "willenborg2001", "hundepool2012")
     stochastic = False

@@ -81,6 +81,10 @@ class TargetedSwapping(Method):
     name = "targeted-swapping"
     family = "swapping and shuffling"
     title = "Targeted record swapping"
+    analysts = (
+        "Some records stand in another area than their own: counts that join the area with other columns "
+        "are disturbed, most in small areas, and have more doubt than they show."
+    )
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL, Kind.CONTINUOUS, Kind.DATE})
     references = ("dalenius1982", "shlomo2010", "hundepool2012")
     cost = "n log n"

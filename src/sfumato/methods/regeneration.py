@@ -87,6 +87,10 @@ class Regeneration(Method):
     name = "regeneration"
     family = "drawing anew"
     title = "Regeneration of masked values"
+    analysts = (
+        "Masked cells hold values of their column at random places: counts of one column hold, relations "
+        "with these cells are weakened."
+    )
     kinds = COMPARABLE
     references = ("sanchez2016",)
     takes_generalised = True

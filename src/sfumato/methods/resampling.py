@@ -62,6 +62,10 @@ class Resampling(ColumnMethod):
     name = "resampling"
     family = "drawing anew"
     title = "Resampling"
+    analysts = (
+        "Values are smoothed along their ranks: order and means hold nearly, tails and variances are a "
+        "little too small."
+    )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("heer1993", "domingoferrer1999", "hundepool2012")
     cost = "n log n"

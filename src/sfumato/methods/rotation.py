@@ -88,6 +88,10 @@ class RotationNoise(Method):
     name = "rotation-noise"
     family = "noise"
     title = "Random rotation (ROMM)"
+    analysts = (
+        "Means and covariances of all records hold exactly; distributions, order and figures of "
+        "subgroups do not."
+    )
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("ting2008", "hundepool2012")
     cost = "n g²"

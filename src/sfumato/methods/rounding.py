@@ -86,6 +86,10 @@ class Rounding(ColumnMethod):
     name = "rounding"
     family = "rounding and coding"
     title = "Rounding"
+    analysts = (
+        "Values are rounded: sums carry rounding error, small differences mean nothing, and totals need "
+        "not be the sum of their parts."
+    )
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("dalenius1981", "cox1987", "fellegi1975", "willenborg2001", "hundepool2012")
     cost = "n log n"
@@ -241,6 +245,7 @@ class MultivariateRounding(BlockMethod):
     name = "multivariate-rounding"
     family = "rounding and coding"
     title = "Multivariate rounding"
+    analysts = "Columns were rounded together: sums carry rounding error, and small differences mean nothing."
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("willenborg2001", "kessy2018")
     rounds = 2

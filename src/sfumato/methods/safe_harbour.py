@@ -119,6 +119,10 @@ class SafeHarbour(Method):
     family = "suppression"
     nature = "non-perturbative"
     title = "Safe harbour masking"
+    analysts = (
+        "Cells are missing, and not at random: those of rare combinations are. Do not drop incomplete "
+        "records; impute, or model why they are missing."
+    )
     kinds = COMPARABLE
     references = ("sanchez2016", "hipaa2000")
     stochastic = False

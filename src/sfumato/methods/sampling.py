@@ -75,6 +75,10 @@ class Sampling(Method):
     family = "sampling"
     nature = "non-perturbative"
     title = "Sampling"
+    analysts = (
+        "It is a sample: use the weights, and variances for the way it was drawn; counts without weights "
+        "are of the sample alone."
+    )
     kinds = frozenset(Kind)
     references = ("skinner1994", "willenborg2001", "hundepool2012", "carvalho2023")
     cost = "n"

@@ -77,6 +77,10 @@ class RankShuffling(ColumnMethod):
     name = "rank-shuffling"
     family = "swapping and shuffling"
     title = "Rank shuffling"
+    analysts = (
+        "Each column has the values it had, so all that concerns one column holds; correlations and "
+        "other relations between columns are weakened."
+    )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("herranz2009", "herranz2014")
     cost = "n log n"
@@ -181,6 +185,10 @@ class DataShuffling(GivenMethod):
     name = "data-shuffling"
     family = "swapping and shuffling"
     title = "Data shuffling"
+    analysts = (
+        "Each column has the values it had; rank correlations hold approximately, other relations and "
+        "small groups do not."
+    )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("muralidhar2006", "muralidhar2006b")
     cost = "n log n"

@@ -83,6 +83,10 @@ class SullivanNoise(Method):
     name = "sullivan-noise"
     family = "noise"
     title = "Noise and non-linear transformation (Sullivan)"
+    analysts = (
+        "Each column keeps its distribution, nearly; correlations are somewhat weakened, and single "
+        "records say nothing."
+    )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("sullivan1989", "brand2002", "hundepool2012")
     cost = "n log n"

@@ -75,6 +75,10 @@ class RecordSuppression(EnforcingMethod):
     nature = "non-perturbative"
     takes_generalised = True
     title = "Record suppression"
+    analysts = (
+        "Rare records say nothing of their keys, or are gone: small groups are undercounted, and what is "
+        "left is no random sample."
+    )
     kinds = COMPARABLE | {Kind.SET}
     references = ("samarati2001", "sweeney2002generalization", "hundepool2012")
     changes_records = True
@@ -213,6 +217,7 @@ class AttributeSuppression(EnforcingMethod):
     nature = "non-perturbative"
     takes_generalised = True
     title = "Attribute suppression"
+    analysts = "Whole columns say nothing: what they would have told cannot be adjusted for."
     references = ("hundepool2012", "willenborg2001")
 
     importance: PerColumn[float] = param(
@@ -342,6 +347,7 @@ class TrivialRemoval(Method):
     nature = "non-perturbative"
     takes_generalised = True
     title = "Trivial removal"
+    analysts = "The columns say nothing at all."
     kinds = COMPARABLE
     references = ("brickell2008",)
     stochastic = False

@@ -64,6 +64,10 @@ class RankSwapping(ColumnMethod):
     name = "rank-swapping"
     family = "swapping and shuffling"
     title = "Rank swapping"
+    analysts = (
+        "Each column has the values it had, so all that concerns one column holds; correlations and "
+        "other relations between columns are weakened."
+    )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("moore1996", "dalenius1982", "nin2008")
     cost = "n log n"
@@ -148,6 +152,10 @@ class RankSwappingDistribution(ColumnMethod):
     name = "rank-swapping-distribution"
     family = "swapping and shuffling"
     title = "Rank swapping by distance (p-distribution)"
+    analysts = (
+        "Each column has the values it had, so all that concerns one column holds; correlations and "
+        "other relations between columns are weakened."
+    )
     kinds = RankSwapping.kinds
     references = ("nin2008", "herranz2015")
     cost = "n log n"
@@ -222,6 +230,10 @@ class RankSwappingBuckets(ColumnMethod):
     name = "rank-swapping-buckets"
     family = "swapping and shuffling"
     title = "Rank swapping by buckets (p-buckets)"
+    analysts = (
+        "Each column has the values it had, so all that concerns one column holds; correlations and "
+        "other relations between columns are weakened."
+    )
     kinds = RankSwapping.kinds
     references = ("nin2008",)
     cost = "n log n"

@@ -93,6 +93,10 @@ class Synthesis(Method):
 
     name = "synthesis"
     title = "Sequential synthesis"
+    analysts = (
+        "Values are drawn from a model: only relations that it holds can be found again. One copy "
+        "understates the doubt of an estimate; with several, combine their estimates."
+    )
     family = "drawing anew"
     nature = "synthetic"
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})

@@ -19,6 +19,10 @@ from sfumato.methods._centres import centred, refusal
 class UnivariateMicroaggregation(ColumnMethod):
     """What all microaggregation of single columns shares; a method writes ``partition``."""
 
+    analysts = (
+        "Values are centres of small groups of each column: means hold or nearly do, variances shrink a "
+        "little, and no single value was observed."
+    )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     cost = "n log n"
     stochastic = False

@@ -7,6 +7,7 @@ import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from datetime import date
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
@@ -37,8 +38,11 @@ _PARTS: Mapping[str, type] = {
     "requirements": list,
     "output": dict,
     "series": dict,
+    "release": dict,
     "tables": dict,
 }
+#: The parts that a plan of several tables has beside them.
+_BESIDE_TABLES = frozenset({"tables", "release"})
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,15 @@ def located(path: str, folder: Path) -> Path | str:
     return addresses.within(path, folder) if addresses.is_address(path) else folder / path
 
 
+def _relative(place: Path, folder: Path) -> str:
+    """A path as seen from a folder, also where a folder on the way is a link; else the whole path."""
+    whole = Path(os.path.realpath(place.parent), place.name)
+    try:
+        return Path(os.path.relpath(whole, os.path.realpath(folder))).as_posix()
+    except ValueError:
+        return str(whole)  # on another drive
+
+
 def fingerprint(path: Path) -> str:
     """SHA-256 of a file's contents."""
     with path.open("rb") as stream:
@@ -135,6 +148,37 @@ class Sequel:
         return replace(self, earlier=tuple(os.path.relpath(now / each, folder) for each in self.earlier))
 
 
+@dataclass(frozen=True)
+class About:
+    """What its owner says of a release, for its data card and its evidence; nothing of it changes a record.
+
+    ``title`` and ``description`` of what it is, the ``population`` and ``period`` it speaks of; ``publisher``
+    and ``contact``; ``purpose`` and ``legal_basis`` of giving it out, ``recipients`` and the ``terms`` they
+    agree to; ``safeguards`` around it; the ``threats`` that were thought of, what the people it is about were
+    told (``transparency``), and a log of attempts to find someone (``intruder_test``); what the decision
+    rests on (``basis``), who answers for it (``expert``), and the ``review_date`` on which it is looked at
+    again.
+    """
+
+    title: str = ""
+    description: str = ""
+    population: str = ""
+    period: str = ""
+    publisher: str = ""
+    contact: str = ""
+    purpose: str = ""
+    legal_basis: str = ""
+    recipients: tuple[str, ...] = ()
+    terms: str = ""
+    safeguards: str = ""
+    threats: str = ""
+    transparency: str = ""
+    intruder_test: str = ""
+    basis: str = ""
+    expert: str = ""
+    review_date: str = ""
+
+
 def text_of(path: Path, *, what: str, hint: str) -> str:
     """Read a file that a person has written; where there is none, the hint says what writes one."""
     try:
@@ -161,6 +205,7 @@ class Plan:
     Several tables that stay linked (persons and their stays) are one plan with ``tables``, each a plan of
     its own; nothing is written unless all of them may be. ``control``, said with the data, is the share of
     the persons who sit out a rehearsal: attacks are tried there, and the release is made of everyone.
+    ``about``, said as ``[release]``, is what its owner says of the release.
     """
 
     data: Source | None = None
@@ -173,6 +218,7 @@ class Plan:
     output: Output = field(default_factory=Output)
     series: Sequel | None = None
     tables: Mapping[str, Plan] = field(default_factory=dict)
+    about: About = field(default_factory=About)
     control: float = 0.0
     folder: Path = field(default=Path(), compare=False)
 
@@ -190,9 +236,10 @@ class Plan:
     def from_dict(cls, said: Mapping[str, Any], *, folder: Path = Path()) -> Self:
         """Make a plan of what a TOML file says."""
         said, faults = _well_shaped(said)
-        if "tables" in said:
-            return cls(tables=_linked(said, faults, folder), folder=folder)
         read = _Gatherer(faults)
+        about = read(_about, said.get("release", {})) or About()
+        if "tables" in said:
+            return cls(tables=_linked(said, faults, folder), about=about, folder=folder)
         schema_part = {key: said[key] for key in ("columns", "rules", "related") if key in said}
         resources = {
             name: read(_source, f"resource `{name}`", part)
@@ -212,6 +259,7 @@ class Plan:
             "requirements": tuple(read.each(Requirement.parse, said.get("requirements", ()))),
             "output": read(_record, Output, "output", said.get("output", {})) or Output(),
             "series": read(_record, Sequel, "series", said["series"]) if "series" in said else None,
+            "about": about,
         }
         if plan["output"].copies < 1:
             faults.append(f"output: `copies` must be at least 1, got: {plan['output'].copies}")
@@ -224,8 +272,9 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Say the plan as its TOML file does."""
+        about = {"release": _plain(self.about)} if self.about != About() else {}
         if self.tables:
-            return {"tables": {name: plan.to_dict() for name, plan in self.tables.items()}}
+            return {"tables": {name: plan.to_dict() for name, plan in self.tables.items()}, **about}
         said: dict[str, Any] = {}
         if self.data or self.control:
             share = {CONTROL: self.control} if self.control else {}
@@ -246,7 +295,7 @@ class Plan:
             said["steps"] = self.recipe.to_list()
         said |= {} if self.series is None else {"series": _plain(self.series)}
         output = _plain(self.output)
-        return {**said, "output": output} if output else said
+        return {**said, **({"output": output} if output else {}), **about}
 
     def to_toml(self) -> str:
         """Write the plan as a person would read it."""
@@ -275,6 +324,29 @@ class Plan:
             for source in (*([plan.data] if plan.data else []), *plan.resources.values())
         ]
         return {source.path: located(source.path, folder) for source, folder in said if not source.is_builtin}
+
+    def seen_from(self, folder: Path) -> Self:
+        """The same plan in another folder: every file that it reads, and its keys, as seen from there."""
+
+        def seen(path: str, own: Path) -> str:
+            place = path if path == STDIN else located(path, own)
+            return _relative(place, folder) if isinstance(place, Path) else place
+
+        def moved(source: Source, own: Path) -> Source:
+            return source if source.is_builtin else replace(source, path=seen(source.path, own))
+
+        if self.tables:
+            tables = {name: plan.seen_from(folder) for name, plan in self.tables.items()}
+            return replace(self, tables=tables, folder=folder)
+        own, key = self.folder, self.output.pseudonym_key
+        return replace(
+            self,
+            data=moved(self.data, own) if self.data else None,
+            resources={name: moved(each, own) for name, each in self.resources.items()},
+            output=replace(self.output, pseudonym_key=seen(key, own) if key else ""),
+            series=self.series and self.series.seen_from(folder, now=own),
+            folder=folder,
+        )
 
     def source_at(self, path: str) -> Source:
         """The data at another place, read as the plan says of its own."""
@@ -381,6 +453,21 @@ def _well_shaped(said: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return kept, faults
 
 
+def _about(said: Mapping[str, Any]) -> About:
+    """What the owner says of the release; a date may be written as TOML writes one."""
+    when = said.get("review_date", "")
+    about = _record(
+        About, "release", {**said, "review_date": when.isoformat()} if isinstance(when, date) else said
+    )
+    try:
+        date.fromisoformat(about.review_date or "2000-01-01")
+    except ValueError:
+        raise PlanError("release: `review_date` must be a date as in 2030-12-31, got: another text") from None
+    if not all(isinstance(each, str) for each in about.recipients):
+        raise PlanError("release: `recipients` must be a list of texts, got: other values")
+    return about
+
+
 def _share(said: Any) -> float:
     """The share of the persons who sit out a rehearsal."""
     if isinstance(said, bool) or not isinstance(said, int | float) or not 0 <= said < 1:
@@ -430,7 +517,7 @@ def _sort_of(default: Any) -> tuple[str, tuple[type, ...]]:
 
 def _linked(said: Mapping[str, Any], faults: list[str], folder: Path) -> dict[str, Plan]:
     """Read the plans of several tables, gathering the faults of all."""
-    beside = sorted(set(said) - {"tables"})
+    beside = sorted(set(said) - _BESIDE_TABLES)
     if beside:
         faults.append(
             f"a plan of several tables says everything in its tables, got beside them: {_ticked(beside)}"

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.core.run import Run
-from sfumato.errors import PlanError, RequirementError
+from sfumato.errors import PlanError, RequirementError, WriteError
 from sfumato.io import Staging, check_format, check_writable, codebook, stage
 from sfumato.recipes.plan import Plan, located
 from sfumato.releasing.carry_out import Outcome, reading_of
 from sfumato.releasing.pseudonym_keys import key_places
 from sfumato.releasing.series import files_of_earlier
-from sfumato.releasing.trail import files_of, grown_ledger, trail_of
+from sfumato.releasing.sums import has_private_part
+from sfumato.releasing.trail import LEDGER, TRAIL, files_of, grown_ledger, trail_of
 
 #: Said wherever a release stops because nobody has said what it must meet.
 NOTHING_REQUIRED = "a release must have a requirement to be judged by"
@@ -26,14 +27,14 @@ NOTHING_REQUIRED = "a release must have a requirement to be judged by"
 class Destination:
     """Where every file of a release goes, what was read and is never overwritten, and whether others may be.
 
-    ``also_read`` are files beside those that the plan names, such as the plan itself; ``pages`` are where
-    texts that belong to the release will go.
+    ``also_read`` are files beside those that the plan names, such as the plan itself. The private trail goes
+    beside the release, or into a folder for what is ``private``.
     """
 
     plan: Plan
     overwrite: bool = False
     also_read: tuple[str | Path, ...] = ()
-    pages: tuple[Path, ...] = ()
+    private: Path | None = None
 
     @cached_property
     def places(self) -> Mapping[str, Path | str]:
@@ -66,6 +67,8 @@ class Destination:
     @property
     def trail(self) -> Path:
         """Where the private trail goes: beside the release; if that is no single file, beside the plan."""
+        if self.private is not None:
+            return self.private / TRAIL
         alone = self.places.get("")
         if isinstance(alone, Path):
             return alone.with_suffix(".private.json")
@@ -74,7 +77,7 @@ class Destination:
     @property
     def ledger(self) -> Path:
         """Where the releases made here are noted, beside their trails."""
-        return self.trail.with_name("releases.private.jsonl")
+        return self.trail.with_name(LEDGER)
 
     @property
     def originals(self) -> list[str | Path]:
@@ -100,12 +103,22 @@ class Destination:
             if part.recipe.steps:
                 places += self.files(name, part.recipe.steps[-1].method.table_names()).values()
             places += self.copies(name)
+        _require_no_release_folder(places)
         books = [codebook.place_beside(place) for place in places if isinstance(place, Path)]
         keys = (place for place in self.keys if not place.exists())
-        for place in dict.fromkeys(
-            (self.trail, *keys, *books, *self.pages, *places)
-        ):  # all, or the rest is lost
+        for place in dict.fromkeys((self.trail, *keys, *books, *places)):  # all, or the rest is lost
             check_writable(place, originals=self.originals, overwrite=self.overwrite)
+
+
+def _require_no_release_folder(places: Iterable[Path | str]) -> None:
+    """A release folder is written as a whole: another file in it is not what its sums say."""
+    for place in places:
+        folder = place.parent if isinstance(place, Path) else None
+        if folder is not None and any(has_private_part(each) for each in (folder, folder.parent)):
+            raise WriteError(
+                f"`{place}` must not lie in a release folder, got: one that was written as a whole",
+                hint="`sfumato release PLAN --out FOLDER --overwrite` replaces it; or choose another `path`",
+            )
 
 
 def write_release(
@@ -116,18 +129,18 @@ def write_release(
     seeded: bool = False,
     record: Mapping[str, Any] | None = None,
     unjudged: bool = False,
-    pages: Mapping[Path, str] | None = None,
+    overridden: bool = False,
 ) -> list[Path | str]:
     """Write every table, the codebooks and one private trail for all of them; return what was written.
 
     Nothing is written unless everything may be: a table alone would not link to the others, and without its
     trail it could not be made again. ``seeded`` says that someone chose the seed; ``record`` is what else the
-    trail shall keep; ``pages`` are texts that belong to the release, by their places. A table of which
-    nothing is required is written only if it is to be ``unjudged``, which the trail keeps.
+    trail shall keep. A table of which nothing is required is written only if it is to be ``unjudged``, which
+    the trail keeps; one that misses a requirement only if someone has ``overridden`` that.
     """
     if outcome.unjudged and not unjudged:
         raise RequirementError(f"{NOTHING_REQUIRED}, got: none; {'; '.join(outcome.unjudged)}")
-    if outcome.unmet:
+    if outcome.unmet and not overridden:
         raise RequirementError(
             f"a release must meet its requirements to be written, got: {outcome.unmet} not met"
         )
@@ -141,8 +154,6 @@ def write_release(
             for copy, place in zip(part.further, further[name], strict=True):
                 stage(copy.table, place, staging, guard=part.plan.output.guard, like=like)
         trail = trail_of(outcome, places, staging.written(), run, seeded=seeded, further=further)
-        for place, page in (pages or {}).items():
-            staging.write_text(place, page)
         kept = {
             "unjudged": bool(outcome.unjudged),
             **files_of(destination.plan.folder, destination.trail, staging.written()),

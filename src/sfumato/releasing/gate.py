@@ -20,10 +20,12 @@ from sfumato.data.guess.columns import guess
 from sfumato.data.persons import joining_columns
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
+from sfumato.errors import RequirementError
 from sfumato.io import Staging
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.plan import Plan, bare_numbers
-from sfumato.releasing.carry_out import Judgement, carry_out
+from sfumato.releasing.carry_out import Judgement, Outcome, carry_out
+from sfumato.releasing.sums import OVERRIDES, PRIVATE, has_private_part
 from sfumato.study.evaluate import Case, evaluate
 
 #: What is looked for, by name, and what must hold.
@@ -35,8 +37,6 @@ RULES: Mapping[str, str] = {
     "requirement-missed": "every requirement must be met",
     "not-private": "what is spent for differential privacy must be a guarantee",
 }
-#: Where the reasons of overrides are kept, beside what was overridden.
-OVERRIDES = "overrides.private.jsonl"
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,11 @@ def gate_plan(plan: Plan, run: Run, *, subject: str) -> Verdict:
     """Carry a plan out without writing anything, and say what keeps its release from leaving."""
     if blockers := plan.blockers():
         return Verdict(subject, tuple(Finding("role-missing", each) for each in blockers))
-    outcome = carry_out(plan, run)
+    return gate_outcome(carry_out(plan, run), subject=subject)
+
+
+def gate_outcome(outcome: Outcome, *, subject: str, unjudged: bool = False) -> Verdict:
+    """Say what keeps the outcome of a plan from leaving; it may be ``unjudged`` where nothing is asked."""
     findings = [
         replace(finding, message=(f"{name}: " if name else "") + finding.message)
         for name, part in outcome.parts.items()
@@ -90,6 +94,7 @@ def gate_plan(plan: Plan, run: Run, *, subject: str) -> Verdict:
             *_not_private(part.release),
             *_missed(part.judgements, "" if part.judgements else "; ".join(outcome.unjudged)),
         )
+        if not (unjudged and finding.rule == "nothing-required")
     ]
     return Verdict(subject, tuple(findings), _met(outcome.judgements))
 
@@ -120,6 +125,18 @@ def gate_file(
     roles = [Finding("role-missing", f"nobody has said what `{name}` is to others") for name in undecided]
     found = [*_identifiers(table), *roles, *_broken(violations(table)), *_missed(judgements, "")]
     return Verdict(subject, tuple(found), _met(judgements))
+
+
+def require_open(verdict: Verdict) -> None:
+    """Raise what keeps a release from leaving, unless someone has taken it on."""
+    if not verdict.is_open:
+        count = len(verdict.findings)
+        said = "; ".join(f"{each.rule}: {each.message}" for each in verdict.findings)
+        raise RequirementError(
+            f"{verdict.subject} must pass the gate to leave, "
+            f"got: {count} finding{'s' * (count != 1)}; {said}",
+            hint='mend them; or --override "REASON", which is recorded',
+        )
 
 
 def _as_keys(table: Table, names: Sequence[str]) -> Table:
@@ -176,7 +193,7 @@ def overridden(verdict: Verdict, reason: str, folder: Path, *, sha256: str) -> V
     """The verdict with the reason of someone who takes it on, recorded beside what it is about."""
     if not verdict.findings:
         return verdict
-    ledger = folder / OVERRIDES
+    ledger = (folder / PRIVATE if has_private_part(folder) else folder) / OVERRIDES
     line = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "sha256": sha256,

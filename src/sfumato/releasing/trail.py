@@ -21,10 +21,16 @@ from sfumato.data.table import Table
 from sfumato.errors import ParameterError, ReadError
 from sfumato.kernels.arrays import Ints
 from sfumato.recipes.plan import Plan, fingerprint
+from sfumato.releasing.sums import PRIVATE
+from sfumato.version import __version__
 
 if TYPE_CHECKING:
     from sfumato.releasing.carry_out import Outcome, Part
 
+#: The form of trails that this version writes; one of a later form it cannot read.
+FORMAT = 2
+#: What the trail is called in the private part of a release folder, and the ledger of releases anywhere.
+TRAIL, LEDGER = "trail.private.json", "releases.private.jsonl"
 #: Packages whose version may change a number.
 _NUMBER_MAKERS = ("numpy", "polars", "numba", "scipy", "pot")
 
@@ -51,6 +57,8 @@ def trail_of(
             ]
     return {
         **(said[""] if "" in said else {"tables": said, "dangling": dict(outcome.dangling)}),
+        "trail": FORMAT,
+        "sfumato": __version__,
         "seed": f"{run.seed:032x}",
         "seed_given": seeded,
         "environment": environment(),
@@ -187,7 +195,7 @@ def _ledger_lines(outcome: Outcome, run: Run) -> list[dict[str, Any]]:
 
 
 def rows_kept(release: Path, original: Table) -> tuple[Ints | None, bool]:
-    """Which original record each one of a released file comes from, by the private trail beside it.
+    """Which original record each one of a released file comes from, by its private trail.
 
     None if there is no trail of just this file and these originals; and whether it says that they are
     nobody's.
@@ -207,10 +215,20 @@ def read_rows(said: Mapping[str, Any]) -> Ints:
     return np.array([int(row) for row in said["rows"].split()], dtype=np.int64)
 
 
+def trails_beside(release: Path) -> list[Path]:
+    """Where the private trail of a released file may lie: beside it, or in the private part of its folder."""
+    names = [
+        release.with_suffix(".private.json"),
+        release.with_name("tables.private.json"),
+        release.with_suffix("").with_suffix(".private.json"),  # of several tables or copies: NAME.qit.csv
+        release.parent / PRIVATE / TRAIL,
+    ]
+    return [place for place in dict.fromkeys(names) if place.is_file()]
+
+
 def part_kept(release: Path, original: Table) -> dict[str, Any] | None:
-    """What the private trail beside a released file says of it; None if there is none of it."""
-    beside = release.with_suffix(".private.json"), release.with_name("tables.private.json")
-    for trail in (*beside, release.with_suffix("").with_suffix(".private.json")):  # of several: NAME.qit.csv
+    """What the private trail of a released file says of it; None if there is none of it."""
+    for trail in trails_beside(release):
         try:
             said = json.loads(trail.read_text(encoding="utf-8"))
             for part in said.get("tables", {"": said}).values():
@@ -230,7 +248,11 @@ def part_kept(release: Path, original: Table) -> dict[str, Any] | None:
 
 def environment() -> dict[str, str]:
     """Say the versions of everything that may change a number."""
-    found = {"python": platform.python_version(), "machine": platform.machine()}
+    found = {
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "machine": platform.machine(),
+    }
     for package in _NUMBER_MAKERS:
         try:
             found[package] = version(package)
@@ -258,10 +280,15 @@ def read_trail(trail: Path) -> dict[str, Any]:
     """Read a private audit trail, which holds at least its seed."""
     try:
         said: dict[str, Any] = json.loads(trail.read_text(encoding="utf-8"))
-        int(said["seed"], 16), bool(said["seed_given"])
+        int(said["seed"], 16), bool(said["seed_given"]), int(said.get("trail", 1))
     except (OSError, ValueError, KeyError, TypeError):
         raise ReadError(
             f"`{trail}` must be the private audit trail of an earlier run, got: a file without its seed",
-            hint="it is written beside the release as NAME.private.json",
+            hint="it is written beside the release as NAME.private.json, or in private/ of its folder",
         ) from None
+    if int(said.get("trail", 1)) > FORMAT:
+        raise ReadError(
+            f"`{trail}` must be a trail that sfumato {__version__} can read, got: one of a later version",
+            hint="read it with the version of sfumato that wrote it, or a newer one",
+        )
     return said

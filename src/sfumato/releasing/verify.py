@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 from polars.testing import assert_frame_equal
 
 from sfumato.core.run import Run
 from sfumato.data.table import Table
-from sfumato.errors import PlanError, ReadError, RequirementError, SfumatoError
+from sfumato.errors import PlanError, ReadError, RequirementError, SfumatoError, trouble_with
+from sfumato.io import addresses
 from sfumato.io import read as read_frame
+from sfumato.io.atomic import settle
+from sfumato.io.stdin import STDIN
 from sfumato.recipes.plan import Plan, fingerprint
 from sfumato.releasing.carry_out import carry_out
 from sfumato.releasing.destination import Destination, write_release
+from sfumato.releasing.pseudonym_keys import key_places
 from sfumato.releasing.series import anchored, trails_of
-from sfumato.releasing.trail import environment, read_trail, seed_of
+from sfumato.releasing.sums import PRIVATE, State, is_release_folder, states_of
+from sfumato.releasing.sums import state_of as _state
+from sfumato.releasing.trail import TRAIL, environment, read_trail, seed_of, trails_beside
+from sfumato.version import __version__
 
 #: Numbers that differ by less count as equal.
 TOLERANCE = 1e-9
 
-State = Literal["identical", "equal", "different", "missing", "unchanged"]
+#: What a file of a release must not be.
+_WRONG = frozenset({"different", "missing", "added", "unchecked"})
 
 
 @dataclass(frozen=True)
@@ -32,17 +41,22 @@ class Verified:
     """What became of each file of a release, and why it was not made again where it was not.
 
     ``identical`` and ``equal`` (numbers to 1e-9) are files that were made again from the original;
-    ``unchanged`` ones have the bytes that were written, and were not made again; ``missing`` and
-    ``different`` ones are not what was released.
+    ``unchanged`` ones have the bytes that were written, and were not made again; ``missing``, ``different``
+    and ``added`` ones are not what was released, and ``unchecked`` is what a damaged list no longer tells of.
     """
 
     files: Mapping[str, State]
     notes: tuple[str, ...] = ()
 
     @property
+    def wrong(self) -> list[str]:
+        """The files that are not what was released."""
+        return [name for name, state in self.files.items() if state in _WRONG]
+
+    @property
     def holds(self) -> bool:
         """Whether every file is what was released."""
-        return not any(state in {"different", "missing"} for state in self.files.values())
+        return not self.wrong
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON."""
@@ -54,15 +68,60 @@ def trails_in(place: Path) -> list[Path]:
     if place.name.endswith(".private.json"):
         found = [place] if place.is_file() else []
     elif place.is_dir():
-        found = sorted(place.glob("*.private.json"))
+        inside = place / PRIVATE / TRAIL
+        found = [inside] if inside.is_file() else sorted(place.glob("*.private.json"))
     else:
-        found = [each for each in (place.with_suffix(".private.json"),) if each.is_file()]
+        found = trails_beside(place)[:1]
     if not found:
         raise ReadError(
             f"`{place}` must be a release with its private trail, got: none there",
             hint="the trail is called NAME.private.json; only who has it can verify the release",
         )
     return found
+
+
+def verify_release(place: Path, run: Run, *, original: str | None = None) -> dict[Path, Verified]:
+    """Verify a release folder, a folder of releases, one released file, or what a private trail tells of.
+
+    Files are named as they are seen from the release folder, or from their trail.
+    """
+    settle(place.absolute().parent)  # a release that was killed while it was written is there, or is not
+    folder = next((each for each in _folders_of(place) if is_release_folder(each)), None)
+    if folder is not None:
+        return {folder: verify_folder(folder, run, original=original)}
+    return {trail: verify(trail, run, original=original) for trail in trails_in(place)}
+
+
+def _folders_of(place: Path) -> tuple[Path, ...]:
+    """The folders that a place may stand for: itself, or where a released file or its trail lies."""
+    if place.is_dir():
+        return (place.parent, place) if place.name == PRIVATE else (place,)
+    return (place.parent.parent,) if place.name == TRAIL else (place.parent,)
+
+
+def verify_folder(folder: Path, run: Run, *, original: str | None = None) -> Verified:
+    """Hash every file of a release folder, and make its tables again where trail and original are at hand.
+
+    Without its private part, what leaves is compared with the list that leaves with it.
+    """
+    try:
+        states = states_of(folder)
+    except OSError as error:
+        raise ReadError(f"`{folder}` must be a folder that can be read, got: {trouble_with(error)}") from None
+    notes = [
+        f"`{name}` is a signature: who made it says how it is checked; sfumato does not"
+        for name, state in states.items()
+        if state == "signature"
+    ]
+    trail, name = folder / PRIVATE / TRAIL, f"{PRIVATE}/{TRAIL}"
+    if name not in states:
+        return Verified(states, ("the tables were not made again: `private` is not here", *notes))
+    if states[name] != "unchanged":
+        return Verified(states, (f"the tables were not made again: `{name}` is {states[name]}", *notes))
+    made = verify(trail, run, original=original)
+    again = {posixpath.normpath(f"{PRIVATE}/{each}"): state for each, state in made.files.items()}
+    told = {each: state for each, state in again.items() if states.get(each) not in _WRONG}
+    return Verified({**states, **told}, (*made.notes, *notes))
 
 
 def verify(trail: Path, run: Run, *, original: str | None = None) -> Verified:
@@ -90,7 +149,7 @@ def verify(trail: Path, run: Run, *, original: str | None = None) -> Verified:
         with TemporaryDirectory(prefix="sfumato-verify-") as fresh:
             made = _made_again(plan, Path(fresh), replace(run, seed=seed_of(trail)[0]), said)
             for name, state in states.items():
-                if state != "missing" and (again := made.get(Path(name).name)) is not None:
+                if state != "missing" and (again := made.get((folder / name).resolve())) is not None:
                     states[name] = _compared(folder / name, again, state)
     except _NotMade as why:
         return Verified(states, (f"the tables were not made again: {why}", *reason))
@@ -101,15 +160,12 @@ class _NotMade(Exception):  # noqa: N818  — it is a reason, and never leaves t
     pass
 
 
-def _state(place: Path, sha256: str) -> State:
-    if not place.is_file():
-        return "missing"
-    return "unchanged" if fingerprint(place) == sha256 else "different"
-
-
 def _differing_versions(said: Mapping[str, Any]) -> list[str]:
     then, now = said.get("environment", {}), environment()
-    other = [f"{name} {then[name]} then, {now[name]} now" for name in now if then.get(name, "") != now[name]]
+    then, now = {"sfumato": said.get("sfumato", ""), **then}, {"sfumato": __version__, **now}
+    other = [
+        f"{name} {then[name]} then, {now[name]} now" for name in now if then.get(name, now[name]) != now[name]
+    ]
     return [f"made by other versions: {'; '.join(other)}"] if other else []
 
 
@@ -127,27 +183,32 @@ def _plan_of(said: Mapping[str, Any], folder: Path, original: str | None) -> Pla
     for part in plan.parts.values():
         if part.recipe.unrepeatable:
             raise _NotMade("a step never repeats itself, so that nobody can take its noise away")
-        if original is None and part.data is not None and not _is_there(part):
+        if original is None and (part.data is None or part.data.path == STDIN):
+            raise _NotMade("the plan names no file; name the original with --original")
+        gone = [path for path, place in part.files.items() if isinstance(place, Path) and not place.is_file()]
+        if part.data is not None and part.data.path in gone and original is None:
             raise _NotMade("the original is not where the plan looks for it; name it with --original")
+        if any(source.path in gone for source in part.resources.values()):
+            raise _NotMade("another file that the plan reads is not where it looks for it")
         try:
             trails_of(part)
         except ReadError:
             raise _NotMade("an earlier release of the series is not where the plan looks for it") from None
+    if not all(place.is_file() for place in key_places(plan).values()):
+        raise _NotMade("the key of pseudonyms is not where the plan looks for it")
     return plan
 
 
-def _is_there(plan: Plan) -> bool:
-    return all(not isinstance(place, Path) or place.is_file() for place in plan.files.values())
-
-
-def _made_again(plan: Plan, fresh: Path, run: Run, said: Mapping[str, Any]) -> dict[str, Path]:
-    """The files of the release, made again in a fresh folder, by their names."""
-    parts = {
-        name: replace(
-            anchored(part), output=replace(part.output, path=str(fresh / Path(part.output.path).name))
-        )
-        for name, part in plan.parts.items()
-    }
+def _made_again(plan: Plan, fresh: Path, run: Run, said: Mapping[str, Any]) -> dict[Path, Path]:
+    """The files of the release, made again in a fresh folder, by where the released ones lie."""
+    if any(addresses.is_address(part.output.path) for part in plan.parts.values()):
+        raise _NotMade("it went into a database")
+    homes, parts = dict[Path, Path](), dict[str, Plan]()
+    for number, (name, part) in enumerate(plan.parts.items()):
+        home, place = fresh / str(number), part.folder / part.output.path
+        home.mkdir()
+        homes[home] = place.parent
+        parts[name] = replace(anchored(part), output=replace(part.output, path=str(home / place.name)))
     plan = replace(plan, tables=parts) if plan.tables else parts[""]
     contents = {part["contents"] for part in said.get("tables", {"": said}).values()}
 
@@ -158,15 +219,13 @@ def _made_again(plan: Plan, fresh: Path, run: Run, said: Mapping[str, Any]) -> d
                 hint="name the right file with --original",
             )
 
-    if any("?" in part.output.path for part in parts.values()):
-        raise _NotMade("it went into a database")
     try:
         outcome = carry_out(plan, run, before=the_same)
-        how: dict[str, Any] = {"unjudged": said.get("unjudged", False)}
-        write_release(outcome, Destination(replace(plan, folder=fresh)), run, **how)
+        how: dict[str, Any] = {"unjudged": said.get("unjudged", False), "overridden": "override" in said}
+        write_release(outcome, Destination(replace(plan, folder=fresh), private=fresh), run, **how)
     except RequirementError as error:
         raise _NotMade(error.message) from None
-    return {path.name: path for path in fresh.iterdir() if ".private." not in path.name}
+    return {(was / path.name).resolve(): path for home, was in homes.items() for path in home.iterdir()}
 
 
 def _compared(there: Path, again: Path, state: State) -> State:

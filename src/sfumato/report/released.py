@@ -2,43 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.recipes.plan import Plan
+from sfumato.recipes.plan import About, Plan
 from sfumato.recipes.profile import Profile
+from sfumato.releasing import folder as places
 from sfumato.releasing.carry_out import Judgement, Outcome, Part
-from sfumato.releasing.destination import Destination, write_release
-from sfumato.report.page import page_of_release
+from sfumato.releasing.folder import ReleaseFolder
+from sfumato.releasing.gate import Verdict, gate_outcome, require_open
+from sfumato.releasing.sums import PRIVATE
+from sfumato.report.change_note import change_note
+from sfumato.report.data_card import data_card
+from sfumato.report.filing import evidence_of
 from sfumato.study.losses import sentences
 from sfumato.tuning.tuned import describe
 
-#: The files of a release in its folder, beside the table and what is private.
-PLAN, PAGE = "plan.toml", "report.html"
+if TYPE_CHECKING:
+    from sfumato.report.outcome import Told
 
 
 @dataclass(frozen=True)
 class Released:
     """What `sfumato.release` gives: a release that meets what its profile requires, and all that tells so.
 
-    ``how`` says how the recipe was found. ``run`` holds the seed, which stays private.
+    ``how`` says how the recipe was found, ``gate`` what was overridden to let it out; ``about`` is what the
+    owner says of a release of several tables, and ``source`` the plan that was read, if one was. ``run``
+    holds the seed, which stays private.
     """
 
     outcome: Outcome
     profile: Profile
     how: str
     run: Run = field(repr=False)
+    gate: Verdict | None = None
+    about: About = field(default_factory=About)
+    source: Path | None = None
 
     @property
     def part(self) -> Part:
-        """The one table that was released."""
-        return self.outcome.parts[""]
+        """The table that was released; of several the first."""
+        return next(iter(self.outcome.parts.values()))
 
     @property
     def release(self) -> Release:
@@ -53,60 +65,86 @@ class Released:
     @property
     def plan(self) -> Plan:
         """The plan that makes the release: ``plan.to_toml()`` is what ``sfumato run`` takes."""
-        return self.part.plan
+        parts = {name: part.plan for name, part in self.outcome.parts.items()}
+        return (
+            parts[""] if "" in parts else Plan(tables=parts, about=self.about, folder=self.part.plan.folder)
+        )
 
     @property
     def verdict(self) -> str:
         """What it is safe for, in one sentence."""
-        if not self.part.judgements:
-            return f"{self.profile.title}: nothing is required of the records. {self.profile.summary}"
-        count = len(self.part.judgements)
-        return (
-            f"{self.profile.title}: meets {'the requirement' if count == 1 else f'all {count} requirements'} "
-            f"of the profile {self.profile.name}. {self.profile.summary}"
-        )
+        judged = self.outcome.judgements
+        if not judged:
+            return f"{self.profile.title}: nothing is required of the records. {self.profile.summary}".strip()
+        of = f"of the profile {self.profile.name}" if self.profile.thresholds else "of its plan"
+        if self.outcome.unmet:
+            return (
+                f"{self.profile.title}: misses {self.outcome.unmet} of {len(judged)} requirements {of}, "
+                f"which its owner has overridden. {self.profile.summary}"
+            ).strip()
+        count = "the requirement" if len(judged) == 1 else f"all {len(judged)} requirements"
+        return f"{self.profile.title}: meets {count} {of}. {self.profile.summary}".strip()
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What else the owner should know, and what of the profile does not apply here, with the reason."""
-        left_out = self.profile.left_out(self.plan.schema) if self.plan.schema else ()
-        return (*self.part.notes, *left_out)
+        left_out = [
+            said
+            for name, part in self.outcome.parts.items()
+            for said in (self.profile.left_out(part.plan.schema) if part.plan.schema and not name else ())
+        ]
+        own = [f"{_of(name)}{note}" for name, part in self.outcome.parts.items() for note in part.notes]
+        blocked = self.gate.findings if self.gate else ()
+        return (*own, *left_out, *(f"overridden: {each.message}" for each in blocked))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What must be known of the release, whatever was required of it."""
+        return tuple(
+            f"{_of(name)}{said}" for name, part in self.outcome.parts.items() for said in part.warnings
+        )
 
     def against(self) -> list[str]:
         """Against whom it is safe, and by what number."""
         reasons = {each.name: each.reason for each in self.profile.intruders}
         said = []
-        for name in dict.fromkeys(each.scenario for each in self.part.judgements):
-            own = [each for each in self.part.judgements if each.scenario == name]
-            met = "; ".join(_figures(each) for each in own)
-            said.append(f"{name}: {reasons.get(name, '')} {met}.".replace(":  ", ": "))
+        for table, part in self.outcome.parts.items():
+            for name in dict.fromkeys(each.scenario for each in part.judgements):
+                own = [each for each in part.judgements if each.scenario == name]
+                met = "; ".join(_figures(each) for each in own)
+                said.append(f"{_of(table)}{name}: {reasons.get(name, '')} {met}.".replace(":  ", ": "))
         return said
 
     def lost(self) -> list[str]:
         """What was lost, column by column."""
-        return sentences(self.part.lost)
+        return [
+            _of(name) + each for name, part in self.outcome.parts.items() for each in sentences(part.lost)
+        ]
 
     def sentences(self) -> list[str]:
         """All of it in words."""
         return [
             f"Safe for. {self.verdict}",
             *(f"Against {each}" for each in self.against()),
-            f"Made by {describe(self.plan.recipe)} ({self.how}).",
+            f"Made by {'; '.join(self._recipes())} ({self.how}).",
             f"Lost: {'; '.join(self.lost())}.",
             *(f"Note: {each}." for each in self.notes),
-            *(f"WARNING: {each}." for each in self.part.warnings),
+            *(f"WARNING: {each}." for each in self.warnings),
         ]
+
+    def _recipes(self) -> list[str]:
+        return [f"{_of(name)}{describe(part.plan.recipe)}" for name, part in self.outcome.parts.items()]
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON: nothing per record, no seed."""
         return {
+            **self.outcome.to_dict(),
             "profile": self.profile.name,
             "verdict": self.verdict,
             "against": self.against(),
             "how": self.how,
             "notes": list(self.notes),
             "words": self.sentences(),
-            **self.outcome.to_dict(),
         }
 
     def to_frame(self) -> pl.DataFrame:
@@ -120,22 +158,45 @@ class Released:
         write_text(path, self.page(), overwrite=overwrite)
         return Path(path)
 
-    def page(self, files: Sequence[str] = ()) -> str:
-        """The page of the release, which names the files that lie beside it."""
-        said = {loss.column: loss.sentence() for loss in self.part.lost}
-        return page_of_release({**self.to_dict(), "by_column": said, "files": list(files)})
+    def page(self) -> str:
+        """The page of the release for its owner."""
+        from sfumato.report.outcome import tell
 
-    def write(self, folder: str | Path, *, overwrite: bool = False, seeded: bool = False) -> list[Path | str]:
-        """Write the table, its plan, its page and the private trail into a folder: all of them, or none."""
-        place = Path(folder)
-        plan = replace(self.plan, folder=place)
-        destination = destination_of(plan, overwrite=overwrite)
-        outcome = replace(self.outcome, parts={"": replace(self.part, plan=plan)})
-        tables = destination.files("", self.release.tables).values()
-        files = [*(Path(each).name for each in tables), PLAN, PAGE, destination.trail.name]
-        pages = {place / PLAN: plan.to_toml(), place / PAGE: self.page(files)}
-        how: dict[str, Any] = {"seeded": seeded, "unjudged": not plan.demands, "pages": pages}
-        return write_release(outcome, destination, self.run, **how)
+        return tell(self, run=self.run).page(public=False)
+
+    def folder(self, place: str | Path, *, overwrite: bool = False) -> ReleaseFolder:
+        """The folder that the release goes to, which must hold nothing that was read."""
+        return folder_of(self.plan, place, overwrite=overwrite, source=self.source)
+
+    def write(self, folder: str | Path, *, overwrite: bool = False, seeded: bool = False) -> list[Path]:
+        """Write the release folder, with what leaves and what is private, whole and in one instant.
+
+        What stands in the way of the gate is raised, unless it was overridden.
+        """
+        from sfumato.report.outcome import tell
+
+        verdict = self.gate
+        if verdict is None:
+            verdict = gate_outcome(self.outcome, subject=str(folder), unjudged=not self.profile.thresholds)
+            require_open(verdict)
+        place = self.folder(folder, overwrite=overwrite)
+        pages = partial(self._pages, tell(self, run=self.run))
+        return place.write(self.outcome, self.plan, self.run, pages, verdict=verdict, seeded=seeded)
+
+    def _pages(self, told: Told, files: Mapping[str, str]) -> dict[str, str]:
+        """The texts of the folder by their names; ``files`` are the hashes of the tables that leave."""
+        public = told.to_dict(public=True)
+        pages = {
+            places.CHANGE_NOTE: change_note(public),
+            places.DATA_CARD: data_card(self.plan.about, public),
+        }
+        for home, is_public in (("", True), (f"{PRIVATE}/", False)):
+            said = told.to_dict(public=is_public)
+            evidence = evidence_of(self, said, files)
+            pages[home + places.REPORT] = told.page(public=is_public)
+            pages[home + places.TWIN] = _json(said)
+            pages[home + places.EVIDENCE] = _json(evidence)
+        return pages
 
     def __repr__(self) -> str:
         return "\n".join(self.sentences())
@@ -155,7 +216,17 @@ def _figures(judgement: Judgement) -> str:
     return f"{requirement.short} is met with {requirement.worst(judgement.score):.3g}{how}"
 
 
-def destination_of(plan: Plan, *, overwrite: bool) -> Destination:
-    """Where the files of a release go: into the folder of its plan."""
-    pages = (plan.folder / PLAN, plan.folder / PAGE)
-    return Destination(plan, overwrite=overwrite, pages=pages)
+def folder_of(
+    plan: Plan, place: str | Path, *, overwrite: bool = False, source: Path | None = None
+) -> ReleaseFolder:
+    """The folder of a release of a plan; ``source`` is the plan's own file, if it has one."""
+    read = [each for each in plan.files.values() if isinstance(each, Path)]
+    return ReleaseFolder(Path(place), overwrite=overwrite, originals=tuple(read), source=source)
+
+
+def _of(table: str) -> str:
+    return f"{table}: " if table else ""
+
+
+def _json(said: Mapping[str, Any]) -> str:
+    return json.dumps(said, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

@@ -73,8 +73,7 @@ class Linkability(AttackMeasure):
             return reason
         named = evidence.original.schema.resolve(Columns((*self.first, *self.second)))
         if unknown := sorted(set(named) - set(self.columns(evidence))):
-            listed = ", ".join(f"`{name}`" for name in unknown)
-            return f"{self.name} must be given columns that the intruder knows, got: {listed}"
+            return f"{self.name} must be given columns that the intruder knows, got: {listed(unknown)}"
         first, second = self.parts(evidence)
         if not first or not second or set(first) & set(second):
             got = "one column" if len(self.columns(evidence)) == 1 else "sets that overlap or are empty"

@@ -29,6 +29,8 @@ from sfumato.testing.engines import FEW_RECORDS, PicklingEngine, ThreadEngine, f
 from sfumato.testing.secrecy import SENTINEL_WORD, assert_silent, noises
 from sfumato.testing.tables import declared, hard_tables, table_of
 
+#: Nobody reads on after so many characters.
+_LONG_SENTENCE = 250
 #: A seed that would stand out among the bytes that travel.
 _SEED = 0xD15EA5E0FBADC0DE8BADF00DCAFED00D
 
@@ -80,6 +82,13 @@ def check_has_a_drive(cls: type[Method]) -> None:
     drives = [declared for declared in cls.parameters() if declared.drive]
     assert len(drives) <= 1
     assert all(declared.tune is not None for declared in drives)
+
+
+def check_tells_analysts(cls: type[Method]) -> None:
+    """What who analyses a release must correct for is said, in a sentence for the change note."""
+    assert cls.analysts[:1].isupper(), "`analysts` must be a sentence, which the change note tells"
+    assert cls.analysts.endswith(".")
+    assert len(cls.analysts) < _LONG_SENTENCE, "`analysts` must be a sentence or two"
 
 
 def check_same_seed_same_release(cls: type[Method]) -> None:
@@ -264,6 +273,7 @@ METHOD_CHECKS: tuple[Callable[[Any], None], ...] = (
     check_round_trips,
     check_examples_run,
     check_has_a_drive,
+    check_tells_analysts,
     check_same_seed_same_release,
     check_column_order_is_irrelevant,
     check_input_is_untouched,

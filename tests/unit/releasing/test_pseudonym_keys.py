@@ -158,11 +158,10 @@ def test_protect_and_release_take_a_key_by_name_and_by_the_plan_of_another_folde
     monkeypatch.chdir(folder / "other")
     words[2] = "../people.csv"
     assert _exit_code([*words, "--plan", "../plan.toml", "-o", "two.csv"]) == 0
-    release = ["release", "../plan.toml", "-q", "--minutes", "0.01", "-m", "mondrian", "--out", "three"]
+    release = ["release", "../plan.toml", "-q", "--override", "nothing is required", "--out", "three"]
     assert _exit_code(release) == 0
     names = [
-        set(pl.read_csv(folder / each)["pid"])
-        for each in ("one.csv", "other/two.csv", "other/three/release.csv")
+        set(pl.read_csv(folder / each)["pid"]) for each in ("one.csv", "other/two.csv", "other/three/out.csv")
     ]
     assert names[0] == names[1] == names[2]
     assert [each.name for each in folder.rglob("*.key")] == ["people.key"]

@@ -1,0 +1,230 @@
+"""The folder of a release: what leaves, and in ``private`` what stays; whole, in one instant.
+
+It is put together beside its place and takes its name by one rename; one that is there already is exchanged
+for it, and only if nothing in it is anybody else's (see `sfumato.io.Staging`).
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sfumato.core.run import Run
+from sfumato.errors import PlanError, WriteError
+from sfumato.io import Staging, addresses, check_format
+from sfumato.recipes.plan import Plan, fingerprint
+from sfumato.releasing.carry_out import Outcome
+from sfumato.releasing.destination import Destination, write_release
+from sfumato.releasing.gate import Verdict, overridden
+from sfumato.releasing.sums import OVERRIDES, PRIVATE, SUMS, contents, is_release_folder, states_of, sums_of
+from sfumato.releasing.trail import LEDGER, TRAIL
+
+PLAN = "plan.toml"
+REPORT, TWIN, EVIDENCE = "report.html", "report.json", "evidence.json"
+CHANGE_NOTE, DATA_CARD = "change-note.md", "data-card.md"
+
+#: What every release writes into its private part; the rest of that (keys, ledgers) outlives a release.
+_WRITTEN = frozenset({PLAN, REPORT, TWIN, EVIDENCE, TRAIL, SUMS})
+#: Names that no table may have.
+_TAKEN = frozenset({REPORT, TWIN, EVIDENCE, CHANGE_NOTE, DATA_CARD, SUMS, PRIVATE})
+
+#: Gives the texts of a release by their names in the folder, once the hash of each released file is known.
+Pages = Callable[[Mapping[str, str]], Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class ReleaseFolder:
+    """The place of a release folder.
+
+    ``originals`` are files that were read: none of them may lie in a folder that is overwritten, except that
+    the plan of the folder itself may be the ``source`` of what takes its place.
+    """
+
+    place: Path
+    overwrite: bool = False
+    originals: tuple[Path, ...] = ()
+    source: Path | None = None
+
+    @property
+    def real(self) -> Path:
+        """The place, links followed."""
+        return self.place.resolve()
+
+    @property
+    def ledger(self) -> Path:
+        """Where the releases that were made here are noted."""
+        return self.real / PRIVATE / LEDGER
+
+    def check(self, plan: Plan) -> None:
+        """Raise now what writing would raise later: no long search ends in front of a locked door."""
+        self._require_free()
+        for name, part in self.placed(plan).parts.items():
+            check_format(self.real / PRIVATE / part.output.path, guard=part.output.guard)
+            Destination(plan.parts[name]).copies("")
+        self._require_keys(plan)
+        staging = Staging(overwrite=self.overwrite)
+        try:
+            staging.folder(self.real)
+        finally:
+            staging.discard()
+
+    def placed(self, plan: Plan) -> Plan:
+        """The plan as it lies in the private part, from where its release is one folder up."""
+        home = self.real / PRIVATE
+        moved = plan.seen_from(home)
+        names = {name: _file_name(part, name) for name, part in moved.parts.items()}
+        if len(set(names.values())) < len(names):
+            raise PlanError("each table must have a file of its own in a release folder, got: a name twice")
+        parts = {
+            name: replace(part, output=replace(part.output, path=f"../{names[name]}"))
+            for name, part in moved.parts.items()
+        }
+        return replace(moved, tables=parts) if plan.tables else parts[""]
+
+    def write(
+        self, outcome: Outcome, plan: Plan, run: Run, pages: Pages, *, verdict: Verdict, seeded: bool = False
+    ) -> list[Path]:
+        """Write the whole folder, and say what is in it.
+
+        ``verdict`` is that of the gate: what was overridden goes to the trail and the ledger of overrides.
+        """
+        self._require_free()
+        self._require_keys(plan)
+        placed = self.placed(plan)
+        with Staging(overwrite=self.overwrite) as staging:
+            fresh = staging.folder(self.real)
+            self._carry_over(fresh)
+            self._write_tables(outcome, _in(placed, fresh / PRIVATE), run, verdict=verdict, seeded=seeded)
+            hashes = {name: fingerprint(fresh / name) for name in _public(fresh)}
+            texts = {f"{PRIVATE}/{PLAN}": placed.to_toml(), **pages(hashes)}
+            with Staging() as inner:
+                for name, text in texts.items():
+                    inner.write_text(fresh / name, text, private=name.startswith(f"{PRIVATE}/"))
+            _write_sums(fresh)
+            self._require_free()  # others may have been here meanwhile
+        return [self.place / name for name in contents(self.real)]
+
+    def _write_tables(
+        self, outcome: Outcome, plan: Plan, run: Run, *, verdict: Verdict, seeded: bool
+    ) -> None:
+        home = plan.folder
+        parts = {name: replace(part, plan=plan.parts[name]) for name, part in outcome.parts.items()}
+        keys = {self._in_fresh(path, home.parent): key for path, key in outcome.new_keys.items()}
+        record = {"override": verdict.to_dict()} if verdict.override else {}
+        write_release(
+            replace(outcome, parts=parts, new_keys=keys),
+            Destination(plan, private=home),
+            run,
+            seeded=seeded,
+            record=record,
+            unjudged=True,  # what nobody requires anything of has passed the gate, or never comes here
+            overridden=bool(verdict.override),
+        )
+        if verdict.override:
+            overridden(verdict, verdict.override, home, sha256="")
+
+    def _in_fresh(self, path: Path, fresh: Path) -> Path:
+        real = path.resolve()
+        return fresh / real.relative_to(self.real) if real.is_relative_to(self.real) else path
+
+    def _carry_over(self, fresh: Path) -> None:
+        """Make the private part, with what outlives a release: ledgers, and keys of pseudonyms."""
+        home = fresh / PRIVATE
+        home.mkdir(mode=0o700)
+        there = self.real / PRIVATE
+        for path in sorted(there.iterdir()) if there.is_dir() else ():
+            if path.name not in _WRITTEN:
+                shutil.copy2(path, home / path.name)
+
+    def _require_free(self) -> None:
+        """Raise unless nothing is there, or what may be overwritten and is nobody else's."""
+        place, real = self.place, self.real
+        if not real.parent.is_dir():
+            raise WriteError(f"the folder of `{place}` must exist, got: none there")
+        if real.exists() and not real.is_dir():
+            raise WriteError(f"`{place}` must be a folder, got: a file", hint="name another with --out")
+        if Path.cwd().is_relative_to(real):
+            raise WriteError(
+                f"`{place}` must be another folder than the one you are in, as it is replaced as a whole",
+                hint="name a new folder with --out",
+            )
+        if not real.exists() or not any(real.iterdir()):
+            return
+        if not self.overwrite:
+            raise WriteError(
+                f"`{place}` must not exist yet, got: a folder with files",
+                hint="choose another name, or allow it with --overwrite (in Python overwrite=True)",
+            )
+        if not is_release_folder(real):
+            raise WriteError(
+                f"`{place}` must be the folder of a release to be overwritten, got: other files",
+                hint="name a new folder with --out",
+            )
+        self._require_ours(real)
+
+    def _require_ours(self, real: Path) -> None:
+        for original in self.originals:
+            if original.resolve().is_relative_to(real):
+                raise WriteError(
+                    f"`{self.place}` must not hold what is read, got: `{original}`",
+                    hint="an original is never overwritten: name a new folder with --out",
+                )
+        own = self.source.resolve() if self.source else None
+        for name, state in states_of(real).items():
+            if state == "signature":
+                raise WriteError(
+                    f"`{self.place}` must not be signed to be overwritten, got: `{name}`",
+                    hint="it is a signature of the release that is there: move it away first",
+                )
+            if state in {"added", "different", "unchecked"} and real / name != own:
+                what = "is none of the release" if state == "added" else "is not as it was written"
+                raise WriteError(
+                    f"`{self.place}` must hold nothing but its release to be overwritten, got: `{name}`, "
+                    f"which {what}",
+                    hint="move it away first, or name a new folder with --out",
+                )
+
+    def _require_keys(self, plan: Plan) -> None:
+        """A key of pseudonyms may lie in the private part of the folder, never beside what leaves."""
+        for key in Destination(plan).keys:
+            real = key.resolve()
+            if real.is_relative_to(self.real) and real.parent != self.real / PRIVATE:
+                raise WriteError(
+                    f"the key `{key}` must not lie with what leaves, got: a place in `{self.place}`",
+                    hint=f"keep it elsewhere, or in {self.place / PRIVATE}",
+                )
+
+
+def _file_name(plan: Plan, table: str) -> str:
+    """What the file of a table is called: as its plan says, in whatever folder that may be."""
+    path = plan.output.path
+    if addresses.is_address(path):
+        raise PlanError(
+            "the output of a release folder must be a file, got: a table of a database",
+            hint="`sfumato run` writes into databases; or name a file in [output]",
+        )
+    name = Path(path).name or f"{table or 'release'}.csv"
+    if name in _TAKEN or not name.isprintable() or "\\" in name:
+        raise PlanError(f"a table of a release folder must have a name that is free, got: `{name}`")
+    return name
+
+
+def _in(plan: Plan, folder: Path) -> Plan:
+    tables = {name: replace(part, folder=folder) for name, part in plan.tables.items()}
+    return replace(plan, tables=tables, folder=folder)
+
+
+def _public(folder: Path) -> list[str]:
+    return [name for name in contents(folder) if not name.startswith(f"{PRIVATE}/")]
+
+
+def _write_sums(folder: Path) -> None:
+    """Write both lists: that of what leaves, then that of everything, the first list too."""
+    with Staging() as staging:
+        staging.write_text(folder / SUMS, sums_of(folder, _public(folder)))
+    listed = [name for name in contents(folder) if name != f"{PRIVATE}/{OVERRIDES}"]
+    with Staging() as staging:
+        text = sums_of(folder, listed, seen_from=PRIVATE)
+        staging.write_text(folder / PRIVATE / SUMS, text, private=True)

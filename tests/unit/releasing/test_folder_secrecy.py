@@ -1,0 +1,132 @@
+"""Nothing private leaves: cells, the seed, keys, paths and settings are searched for in all that is public."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sfumato
+from sfumato.releasing.sums import contents
+
+NAME, NUMBER, CODE, REASON = "Zanzibarquux", 918273645.25, "Xylophonequux", "Quagmirequux"
+HOME = "Originalquux"
+
+COLUMNS = """
+columns.name = { kind = "nominal", role = "identifier" }
+columns.pid = { kind = "nominal", role = "person", pseudonym = "person" }
+columns.wage = { kind = "continuous", role = "key" }
+columns.town = { kind = "nominal", role = "key" }
+columns.ill = { kind = "nominal", role = "sensitive" }
+"""
+
+STEPS = {
+    "noise": '[{ method = "correlated-noise", columns = ["wage"], parameters = { ratio = 0.7531 } }]',
+    "pram": '[{ method = "pram", columns = ["town", "ill"] }, { method = "rank-swapping", columns = ["wage"] }]',
+    "ranges": '[{ method = "mondrian", columns = ["wage", "town"] }]',
+    "synthetic": '[{ method = "synthesis", columns = ["wage", "town", "ill"] }]',
+    "apart": '[{ method = "rank-swapping", columns = ["wage"] }, { method = "anatomy", columns = ["town"], '
+    "parameters = { l = 2 } }]",
+    "sampled": '[{ method = "sampling", parameters = { share = 40 } }, '
+    '{ method = "correlated-noise", columns = ["wage"] }]',
+}
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A file of 200 people, one with sentinels in what must not leave as it is."""
+    rng, n = np.random.default_rng(3), 200
+    wage = rng.lognormal(8, 1, n).round(2)
+    wage[7] = NUMBER
+    (tmp_path / HOME).mkdir()
+    pl.DataFrame(
+        {
+            "name": [f"{NAME}{i}" for i in range(n)],
+            "pid": [f"{CODE}{i}" for i in range(n)],
+            "wage": wage,
+            "town": rng.choice(["Ulm", "Bonn", "Kiel"], n),
+            "ill": rng.choice(["E11", "I10", "J45", "F32"], n),
+        }
+    ).write_csv(tmp_path / HOME / "people.csv")
+    return tmp_path
+
+
+def plan_of(home, steps, output=""):
+    text = f"""
+requirements = ["k-anonymity(missing=category) >= 0.4242"]
+data.path = "{HOME}/people.csv"
+{COLUMNS}
+steps = {steps}
+output.path = "out.csv"
+output.pseudonym_key = "people.key"
+{output}
+[release]
+title = "A title"
+threats = "{REASON}"
+expert = "{REASON}"
+"""
+    (home / "plan.toml").write_text(text)
+    return home / "plan.toml"
+
+
+def public_bytes(folder):
+    return {
+        name: (folder / name).read_bytes() for name in contents(folder) if not name.startswith("private/")
+    }
+
+
+def search(home, folder, *, cells):
+    """Look for what is secret in every file that leaves; for ``cells`` only in those that are no tables.
+
+    Some methods keep the values of a column, or of some records.
+    """
+    cells = (*cells, "918273645", "918,273,645", "9.18273645")
+    trail = json.loads((folder / "private" / "trail.private.json").read_text())
+    seed = int(trail["seed"], 16)
+    secrets = [
+        NAME, CODE, REASON, HOME, str(home), "people.csv", "people.key",
+        trail["seed"], str(seed), (home / "people.key").read_text().strip(), "0.4242", "0.7531",
+    ]  # fmt: skip
+    digests = [part["contents"] for part in trail.get("tables", {"": trail}).values()]
+    found = []
+    for name, text in public_bytes(folder).items():
+        is_table = name.startswith(("out", "persons", "stays"))
+        told = [*secrets, *digests, *(() if is_table else cells)]
+        found += [(name, secret) for secret in told if secret.encode() in text]
+    assert not found
+    assert seed.to_bytes(16, "big") not in b"".join(public_bytes(folder).values())
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_nothing_private_stands_in_what_leaves(home, steps):
+    made = sfumato.release(plan_of(home, STEPS[steps]), override=f"{REASON}, as it is a test")
+    made.write(home / "out")
+    search(home, home / "out", cells=("Ulm", "Bonn", "Kiel", "E11", "J45"))
+    if steps in {"noise", "ranges", "synthetic"}:
+        assert b"918273645" not in (home / "out" / "out.csv").read_bytes()
+
+
+def test_nor_in_copies_and_linked_tables(home):
+    made = sfumato.release(plan_of(home, STEPS["noise"], "output.copies = 2"), override=REASON)
+    made.write(home / "copies")
+    search(home, home / "copies", cells=("Ulm", "Bonn", "E11"))
+    rng = np.random.default_rng(1)
+    stays = {"pid": [f"{CODE}{i % 200}" for i in range(300)], "days": rng.integers(1, 20, 300)}
+    pl.DataFrame(stays).write_csv(home / HOME / "stays.csv")
+    text = plan_of(home, STEPS["noise"]).read_text()
+    first, release = text.split("[release]")
+    (home / "tables.toml").write_text(
+        f"""
+[release]{release}
+[tables.persons]{first.replace("out.csv", "persons.csv")}
+[tables.stays]
+requirements = ["k >= 1"]
+data.path = "{HOME}/stays.csv"
+columns.pid = {{ kind = "nominal", role = "person", pseudonym = "person" }}
+columns.days = {{ kind = "continuous", role = "key" }}
+output.path = "stays.csv"
+output.pseudonym_key = "people.key"
+"""
+    )
+    sfumato.release(home / "tables.toml", override=REASON).write(home / "tables")
+    search(home, home / "tables", cells=("Ulm", "Bonn", "E11"))

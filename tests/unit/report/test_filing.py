@@ -1,0 +1,221 @@
+"""What is filed with a release: evidence by its schema, the change note by column, the data card."""
+
+import json
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sfumato
+from sfumato.core import registry
+from sfumato.errors import PlanError
+from sfumato.recipes.plan import About, Plan
+from sfumato.report.change_note import change_note
+from sfumato.report.data_card import data_card
+from sfumato.report.filing import evidence_of, schema
+
+TYPES = {
+    "object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float),
+    "null": type(None),
+}  # fmt: skip
+
+
+def faults(value, said, whole, place=""):
+    """What of a value is not as a schema says, for the part of JSON Schema that ours is written in."""
+    if "$ref" in said:
+        return faults(value, whole["$defs"][said["$ref"].rpartition("/")[2]], whole, place)
+    known = {
+        "type", "const", "minLength", "pattern", "properties", "required", "additionalProperties", "items",
+        "$defs", "$id", "$schema", "title", "description",
+    }  # fmt: skip
+    assert set(said) <= known, "the check must know every word of the schema"
+    kinds = said.get("type", list(TYPES))
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    fits = [kind for kind in kinds if isinstance(value, TYPES[kind])]
+    if not fits or (isinstance(value, bool) and "boolean" not in kinds):
+        return [f"{place} must be {kinds}"]
+    if value != said.get("const", value):
+        return [f"{place} must be {said['const']}"]
+    if isinstance(value, str):
+        long = len(value) >= said.get("minLength", 0)
+        return [] if long and re.search(said.get("pattern", ""), value) else [f"{place} must match"]
+    if isinstance(value, list):
+        inside = [(str(number), each, said.get("items", {})) for number, each in enumerate(value)]
+        return [fault for key, *each in inside for fault in faults(*each, whole, f"{place}/{key}")]
+    return faults_of_table(value, said, whole, place) if isinstance(value, dict) else []
+
+
+def faults_of_table(value, said, whole, place):
+    parts = said.get("properties", {})
+    found = [f"{place}/{key} is missing" for key in said.get("required", ()) if key not in value]
+    if said.get("additionalProperties") is False:
+        found += [f"{place}/{key} is unknown" for key in value if key not in parts]
+    for key in set(value) & set(parts):
+        found += faults(value[key], parts[key], whole, f"{place}/{key}")
+    return found
+
+
+def told(*, public):
+    """What a report tells, by the contract: one of each."""
+    attack = {"measure": "dbrl", "title": "Linkage", "scenario": "x", "value": 0.1, "status": "ok"}
+    said = {
+        "sfumato": "1", "kind": "release", "public": public, "generated": "2030-01-01", "title": "A file",
+        "records": {"released": 10} if public else {"released": 10, "original": 11},
+        "roles": [
+            {"column": "age", "role": "key", "kind": "continuous", "reason": "declared", "became": "age within 5"},
+            {"column": "town", "role": "key", "kind": "nominal", "reason": "", "became": "9 % of town changed"},
+            {"column": "name", "role": "identifier", "kind": "nominal", "reason": "", "became": "name left out"},
+            {"column": "pid", "role": "person", "kind": "nominal", "reason": "", "became": "pid renamed"},
+            {"column": "ill", "role": "other", "kind": "nominal", "reason": "", "became": "ill untouched"},
+        ],
+        "steps": [
+            {"method": "mondrian", "title": "Mondrian", "columns": ["age"], "what": "Cut the records."},
+            {"method": "pram", "title": "PRAM", "columns": ["town"], "what": "Change categories."},
+            {"method": "sampling", "title": "Sampling", "columns": [], "what": "Release a sample."},
+        ],
+        "requirements": {"met": 1, "of": 1} if public else [{"met": True, "requirement": "k >= 3"}],
+        "attacks": None if public else {"singling out": [], "linkability": [attack], "inference": []},
+        "recipients": [{"recipient": "researcher", "why": "under contract"}],
+        "lost": [{"column": "age", "sentence": "age within 5"}],
+        "utility": [{"measure": "il1s", "value": 0.2}],
+        "budget": None,
+    }  # fmt: skip
+    if not public:
+        said |= {"risks": [attack], "not_estimated": [], "rejected": [{"recipe": "mdav", "why": "more lost"}]}
+    return said
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    frame = pl.DataFrame({"age": np.random.default_rng(1).integers(20, 60, 60)})
+    frame.write_csv(home / "people.csv")
+    (home / "plan.toml").write_text(
+        """
+requirements = ["k >= 1"]
+data.path = "people.csv"
+columns.age = { kind = "continuous", role = "key" }
+steps = [{ method = "correlated-noise" }]
+[release]
+purpose = "Research on health"
+recipients = ["universities", "ministries"]
+review_date = 2031-06-30
+threats = "a neighbour"
+expert = "Dr. Who"
+"""
+    )
+    return sfumato.release(home / "plan.toml")
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_evidence_is_as_its_schema_says(released, public):
+    evidence = evidence_of(released, told(public=public), {"out.csv": "0" * 64})
+    assert not faults(evidence, schema(), schema())
+    json.dumps(evidence, allow_nan=False)
+    assert evidence["context"]["purpose"] == "Research on health"
+    assert evidence["context"]["recipients"] == "universities; ministries"
+    assert evidence["governance"]["contact"] == "not stated"
+    assert evidence["identifiability"]["re_evaluation"] == "2031-06-30"
+    assert evidence["identifiability"]["requirements"] == {"met": 1, "of": 1}
+    assert evidence["views"]["nist"] == {"claimed": False, "says": "no differential privacy is claimed"}
+    assert evidence["views"]["hipaa"]["expiry"] == "2031-06-30"
+    assert evidence["views"]["gdpr"]["recipients"][0]["recipient"] == "researcher"
+
+
+def test_public_evidence_says_what_is_confidential(released):
+    public = evidence_of(released, told(public=True), {})
+    assert public["context"]["threats"] == public["governance"]["expert"] == "confidential: with the owner"
+    assert public["identifiability"]["quantified"]["see"] is None
+    assert public["views"]["essnet"]["risk"]["says"] == "confidential: with the owner"
+    assert public["views"]["gdpr"]["linkability"]["see"] is None
+    assert public["governance"]["environment"] == {}
+    own = evidence_of(released, told(public=False), {})
+    assert own["context"]["threats"] == "a neighbour"
+    assert own["views"]["gdpr"]["linkability"]["see"] == "report.json#/attacks/linkability"
+    assert own["views"]["gdpr"]["inference"] == {"see": None, "says": "not stated"}
+    assert own["identifiability"]["rejected_alternatives"]["see"] == "report.json#/rejected"
+    assert "numpy" in own["governance"]["environment"]
+
+
+def test_pointers_lead_into_the_report(released, tmp_path):
+    released.write(tmp_path / "out")
+    for home in (tmp_path / "out", tmp_path / "out" / "private"):
+        evidence = json.loads((home / "evidence.json").read_text())
+        assert not faults(evidence, schema(), schema())
+        text = json.dumps(evidence)
+        for file, keys in re.findall(r'"see": "([^#"]+)#/([^"]+)"', text):
+            value = json.loads((home / file).read_text())
+            for key in keys.split("/"):
+                value = value[key]
+            assert value
+
+
+def test_a_budget_is_told_as_nist_asks(released):
+    spent = {"mechanism": "laplace", "unit": "record", "neighbours": "replace", "epsilon": 1.0}
+    budget = {"steps": [spent], "epsilon": 1.0, "delta": 0.0, "advantage_at_most": 0.462}
+    evidence = evidence_of(released, {**told(public=True), "budget": budget}, {})
+    assert not faults(evidence, schema(), schema())
+    assert evidence["views"]["nist"]["claimed"] is True
+    assert evidence["views"]["nist"]["unit"] == ["record"]
+    void = {**budget, "guarantee": "not a differential-privacy guarantee"}
+    evidence = evidence_of(released, {**told(public=True), "budget": void}, {})
+    assert evidence["views"]["nist"]["claimed"] is False
+
+
+def test_the_check_of_the_schema_finds_faults(released):
+    evidence = evidence_of(released, told(public=True), {})
+    for spoilt in (
+        {**evidence, "more": 1},
+        {**evidence, "public": 1},
+        {**evidence, "title": ""},
+        {key: value for key, value in evidence.items() if key != "views"},
+    ):
+        assert faults(spoilt, schema(), schema())
+
+
+def test_the_change_note_says_by_column_what_to_correct_for():
+    note = change_note(told(public=True))
+    age, town = (note.index(f"## {name}") for name in ("age", "town"))
+    assert registry.method("mondrian").analysts in note[age:town]
+    assert "corrected_counts" in note[town:]
+    assert "corrected_counts" not in note[:town]
+    assert note.index("use the weights") < age
+    assert "- name: left out" in note
+    assert "- ill: as they were." in note
+    assert "- pid: numbers of people" in note
+    assert "k >= 3" not in note
+
+
+def test_the_data_card_says_what_is_missing():
+    card = data_card(About(title="Patients", purpose="Research", recipients=("a", "b")), told(public=True))
+    assert card.startswith("# Patients\n")
+    assert "## What it is for\n\nResearch\n" in card
+    assert "## Who receives it\n\na; b\n" in card
+    assert "## Legal basis\n\nnot stated\n" in card
+    assert "Nobody may try to find out whom a record is about" in card
+    assert "| age | continuous | age within 5 |" in card
+
+
+def test_what_the_owner_says_goes_through_the_plan_and_back():
+    said = {"release": {"title": "T", "recipients": ["a"], "review_date": "2030-12-31"}}
+    plan = Plan.from_dict(said)
+    assert plan.about == About(title="T", recipients=("a",), review_date="2030-12-31")
+    assert plan.to_dict() == said
+    assert not any(name in plan.to_toml() for name in ("purpose", "terms"))
+
+
+@pytest.mark.parametrize(
+    ("part", "fault"),
+    [
+        ({"titel": "T"}, "did you mean `title`"),
+        ({"title": 3}, "`title` must be a text"),
+        ({"recipients": "all"}, "`recipients` must be a list"),
+        ({"recipients": [1]}, "a list of texts"),
+        ({"review_date": "soon"}, "a date as in 2030-12-31"),
+    ],
+)
+def test_faults_of_what_the_owner_says_are_found(part, fault):
+    for said in ({"release": part}, {"release": part, "tables": {"a": {}}}):
+        with pytest.raises(PlanError, match=fault):
+            Plan.from_dict(said)
