@@ -519,6 +519,7 @@ def release(
         )
     resources = {**load_resources(base), **(resources or {})}
     run, start = make_run(seed, run, resources), time.monotonic()
+    searched: list[Tuned] = []
 
     def tuned(plan: Plan, kept: Table, known: Sequence[Recipe]) -> Tuned:
         left = max(minutes - (time.monotonic() - start) / 60, minutes / 10)
@@ -530,7 +531,8 @@ def release(
             "control": plan.control,
             **search,
         }
-        return tune(kept, plan.demands, plan=plan, run=run, **how)
+        searched.append(tune(kept, plan.demands, plan=plan, run=run, **how))
+        return searched[-1]
 
     missed = []
     for tried, how in ways(base, table, run, tuned):
@@ -538,7 +540,8 @@ def release(
         if outcome.met or not base.demands:
             part = outcome.parts[""]
             part = replace(part, release=replace(part.release, native=native))
-            return Released(replace(outcome, parts={"": part}), used, how, run)
+            found = searched[-1] if searched else None
+            return Released(replace(outcome, parts={"": part}), used, how, run, tuned=found)
         missed += [
             f"{how}: {each.requirement.verdict(each.score)}" for each in outcome.judgements if not each.met
         ]
