@@ -169,8 +169,8 @@ def test_one_command_from_a_file_to_a_folder(run, people, tmp_path):
     assert code == 0, err
     folder = tmp_path / "people-release"
     assert {path.name for path in folder.iterdir()} >= {
-        "release.csv", "plan.toml", "report.html", "report.json", "report.private.html",
-        "report.private.json", "release.private.json",
+        "release.csv", "plan.toml", "report.html", "report.json", "private-report.html",
+        "private-report.json", "release.private.json",
     }  # fmt: skip
     assert smallest_class(folder / "release.csv") >= 3
     assert "name" not in pl.read_csv(folder / "release.csv").columns
@@ -180,13 +180,13 @@ def test_one_command_from_a_file_to_a_folder(run, people, tmp_path):
     assert "diagnosis untouched" in " ".join(out.split())
     assert "name left out" in out
     assert max(map(len, out.splitlines())) <= 80
-    page, own = ((folder / name).read_text() for name in ("report.html", "report.private.html"))
+    page, own = ((folder / name).read_text() for name in ("report.html", "private-report.html"))
     assert "Public form." in page
     assert "What happened to each column?" in page
     assert "k-anonymity" not in page
     assert "k-anonymity &gt;= 3" in own
     assert json.loads((folder / "report.json").read_text())["public"] is True
-    assert json.loads((folder / "report.private.json").read_text())["public"] is False
+    assert json.loads((folder / "private-report.json").read_text())["public"] is False
     assert run("check", folder / "plan.toml")[0] == 0
     assert run("run", folder / "plan.toml", "--overwrite")[0] == 0
 

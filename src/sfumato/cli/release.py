@@ -169,11 +169,11 @@ def _tell(released: Released, folder: Path, source: str) -> None:
 
 
 def _next(released: Released, folder: Path, source: str) -> list[str]:
-    from sfumato.report.released import PAGE, PLAN
+    from sfumato.report.released import OWN_PAGE, PLAN
 
     table = folder / released.plan.output.path
     return [
-        f"  read {folder / PAGE}; what has `private` in its name stays with you",
+        f"  read {folder / OWN_PAGE}; what is private stays with you",
         f"  sfumato risk {shlex.quote(source)} {table}  # by other measures",
         f"  sfumato run {folder / PLAN} --overwrite  # the plan, edited",
     ]

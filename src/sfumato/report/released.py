@@ -22,7 +22,7 @@ from sfumato.tuning.tuned import Tuned, describe
 #: The files of a release in its folder, beside the table and what is private.
 PLAN, PAGE, TWIN = "plan.toml", "report.html", "report.json"
 #: The report for the owner.
-OWN_PAGE, OWN_TWIN = "report.private.html", "report.private.json"
+OWN_PAGE, OWN_TWIN = "private-report.html", "private-report.json"
 
 
 @dataclass(frozen=True)
