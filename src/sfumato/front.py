@@ -493,10 +493,11 @@ def release(
     resources = {**load_resources(base), **(resources or {})}
     run = make_run(seed, run, resources)
     how_to: dict[str, Any] = {"minutes": minutes, "resources": resources, "search": search}
-    outcome, verdict, how = _searched(base, used, table, run, data, override=override, **how_to)
+    outcome, verdict, how, found = _searched(base, used, table, run, data, override=override, **how_to)
     part = outcome.parts[""]
     part = replace(part, release=replace(part.release, native=native))
-    return Released(replace(outcome, parts={"": part}), used, how, run, gate=verdict, source=source)
+    outcome = replace(outcome, parts={"": part})
+    return Released(outcome, used, how, run, gate=verdict, source=source, tuned=found)
 
 
 def _base(data: Any, plan: Plan | None, control: float) -> Plan:
@@ -551,13 +552,14 @@ def _judged(outcome: Outcome, data: Any, *, override: str, unjudged: bool) -> Ve
 def _searched(
     base: Plan, used: Profile, table: Table, run: Run, data: Any, *, override: str,
     minutes: float, resources: Mapping[str, Any], search: Mapping[str, Any],
-) -> tuple[Outcome, Verdict, str]:  # fmt: skip
-    """The first way that meets what is required and passes the gate, and how it was found."""
+) -> tuple[Outcome, Verdict, str, Tuned | None]:  # fmt: skip
+    """The first way that meets what is required and passes the gate, how it was found, and by what search."""
     from sfumato.releasing.carry_out import carry_out
     from sfumato.releasing.gate import require_open
+    from sfumato.tuning.tuned import Tuned
     from sfumato.tuning.ways import WHAT_HELPS, ways
 
-    start = time.monotonic()
+    start, searched = time.monotonic(), list[Tuned]()
 
     def tuned(plan: Plan, kept: Table, known: Sequence[Recipe]) -> Tuned:
         left = max(minutes - (time.monotonic() - start) / 60, minutes / 10)
@@ -569,7 +571,8 @@ def _searched(
             "control": plan.control,
             **search,
         }
-        return tune(kept, plan.demands, plan=plan, run=run, **how)
+        searched.append(tune(kept, plan.demands, plan=plan, run=run, **how))
+        return searched[-1]
 
     missed, blocked = list[str](), None
     for tried, how in ways(base, table, run, tuned):
@@ -577,7 +580,7 @@ def _searched(
         if outcome.met or not base.demands:
             verdict = _judged(outcome, data, override=override, unjudged=not base.demands)
             if verdict.is_open:
-                return outcome, verdict, how
+                return outcome, verdict, how, searched[-1] if searched else None
             blocked = verdict
             continue
         missed += [

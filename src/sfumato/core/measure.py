@@ -25,6 +25,9 @@ from sfumato.kernels.pace import one_thread_of_algebra
 Aspect = Literal["risk", "utility"]
 Better = Literal["low", "high"]
 
+#: What an intruder may do to somebody, as the Article 29 Working Party tells it apart (WP 216, 2014).
+Threat = Literal["", "singling out", "linkability", "inference"]
+
 #: What tells a measure's number: single records, the classes of records alike, or each class by itself, so
 #: that leaving out other classes changes nothing for those who stay.
 ToldBy = Literal["records", "classes", "class"]
@@ -138,6 +141,7 @@ class Measure(Described):
     not_required: ClassVar[str] = ""  # why nobody may require it, if so: it tells, and proves nothing
     counts_people: ClassVar[bool] = False  # True: it counts the people of the table seen
     needs_control: ClassVar[bool] = False  # True: it attacks people who were not protected, too
+    threat: ClassVar[Threat] = ""  # of a risk: what an intruder does by it
     intruder: ClassVar[str] = (
         ""  # "takes the nearest record", if a record's number is their chance to find it
     )

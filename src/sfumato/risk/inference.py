@@ -105,6 +105,7 @@ class Inference(AttackMeasure):
 
     name = "inference"
     family = "attacks"
+    threat = "inference"
     title = "Inference of sensitive values"
     says = "its sensitive value is guessed right (1) or not (0): {:.0f}"
     references = ("giomi2023", "carvalho2023")

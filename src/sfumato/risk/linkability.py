@@ -47,6 +47,7 @@ class Linkability(AttackMeasure):
 
     name = "linkability"
     family = "attacks"
+    threat = "linkability"
     title = "Linkability"
     says = "its facts in two sets of columns are joined by a released record (1) or not (0): {:.0f}"
     references = ("giomi2023", "carvalho2023")

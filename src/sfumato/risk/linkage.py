@@ -230,6 +230,7 @@ class AttributeLinkage(LinkageMeasure):
 
     name = "attribute-linkage"
     family = "linkage"
+    threat = "inference"
     title = "Attribute disclosure by linkage"
     says = "of its values, {:.0%} are learnt from the released record that is nearest in the other columns"
     references = ("soriacomas2015", "carvalho2023")

@@ -42,6 +42,7 @@ class MembershipInference(AttackMeasure):
 
     name = "membership"
     family = "attacks"
+    threat = "inference"
     title = "Membership inference"
     references = ("vanbreugel2023", "yeom2018")
 

@@ -62,6 +62,7 @@ class OutlierDisclosure(DistanceLinkage):
 
     name = "outlier-disclosure"
     family = "isolation"
+    threat = "singling out"
     usual = False
     title = "Outliers found again"
     intruder = "knows it as an outlier and takes the nearest released record"
@@ -174,6 +175,7 @@ class RobustIntervals(Measure):
     title = "Robust interval disclosure (RMDID1)"
     says = "its values can be told from what was released for it, seen how far out it lies: {:.0f} (1: yes)"
     aspect = "risk"
+    threat = "inference"
     better = "low"
     bounds = (0.0, 1.0)
     kinds = ORDERED

@@ -84,6 +84,7 @@ class _PermutationMeasure(Measure):
     """Compares the ranks of the original with those of the release, column by column or all together."""
 
     aspect = "risk"
+    threat = "linkability"
     better = "high"
     bounds = (0.0, 1.0)
     kinds = RANKED

@@ -84,6 +84,7 @@ class ReplicatedUniques(_Replicated):
     name = "replicated-uniques"
     aliases = ("repu",)
     family = "attacks"
+    threat = "singling out"
     title = "Replicated uniques"
     says = "it is unique, and so is a released record with its keys (1) or not (0): {:.0f}"
 
@@ -152,6 +153,7 @@ class Disco(_Replicated):
 
     name = "disco"
     family = "attacks"
+    threat = "inference"
     title = "Disclosive and correct"
     says = "its sensitive value is made certain by the release (1) or not (0): {:.0f}"
 

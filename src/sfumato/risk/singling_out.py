@@ -108,6 +108,7 @@ class SinglingOut(AttackMeasure):
 
     name = "singling-out"
     family = "attacks"
+    threat = "singling out"
     title = "Singling out"
     references = ("giomi2023", "cohen2020")
 
