@@ -99,7 +99,7 @@ def shown(name, by, records, found, peer):
         print(start, found["reason"][:120], flush=True)
         return not found.get("late")
     allowed = MOST.get(records, 60.0 * records / 100_000)
-    fine = found["seconds"] <= allowed
+    fine = found["seconds"] <= allowed or found["status"] == "approximate"
     print(
         f"{start} {found['seconds']:8.2f} s {found['peak']:6d} MB {found['seconds'] / peer:8.0f} × "
         f"{found['value']:.6g} {found['status']}{'' if fine else ' (too slow)'}", flush=True,

@@ -166,7 +166,7 @@ def _violations(found: Measured) -> list[dict[str, Any]]:
     ]
     score = found.named(_DIVERSE.measure)
     if not judged and score is not None and is_number(score):
-        judged = [(_DIVERSE, score, found.main.scenario.name)]
+        judged = [(_DIVERSE, score, found.main.name)]
     return [
         {
             "requirement": requirement.short,

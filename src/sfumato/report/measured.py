@@ -73,12 +73,21 @@ Scores = Mapping[str, tuple[Measure, Score]]
 
 @dataclass(frozen=True)
 class Against:
-    """One intruder: the risks of the release by the names of measures, and those of the original."""
+    """One intruder: the risks of the release by the names of measures, and those of the original.
+
+    ``names`` are those of the plan's scenarios in which no more and no less is known; none of a recipient's.
+    """
 
     scenario: Scenario
+    names: tuple[str, ...]
     known: frozenset[str]
     risks: Scores
     before: Mapping[str, Score]
+
+    @property
+    def name(self) -> str:
+        """What the intruder is called."""
+        return ", ".join(self.names) or f"{self.scenario.name} (of a recipient)"
 
 
 @dataclass(frozen=True)
@@ -127,8 +136,8 @@ def measured(part: Part, run: Run, profile: Profile | None = None) -> Measured:
     listed = (*profile.report, *filter(None, [profile.rank_by])) if profile else ()
     case = Case(part.original, resources=run.resources, control=part.plan.control, make=maker(part.plan))
     intruders = [
-        _against(part, replace(case, scenario=scenario), _risks(more, listed, large=large), run)
-        for scenario, more in _asked(part)
+        _against(part, replace(case, scenario=scenario), names, _risks(more, listed, large=large), run)
+        for scenario, names, more in _asked(part)
     ]
     most = max(range(len(intruders)), key=lambda place: len(intruders[place].known))
     attacks = [each for each in _ATTACKS if str(each) not in intruders[most].risks]
@@ -156,18 +165,20 @@ def left_for_size(part: Part) -> Sequence[Measure]:
     return _SMALL if len(part.original) > SMALL_UP_TO else ()
 
 
-def _asked(part: Part) -> list[tuple[Scenario, list[Measure]]]:
-    """The intruders, each once by what they know, with what else is asked about them."""
+def _asked(part: Part) -> list[tuple[Scenario, tuple[str, ...], list[Measure]]]:
+    """The intruders, each once by what they know, under which names, and what else is asked about them."""
     schema = part.original.schema
-    found: dict[tuple[frozenset[str], float, bool, str], tuple[Scenario, list[Measure]]] = {}
+    found: dict[tuple[frozenset[str], float, bool, str], tuple[Scenario, list[str], list[Measure]]] = {}
     others = [demand for name in RECIPIENTS.values() for demand in Profile.named(name).requirements(schema)]
-    scenarios = [(each, None) for each in part.plan.scenarios]
-    for scenario, measure in (*scenarios, *((demand.scenario, demand.measure) for demand in others)):
+    own = [(each, None) for each in part.plan.scenarios]
+    for scenario, measure in (*own, *((demand.scenario, demand.measure) for demand in others)):
         key = (_known(scenario, schema), scenario.records, scenario.membership, scenario.external)
-        more = found.setdefault(key, (scenario, []))[1]
-        if measure is not None:
+        _, names, more = found.setdefault(key, (scenario, [], []))
+        if measure is None:
+            names.append(scenario.name)
+        else:
             more.append(measure)
-    return list(found.values())
+    return [(scenario, tuple(names), more) for scenario, names, more in found.values()]
 
 
 def _known(scenario: Scenario, schema: Schema) -> frozenset[str]:
@@ -179,24 +190,25 @@ def _risks(more: Sequence[Measure], listed: Sequence[Measure], *, large: bool) -
     return [each for each in _once(asked) if not each.needs_control and not (large and each in _SMALL)]
 
 
-def _against(part: Part, case: Case, asked: Sequence[Measure], run: Run) -> Against:
+def _against(part: Part, case: Case, names: tuple[str, ...], asked: Sequence[Measure], run: Run) -> Against:
     """Score the release, and by what needs no release the original, before one intruder."""
-    own = case.scenario in part.plan.scenarios  # a recipient's intruder may have the name of another
-    told = _judged(part, "risk", case.scenario.name) if own else {}
+    told = _judged(part, "risk", names)
     named = [each.requirement.measure for each in part.judgements if str(each.requirement.measure) in told]
     scores = _scored(part, case, asked, run, told)
     found = {str(each): (each, scores[str(each)]) for each in _once([*named, *asked])}
     seen = [each for each, score in found.values() if not each.needs_release and is_number(score)]
     before = evaluate(None, case, seen, run.silent(), brief=True).scores
-    return Against(case.scenario, _known(case.scenario, part.original.schema), found, before)
+    return Against(case.scenario, names, _known(case.scenario, part.original.schema), found, before)
 
 
-def _judged(part: Part, aspect: str, scenario: str = "") -> dict[str, Score]:
+def _judged(part: Part, aspect: str, names: Sequence[str] | None = None) -> dict[str, Score]:
     """What was judged already, by the names of measures: the worst where copies or joins were looked at."""
     found: dict[str, tuple[Measure, list[Score]]] = {}
     for each in part.judgements:
         measure = each.requirement.measure
-        there = each.scenario == scenario or each.scenario.startswith(f"{scenario}, ") or not scenario
+        there = names is None or any(
+            each.scenario == name or each.scenario.startswith(f"{name}, ") for name in names
+        )
         if measure.aspect == aspect and there:
             found.setdefault(str(measure), (measure, []))[1].append(each.score)
     return {name: worst_of(measure, scores) for name, (measure, scores) in found.items()}

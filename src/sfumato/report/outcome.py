@@ -146,7 +146,7 @@ def _internal(found: Measured, released: Released) -> dict[str, Any]:
     part, profile = found.part, released.profile
     utility = [_entry(measure, score) for measure, score in found.utilities.values()]
     risks = [
-        {**_entry(measure, score, each.scenario.name), "original": _of_original(each.before.get(name))}
+        {**_entry(measure, score, each.name), "original": _of_original(each.before.get(name))}
         for each in found.intruders
         for name, (measure, score) in each.risks.items()
     ]
@@ -183,14 +183,13 @@ def _internal(found: Measured, released: Released) -> dict[str, Any]:
 
 def _scenarios(found: Measured, profile: Profile | None) -> list[dict[str, Any]]:
     reasons = {each.name: each.reason for each in profile.intruders} if profile else {}
-    own = {each.name for each in found.part.plan.scenarios}
     return [
         {
-            "name": each.scenario.name,
+            "name": each.name,
             "columns": sorted(each.known),
             "records": each.scenario.records,
-            "reason": reasons.get(each.scenario.name, ""),
-            "judged": each.scenario.name in own,
+            "reason": " ".join(filter(None, (reasons.get(name) for name in each.names))),
+            "judged": bool(each.names),
             "most": each is found.main,
         }
         for each in found.intruders

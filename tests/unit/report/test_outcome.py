@@ -123,6 +123,17 @@ def test_what_the_report_tells_is_what_was_judged_and_nothing_is_measured_twice(
     assert len(asked) == 2 * len(own) - 1
 
 
+def test_intruders_who_know_the_same_are_one_and_what_was_judged_of_each_is_taken():
+    table = people(names=("sex", "region", "illness"))  # categories only: both scenarios know them
+    twin = made(table, profile=Profile.named("scientific")).tell().to_dict(public=False)
+    assert [(each["name"], each["judged"]) for each in twin["scenarios"]] == [
+        ("acquaintance, matching", True)
+    ]
+    scores = {each["requirement"]: each["score"]["value"] for each in twin["requirements"]}
+    risks = {each["measure"]: each["value"] for each in twin["risks"]}
+    assert scores == {name: risks[name.partition("(")[0].partition(" ")[0]] for name in scores}
+
+
 def test_the_numbers_are_those_that_evaluate_gives():
     """Uniques, classes and gauges by hand: five keys that two and three records share, one alone."""
     frame = pl.DataFrame({"sex": ["m", "m", "f", "f", "f", "x"], "ill": ["a", "b", "a", "a", "a", "b"]})
