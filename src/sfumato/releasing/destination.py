@@ -27,9 +27,9 @@ NOTHING_REQUIRED = "a release must have a requirement to be judged by"
 class Destination:
     """Where every file of a release goes, what was read and is never overwritten, and whether others may be.
 
-    ``also_read`` are files beside those that the plan names, such as the plan itself; ``pages`` are the places
-    of texts that belong to the release. The private trail goes beside the release, or into a folder for what
-    is ``private``.
+    ``also_read`` are files beside those that the plan names, such as the plan itself; ``pages`` are the
+    places of texts that belong to the release. The private trail goes beside the release, or into a folder
+    for what is ``private``.
     """
 
     plan: Plan
@@ -140,8 +140,8 @@ def write_release(
     Nothing is written unless everything may be: a table alone would not link to the others, and without its
     trail it could not be made again. ``seeded`` says that someone chose the seed; ``record`` is what else the
     trail shall keep. A table of which nothing is required is written only if it is to be ``unjudged``, which
-    the trail keeps; one that misses a requirement only if someone has ``overridden`` that. ``pages`` are texts
-    that belong to the release, by their places.
+    the trail keeps; one that misses a requirement only if someone has ``overridden`` that. ``pages`` are
+    texts that belong to the release, by their places.
     """
     if outcome.unjudged and not unjudged:
         raise RequirementError(f"{NOTHING_REQUIRED}, got: none; {'; '.join(outcome.unjudged)}")
