@@ -126,7 +126,7 @@ def _scores(cells: Cells, pieces: list[Ints], starts: Ints) -> Floats:
         block -= np.outer(rows, columns) / cells.n
     vector = np.linalg.eigh(together, UPLO="U")[1][:, -1]
     scores: Floats = np.round(vector * math.sqrt(cells.n) / roots, 9)
-    return scores
+    return math.copysign(1.0, float(roots**2 @ scores**3)) * scores  # an eigenvector may have either sign
 
 
 # Two keys ------------------------------------------------------------------------------------------------
