@@ -73,7 +73,7 @@ def tell(released: Released, *, run: Run) -> Told:  # noqa: ARG001  — measures
         "sfumato": __version__,
         "kind": "release",
         "generated": datetime.now(UTC).date().isoformat(),
-        "title": released.plan.about.title or profile.title,
+        "title": released.plan.about.title or (profile.title if profile.thresholds else "A release"),
         "verdict": released.verdict,
         "profile": {"name": profile.name, "title": profile.title, "summary": profile.summary},
         "records": {
