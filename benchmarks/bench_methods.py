@@ -34,8 +34,8 @@ from sfumato.errors import SfumatoError
 #: A time below this (seconds) is too short to tell how it grows.
 SHORT = 1.0
 MOST = 1.1
-#: What a method says of its own cost, where it compares records with records.
-QUADRATIC = ("n²", "n^2")
+#: What a method says of its own cost, where it compares records with records, of the table or of a part.
+QUADRATIC = ("n²", "n^2", "n part")
 
 
 def cpu(work):

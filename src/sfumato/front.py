@@ -27,7 +27,7 @@ from sfumato.data.evidence import CONTROL, Scenario
 from sfumato.data.guess.columns import guess_schema
 from sfumato.data.notebook import as_html
 from sfumato.data.persons import is_out_of_order
-from sfumato.data.schema import Column, Kind, Role, Schema, like_schema, with_roles
+from sfumato.data.schema import Role, Schema, like_schema, with_roles
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, SfumatoError, UnreachableError
 from sfumato.recipes.demand import Demand
@@ -258,17 +258,18 @@ def beside(original: Table, protected: Any, *, aligned: bool) -> Release:
     """
     from sfumato.io import frames
     from sfumato.io import read as read_frame
+    from sfumato.releasing.read_back import conformed, joined
     from sfumato.releasing.trail import part_kept, rows_kept
 
     path = Path(protected) if isinstance(protected, str | Path) else None
     kept = None if path is None or aligned else part_kept(path, original)
     if path is not None and kept is not None and "joined" in kept:
-        return _joined(original, path, kept)
+        return joined(original, path, kept)
     if isinstance(protected, Table):
         table = protected
     else:
         frame = frames.to_polars(protected)[0] if path is None else read_frame(protected)
-        table = _conformed(frame, original)
+        table = conformed(frame, original)
     if not aligned:
         rows, synthetic = (None, False) if path is None else rows_kept(path, original)
         return replace(Release.of(table, source_rows=rows), synthetic=synthetic)
@@ -283,56 +284,6 @@ def beside(original: Table, protected: Any, *, aligned: bool) -> Release:
             hint="releases are shuffled; leave it out: the private trail of the release tells who is who",
         )
     return replace(Release.unchanged(original), tables=Release.of(table).tables)
-
-
-def _conformed(frame: pl.DataFrame, original: Table, others: Sequence[Column] = ()) -> Table:
-    """Read a released frame as the original's schema says, and ``others`` that it has not."""
-    from sfumato.io import conform
-
-    known = [name for name in frame.columns if name in original.schema]
-    if not known:
-        raise ParameterError(
-            "the protected table must share columns with the original, got: no common column"
-        )
-    schema = _as_released(frame, original.schema.select(known))
-    schema = replace(schema, columns=(*schema.columns, *others))
-    return conform(frame.select(schema.names), schema, original=original)
-
-
-def _joined(original: Table, path: Path, kept: Mapping[str, Any]) -> Release:
-    """Make the release of files of which the private trail says how they are joined."""
-    from sfumato.io import read as read_frame
-    from sfumato.recipes.plan import fingerprint
-    from sfumato.releasing.trail import read_rows
-
-    tables, files = {}, kept["joined"]["files"]
-    for name, said in files.items():
-        place = path.with_name(said["name"])
-        if not place.is_file() or fingerprint(place) != said["sha256"]:
-            raise ParameterError(
-                f"`{place}` must lie beside `{path}` as it was written with it, got: "
-                f"{'another' if place.is_file() else 'none'}"
-            )
-        others = [Column(each, Kind.NOMINAL, Role.OTHER) for each in said["keys"]]
-        others += [Column(each, Kind.CONTINUOUS, Role.WEIGHT) for each in said["counts"]]
-        tables[name] = _conformed(read_frame(place), original, others)
-    return Release(
-        tables,
-        source_rows=read_rows(kept),
-        keys={name: tuple(said["keys"]) for name, said in files.items()},
-        apart=tuple(tuple(group) for group in kept["joined"]["apart"]),
-        sources={name: read_rows(said) for name, said in files.items() if "rows" in said},
-    )
-
-
-def _as_released(frame: pl.DataFrame, schema: Schema) -> Schema:
-    """The schema of an original for its release, where numbers of people may have become pseudonyms."""
-    renamed = [
-        Column(column.name, Kind.NOMINAL, column.role, label=column.label, pseudonym=column.pseudonym)
-        for column in schema.columns
-        if column.pseudonym and frame.schema[column.name] == pl.String
-    ]
-    return schema.replace(*renamed)
 
 
 def compare(
@@ -382,9 +333,11 @@ def compare(
     held = as_measure(hold) if hold else held_by_default(case)
     turns = repeats if repeats is not None else used.repeats if used else 5
     if before is not None:
-        measures = [*([demand.measure for demand in demands] or [held]), ranked_by]
-        runs = SETTINGS * min(turns, 3) + turns + points
-        works = works_of(steps, measures, runs, scenario=case.scenario, resources=case.resources)
+        measures, ends = [demand.measure for demand in demands] or [held], turns + points
+        works = works_of(
+            steps, measures, SETTINGS * min(turns, 3) + ends, at_end=(ranked_by,), ends=ends,
+            scenario=case.scenario, resources=case.resources,
+        )  # fmt: skip
         before(works, case.table, run)
     target = None
     if not demands:
@@ -440,6 +393,12 @@ def tune(
     from sfumato.tuning.derive_space import Scope
     from sfumato.tuning.workbench import Budget
 
+    if plan is not None and plan.series is not None:
+        raise PlanError(
+            "a search must be for a plan outside of a series, got: one with [series], whose steps must stay "
+            "what they were",
+            hint="search without it for the first release, and write [series] into the plan that is found",
+        )
     control = control or (plan.control if plan else 0.0)
     place = None if ledger is None else Path(ledger)
     kept = ledgers.kept_seed(place) if place is not None and run is None and seed is None else seed
@@ -524,15 +483,21 @@ def release(
             "a plan of several tables must have steps to be released, got: none",
             hint="search for those of one table at a time with `sfumato tune`",
         )
+    if base.series is not None:
+        raise PlanError(
+            "a plan in a series must have steps, so that people keep the noise they have, got: none",
+            hint="release the first without [series] in it, and take the steps of its plan",
+        )
     table, native = _decided(data, base, roles)
     base, used = _required(base, table, for_)
     resources = {**load_resources(base), **(resources or {})}
     run = make_run(seed, run, resources)
     how_to: dict[str, Any] = {"minutes": minutes, "resources": resources, "search": search}
-    outcome, verdict, how = _searched(base, used, table, run, data, override=override, **how_to)
+    outcome, verdict, how, found = _searched(base, used, table, run, data, override=override, **how_to)
     part = outcome.parts[""]
     part = replace(part, release=replace(part.release, native=native))
-    return Released(replace(outcome, parts={"": part}), used, how, run, gate=verdict, source=source)
+    outcome = replace(outcome, parts={"": part})
+    return Released(outcome, used, how, run, gate=verdict, source=source, tuned=found)
 
 
 def _base(data: Any, plan: Plan | None, control: float) -> Plan:
@@ -587,13 +552,14 @@ def _judged(outcome: Outcome, data: Any, *, override: str, unjudged: bool) -> Ve
 def _searched(
     base: Plan, used: Profile, table: Table, run: Run, data: Any, *, override: str,
     minutes: float, resources: Mapping[str, Any], search: Mapping[str, Any],
-) -> tuple[Outcome, Verdict, str]:  # fmt: skip
-    """The first way that meets what is required and passes the gate, and how it was found."""
+) -> tuple[Outcome, Verdict, str, Tuned | None]:  # fmt: skip
+    """The first way that meets what is required and passes the gate, how it was found, and by what search."""
     from sfumato.releasing.carry_out import carry_out
     from sfumato.releasing.gate import require_open
+    from sfumato.tuning.tuned import Tuned
     from sfumato.tuning.ways import WHAT_HELPS, ways
 
-    start = time.monotonic()
+    start, searched = time.monotonic(), list[Tuned]()
 
     def tuned(plan: Plan, kept: Table, known: Sequence[Recipe]) -> Tuned:
         left = max(minutes - (time.monotonic() - start) / 60, minutes / 10)
@@ -605,7 +571,8 @@ def _searched(
             "control": plan.control,
             **search,
         }
-        return tune(kept, plan.demands, plan=plan, run=run, **how)
+        searched.append(tune(kept, plan.demands, plan=plan, run=run, **how))
+        return searched[-1]
 
     missed, blocked = list[str](), None
     for tried, how in ways(base, table, run, tuned):
@@ -613,7 +580,7 @@ def _searched(
         if outcome.met or not base.demands:
             verdict = _judged(outcome, data, override=override, unjudged=not base.demands)
             if verdict.is_open:
-                return outcome, verdict, how
+                return outcome, verdict, how, searched[-1] if searched else None
             blocked = verdict
             continue
         missed += [
@@ -667,7 +634,7 @@ def _case(
 
 
 def _like(table: Table, resources: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Resources whose columns are of the kinds that the table declares for those of the same name."""
+    """Resources whose columns are declared as the table declares those of the same name."""
     from sfumato.io import conform
 
     made = {}
@@ -675,8 +642,7 @@ def _like(table: Table, resources: Mapping[str, Any] | None) -> dict[str, Any]:
         each = as_table(said)[0] if name == CONTROL else said  # a file or frame will do, as for the data
         if isinstance(each, Table) and not each.nodes:
             schema = like_schema(each.schema, table.schema)
-            differ = any(schema[column].kind is not each.schema[column].kind for column in each.names)
-            made[name] = conform(each.frame, schema) if differ else each
+            made[name] = each if schema == each.schema else conform(each.frame, schema)
         else:
             made[name] = each
     return made

@@ -12,6 +12,7 @@ import sfumato
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.report import write_report
+from sfumato.report.released import Released
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
@@ -52,14 +53,52 @@ def opened(path, tmp_path):
     return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 
 
-@pytest.mark.parametrize("public", [True, False], ids=["public", "internal"])
-def test_every_chart_is_drawn_and_the_console_is_silent(study, tmp_path, public):
-    page, _ = write_report(study, tmp_path / "report.html", public=public)
+@pytest.fixture(scope="module")
+def released():
+    """A release of mixed columns with everything a report can tell: a profile, a control, coarser values."""
+    rng = np.random.default_rng(2)
+    n = 300
+    age = rng.integers(18, 90, n)
+    people = pl.DataFrame({
+        "age": age, "sex": rng.choice(["f", "m"], n), "region": rng.choice(["north", "south"], n),
+        "income": age * 300 + rng.lognormal(10, 0.6, n), "illness": rng.choice(["none", "flu", "gout"], n),
+    })  # fmt: skip
+    roles = {"age": "key", "sex": "key", "region": "key", "income": "sensitive", "illness": "sensitive"}
+    made = sfumato.release(
+        people, for_="scientific", roles=roles, minutes=0.02, methods=["mondrian"], control=0.3, seed=1
+    )
+    assert isinstance(made, Released)
+    return made.tell()
+
+
+def assert_drawn(page, tmp_path):
+    """Every chart of a page is drawn, and nobody complains; returns their names."""
     charts = set(re.findall(r'id="chart-([^"]+)"', page.read_text()))
     dom, console = opened(page, tmp_path)
     assert console == []
-    assert {"map", "against-0", "classes-sizes", "classes-below", "correlation-release"} <= charts
-    assert {"mosaic-0-original", "mosaic-0-release", "mosaic-0-difference"} <= charts
     for name in charts:
         place = dom[dom.index(f'id="chart-{name}"') :]
         assert re.match(r"[^>]*>\s*<svg", place), f"the chart {name} is not drawn"
+    return charts
+
+
+@pytest.mark.parametrize("public", [True, False], ids=["public", "internal"])
+def test_every_chart_is_drawn_and_the_console_is_silent(study, tmp_path, public):
+    page, _ = write_report(study, tmp_path / "report.html", public=public)
+    charts = assert_drawn(page, tmp_path)
+    assert {"map", "against-0", "classes-sizes", "classes-below", "correlation-release"} <= charts
+    assert {"mosaic-0-original", "mosaic-0-release", "mosaic-0-difference"} <= charts
+
+
+@pytest.mark.parametrize("public", [True, False], ids=["public", "internal"])
+def test_the_report_of_a_release_is_drawn_and_printed(released, tmp_path, public):
+    page = tmp_path / "released.html"
+    page.write_text(released.page(public=public), encoding="utf-8")
+    charts = assert_drawn(page, tmp_path)
+    own = {"strip-risks-0", "attacks-inference-0", "risks-0", "slider-0", "gauges-0", "combinations-0"}
+    assert {"strip-losses-0", "shape-0-0", "correlation-release-0"} <= charts
+    assert own.isdisjoint(charts) if public else own <= charts
+    paper = tmp_path / "released.pdf"
+    flags = [*FLAGS, f"--user-data-dir={tmp_path / 'profile'}", f"--print-to-pdf={paper}"]
+    subprocess.run([BROWSER, *flags, page.as_uri()], capture_output=True, timeout=120, check=True)
+    assert paper.read_bytes().startswith(b"%PDF")

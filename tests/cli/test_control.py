@@ -80,6 +80,35 @@ def test_what_cannot_be_a_control_is_said(run, folder, control, said):
     assert said in err
 
 
+def test_run_and_gate_take_another_control_than_the_plan_says(run, folder):
+    for control, asked in (("0.4", 60), ("others.csv", 80)):
+        code, out, err = run("run", "plan.toml", "--control", control, "--seed", "1", "--json", "--overwrite")
+        assert code == 0, err
+        (judged,) = json.loads(out)["requirements"]
+        assert judged["score"]["details"]["control_queries"] == asked
+        code, out, err = run("gate", "plan.toml", "--control", control, "--seed", "1")
+        assert code == 0, err
+        assert "met: linkability" in out
+    code, _, err = run("gate", "plan.toml", "--control", "people.csv", "--seed", "1")
+    assert code == 1
+    release = ("gate", "release.csv", "--original", "people.csv", "--require", "linkability <= 0.9 at 95%")
+    code, _, err = run(*release, "--control", "0.4")
+    assert (code, "a file of others" in err) == (2, True)
+
+
+def test_a_plan_of_several_tables_is_rehearsed_by_a_share(run, folder):
+    body = PLAN.partition("[data]")
+    tables = f"[tables.all]\n{body[0]}[tables.all.data]" + body[2].replace("control = 0.3\n", "")
+    for name in ("columns", "[steps", "output"):
+        tables = tables.replace(f"[{name}", f"[tables.all.{name}" if name[0] != "[" else "[[tables.all.steps")
+    (folder / "tables.toml").write_text(tables)
+    code, out, err = run("run", "tables.toml", "--control", "0.4", "--seed", "1", "--json")
+    assert code == 0, err
+    assert '"control_queries": 60' in out
+    code, _, err = run("run", "tables.toml", "--control", "others.csv", "--seed", "1", "--overwrite")
+    assert (code, "several tables" in err) == (2, True)
+
+
 def test_protect_rehearses_its_step(run, folder):
     words = ("protect", "mdav", "people.csv", "--k", "5", "-c", "age,height", "-o", "out.csv", "--seed", "1")
     require = ("--require", "membership <= 0.95 at 95%")

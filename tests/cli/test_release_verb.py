@@ -84,6 +84,29 @@ def test_a_plan_without_a_requirement_is_not_carried_out(run, people, plan, tmp_
     assert trail["met"] is None
 
 
+@pytest.mark.parametrize("public", [True, False], ids=["public", "internal"])
+def test_a_plan_is_carried_out_with_its_report(run, people, plan, tmp_path, public):
+    words = ["--report", "told.html", *(["--public"] if public else [])]
+    code, _, err = run("run", plan('requirements = ["k >= 3"]'), *words)
+    assert code == 0, err
+    assert "told.html" in err
+    page, twin = (tmp_path / "told.html").read_text(), json.loads((tmp_path / "told.json").read_text())
+    assert twin["public"] is public
+    assert ("k-anonymity &gt;= 3" in page) is not public
+    assert "Meets the requirement of its plan." in page
+    assert run("run", "plan.toml", *words)[0] != 0  # all of it is there
+
+
+def test_without_a_release_there_is_no_report(run, people, plan, tmp_path):
+    assert run("run", plan('requirements = ["k >= 300"]'), "--report", "told.html")[0] == 1
+    assert not (tmp_path / "told.html").exists()
+    code, _, err = run("run", "plan.toml", "--public")
+    assert code == 2
+    assert "`--public` must come with `--report FILE.html`" in err
+    code, _, err = run("run", "plan.toml", "--report", "people.json", "--overwrite")
+    assert code == 2
+
+
 def test_with_a_requirement_the_same_plan_runs(run, people, plan, tmp_path):
     assert run("check", plan('requirements = ["k >= 3"]'))[0] == 0
     assert run("run", "plan.toml")[0] == 0
@@ -154,7 +177,13 @@ def test_one_command_from_a_file_to_a_folder(run, people, tmp_path):
     assert "diagnosis untouched" in " ".join(out.split())
     assert "name left out" in out
     assert max(map(len, out.splitlines())) <= 80
-    assert "What was lost, by column" in (folder / "private" / "report.html").read_text()
+    page, own = ((folder / name).read_text() for name in ("report.html", "private/report.html"))
+    assert "Public form." in page
+    assert "What happened to each column?" in page
+    assert "k-anonymity" not in page
+    assert "k-anonymity &gt;= 3" in own
+    assert json.loads((folder / "report.json").read_text())["public"] is True
+    assert json.loads((folder / "private" / "report.json").read_text())["public"] is False
     assert run("check", folder / "private" / "plan.toml")[0] == 0
 
 

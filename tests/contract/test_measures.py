@@ -33,3 +33,8 @@ MANY = {
 )
 def test_contract(name, check):
     check(MEASURES[name])
+
+
+@pytest.mark.parametrize("name", [name for name, cls in MEASURES.items() if cls.aspect == "risk"])
+def test_a_risk_says_what_an_intruder_does_by_it(name):
+    assert MEASURES[name].threat in {"singling out", "linkability", "inference"}

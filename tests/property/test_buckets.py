@@ -3,6 +3,7 @@
 import csv
 import io
 from collections import Counter, defaultdict
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from effort import examples
-from sfumato import Column, Kind, Role, Schema, Table, assess, expected_count, protect
+from sfumato import Column, Kind, Role, Scenario, Schema, Table, assess, expected_count, protect
 from sfumato.errors import DataError, UnreachableError
 
 KEYS, LEARNT = ("age", "job", "sex"), "ill"
@@ -122,10 +123,13 @@ def test_the_reading_is_a_naive_join_and_measures_count_the_bucket(table, l, met
     assert scores["attribute-disclosure"].value == 0.0
 
 
-@given(table=tables(parts=3), slices=st.integers(2, 4), l=st.integers(2, 3))
-@examples(60)
+SLICES = st.sampled_from(["", ", slices=3", ", slices=4", ", overlap=1", ", overlap=3"])
+
+
+@given(table=tables(parts=3), slices=SLICES, l=st.integers(2, 3))
+@examples(80)
 def test_slices_keep_their_rows_and_matching_buckets_tell_nothing(table, slices, l):  # noqa: E741
-    release = protect(table, f"slicing(l={l}, slices={slices})", seed=2)
+    release = protect(table, f"slicing(l={l}{slices})", seed=2)
     groups = {name: [c for c in each.names if c != "bucket"] for name, each in release.tables.items()}
     rows = {name: in_buckets(each, groups[name]) for name, each in release.tables.items()}
     for name, columns in groups.items():
@@ -149,7 +153,11 @@ def test_slices_keep_their_rows_and_matching_buckets_tell_nothing(table, slices,
         assert max(guess.values()) / weight <= 1 / l + 1e-9
 
 
-@given(table=tables(parts=2), method=st.sampled_from([*METHODS, "anatomy(permute=true)"]), data=st.data())
+@given(
+    table=tables(parts=2),
+    method=st.sampled_from([*METHODS, "anatomy(permute=true)", "slicing(overlap=2)"]),
+    data=st.data(),
+)
 @examples(60)
 def test_expected_counts_are_those_of_the_naive_join(table, method, data):
     release = protect(table, with_l(method, 2), seed=5)
@@ -190,8 +198,42 @@ def test_keys_that_are_shuffled_too_are_those_of_their_bucket(table):
     for name in KEYS:
         first, second = (in_buckets(each.tables["qit"], [name]) for each in (release, plain))
         assert {b: Counter(rows) for b, rows in first.items()} == {b: Counter(r) for b, r in second.items()}
-    sizes = Counter(release.tables["qit"].frame["bucket"])
-    assert assess(table, release, ["k"], seed=1)["k"].value >= min(sizes.values())
+    whole = Counter(table.frame.select(KEYS).iter_rows())  # who knows all keys finds the bucket that has all
+    assert assess(table, release, ["k"], seed=1)["k"].value == min(whole.values())
+
+
+def possible(release, person, known):
+    """At most how many records can be a person's: in a bucket as few as have any of the known values."""
+    found = 0
+    tables = [each.frame.to_dicts() for each in release.tables.values()]
+    groups = [set(group) & set(known) for group in release.buckets.apart]
+    first = set(known) & set(release.first.names) - set().union(*groups)
+    for bucket in {row["bucket"] for row in tables[0]}:
+        here = [[row for row in rows if row["bucket"] == bucket] for rows in tables]
+        counts = []
+        for names in [*groups, first]:
+            rows = next((rows for rows in here if rows and names <= set(rows[0])), [])
+            counts.append(sum(all(row[name] == person[name] for name in names) for row in rows))
+        found += min(counts)
+    return found
+
+
+@given(
+    table=tables(parts=2, most=14),
+    method=st.sampled_from([*METHODS[:3], "anatomy(permute=true)", "slicing", "slicing(slices=3)", "slicing(slices=4)", "slicing(overlap=2)"]),
+    known=st.sets(st.sampled_from([*KEYS, LEARNT]), min_size=1),
+)  # fmt: skip
+@examples(80)
+def test_nobody_is_hidden_among_more_than_an_intruder_with_all_tables_finds(table, method, known):
+    release = protect(table, with_l(method, 2), seed=6)
+    scenario = Scenario(columns=tuple(known))
+    scores = assess(table, release, ["k", "uniqueness", "exact-match"], scenario=scenario, seed=1)
+    sizes = [possible(release, person, known) for person in table.frame.to_dicts()]
+    assert scores["k"].value <= min(sizes)
+    assert scores["uniqueness"].value >= np.mean([size == 1 for size in sizes]) - 1e-12
+    assert scores["exact-match"].value >= np.mean([size == 1 for size in sizes]) - 1e-12
+    alone = replace(release, source_rows=None, sources={}, moved={})  # as somebody else reads the files
+    assert assess(table, alone, ["k"], scenario=scenario, seed=1)["k"].value <= min(sizes)
 
 
 def test_every_pair_of_small_tables_is_parted_or_refused():

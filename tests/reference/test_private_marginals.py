@@ -1,9 +1,11 @@
-"""MST on NIST's benchmark (Collaborative Research Cycle): national2019, 10 columns, ε = 1.
+"""MST and AIM on NIST's benchmark (Collaborative Research Cycle): national2019, 10 columns, ε = 1.
 
-SDNist prints a k-marginal score of 958 and 3,000 records with broken edit rules for the MST of that benchmark.
+SDNist prints a k-marginal score of 958 and 3,000 broken edit rules for the MST of that benchmark, 976 and 1,672 for
+its AIM. Here records are counted that break a rule.
 """
 
 import json
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -11,6 +13,7 @@ import polars as pl
 import pytest
 
 from sfumato.core.run import Run
+from sfumato.data.rules import Rule
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.methods import PrivateMarginals
@@ -53,10 +56,38 @@ def broken(made):
     return int(np.any([rule.to_numpy() for rule in rules], axis=0).sum())
 
 
+#: The same rules as the schema says them: records that break one are drawn again.
+RULES = (
+    "AGEP >= 15 OR (MSP = 'N' AND PINCP_DECILE = 'N' AND DVET = 'N')",
+    "AGEP <= 15 OR (MSP <> 'N' AND PINCP_DECILE <> 'N' AND EDU <> 'N')",
+    "AGEP >= 15 OR EDU NOT IN ('12')",
+    "AGEP >= 5 OR EDU IN ('N', '1', '2', '3', '4')",
+    "AGEP >= 3 OR EDU = 'N'",
+    "(HOUSING_TYPE = '1') <> (OWN_RENT = '0')",
+)
+
+
 @pytest.mark.slow
-def test_marginals_reach_the_published_score_and_break_fewer_rules(reference_data):
+@pytest.mark.parametrize(
+    ("choice", "score", "rules_broken"), [("tree", 958, 3_000), ("adaptive", 976, 1_672)]
+)
+def test_marginals_reach_the_published_score_and_break_fewer_rules(
+    reference_data, choice, score, rules_broken
+):
+    """Reached in runs without a seed: a tree 962 to 964 and about 2,050 broken; adaptive 979 to 982 and about 850."""
     table = people(reference_data("crc"))
     assert broken(table.frame) == 0
+    made = PrivateMarginals(epsilon=1, choice=choice).apply(table, Run(seed=1)).table.frame
+    assert k_marginal(table.frame, made) >= score
+    assert broken(made) < rules_broken
+
+
+@pytest.mark.slow
+def test_rules_that_are_declared_hold(reference_data):
+    """Nothing of the data is needed for that. A tree, which knows less of them, falls to 950 by drawing again."""
+    table = people(reference_data("crc"))
+    table = replace(table, schema=Schema(table.schema.columns, rules=tuple(map(Rule, RULES))))
+    assert sum(rule.violations(table.frame) for rule in table.schema.rules) == 0
     made = PrivateMarginals(epsilon=1).apply(table, Run(seed=1)).table.frame
-    assert k_marginal(table.frame, made) >= 958
-    assert broken(made) < 3_000
+    assert broken(made) == 0
+    assert k_marginal(table.frame, made) >= 976

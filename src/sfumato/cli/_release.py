@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,13 +86,14 @@ def _required(plan: Plan, step: Step, options: Mapping[str, Any]) -> Plan:
     from sfumato.core.requirement import Requirement
     from sfumato.methods._buckets import BucketMethod
     from sfumato.methods._enforcing import EnforcingMethod
+    from sfumato.methods.m_invariance import MInvariantBuckets
     from sfumato.recipes.profile import Profile
 
     wanted = tuple(Requirement.parse(text) for text in options["require"])
     plan = replace(plan, requirements=(*plan.requirements, *wanted))
     if options["profile"]:
         return Profile.of(options["profile"]).apply_to(plan)
-    if not plan.demands and isinstance(step.method, EnforcingMethod | BucketMethod):
+    if not plan.demands and isinstance(step.method, EnforcingMethod | BucketMethod | MInvariantBuckets):
         return replace(plan, requirements=step.method.guarantee(()).requirements)
     return plan
 
@@ -169,8 +170,12 @@ def write_if_met(
     record: Mapping[str, Any] | None = None,
     unjudged: bool = False,
     where: str = "",
+    pages: Callable[[], Mapping[Path, str]] | None = None,
 ) -> list[Path | str]:
-    """Write a release that meets every requirement, and say what was written; else say the way out."""
+    """Write a release that meets every requirement, and say what was written; else say the way out.
+
+    ``pages`` makes texts that are written with it, once it is sure that it is.
+    """
     from sfumato.releasing.destination import write_release
 
     if outcome.unjudged and not unjudged:
@@ -181,7 +186,10 @@ def write_if_met(
             hint=_way_out(outcome, fixed=seeded or replayed),
         )
     warn_of_earlier(outcome, destination.ledger, run, quiet=quiet)
-    written = write_release(outcome, destination, run, seeded=seeded, record=record, unjudged=unjudged)
+    texts = pages() if pages is not None else {}
+    written = write_release(
+        outcome, destination, run, seeded=seeded, record=record, unjudged=unjudged, pages=texts
+    )
     say("written: " + ", ".join(str(path) for path in written), quiet=quiet)
     say(f"keep {destination.trail.name} private: with its seed the noise can be undone", quiet=quiet)
     for place in outcome.new_keys:

@@ -70,7 +70,9 @@ def resourced(plan: Plan, options: Mapping[str, Any]) -> Plan:
         resources[_resource(column)] = Source(path, holds="hierarchy")
     for name, path in _pairs(options.get("resource_files", ()), "--resource", "NAME"):
         resources[name] = Source(path)
-    plan = replace(plan, resources=resources, output=keyed(plan, Path(), options), folder=Path())
+    series = plan.series and plan.series.seen_from(Path(), now=plan.folder)
+    output = keyed(plan, Path(), options)
+    plan = replace(plan, resources=resources, output=output, series=series, folder=Path())
     return controlled(plan, options)
 
 
@@ -97,7 +99,13 @@ def controlled(plan: Plan, options: Mapping[str, Any]) -> Plan:
     if share is not None:
         require_share(share)
         others = {name: each for name, each in plan.resources.items() if name != CONTROL}
-        return replace(plan, control=share, resources=others)
+        parts = {name: controlled(part, options) for name, part in plan.tables.items()}
+        return replace(plan, control=share, resources=others, tables=parts)
+    if plan.tables:
+        raise ParameterError(
+            "`--control` must be a share of the persons for a plan of several tables, got: a file",
+            hint="in the plan each table can name one as its resource `control`",
+        )
     is_file = not said.startswith("builtin:") and not is_address(said)
     place = os.path.relpath(said, plan.folder) if is_file else said
     return replace(plan, control=0.0, resources={**plan.resources, CONTROL: Source(place)})

@@ -20,7 +20,7 @@ from sfumato.cli._options import (
     roles_option,
     seed_option,
 )
-from sfumato.cli._resources import hierarchy_option, resource_option, resourced
+from sfumato.cli._resources import control_option, controlled, hierarchy_option, resource_option, resourced
 from sfumato.cli._screen import emit_line, running, say
 from sfumato.errors import ParameterError, RequirementError
 
@@ -45,6 +45,7 @@ _EPILOG = (
 @plan_option
 @hierarchy_option
 @resource_option
+@control_option
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "junit", "sarif"]), default="text",
     show_default=True, help="What is written to stdout, or to --out.",
@@ -93,7 +94,8 @@ def _of_plan(source: str, options: dict[str, Any], run: Run) -> Verdict:
     given = [name for name in ("original", "plan_path", "roles") if options[name]]
     if given:
         raise ParameterError("--original, --plan and --role are for a file, got: a plan, which says all that")
-    return gate_plan(_required(Plan.read(Path(source)), options), run, subject=source)
+    plan = controlled(Plan.read(Path(source)), options)
+    return gate_plan(_required(plan, options), run, subject=source)
 
 
 def _of_file(source: str, options: dict[str, Any], run: Run) -> Verdict:
@@ -104,6 +106,10 @@ def _of_file(source: str, options: dict[str, Any], run: Run) -> Verdict:
     from sfumato.releasing.gate import gate_file
 
     plan = resourced(Plan.read(options["plan_path"]) if options["plan_path"] else Plan(), options)
+    if options["control"] and plan.control:
+        raise ParameterError(
+            "`--control` of a file must be a file of others, got: a share to rehearse a plan"
+        )
     original = None if options["original"] is None else front.read(options["original"], schema=plan.schema)
     release = None if original is None else front.beside(original, source, aligned=options["aligned"])
     table = front.read(source, schema=plan.schema) if release is None else release.reading()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,8 +17,13 @@ from sfumato.cli._options import (
     unjudged_option,
 )
 from sfumato.cli._release import WRITE_REQUIREMENTS, announce_plan, tell, write_if_met
+from sfumato.cli._resources import control_option, controlled
 from sfumato.cli._screen import emit_json, running, say
 from sfumato.errors import ParameterError
+
+if TYPE_CHECKING:
+    from sfumato.core.run import Run
+    from sfumato.releasing.carry_out import Outcome
 
 
 @click.command("run", help=__doc__)
@@ -25,25 +31,38 @@ from sfumato.errors import ParameterError
 @click.option(
     "--replay", type=click.Path(path_type=Path), help="Rerun with the chance of this private audit trail."
 )
+@control_option
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path),
+    help="Write what the release tells here, as HTML and its JSON twin. Keep it private.",
+)
+@click.option(
+    "--public", is_flag=True, help="The report without parameters, risks and small groups, to publish."
+)
 @unjudged_option
 @seed_option
 @overwrite_option
 @json_option
 @quiet_option
 def command(
-    plan_path: Path, *, replay: Path | None, seed: int | None, overwrite: bool, as_json: bool, quiet: bool,
-    unjudged: bool,
+    plan_path: Path, *, replay: Path | None, control: str, seed: int | None, overwrite: bool, as_json: bool,
+    quiet: bool, unjudged: bool, report: Path | None, public: bool,
 ) -> None:  # fmt: skip
     """Carry out a plan."""
     from sfumato.recipes.plan import Plan
     from sfumato.releasing.carry_out import carry_out
     from sfumato.releasing.destination import Destination
     from sfumato.releasing.trail import seed_of
+    from sfumato.report.page import twins
 
     if replay is not None and seed is not None:
         raise ParameterError("only one of --seed and --replay can be given, got: both")
-    plan = Plan.read(plan_path)
-    destination = Destination(plan, overwrite=overwrite, also_read=(plan_path,))
+    if public and report is None:
+        raise ParameterError("`--public` must come with `--report FILE.html`, got: no report")
+    plan = controlled(Plan.read(plan_path), {"control": control})
+    pages = twins(report) if report is not None else ()
+    destination = Destination(plan, overwrite=overwrite, also_read=(plan_path,), pages=pages)
     destination.check()
     for warning in plan.warnings():
         say(f"warning: {warning}", quiet=quiet)
@@ -56,4 +75,17 @@ def command(
         write_if_met(
             outcome, destination, run, seeded=given, replayed=replay is not None, quiet=quiet,
             unjudged=unjudged, where=WRITE_REQUIREMENTS,
+            pages=partial(_pages, outcome, run, report, public=public) if report is not None else None,
         )  # fmt: skip
+
+
+def _pages(outcome: Outcome, run: Run, report: Path, *, public: bool) -> dict[Path, str]:
+    """The report of what came of the plan, and its twin."""
+    from datetime import UTC, datetime
+
+    from sfumato.report.released import Released, report_files
+
+    told = Released(outcome, None, "as the plan says", run).tell(
+        generated=datetime.now(UTC).date().isoformat()
+    )
+    return report_files(told, report, public=public)

@@ -13,6 +13,9 @@ from sfumato.errors import ParameterError
 #: Said of an ε that was moved until the data looked right: the search itself told something of them.
 NO_GUARANTEE = "not a differential-privacy guarantee"
 
+#: Between which logarithms of α − 1 the best order α of a Rényi divergence is looked for, in how many cuts.
+_LEAST_ORDER, _MOST_ORDER, _HALVINGS = -5.0, 30.0, 60
+
 #: Which tables are neighbours: one unit more or less, or one unit with other values.
 Neighbours = Literal["add-remove", "replace"]
 
@@ -84,10 +87,11 @@ class Budget:
     def total(self, delta: float = 1e-6) -> Total:
         r"""What all spent together: pure ε adds up, and so does ρ, which gives ε for a ``delta``.
 
-        .. math:: \varepsilon = \rho + 2 \sqrt{\rho \ln(1/\delta)}
+        .. math:: \varepsilon = \min_{\alpha > 1} \; \alpha \rho + \ln\left(1 - \frac 1 \alpha\right)
+            + \frac{\ln(1/\delta) - \ln \alpha}{\alpha - 1}
 
-        (Bun and Steinke 2016). Where some steps are pure and some concentrated, a pure ε counts as itself or
-        as :math:`\rho = \varepsilon^2/2`, whichever gives less.
+        (Canonne, Kamath and Steinke 2020). Where some steps are pure and some concentrated, a pure ε counts
+        as itself or as :math:`\rho = \varepsilon^2/2`, whichever gives less.
         """
         kinds = {(each.unit, each.neighbours) for each in self.spent}
         if len(kinds) > 1:
@@ -145,5 +149,24 @@ def _largest(row: Sequence[Spending]) -> Spending:
     return replace(row[0], **sums, kept=all(each.kept for each in row))
 
 
+def concentrated(epsilon: float, delta: float) -> float:
+    """The largest ρ that gives no more than ε at δ."""
+    low, high = 0.0, epsilon  # ε is more than ρ unless δ is large, where less is spent than could be
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _converted(middle, delta) <= epsilon else (low, middle)
+    return low
+
+
 def _converted(rho: float, delta: float) -> float:
-    return rho + 2 * math.sqrt(rho * math.log(1 / delta))
+    """The ε of ρ at δ; each α proves one, and the least is looked for by cutting where it must lie."""
+
+    def proved(log: float) -> float:
+        more = math.exp(log)  # α − 1
+        return (1 + more) * rho - math.log1p(1 / more) + (math.log(1 / delta) - math.log1p(more)) / more
+
+    low, high = _LEAST_ORDER, _MOST_ORDER
+    for _ in range(_HALVINGS):
+        left, right = low + (high - low) * 0.382, low + (high - low) * 0.618
+        low, high = (low, right) if proved(left) <= proved(right) else (left, high)
+    return max(0.0, proved((low + high) / 2))

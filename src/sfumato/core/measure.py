@@ -25,6 +25,9 @@ from sfumato.kernels.pace import one_thread_of_algebra
 Aspect = Literal["risk", "utility"]
 Better = Literal["low", "high"]
 
+#: What an intruder may do to somebody, as the Article 29 Working Party tells it apart (WP 216, 2014).
+Threat = Literal["", "singling out", "linkability", "inference"]
+
 #: What tells a measure's number: single records, the classes of records alike, or each class by itself, so
 #: that leaving out other classes changes nothing for those who stay.
 ToldBy = Literal["records", "classes", "class"]
@@ -138,6 +141,7 @@ class Measure(Described):
     not_required: ClassVar[str] = ""  # why nobody may require it, if so: it tells, and proves nothing
     counts_people: ClassVar[bool] = False  # True: it counts the people of the table seen
     needs_control: ClassVar[bool] = False  # True: it attacks people who were not protected, too
+    threat: ClassVar[Threat] = ""  # of a risk: what an intruder does by it
     intruder: ClassVar[str] = (
         ""  # "takes the nearest record", if a record's number is their chance to find it
     )
@@ -190,7 +194,7 @@ class Measure(Described):
                 ("targets", self.persons_drawn), lambda: replace(evidence, targets=self.persons_drawn)
             )
             return self.score(few, run)
-        if (reason := self.refuses(evidence)) is not None:
+        if (reason := self.refuses(evidence.joined if self.aspect == "risk" else evidence)) is not None:
             return Score.refused(reason)
         return Score.not_estimable(
             f"{self.name} is not among the usual measures above {self.exact_up_to:,} records, since a sample "
@@ -205,10 +209,10 @@ class Measure(Described):
     def score(self, evidence: Evidence, run: Run) -> Score:
         """Check, then measure: what the doors and studies call. A NaN is never taken for a number.
 
-        To a utility a column that was left out is one of which every cell is suppressed.
+        To a utility a column that was left out is one of which every cell is suppressed; to a risk what the
+        intruder knows stands beside each other, be it in several tables.
         """
-        if self.aspect == "utility":
-            evidence = evidence.with_all_columns
+        evidence = evidence.with_all_columns if self.aspect == "utility" else evidence.joined
         reason = self.refuses(evidence)
         if reason is not None:
             return Score.refused(reason)

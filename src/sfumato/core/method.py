@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Literal, Self, final
 import numpy as np
 import polars as pl
 
+from sfumato.core.learnt import Learnt
 from sfumato.core.params import Parameters
-from sfumato.core.release import MAIN, Release, stitched
+from sfumato.core.release import MAIN, Confided, Release, stitched
 from sfumato.core.run import Chance, Run
 from sfumato.data.digest import BLOCK_RECORDS
 from sfumato.data.promises import as_promised
@@ -79,6 +80,7 @@ class Method(Described):
     fills: ClassVar[bool] = False  # True: changes nothing but cells that were suppressed or coarsened before
     changes_records: ClassVar[bool] = False  # True: the release may have other records than the original
     adds_columns: ClassVar[bool] = False  # True: the release may have columns that the original has not
+    keeps_rules: ClassVar[bool] = False  # True: it looks at the rules of the schema, in what else records say
     takes_apart: ClassVar[bool] = False  # True: values stand apart from their records afterwards: a last step
 
     def refuses(self, table: Table) -> str | None:
@@ -93,6 +95,10 @@ class Method(Described):
     def table_names(self) -> tuple[str, ...]:
         """The names of the tables that it may release, each a file of its own if there are several."""
         return (MAIN,)
+
+    def by_person(self) -> bool:
+        """Whether all it draws is one record's each: in a series of releases people then keep their noise."""
+        return not self.stochastic
 
     def drive_range(self, table: Table) -> tuple[float, float]:  # noqa: ARG002  — a method may look at it
         """The values of the drive parameter worth searching on this table."""
@@ -219,7 +225,7 @@ def _views(
     for name in names:
         hierarchy = run.resources.get(table.schema[name].hierarchy)
         view = ColumnView.of(table, name, categories=categories.get(name), hierarchy=hierarchy)
-        yield view, run.chance(name)
+        yield view, run.chance(name).among(~table.missing(name))
 
 
 def _protect_column(method: ColumnMethod, work: tuple[ColumnView, Chance]) -> Values | pl.Series:
@@ -337,6 +343,9 @@ class BlockMethod(Method):
     """
 
     rounds: ClassVar[int] = 1
+    #: In a series, how many of the rounds keep what they found in the first release: the same draws times
+    #: another spread would tell themselves to who has both releases.
+    kept_rounds: ClassVar[int] = 0
 
     def summarise(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Any:
         """Summarise one block in round ``len(summaries)``."""
@@ -363,14 +372,26 @@ class BlockMethod(Method):
         blocks = cut(table, run.engine.block_records)
         if self.rounds and any(table.schema[name].kind is Kind.CONTINUOUS for name in table.chosen):
             _require_squares(table.chosen, list(run.engine.map(_largest, blocks)))
-        work = [(block, run.chance("block", block.index)) for block in blocks]
+        starts = np.cumsum([0, *map(len, blocks)])
+        work = [
+            (block, run.chance_of_block(block.index, slice(start, start + len(block))))
+            for block, start in zip(blocks, starts, strict=False)
+        ]
+        learnt = Learnt.of(run, self.name, table.chosen) if self.kept_rounds else None
         summaries: tuple[Any, ...] = ()
         for turn in range(self.rounds + 1):
             results = run.engine.map(partial(_take_turn, self, summaries), work)
             told = _told(run, self.title, results, turn * len(blocks), len(blocks) * (self.rounds + 1))
             if turn < self.rounds:
-                summaries = (*summaries, run.engine.fold(self.merge, told))
-        return _put_together(self, table, blocks, list(told))
+                found = run.engine.fold(self.merge, told)
+                summaries = (
+                    *summaries,
+                    learnt.kept(turn, found) if learnt and turn < self.kept_rounds else found,
+                )
+        release = _put_together(self, table, blocks, list(told))
+        if learnt is None:
+            return release
+        return replace(release, confided=(Confided(self, learnt.confided(summaries[: self.kept_rounds])),))
 
 
 def _take_turn(method: BlockMethod, summaries: tuple[Any, ...], work: tuple[Block, Chance]) -> Any:

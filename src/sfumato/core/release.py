@@ -76,10 +76,11 @@ class Release:
     ``source_rows[i]`` is the original record that record ``i`` of the first table comes from; None when
     records do not map (synthetic data). ``apart`` are groups of columns whose values are not those of their
     record but of its bucket, which ``keys`` name; ``sources`` are which originals the rows of further tables
-    come from, as far as the owner knows it. ``classes`` are the equivalence classes the last step vouches
-    for. ``notes`` are what a method has to say of its work in counts, such as how many records it could not
-    treat, and ``figures`` are these counts and losses as numbers by name; a step that is taken keeps both in
-    its provenance, and the figures of the last one stay here.
+    come from, and ``moved`` the cells of columns of the first, as far as the owner knows it. ``classes`` are
+    the equivalence classes the last step vouches for. ``notes`` are what a method has to say of its work in
+    counts, such as how many records it could not treat, and ``figures`` are these counts and losses as
+    numbers by name; a step that is taken keeps both in its provenance, and the figures of the last one stay
+    here.
 
     The records are nobody's if the release is ``synthetic``: nothing in them is kept of a person. A release
     whose ``source_rows`` are unknown, as of a file from elsewhere, is not: its records are people's.
@@ -106,6 +107,7 @@ class Release:
     budget: Budget = field(default_factory=Budget)
     apart: tuple[tuple[str, ...], ...] = ()
     sources: Mapping[str, Ints] = field(default_factory=dict, repr=False, compare=False)
+    moved: Mapping[str, Ints] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -151,7 +153,11 @@ class Release:
             for name, table in list(self.tables.items())[1:]
             if (names := tuple(each for each in table.names if each not in self.keys.get(name, ())))
         )
-        return bucketed(self.tables, self.keys, apart, self.source_rows, self.sources) if apart else None
+        if not apart:
+            return None
+        return bucketed(
+            self.tables, self.keys, apart, self.source_rows, sources=self.sources, moved=self.moved
+        )
 
     def reading(self) -> Table:
         """One table as an intruder reads it, whatever the number of tables.
@@ -208,13 +214,14 @@ class Release:
         """
         rows = later.source_rows
         if rows is not None:
-            rows = None if self.source_rows is None else self.source_rows[rows]
+            rows = None if self.source_rows is None else np.append(self.source_rows, -1)[rows]  # −1: nobody
         last = later if later.fitted is not None else self
         own = self.source_rows
         return replace(
             later,
             source_rows=rows,
             sources={} if own is None else {name: own[each] for name, each in later.sources.items()},
+            moved={} if own is None else {name: own[each] for name, each in later.moved.items()},
             provenance=self.provenance + later.provenance,
             synthetic=self.synthetic or later.synthetic,
             budget=self.budget + later.budget,
@@ -251,7 +258,7 @@ def stitched(pieces: Sequence[tuple[Ints, Release]], *, keep_order: bool) -> Rel
     merged = _joined([release.table for _, release in pieces])
     rows = classes = None
     if all(release.source_rows is not None for _, release in pieces):
-        rows = np.concatenate([own[release.source_rows] for own, release in pieces])
+        rows = np.concatenate([np.append(own, -1)[release.source_rows] for own, release in pieces])
     if all(release.classes is not None for _, release in pieces):
         offsets = np.cumsum(
             [0, *(int(r.classes.max(initial=-1)) + 1 for _, r in pieces if r.classes is not None)]
@@ -312,4 +319,5 @@ def reordered(release: Release, order: Ints) -> Release:
         tables={**release.tables, name: table.take(order)},
         source_rows=None if release.source_rows is None else release.source_rows[order],
         classes=None if release.classes is None else release.classes[order],
+        moved={name: each[order] for name, each in release.moved.items()},
     )

@@ -8,7 +8,7 @@ knows for each record that its value is one of those of its bucket, and how ofte
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -28,14 +28,16 @@ class Buckets:
     """Records in buckets, and columns whose values stand ``apart`` from them.
 
     ``values`` holds the records, each with some of the values of its bucket: one of the tables that the
-    original may be, and as often as there each value stands in a bucket. Columns of one group of ``apart``
-    kept together: they are of one and the same record, of whichever.
+    original may be, and as often as there each value stands in a bucket. Those of the columns ``own`` are
+    each record's, as whoever parted them told. Columns of one group of ``apart`` kept together: they are of
+    one and the same record, of whichever.
     """
 
     of_record: Ints  # [records] from 0
     of_values: Ints  # [rows of the values] the same, unless only some records are looked at
     values: Table
     apart: tuple[tuple[str, ...], ...]
+    own: frozenset[str] = frozenset()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,7 +57,9 @@ class Buckets:
         """The same for some of the records, with all the values of their buckets."""
         of_record = self.of_record[rows]
         kept = np.flatnonzero(np.isin(self.of_values, of_record))
-        return Buckets(of_record, self.of_values[kept], self.values.take(kept), self.apart)
+        return replace(
+            self, of_record=of_record, of_values=self.of_values[kept], values=self.values.take(kept)
+        )
 
     def chances(self, met: Floats) -> Floats:
         """The chance that each record meets conditions [conditions, values] that some values of it meet."""
@@ -83,12 +87,15 @@ def bucketed(
     keys: Mapping[str, tuple[str, ...]],
     apart: Sequence[Sequence[str]],
     rows: Ints | None,
+    *,
     sources: Mapping[str, Ints],
+    moved: Mapping[str, Ints],
 ) -> Buckets | None:
     """Join tables by their buckets; the first has a row for each record. None: nothing stands apart.
 
     Where it is known from which originals the rows of the first table and those of another one come
-    (``rows`` and ``sources``), each record gets its own values back, so that what is found of it is its own.
+    (``rows`` and ``sources``), or the cells of its columns (``moved``), each record gets its own values back,
+    so that what is found of it is its own.
     """
     (first, values), *others = tables.items()
     by = [name for name in keys.get(first, ()) if name in values.schema]
@@ -97,16 +104,28 @@ def bucketed(
     if not left or not (by or others):  # a file without its buckets is read as it stands
         return None
     of_record = _numbered(values.frame, by)
+    own = set[str]()
+    for name in moved:
+        if rows is not None and name in values.schema:
+            values = values.with_values(name, values.frame[name].gather(_back(moved[name], rows)))
+            own.add(name)
     for name, table in others:
         told = [each for each in by if each in table.schema]
         there = table if table.weights is None else _repeated(table)
         if rows is not None and name in sources and len(sources[name]) == len(rows):
-            places = np.empty(len(rows), dtype=np.int64)
-            places[np.argsort(rows)] = np.argsort(sources[name])
+            places = _back(sources[name], rows)
+            own.update(table.names)
         else:
             places = _places(values.frame, there.frame, told)
         values = _beside(values, there.take(places), told)
-    return Buckets(of_record, of_record, values, left)
+    return Buckets(of_record, of_record, values, left, frozenset(own))
+
+
+def _back(sources: Ints, rows: Ints) -> Ints:
+    """Where the rows of the same originals stand that come from ``sources``."""
+    places = np.empty(len(rows), dtype=np.int64)
+    places[np.argsort(rows)] = np.argsort(sources)
+    return places
 
 
 def _numbered(frame: pl.DataFrame, by: Sequence[str]) -> Ints:

@@ -137,6 +137,31 @@ class Evidence:
         dropped = [name for name in self._about_people() if not self._released(name)]
         return self.remember("with all columns", lambda: self._putting_back(dropped)) if dropped else self
 
+    @property
+    def joined(self) -> Evidence:
+        """The same with the columns that the intruder knows as if nothing stood apart of them.
+
+        Who knows a person's values looks for the bucket that holds all of them: as many records can be theirs
+        at most as have the value of any one column. What a bucket spans does not show that; the records
+        as they were are no more than these.
+        """
+        buckets = self.buckets if self.protected is not None else None
+        names = [] if buckets is None else [name for name in self.known_columns if name in buckets.names]
+        if buckets is None or not names:
+            return self
+        return self.remember("joined", lambda: self._joining(buckets, names))
+
+    def _joining(self, buckets: Buckets, names: list[str]) -> Evidence:
+        protected = self.protected
+        assert protected is not None  # else nothing was released
+        values = buckets.values.select(names)
+        frame = protected.frame.with_columns(values.frame.get_columns())
+        schema = protected.schema.replace(*values.schema.columns)
+        nodes = {name: each for name, each in protected.nodes.items() if name not in names}
+        return replace(
+            self, protected=replace(protected, frame=frame, schema=schema, nodes=nodes | dict(values.nodes))
+        )
+
     def _putting_back(self, dropped: list[str]) -> Evidence:
         protected, original = self.protected, self.original
         assert protected is not None  # else nothing was dropped

@@ -191,6 +191,17 @@ def belonging(evidence: Evidence) -> tuple[Ints, Ints | None, Ints | None]:
     return persons, owners, _first_of(owners, persons)
 
 
+def owners_of(evidence: Evidence) -> Ints:
+    """Whose each released record is, as numbers; a record of nobody, or of nobody knows whom, is its own.
+
+    Where records do not map, the release's own column of persons says which belong together.
+    """
+    assert evidence.protected is not None  # measures see to it
+    if evidence.source_rows is None:
+        return persons_of(evidence.protected)
+    return _everyone(np.append(persons_of(evidence.original), -1)[evidence.source_rows])
+
+
 def _first_of(names: Ints, wanted: Ints) -> Ints:
     """The place of the first of ``names`` that is the one wanted; −1 where there is none."""
     if not len(names):

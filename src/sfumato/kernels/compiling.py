@@ -15,18 +15,41 @@ import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
-from numba import njit
-from numba.core import caching, config, event
+import numba
+from numba.core import caching, config, event, types
 from numba.misc.appdirs import user_cache_dir
 
 from sfumato import kernels
 
 __all__ = ["njit"]  # the kernels take it from here, so that the keeper below is there before them
 
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
 _KERNELS = Path(__file__).resolve().parent
 _VERSIONS_KEPT = 8  # of the kernels, in one place
+
+
+def njit(**options: Any) -> Callable[[Kernel], Kernel]:
+    """Numba's decorator, but for this: a kernel that is called with a constant is not compiled for it.
+
+    To numba the 0 of ``count = 0`` has a type of its own until the loop below is looked at, and what is
+    called with it would be compiled a second time.
+    """
+
+    def decorated(function: Kernel) -> Kernel:
+        kernel: Any = numba.njit(**options)(function)
+        of_types, unliteral = kernel.get_call_template, cast("Any", types.unliteral)
+
+        def get_call_template(args: Any, kws: Any) -> Any:
+            plain = {name: unliteral(each) for name, each in dict(kws).items()}
+            return of_types(tuple(map(unliteral, args)), plain)
+
+        kernel.get_call_template = get_call_template
+        return cast("Kernel", kernel)
+
+    return decorated
 
 
 @cache

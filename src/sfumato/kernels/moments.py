@@ -152,3 +152,17 @@ def inverse_root(matrix: Floats, rtol: float = 1e-12) -> Floats:
     spans = eigenvalues > rtol * max(eigenvalues.max(initial=0.0), 0.0)
     factors = np.where(spans, 1.0 / np.sqrt(np.where(spans, eigenvalues, 1.0)), 0.0)
     return (vectors * factors) @ vectors.T  # type: ignore[no-any-return]
+
+
+def facing(directions: Floats) -> Floats:
+    """+1 or −1 for each direction, a row, so that its greatest entry is positive.
+
+    A direction found by a decomposition has either sign, and libraries differ in which. Entries that differ
+    by rounding only are alike: then the first of them decides.
+    """
+    sizes = np.abs(directions)
+    greatest = np.argmax(sizes > sizes.max(axis=-1, keepdims=True) * (1 - 1e-9), axis=-1)
+    signs: Floats = np.where(
+        np.take_along_axis(directions, greatest[..., None], axis=-1)[..., 0] < 0, -1.0, 1.0
+    )
+    return signs

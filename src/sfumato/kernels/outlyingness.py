@@ -22,6 +22,9 @@ _CONCENTRATIONS = 3
 #: So many records for each column must be in that half for it to tell correlations.
 _CORE_RECORDS = 5
 
+#: Fewer values apart from one that most records share have no spread of their own.
+_FEW = 10
+
 #: Least variance of any direction, as a share of the greatest: none is so thin that nothing may leave it.
 _THINNEST = 1e-6
 
@@ -96,12 +99,20 @@ class Middle:
 
 
 def _spread(values: Floats, middle: float) -> float:
-    """Take the median absolute deviation; where half the values are equal, that of the others."""
+    """Take the median absolute deviation; where half the values are equal, that of the others.
+
+    A few others tell too wide a spread, which would make them ordinary: then all do, by their squares.
+    """
     apart = np.abs(values - middle)
     spread = float(np.median(apart)) if len(apart) else 0.0
-    if spread == 0.0 and apart.any():
-        spread = float(np.median(apart[apart > 0]))
-    return _NORMAL_MAD * spread
+    others = apart[apart > 0]
+    if spread > 0.0 or not len(others):
+        return _NORMAL_MAD * spread
+    spread = _NORMAL_MAD * float(np.median(others))
+    if len(others) >= _FEW:
+        return spread
+    most = float(others.max())
+    return min(spread, most * float(np.sqrt(((apart / most) ** 2).mean())))
 
 
 def _correlation(values: Floats) -> Floats:

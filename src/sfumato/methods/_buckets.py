@@ -72,29 +72,7 @@ class BucketMethod(Method):
 
     def refuses(self, table: Table) -> str | None:
         """Refuse nobody's table, columns that cannot be parted, and persons with several records."""
-        if not len(table):
-            return f"{self.name} must be given records to part, got: none"
-        reason = super().refuses(table)
-        if reason is not None:
-            return reason
-        names = self.learnt(table)
-        both = [name for name in names if name in table.chosen]
-        wrong = [name for name in names if table.schema[name].kind not in COMPARABLE]
-        coarse = [name for name in names if table.is_generalised(name)]
-        if not names or both:
-            got = f"{listed(both)}, which are keys" if both else "none"
-            return f"{self.name} must find sensitive columns beside the keys, got: {got}"
-        if wrong or coarse:
-            others = listed(wrong or coarse)
-            return f"{self.name} must be given single exact sensitive values, got: others in {others}"
-        whose = table.schema.only_role(Role.PERSON)
-        again = len(table) - len(np.unique(persons_of(table))) if whose else 0
-        if again:
-            return (
-                f"{self.name} must be given one record of each person, got: {again} more, whose buckets "
-                "together tell what they have in common"
-            )
-        return None
+        return super().refuses(table) or unpartable(self.name, table, self.learnt(table))
 
     def drive_range(self, table: Table) -> tuple[float, float]:
         """Search no further than the most frequent sensitive value lets it."""
@@ -188,6 +166,29 @@ class BucketMethod(Method):
         return fails
 
 
+def unpartable(method: str, table: Table, names: Sequence[str]) -> str | None:
+    """Why sensitive columns cannot be taken apart from their records; None if they can."""
+    if not len(table):
+        return f"{method} must be given records to part, got: none"
+    both = [name for name in names if name in table.chosen]
+    wrong = [name for name in names if table.schema[name].kind not in COMPARABLE]
+    coarse = [name for name in names if table.is_generalised(name)]
+    if not names or both:
+        got = f"{listed(both)}, which are keys" if both else "none"
+        return f"{method} must find sensitive columns beside the keys, got: {got}"
+    if wrong or coarse:
+        others = listed(wrong or coarse)
+        return f"{method} must be given single exact sensitive values, got: others in {others}"
+    whose = table.schema.only_role(Role.PERSON)
+    again = len(table) - len(np.unique(persons_of(table))) if whose else 0
+    if again:
+        return (
+            f"{method} must be given one record of each person, got: {again} more, whose buckets "
+            "together tell what they have in common"
+        )
+    return None
+
+
 def _most(table: Table, name: str) -> int:
     """How many records the most frequent value has."""
     codes = closed_up(column_codes(table, name)).codes
@@ -235,11 +236,13 @@ def parted(
     run: Run,
     *,
     counts: bool = False,
+    shared: Sequence[str] = (),
 ) -> Release:
     """Release some columns in tables of their own, joined by buckets; the first is of all other columns.
 
     The rows of further tables stand bucket by bucket, in an order of chance; with ``counts`` those that are
-    alike are one, with their number.
+    alike are one, with their number. Columns that are ``shared`` stand in the first table and in the others,
+    and join them as the bucket does.
     """
     first, *others = tables
     rng = run.rng("buckets")
@@ -252,17 +255,18 @@ def parted(
     for each, columns in apart.items():
         order = rng.permutation(len(table))
         order = order[np.argsort(numbers[order], kind="stable")]
-        made[each] = wide.select([name, *columns]).take(order)
+        made[each] = wide.select([name, *shared, *columns]).take(order)
         sources[each] = order
         if counts:
-            made[each] = _counted(made[each])
+            made[each], places = _counted(made[each])
+            sources[each] = order[places]  # of each row as often as it counts
     return Release(
         made,
         source_rows=np.arange(len(table), dtype=np.int64),
         classes=buckets,
-        keys=dict.fromkeys(made, (name,)),
+        keys=dict.fromkeys(made, (name, *shared)),
         apart=tuple(apart.values()),
-        sources={} if counts else sources,
+        sources=sources,
         figures={"buckets": int(numbers.max(initial=0))},
     )
 
@@ -283,12 +287,18 @@ def free_name(wanted: str, table: Table) -> str:
     return next(name for name in names if name not in table.schema)
 
 
-def _counted(table: Table) -> Table:
-    """Rows that are alike as one, with their number; it counts as a weight, since that is what it is."""
-    name = free_name("count", table)
-    frame = table.frame.group_by(table.names, maintain_order=True).agg(pl.len().cast(pl.Int64).alias(name))
-    made = replace(table, frame=frame.select(table.names))
-    return made.with_values(name, frame[name], column=Column(name, Kind.CONTINUOUS, Role.WEIGHT))
+def _counted(table: Table) -> tuple[Table, Ints]:
+    """Rows that are alike as one, with their number; it counts as a weight, since that is what it is.
+
+    Beside it the rows that each stands for, one after the other.
+    """
+    name, place = free_name("count", table), free_name("place", table)
+    placed = table.frame.with_row_index(place)
+    grouped = placed.group_by(table.names, maintain_order=True).agg(place)
+    made = replace(table, frame=grouped.select(table.names))
+    column = Column(name, Kind.CONTINUOUS, Role.WEIGHT)
+    made = made.with_values(name, grouped[place].list.len().cast(pl.Int64), column=column)
+    return made, grouped[place].explode().to_numpy().astype(np.int64)
 
 
 def within_buckets(buckets: Ints, rng: np.random.Generator) -> Ints:

@@ -7,6 +7,7 @@ grid. What is asked for is checked by the privacy map of the measurement that is
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -125,16 +126,12 @@ def _uniform(count: int, below: int) -> Ints:
     return drawn
 
 
+def generator() -> np.random.Generator:
+    """A generator for what is drawn from noisy answers, which no seed of ours repeats either."""
+    return np.random.default_rng(secrets.randbits(128))
+
+
 def shares(total: float, weights: Iterable[float]) -> list[float]:
     """A budget parted by weight."""
     listed = list(weights)
     return [total * weight / math.fsum(listed) for weight in listed]
-
-
-def concentrated(epsilon: float, delta: float) -> float:
-    r"""The ρ that gives ε at δ.
-
-    .. math:: \sqrt\rho = \sqrt{\ln(1/\delta) + \varepsilon} - \sqrt{\ln(1/\delta)}
-    """
-    slack = math.log(1 / delta)
-    return (epsilon / (math.sqrt(slack + epsilon) + math.sqrt(slack))) ** 2

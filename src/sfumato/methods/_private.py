@@ -193,7 +193,10 @@ class Grid:
 
     @classmethod
     def of(cls, table: Table, name: str, domain: str) -> Self:
-        """The grid of a column, by what its schema declares or, if asked, by the data."""
+        """The grid of a column, by what its schema declares or, if asked, by the data.
+
+        Whole are numbers that are declared so: the type of a file's column says what all others wrote.
+        """
         column, dtype = table.schema[name], table.frame.schema[name]
         lower, upper = column.lower, column.upper
         if domain == "data":
@@ -203,7 +206,7 @@ class Grid:
             upper = max(lower, _BEYOND * float(found.max(initial=0.0))) if upper is None else upper
         assert lower is not None
         assert upper is not None
-        whole = column.integer or dtype.is_integer()
+        whole = column.integer or (domain == "data" and dtype.is_integer())
         if whole:
             lower, upper = math.ceil(lower), math.floor(upper)
         width = float(upper) - float(lower)
@@ -234,7 +237,8 @@ class Grid:
         fresh = pl.Series(column.name, values)
         if self.whole:
             fresh = fresh.clip(-_FURTHEST, _FURTHEST).cast(pl.Int64)
-        cast = fresh.cast(dtype, strict=False) if dtype.is_numeric() else fresh
+        fitting = dtype.is_float() or dtype.is_decimal() or (self.whole and dtype.is_integer())
+        cast = fresh.cast(dtype, strict=False) if fitting else fresh
         return cast if cast.null_count() == 0 else fresh
 
 

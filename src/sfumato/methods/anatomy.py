@@ -42,9 +42,10 @@ class Anatomy(BucketMethod):
     Tables in which one value is that of more than :math:`n / l` records are refused.
 
     **Risk to know.** Keys are exact: whoever knows them sees who is in the file, and k-anonymity is what it
-    was. Make keys coarser in a step before, or take ``permute``, which shuffles each key within its buckets.
-    Who knows that somebody does *not* have a value, or knows others of the bucket, guesses better. Several
-    sensitive columns stay together in one row: who knows one of them learns the others.
+    was. Make keys coarser in a step before. With ``permute``, which shuffles each key within its buckets,
+    nobody learns other keys from some; who knows all of them finds the bucket that has all. Who knows that
+    somebody does *not* have a value, or knows others of the bucket, guesses better. Several sensitive columns
+    stay together in one row: who knows one of them learns the others.
 
     **Ties, missing, weights.** Missing sensitive values are refused, or a value of their own; missing keys
     stay. Several records of one person are refused, as their buckets have the value in common. Weights
@@ -89,9 +90,9 @@ class Anatomy(BucketMethod):
         release = parted(table, buckets, {"qit": (), "st": names}, run, counts=self.counts)
         if not self.permute:
             return release
-        first = release.first
+        first, moved = release.first, {}
         for name in table.chosen:
-            moved = first.take(within_buckets(buckets, run.rng("permute", name)))
-            first = first.with_values(name, moved.frame[name])
+            moved[name] = within_buckets(buckets, run.rng("permute", name))
+            first = first.with_values(name, first.take(moved[name]).frame[name])
         apart = (*release.apart, *((name,) for name in table.chosen))
-        return replace(release, tables={**release.tables, "qit": first}, apart=apart)
+        return replace(release, tables={**release.tables, "qit": first}, apart=apart, moved=moved)

@@ -112,7 +112,9 @@ class AreaCoarsening(Method):
     )
 
     def refuses(self, table: Table) -> str | None:
-        """Refuse keys that were generalised before: their labels are no values of a hierarchy."""
+        """Refuse no records, and keys that were generalised before: labels are no values of a hierarchy."""
+        if not len(table):
+            return f"{self.name} must be given records to show by area, got: none"
         return super().refuses(table) or refused_as_coarse(table, self.name)
 
     def protect(self, table: Table, run: Run) -> Release:

@@ -79,11 +79,12 @@ class Bucketisation(BucketMethod):
         """Cut near records into buckets, and shuffle the values in each."""
         buckets = near_buckets(table, self.l, self.failing(table, run), run, self.title)
         release = parted(table, buckets, {MAIN: ()}, run)
-        shuffled = table.select(names).take(within_buckets(buckets, run.rng("shuffle")))
+        order = within_buckets(buckets, run.rng("shuffle"))
+        shuffled = table.select(names).take(order)
         made = release.first
         for name in names:
             made = made.with_values(name, shuffled.frame[name])
-        return replace(release, tables={MAIN: made}, apart=(names,))
+        return replace(release, tables={MAIN: made}, apart=(names,), moved=dict.fromkeys(names, order))
 
 
 def near_buckets(table: Table, least: int, fails: Callable[..., Flags], run: Run, title: str) -> Ints:

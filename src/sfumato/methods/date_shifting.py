@@ -96,8 +96,14 @@ class DateShifting(Method):
     )
     by: Literal["person", "household"] = param("person", "Whose dates move together.")
 
+    def by_person(self) -> bool:
+        """Shifts are keyed by the person already."""
+        return True
+
     def refuses(self, table: Table) -> str | None:
-        """Refuse a step that is longer than the largest shift, and households that nobody tells."""
+        """Refuse no records, a step longer than the largest shift, and households that nobody tells."""
+        if not len(table):
+            return f"{self.name} must be given records to move, got: none"
         if self.step > self.days:
             return f"`step` of {self.name} must be at most `days`, got: {self.step} and {self.days}"
         if self.by == "household" and table.schema.only_role(Role.HOUSEHOLD) is None:

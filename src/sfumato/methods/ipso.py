@@ -297,6 +297,8 @@ class _Regression:
     def _turned(self, residuals: Floats, normals: Floats, independence: float) -> Floats:
         """Residuals of the same covariances in another, random direction."""
         vectors, lengths, directions = np.linalg.svd(residuals, full_matrices=False)
+        signs = kernels.moments.facing(directions)
+        vectors, directions = vectors * signs, directions * signs[:, None]
         varies = lengths > _REDUNDANT * max(lengths.max(initial=0.0), np.finfo(float).tiny)
         free = max(len(residuals) - self.basis.shape[1], 1)
         fresh = self._apart(normals[:, : int(varies.sum())]) / np.sqrt(free)

@@ -103,6 +103,12 @@ class ItemsetGeneralisation(EnforcingMethod):
         le=99,
     )
 
+    def refuses(self, table: Table) -> str | None:
+        """Refuse a table of nobody."""
+        if not len(table):
+            return f"{self.name} must be given records with sets, got: none"
+        return super().refuses(table)
+
     def asked(self, table: Table) -> Guarantee:
         """That k people have any m items that somebody has."""
         also = [*self.also, *([f"km-anonymity(m={self.m}) >= {self.k}"] if self.k > 1 else [])]

@@ -30,6 +30,10 @@ class FactorNoise(BlockMethod):
         "cell", "What has a factor of its own: each cell, or each record for all its protected cells."
     )
 
+    def by_person(self) -> bool:
+        """Each record has draws of its own."""
+        return True
+
     def draw(self, rng: np.random.Generator, count: int) -> Floats:
         """Draw factors."""
         raise NotImplementedError  # abstract: every method in the registry has its own
@@ -279,6 +283,10 @@ class HohneNoise(BlockMethod):
     restore: Literal["variances", "covariances"] = param(
         "variances", "Which second moments of the original the release has."
     )
+
+    def by_person(self) -> bool:
+        """Each record has draws of its own; what is restored after them tells nothing more."""
+        return True
 
     def refuses(self, table: Table) -> str | None:
         """Refuse to mix columns across records that lack values."""

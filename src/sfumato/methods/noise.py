@@ -119,6 +119,7 @@ class UncorrelatedNoise(BlockMethod):
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("spruill1983", "brand2002", "hundepool2012", "herranz2015")
     rounds = 2
+    kept_rounds = 2
 
     deviation: float = param(
         10.0,
@@ -140,6 +141,10 @@ class UncorrelatedNoise(BlockMethod):
         symbol="f",
         hint="2 gives a column twice the noise of the others",
     )
+
+    def by_person(self) -> bool:
+        """Each record has draws of its own."""
+        return True
 
     def summarise(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Any:  # noqa: ARG002
         """Find the means, then the variances around them."""
@@ -221,6 +226,7 @@ class CorrelatedNoise(BlockMethod):
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("kim1986", "hundepool2012", "domingoferrer2018")
     rounds = 2
+    kept_rounds = 2
 
     ratio: float = param(
         0.1,
@@ -233,6 +239,10 @@ class CorrelatedNoise(BlockMethod):
         drive=True,
         hint="0.01 is light, 1 doubles every variance",
     )
+
+    def by_person(self) -> bool:
+        """Each record has draws of its own."""
+        return True
 
     def summarise(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Any:  # noqa: ARG002
         """Find the means, then the covariances around them."""
@@ -314,6 +324,7 @@ class KimNoise(BlockMethod):
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("kim1986", "brand2002", "hundepool2012")
     rounds = 2
+    kept_rounds = 2
 
     ratio: float = param(
         0.1,
@@ -329,6 +340,10 @@ class KimNoise(BlockMethod):
     restore: Literal["expectation", "exactly"] = param(
         "expectation", "Whether means and covariances are kept in expectation or exactly."
     )
+
+    def by_person(self) -> bool:
+        """Each record has draws of its own; moments that are restored exactly are those of all."""
+        return self.restore == "expectation"
 
     def refuses(self, table: Table) -> str | None:
         """Refuse to mix columns across records that lack values."""

@@ -81,8 +81,8 @@ class Pram(Method):
 
     **Guarantees.** Each diagonal element is at least ``retain``; a forbidden transition, and one that breaks
     a rule, never happens; no category is made up. Invariant: the expected counts are those of the original,
-    in each part of the records that the rules allow the same. Proved from the matrix, and by enumeration in
-    the tests.
+    in each part of the records that the rules allow the same; of households that change ``together``, it is
+    their number, not that of their members. Proved from the matrix, and by enumeration in the tests.
 
     **Risk to know.** A released category is the true one with a chance that the matrix tells: keep the
     matrix private (it goes to the private trail). Records of one person change independently, and so do
@@ -117,6 +117,7 @@ class Pram(Method):
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL})
     references = ("gouweleeuw1998", "kooiman1997", "hundepool2012", "carvalho2023")
     cost = "n"
+    keeps_rules = True
 
     retain: float = param(
         0.8,
@@ -140,6 +141,10 @@ class Pram(Method):
     forbidden: Resource | None = param(
         None, "Table of transitions that must not happen: column, from and to.", holds="table"
     )
+
+    def by_person(self) -> bool:
+        """Each record has a draw of its own."""
+        return True
 
     def refuses(self, table: Table) -> str | None:
         """Refuse ranges and sets of values, and a table of nobody: no chances can be told from it."""

@@ -17,6 +17,7 @@ from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.methods import _opendp
 from sfumato.methods._private import Grid, LocalMethod, grids_of, others, spending
+from sfumato.methods._private_boxes import halved, levels_of
 
 
 class PrivateMicroaggregation(LocalMethod):
@@ -37,6 +38,11 @@ class PrivateMicroaggregation(LocalMethod):
     moves through the order pushes the means of the groups on its way by no more than its own way in all.
     :math:`c` is the most records of a person.
 
+    With ``by`` box the declared ranges are halved, the widest side first, as long as both halves show
+    :math:`k` records by noisy counts, which get half of ε. Another record changes two boxes and no more, so
+    that noise does not grow with the records: a mean moves by at most the width of its box over :math:`k`.
+    Groups that few neighbours change are called stable; halving is our way to them.
+
     See Also
     --------
     PrivateLaplace : the same with groups of one.
@@ -44,11 +50,12 @@ class PrivateMicroaggregation(LocalMethod):
 
     Notes
     -----
-    **When to use.** Instead of `PrivateLaplace` from :math:`k > \sqrt n` by record, and for any k by column.
+    **When to use.** By box for several columns, by column for one. By record, the classic, is better than
+    `PrivateLaplace` only from :math:`k > \sqrt n`.
 
-    **Guarantees.** ε-differential privacy by record, where neighbours are tables in which one record, or all
-    of one person, has other values: sizes of groups do not depend on the data, and the records come out
-    sorted by what is shown. By column this holds of a single column.
+    **Guarantees.** ε-differential privacy by record and by box, where neighbours are tables in which one
+    record, or all of one person, has other values: sizes of groups do not depend on the data or have noise,
+    and the records come out sorted by what is shown. By column this holds of a single column.
 
     **Risk to know.** With several columns by column, which groups a record is in is told without noise, as in
     the published method; and so it is if columns that are not protected stand beside. Both are called *not
@@ -79,39 +86,66 @@ class PrivateMicroaggregation(LocalMethod):
     )
     family = "differential privacy"
     kinds = frozenset({Kind.CONTINUOUS})
-    references = ("soriacomas2014", "sanchez2016private", "muralidhar2020")
+    references = ("soriacomas2014", "sanchez2016private", "iftikhar2019", "muralidhar2020")
     cost = "n log n"
     changes_records = True  # they come out in another order
 
     k: int = param(
         50, "Records of a group.", ge=1, le=1_000_000, symbol="k", hint="above the root of n by record"
     )
-    by: Literal["record", "column"] = param(
-        "record", "Whether records are grouped, or the values of each column on their own."
+    by: Literal["record", "column", "box"] = param(
+        "record",
+        "What is grouped: records in one order, the values of each column on their own, or records of a box.",
+        hint="box is the stable one, whose noise does not grow with the records",
     )
 
     def protect(self, table: Table, run: Run) -> Release:
         """Group, take means with noise, and sort what comes out."""
         _opendp.opendp()
         grids, n = grids_of(table, self.domain), len(table)
-        groups = np.minimum(np.arange(n) // self.k, max(n // self.k, 1) - 1)
         places = {name: grid.places(table.numbers(name)) for name, grid in grids.items()}
-        order = _order(places, grids) if self.by == "record" else None
-        protected, steps = table, []
         run.tell(self.title, 0, len(grids))
-        for name, share in zip(grids, _opendp.shares(self.epsilon, [1.0] * len(grids)), strict=True):
-            own = np.argsort(places[name], kind="stable") if order is None else order
-            noisy = self._noisy_means(places[name][own], groups, grids[name], share)
-            values = np.empty(n, dtype=np.int64)
-            values[own] = noisy[groups]
+        means, steps = (self._of_boxes if self.by == "box" else self._of_orders)(places, grids)
+        protected = table
+        for name, values in means.items():
             kept = self.kept_missing(table, name)
             fresh = grids[name].series(values[~kept], table.schema[name], table.frame.schema[name])
             column = put_back(table, name, fresh) if kept.any() else fresh.alias(name)
             protected = protected.with_values(name, column)
-            steps.append(_step(name, share, self.by))
         release = Release.of(protected, source_rows=np.arange(n, dtype=np.int64), notes=self.remarks(table))
         shown = protected.matrix(table.chosen)
         return self.spent(reordered(release, np.lexsort(shown.T[::-1])), table, steps, void=self._void(table))
+
+    def _of_orders(
+        self, places: Mapping[str, Ints], grids: Mapping[str, Grid]
+    ) -> tuple[dict[str, Ints], list[Spending]]:
+        """The noisy means of groups in the order of all records, or of each column."""
+        n = len(next(iter(places.values())))
+        groups = np.minimum(np.arange(n) // self.k, max(n // self.k, 1) - 1)
+        order = _order(places, grids) if self.by == "record" else None
+        means, share = {}, self.epsilon / len(grids)
+        for name, grid in grids.items():
+            own = np.argsort(places[name], kind="stable") if order is None else order
+            means[name] = np.empty(n, dtype=np.int64)
+            means[name][own] = self._noisy_means(places[name][own], groups, grid, share)[groups]
+        return means, [_step(name, share, self.by) for name in grids]
+
+    def _of_boxes(
+        self, places: Mapping[str, Ints], grids: Mapping[str, Grid]
+    ) -> tuple[dict[str, Ints], list[Spending]]:
+        """The noisy means of boxes of the declared ranges."""
+        sizes = np.array([grid.size for grid in grids.values()], dtype=np.int64)
+        n = len(next(iter(places.values())))
+        first = self.epsilon / 2 if levels_of(n, self.k) else 0.0
+        share = (self.epsilon - first) / len(grids)
+        every = np.stack(list(places.values()), axis=1)
+        boxes = halved(every, sizes, k=self.k, records=self.records, epsilon=first)
+        shown, means = boxes.shown, {}
+        for column, name in enumerate(grids):
+            found = boxes.means(column, every[:, column], records=self.records, epsilon=share)
+            means[name] = found[shown]
+        counted = [spending("discrete Laplace noise on counts of boxes", "replace", epsilon=first)]
+        return means, (counted if first else []) + [_step(name, share, self.by) for name in grids]
 
     def _noisy_means(self, places: Ints, groups: Ints, grid: Grid, epsilon: float) -> Ints:
         """The mean of each group with noise, in steps of the grid.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from sfumato.core.budget import Spending
+from sfumato.core.budget import Spending, concentrated
 from sfumato.core.method import put_back
 from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Release
@@ -40,7 +41,7 @@ class _PrivateNoise(LocalMethod):
             there = ~self.kept_missing(table, name)
             places = grid.places(table.numbers(name)[there])
             tick = run.ticker(f"{self.title}: {name}")
-            noisy = self._noisy(places, grid.size * self.records, share, tick) if grid.size else places
+            noisy = self._noisy(places, grid.size, share, tick) if grid.size else places
             protected = protected.with_values(name, self._series(table, name, grid, noisy))
             steps.append(self._step(name, share))
         release = Release.of(
@@ -55,7 +56,8 @@ class _PrivateNoise(LocalMethod):
     def _budget(self) -> float:
         raise NotImplementedError
 
-    def _noisy(self, places: Ints, sensitivity: int, share: float, tick: _opendp.Tick) -> Ints:
+    def _noisy(self, places: Ints, size: int, share: float, tick: _opendp.Tick) -> Ints:
+        """Places with noise that hides the whole ``size`` of the grid, in all records of a person."""
         raise NotImplementedError
 
     def _step(self, name: str, share: float) -> Spending:
@@ -123,8 +125,8 @@ class PrivateLaplace(_PrivateNoise):
     def _budget(self) -> float:
         return self.epsilon
 
-    def _noisy(self, places: Ints, sensitivity: int, share: float, tick: _opendp.Tick) -> Ints:
-        return _opendp.laplace(places, sensitivity=sensitivity, epsilon=share, tick=tick)
+    def _noisy(self, places: Ints, size: int, share: float, tick: _opendp.Tick) -> Ints:
+        return _opendp.laplace(places, sensitivity=size * self.records, epsilon=share, tick=tick)
 
     def _step(self, name: str, share: float) -> Spending:
         return spending(f"discrete Laplace noise on {name}", "replace", epsilon=share)
@@ -137,13 +139,13 @@ class PrivateGaussian(_PrivateNoise):
 
     .. math::
 
-        \sigma_j = \frac{c\,(b_j - a_j)}{\sqrt{2 \rho_j}}, \qquad
-        \rho_j = \rho\,\frac{w_j}{\sum_l w_l}, \qquad \rho + 2 \sqrt{\rho \ln(1/\delta)} = \varepsilon
+        \sigma_j = (b_j - a_j) \sqrt{\frac{c}{2 \rho_j}}, \qquad
+        \rho_j = \rho\,\frac{w_j}{\sum_l w_l}
 
-    where :math:`c` is the most records of a person and :math:`w_j` the weight of the column. The ρ of
-    zero-concentrated differential privacy adds up over columns, so that noise grows with the root of their
-    number. Whole numbers get discrete noise, others are put on a grid of about a millionth of their
-    range first. Values that leave the declared bounds are brought back to them.
+    where :math:`c` is the most records of a person, :math:`w_j` the weight of the column, and :math:`\rho`
+    gives (ε, δ) by the conversion of Canonne, Kamath and Steinke. It adds up over columns, so that noise
+    grows with the root of their number. Whole numbers get discrete noise, others are put on a grid of about
+    a millionth of their range first. Values that leave the declared bounds are brought back to them.
 
     See Also
     --------
@@ -191,10 +193,10 @@ class PrivateGaussian(_PrivateNoise):
     )  # fmt: skip
 
     def _budget(self) -> float:
-        return _opendp.concentrated(self.epsilon, self.delta)
+        return concentrated(self.epsilon, self.delta)
 
-    def _noisy(self, places: Ints, sensitivity: int, share: float, tick: _opendp.Tick) -> Ints:
-        return _opendp.gaussian(places, sensitivity=float(sensitivity), rho=share, tick=tick)
+    def _noisy(self, places: Ints, size: int, share: float, tick: _opendp.Tick) -> Ints:
+        return _opendp.gaussian(places, sensitivity=size * math.sqrt(self.records), rho=share, tick=tick)
 
     def _step(self, name: str, share: float) -> Spending:
         return spending(f"discrete Gaussian noise on {name}", "replace", rho=share)

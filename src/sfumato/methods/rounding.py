@@ -119,6 +119,10 @@ class Rounding(ColumnMethod):
         "To which neighbour a value goes: at random and keeping the total, at random, or to the nearest.",
     )
 
+    def by_person(self) -> bool:
+        """Each value is rounded by a draw of its own, or by none."""
+        return self.mode != "controlled"
+
     def refuses(self, table: Table) -> str | None:
         """Refuse a base that would make fractions of whole numbers."""
         reason = super().refuses(table)
@@ -245,6 +249,7 @@ class MultivariateRounding(BlockMethod):
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("willenborg2001", "kessy2018")
     rounds = 2
+    kept_rounds = 2
 
     width: float = param(
         0.5,
@@ -260,6 +265,10 @@ class MultivariateRounding(BlockMethod):
     offset: Literal["random", "mean"] = param(
         "random", "Where the lattice lies: anywhere, at random, or with a point on the mean."
     )
+
+    def by_person(self) -> bool:
+        """The lattice is that of the first release, and draws nothing for a record."""
+        return True
 
     def summarise(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Any:
         """Find the means, then the covariances around them and where the lattice lies."""

@@ -65,7 +65,7 @@ class MdavInParts(Microaggregation):
     family = "microaggregation"
     title = "Microaggregation (MDAV in parts)"
     references = ("domingoferrer2005", "sole2012")
-    cost = "n log n"
+    cost = "n part"
 
     part: int = param(
         50_000,
@@ -167,8 +167,5 @@ class ProjectionMicroaggregation(Microaggregation):
 def first_component(points: Floats) -> Floats:
     """Find the direction in which points around zero vary most; its greatest loading is positive."""
     _, vectors = np.linalg.eigh(points.T @ points)
-    vector: Floats = vectors[:, -1]
-    # Loadings that differ by rounding only are alike: then the first of them decides.
-    greatest = int(np.argmax(np.abs(vector) > np.abs(vector).max() * (1 - 1e-9)))
-    signed: Floats = vector * np.sign(vector[greatest])
-    return signed
+    faced: Floats = vectors[:, -1] * kernels.moments.facing(vectors[:, -1])
+    return faced

@@ -38,7 +38,8 @@ class Slicing(BucketMethod):
     slices (medoids) the others are placed so that :math:`1 - \varphi^2` is least. The sensitive columns are
     in one slice, with the keys that tell most of them. The records are cut into buckets of near ones, as
     Mondrian does, and each slice is a table of its own: the number of the bucket, and its columns, in an
-    order of chance.
+    order of chance. With an ``overlap`` the keys that tell most of the sensitive columns, of those in the
+    other slice, stand beside them as well.
 
     See Also
     --------
@@ -58,10 +59,10 @@ class Slicing(BucketMethod):
     before anyone gets it. Each slice holds the values of the original.
 
     **Risk to know.** The keys of a slice are exact: who is alone in them is seen to be in the file. A
-    combination of values over several slices that only one bucket allows tells the bucket. No column stands
-    in two slices, as in the overlapping slicing that Li et al. leave open: rows of both would be joined by
-    it. Of a sensitive column each slice would allow l values, and both together fewer (flu or cold beside the
-    age, flu or gout beside the area: it is the flu).
+    combination of values over several slices that only one bucket allows tells the bucket. Keys that overlap
+    join the rows of both slices as the bucket does, and are judged so. A sensitive column never stands in two
+    slices: each would allow l values, and both together fewer (flu or cold beside the age, flu or gout beside
+    the area: it is the flu).
 
     **Ties, missing, weights.** A key whose values each have too few sensitive values moves to another slice.
     Keys that a step before made coarser are taken as they are. Missing keys are a value of their own; missing
@@ -92,6 +93,15 @@ class Slicing(BucketMethod):
     references = ("li2012slicing",)
 
     slices: int = param(2, "Number of tables that the columns are put into.", ge=2, le=100)
+    overlap: int = param(
+        0, "Keys that stand in both of two slices, if there are as many that l values allow.", ge=0, le=100
+    )
+
+    def refuses(self, table: Table) -> str | None:
+        """Refuse an overlap of more than two slices: rows would be joined by the keys of any two."""
+        if self.overlap and self.slices > 2:  # noqa: PLR2004
+            return f"{self.name} with an `overlap` must be into 2 slices, got: {self.slices}"
+        return super().refuses(table)
 
     def table_names(self) -> tuple[str, ...]:
         """As many as there are slices, if there are as many columns."""
@@ -106,11 +116,17 @@ class Slicing(BucketMethod):
         slices = _around(medoids(1 - ties, self.slices), ties)
         while len(slices[0]) > 1 and fails(*everybody, _named(slices[0], table)).any():
             slices = _without_loosest(slices, ties)
-        beside = _named(slices[0], table)
-        buckets = near_buckets(table, self.l, partial(fails, beside=beside), run, self.title)
+        beside, shared = _named(slices[0], table), list[str]()
+        for place in sorted({place for each in slices[1:] for place in each}, key=lambda key: -ties[0, key]):
+            more = [*shared, *_named([place], table)]
+            if len(more) <= self.overlap and not fails(*everybody, (*beside, *more)).any():
+                shared = more
+        told = partial(fails, beside=(*beside, *shared))
+        buckets = near_buckets(table, self.l, told, run, self.title)
         keys = sorted((_named(each, table) for each in slices[1:]), key=len, reverse=True)
         columns = [*(keys or [()]), (*beside, *names)]
-        return parted(table, buckets, dict(zip(self.table_names(), columns, strict=False)), run)
+        tables = dict(zip(self.table_names(), columns, strict=False))
+        return parted(table, buckets, tables, run, shared=shared)
 
 
 def _named(places: Sequence[int], table: Table) -> tuple[str, ...]:

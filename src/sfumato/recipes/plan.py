@@ -37,6 +37,7 @@ _PARTS: Mapping[str, type] = {
     "steps": list,
     "requirements": list,
     "output": dict,
+    "series": dict,
     "release": dict,
     "tables": dict,
 }
@@ -131,6 +132,23 @@ class Output:
 
 
 @dataclass(frozen=True)
+class Sequel:
+    """That a release is one of a series of the same people: the first, or the next after some ``earlier``.
+
+    These are folders, or the private trails in them, the oldest first; ``record`` is the column that tells
+    the records of one person apart, where people have several.
+    """
+
+    earlier: tuple[str, ...] = ()
+    name: str = ""
+    record: str = ""
+
+    def seen_from(self, folder: Path, *, now: Path) -> Self:
+        """The same with the paths of a plan in one folder as they are seen from another."""
+        return replace(self, earlier=tuple(os.path.relpath(now / each, folder) for each in self.earlier))
+
+
+@dataclass(frozen=True)
 class About:
     """What its owner says of a release, for its data card and its evidence; nothing of it changes a record.
 
@@ -198,6 +216,7 @@ class Plan:
     requirements: tuple[Requirement, ...] = ()  # in every scenario
     required_in: Mapping[str, tuple[Requirement, ...]] = field(default_factory=dict)  # in one, by its name
     output: Output = field(default_factory=Output)
+    series: Sequel | None = None
     tables: Mapping[str, Plan] = field(default_factory=dict)
     about: About = field(default_factory=About)
     control: float = 0.0
@@ -239,6 +258,7 @@ class Plan:
             "recipe": read(Recipe.from_list, said.get("steps", ())) or Recipe(),
             "requirements": tuple(read.each(Requirement.parse, said.get("requirements", ()))),
             "output": read(_record, Output, "output", said.get("output", {})) or Output(),
+            "series": read(_record, Sequel, "series", said["series"]) if "series" in said else None,
             "about": about,
         }
         if plan["output"].copies < 1:
@@ -273,6 +293,7 @@ class Plan:
             said["resources"] = {name: _plain(source) for name, source in self.resources.items()}
         if self.recipe.steps:
             said["steps"] = self.recipe.to_list()
+        said |= {} if self.series is None else {"series": _plain(self.series)}
         output = _plain(self.output)
         return {**said, **({"output": output} if output else {}), **about}
 
@@ -323,6 +344,7 @@ class Plan:
             data=moved(self.data, own) if self.data else None,
             resources={name: moved(each, own) for name, each in self.resources.items()},
             output=replace(self.output, pseudonym_key=seen(key, own) if key else ""),
+            series=self.series and self.series.seen_from(folder, now=own),
             folder=folder,
         )
 
@@ -568,12 +590,26 @@ def _cross_faults(plan: Mapping[str, Any]) -> list[str]:
     faults += [
         f"`drop` names a column that is not declared: `{n}`" for n in plan["output"].drop if n not in schema
     ]
+    faults += _series_faults(plan["series"], schema)
     for column in schema.columns:
         if column.hierarchy and column.hierarchy not in plan["resources"]:
             faults.append(
                 f"column `{column.name}` names a hierarchy that is not declared: `{column.hierarchy}`"
             )
     return faults
+
+
+def _series_faults(series: Sequel | None, schema: Schema) -> Iterator[str]:
+    """What a plan lacks for people to be found again in other releases."""
+    if series is None:
+        return
+    if schema.only_role(Role.PERSON) is None:
+        yield 'series: a column must tell whose each record is (role = "person"), got: none'
+    if series.record and series.record not in schema:
+        yield f"series: `record` names a column that is not declared: `{series.record}`"
+    wrong = sum(not isinstance(each, str) for each in series.earlier)
+    if wrong:
+        yield f"series: `earlier` must be a list of texts, got: {wrong} of another type"
 
 
 def _ticked(names: list[str]) -> str:

@@ -18,12 +18,20 @@ from sfumato.core.method import Method
 from sfumato.core.params import Columns, PerColumn, listed
 from sfumato.core.release import Provenance, Release, stitched
 from sfumato.core.run import Run, Stopwatch
+from sfumato.core.series import said_of
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Schema
-from sfumato.data.strata import label_of, strata
+from sfumato.data.strata import strata
 from sfumato.data.table import Table
-from sfumato.errors import DataError, PlanError, SfumatoError, UnknownNameError, UnreachableError
+from sfumato.errors import (
+    DataError,
+    PlanError,
+    RefusedError,
+    SfumatoError,
+    UnknownNameError,
+    UnreachableError,
+)
 from sfumato.kernels.arrays import Flags, Ints
 
 _STEP_WORDS = {"method", "columns", "within", "together", "parameters", "tuned"}
@@ -239,6 +247,21 @@ def _lone_groups(release: Release, columns: Sequence[str]) -> Iterator[str]:
                 )
 
 
+def _of_those_left(run: Run, release: Release, step: Step) -> Run:
+    """The run for the records that earlier steps have left; who is nobody has no chance of their own."""
+    rows = release.source_rows
+    if not step.method.replay:  # noise that must never be the same twice
+        return run.anew(release.table)
+    if rows is not None and (rows >= 0).all():
+        return run.among(rows)
+    if run.people is not None and step.method.stochastic:
+        raise RefusedError(
+            f"{step.method.name} must know in a series whose the records are, got: records of nobody",
+            hint="take it before the step that makes new records",
+        )
+    return run
+
+
 def _protect_within(step: Step, table: Table, run: Run) -> Release:
     if not step.within:
         return step.method.apply(table, run)
@@ -246,10 +269,10 @@ def _protect_within(step: Step, table: Table, run: Run) -> Release:
     if not parts:
         return step.method.apply(table, run)
     pieces = [
-        (rows, step.method.apply(table.take(rows), run.at("stratum", label_of(stratum))).of_stratum(stratum))
+        (rows, step.method.apply(table.take(rows), run.within_stratum(stratum, rows)).of_stratum(stratum))
         for stratum, rows in parts
     ]
-    release = stitched(pieces, keep_order=not step.method.changes_records)
+    release = _void_in_strata(stitched(pieces, keep_order=not step.method.changes_records))
     persons = persons_of(table)
     alone = [rows for _, rows in parts if len(np.unique(persons[rows])) == 1]
     kept = _unchanged(table, release, np.concatenate(alone)) if alone else 0
@@ -262,6 +285,14 @@ def _protect_within(step: Step, table: Table, run: Run) -> Release:
         f"{step.method.name} must change the records of every stratum, got unchanged: {said}",
         hint="merge small strata before, or protect these columns without `within`",
     )
+
+
+def _void_in_strata(release: Release) -> Release:
+    """Void what hides whether someone is there at all: a stratum is there because someone is."""
+    if all(each.neighbours != "add-remove" for each in release.budget.spent):
+        return release
+    note = f"which strata there are is told by the data: {NO_GUARANTEE}"
+    return replace(release, notes=(*release.notes, note), budget=release.budget.unkept())
 
 
 def _unchanged(table: Table, release: Release, rows: Ints) -> int:
@@ -297,7 +328,7 @@ def _protect_together(step: Step, table: Table, run: Run) -> Release:
     members[alone] = members.max(initial=-1) + 1 + np.arange(int(alone.sum()))
     _, first, household = np.unique(members, return_index=True, return_inverse=True)
     _require_alike(step, table, first[household])
-    release = _protect_within(step, table.take(first), run)
+    release = _protect_within(step, table.take(first), run.together(table, step.together, first))
     places = _places(step, release, len(first))[household]  # of each member's household in the release
     rows = np.flatnonzero(places >= 0)
     protected, places = table if len(rows) == len(table) else table.take(rows), places[rows]
@@ -311,15 +342,20 @@ def _protect_together(step: Step, table: Table, run: Run) -> Release:
 
 
 def _require_alike(step: Step, table: Table, firsts: Ints) -> None:
-    """Raise if members of a household differ in what is protected for all of them."""
-    for name in (*table.chosen, *step.within):
+    """Raise if members of a household differ in what is protected for all of them, or in what bounds that."""
+    chosen, ruled = set(table.chosen), set[str]()
+    for rule in table.schema.rules if step.method.keeps_rules else ():
+        ruled |= set(rule.columns) - chosen if set(rule.columns) & chosen else set()
+    for name in dict.fromkeys((*table.chosen, *step.within, *sorted(ruled))):
         column = table.frame[name]
         differs = int((~column.eq_missing(column[pl.Series(firsts, dtype=pl.UInt32)])).sum())
         if differs:
             raise DataError(
                 f"`{name}` must be the same for all records of a `{step.together}` to be treated together, "
                 f"got: {differs} records that differ",
-                hint="leave out `together`, or protect this column in a step of its own",
+                hint="leave out `together`: a rule between it and what is protected would be broken for some"
+                if name in ruled
+                else "leave out `together`, or protect this column in a step of its own",
             )
 
 
@@ -421,12 +457,33 @@ class Recipe:
         faults = self.faults(table.schema)
         if faults:
             raise PlanError.gather("the recipe", faults)
+        if run.series is not None:
+            self._require_by_person()
         release = Release.unchanged(table)
-        here = run.at(table.digest)
+        here, said = run.on(table), self.said
         for number, step in enumerate(self.steps):
-            made = step.apply(release.table, here.at("step", number, step.method.name))
+            there = here.taking(number, step.method.name, said[number])
+            made = step.apply(release.table, _of_those_left(there, release, step))
             release = release.then(self._voided(number, table.schema, made) if made.budget else made)
             yield release
+
+    @property
+    def said(self) -> list[str]:
+        """What tells each step in all releases of a series, and the equal ones apart by their order."""
+        said = [said_of(step.method) for step in self.steps]
+        return [f"{each} {said[:number].count(each)}" for number, each in enumerate(said)]
+
+    def _require_by_person(self) -> None:
+        """Raise if a step draws what cannot be kept for a person from release to release."""
+        unfit = [
+            step.method.name for step in self.steps if step.method.replay and not step.method.by_person()
+        ]
+        if unfit:
+            raise RefusedError(
+                "in a series a method must draw for each person, so that nobody takes the mean of several "
+                f"releases, got: {listed(dict.fromkeys(unfit))}, whose chance is of all records",
+                hint="take noise, pram, date-shifting or m-invariance, or a method without chance",
+            )
 
     def _voided(self, number: int, schema: Schema, made: Release) -> Release:
         """Void a private step whose columns an earlier one changed that is not: its noise may hide less.

@@ -23,9 +23,10 @@ from sfumato.recipes.demand import labelled
 from sfumato.recipes.plan import Plan, Source, located
 from sfumato.releasing.copies import judge_copies
 from sfumato.releasing.joins import joins_of
-from sfumato.releasing.notes import all_spent, budget_notes, notes_of
+from sfumato.releasing.notes import all_spent, budget_notes, measured_beside, notes_of
 from sfumato.releasing.postprocess import dangling, postprocess
 from sfumato.releasing.pseudonym_keys import keys_of
+from sfumato.releasing.series import Member, entered
 from sfumato.releasing.stakes import Stake, stake_of, warnings_of
 from sfumato.study.evaluate import Case, Make
 from sfumato.study.losses import Loss, losses
@@ -69,7 +70,7 @@ class Part:
     ``changes`` are how many cells postprocessing changed, by what; ``broken`` the promises of the schema that
     the release does not keep; ``lost`` what became of each column, and ``stake`` who is alone in the
     keys; ``notes`` what else the owner should know. Of several ``copies`` the release is the first, and they
-    are judged together.
+    are judged together. A ``member`` of a series of releases is judged beside the earlier ones.
     """
 
     plan: Plan
@@ -82,6 +83,7 @@ class Part:
     stake: Stake | None = None
     notes: tuple[str, ...] = ()
     further: tuple[Release, ...] = ()
+    member: Member | None = None
 
     @property
     def copies(self) -> tuple[Release, ...]:
@@ -114,6 +116,7 @@ class Part:
             **_tables(self.release),
             "steps": [step.to_dict() for step in self.release.provenance],
             **({"budget": self.budget.to_dict()} if self.budget else {}),
+            **({} if self.member is None else {"in_series": self.member.to_dict()}),
             "met": self.met,
             "requirements": [judgement.to_dict() for judgement in self.judgements],
             "broken_promises": [vars(violation) for violation in self.broken],
@@ -253,7 +256,13 @@ def carry_out(
     keys, new_keys = keys_of(plan)
     parts = {
         name: _carry_out(
-            part, run.at("table", name) if name else run, before, protect, table, key=keys.get(name)
+            part,
+            run.at("table", name) if name else run,
+            before,
+            protect,
+            table,
+            name=name,
+            key=keys.get(name),
         )
         for name, part in plan.parts.items()
     }
@@ -284,10 +293,12 @@ def _carry_out(
     protect: Make | None,
     table: Table | None,
     *,
+    name: str,
     key: bytes | None,
 ) -> Part:
     table = load(plan) if table is None else table
     run = replace(run, resources={**run.resources, **load_resources(plan)})
+    run = entered(plan, name, table, run, read=load)
     if before is not None:
         before(plan, table, run)
     protect = protect or plan.recipe.apply
@@ -302,13 +313,19 @@ def _carry_out(
         made.append(release)
         changes = {what: max(changes.get(what, 0), own.get(what, 0)) for what in {**changes, **own}}
     judgements = _judge(plan, table, made, run, maker(plan, protect))
+    member = None if plan.series is None else Member.of(plan, table, made[0], run)
     lost, stake = losses(table, made[0]), stake_of(plan, table, made[0], run)
     if plan.output.shuffle:
         made = [_shuffled(each, table, run.at("copy", i) if i else run) for i, each in enumerate(made)]
-    notes = (*notes_of(table, made[0], lost), *budget_notes(made))
+    notes = (
+        *notes_of(table, made[0], lost),
+        *budget_notes(made),
+        *measured_beside(table, made, run),
+        *(member.notes if member else ()),
+    )
     broken = max((violations(each.reading()) for each in made), key=lambda said: sum(v.records for v in said))
     further = tuple(made[1:])
-    return Part(plan, table, made[0], judgements, broken, changes, lost, stake, notes, further=further)
+    return Part(plan, table, made[0], judgements, broken, changes, lost, stake, notes, further, member)
 
 
 def maker(plan: Plan, protect: Make | None = None) -> Make:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from sfumato.core.measure import Score
+from sfumato.core.measure import Measure, Score
 from sfumato.core.method import put_back
 from sfumato.core.release import Release, reordered, stitched
 from sfumato.core.run import Run
@@ -31,19 +31,59 @@ def judge_copies(
     if len(copies) == 1:
         scores = evaluate(copies[0], case, demands, run).scores
         return {label: (scores[label], "") for label, _ in labelled(demands)}
-    together = [demand for demand in demands if _sees(demand)]
+    together = [demand for demand in demands if _sees(demand.measure)]
     found = [evaluate(each, case, demands, run).scores for each in copies]
-    found += [evaluate(each, case, together, run).scores for each in _views(copies) if together]
+    for number, view in enumerate(_views(copies) if together else ()):
+        found.append(evaluate(view, _rehearsing(case, len(copies), number), together, run).scores)
     judged = {}
     for label, demand in labelled(demands):
-        how = "and of all together" if _sees(demand) else "each looked at alone"
+        how = "and of all together" if _sees(demand.measure) else "each looked at alone"
         seen = [each[label] for each in found if label in each]
         judged[label] = (_worst(demand, seen), f"the worst of {len(copies)} copies, {how}")
     return judged
 
 
-def _sees(demand: Demand) -> bool:
-    return demand.measure.aspect == "risk" and demand.measure.sees_copies
+def _rehearsing(case: Case, count: int, number: int) -> Case:
+    """The case whose rehearsal makes as many copies, and attacks them in the same view."""
+    make = case.make
+    if make is None:
+        return case
+
+    def view(table: Table, run: Run) -> Release:
+        copies = [make(table, run.at("copy", copy) if copy else run) for copy in range(count)]
+        return list(_views(copies))[: number + 1][-1]
+
+    return replace(case, make=view)
+
+
+def score_copies(
+    copies: Sequence[Release], case: Case, measures: Sequence[Measure], run: Run, *, brief: bool = False
+) -> dict[str, Score]:
+    """The worst score of each measure over all copies, by its name; looked at as demands are judged.
+
+    What is rehearsed is asked of one copy and of all together: the rehearsal is the same for every copy.
+    """
+    found = [evaluate(copies[0], case, measures, run, brief=brief).scores]
+    rest = [each for each in measures if not (each.needs_control and case.control)]
+    found += [evaluate(each, case, rest, run, brief=brief).scores for each in copies[1:]]
+    together = [measure for measure in measures if _sees(measure)] if len(copies) > 1 else []
+    for number, view in enumerate(_views(copies) if together else ()):
+        there = _rehearsing(case, len(copies), number)
+        found.append(evaluate(view, there, together, run, brief=brief).scores)
+    return {
+        str(measure): worst_of(measure, [each[str(measure)] for each in found if str(measure) in each])
+        for measure in measures
+    }
+
+
+def worst_of(measure: Measure, scores: Sequence[Score]) -> Score:
+    """The worst of some scores; one without a number is the worst of all: nobody knows what it hides."""
+    sign = -1.0 if measure.better == "low" else 1.0
+    return min(scores, key=lambda score: -math.inf if math.isnan(score.value) else sign * score.value)
+
+
+def _sees(measure: Measure) -> bool:
+    return measure.aspect == "risk" and measure.sees_copies
 
 
 def _worst(demand: Demand, scores: Sequence[Score]) -> Score:

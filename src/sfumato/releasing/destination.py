@@ -15,6 +15,7 @@ from sfumato.io import Staging, check_format, check_writable, codebook, stage
 from sfumato.recipes.plan import Plan, located
 from sfumato.releasing.carry_out import Outcome, reading_of
 from sfumato.releasing.pseudonym_keys import key_places
+from sfumato.releasing.series import files_of_earlier
 from sfumato.releasing.sums import has_private_part
 from sfumato.releasing.trail import LEDGER, TRAIL, files_of, grown_ledger, trail_of
 
@@ -26,14 +27,16 @@ NOTHING_REQUIRED = "a release must have a requirement to be judged by"
 class Destination:
     """Where every file of a release goes, what was read and is never overwritten, and whether others may be.
 
-    ``also_read`` are files beside those that the plan names, such as the plan itself. The private trail goes
-    beside the release, or into a folder for what is ``private``.
+    ``also_read`` are files beside those that the plan names, such as the plan itself; ``pages`` are the
+    places of texts that belong to the release. The private trail goes beside the release, or into a folder
+    for what is ``private``.
     """
 
     plan: Plan
     overwrite: bool = False
     also_read: tuple[str | Path, ...] = ()
     private: Path | None = None
+    pages: tuple[Path, ...] = ()
 
     @cached_property
     def places(self) -> Mapping[str, Path | str]:
@@ -82,7 +85,12 @@ class Destination:
     def originals(self) -> list[str | Path]:
         """What must never be overwritten."""
         keys = (place for place in self.keys if place.exists())
-        return codebook.with_codebooks([*self.plan.files.values(), *self.also_read, *keys])
+        return codebook.with_codebooks([*self.plan.files.values(), *self.also_read, *keys, *self.earlier])
+
+    @cached_property
+    def earlier(self) -> list[Path]:
+        """The files of earlier releases of the series."""
+        return files_of_earlier(self.plan)
 
     @property
     def keys(self) -> tuple[Path, ...]:
@@ -100,7 +108,8 @@ class Destination:
         _require_no_release_folder(places)
         books = [codebook.place_beside(place) for place in places if isinstance(place, Path)]
         keys = (place for place in self.keys if not place.exists())
-        for place in dict.fromkeys((self.trail, *keys, *books, *places)):  # all, or the rest is lost
+        taken = (self.trail, *keys, *books, *self.pages, *places)  # all, or the rest is lost
+        for place in dict.fromkeys(taken):
             check_writable(place, originals=self.originals, overwrite=self.overwrite)
 
 
@@ -124,13 +133,15 @@ def write_release(
     record: Mapping[str, Any] | None = None,
     unjudged: bool = False,
     overridden: bool = False,
+    pages: Mapping[Path, str] | None = None,
 ) -> list[Path | str]:
     """Write every table, the codebooks and one private trail for all of them; return what was written.
 
     Nothing is written unless everything may be: a table alone would not link to the others, and without its
     trail it could not be made again. ``seeded`` says that someone chose the seed; ``record`` is what else the
     trail shall keep. A table of which nothing is required is written only if it is to be ``unjudged``, which
-    the trail keeps; one that misses a requirement only if someone has ``overridden`` that.
+    the trail keeps; one that misses a requirement only if someone has ``overridden`` that. ``pages`` are
+    texts that belong to the release, by their places.
     """
     if outcome.unjudged and not unjudged:
         raise RequirementError(f"{NOTHING_REQUIRED}, got: none; {'; '.join(outcome.unjudged)}")
@@ -148,6 +159,8 @@ def write_release(
             for copy, place in zip(part.further, further[name], strict=True):
                 stage(copy.table, place, staging, guard=part.plan.output.guard, like=like)
         trail = trail_of(outcome, places, staging.written(), run, seeded=seeded, further=further)
+        for place, page in (pages or {}).items():
+            staging.write_text(place, page)
         kept = {
             "unjudged": bool(outcome.unjudged),
             **files_of(destination.plan.folder, destination.trail, staging.written()),

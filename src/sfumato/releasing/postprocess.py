@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from sfumato.core.release import Release
@@ -105,7 +106,8 @@ def mark_suppressed(
             continue
         if table.is_generalised(column.name):
             continue
-        gone = table.missing(column.name) & ~original.missing(column.name)[source_rows]
+        unknown = np.append(original.missing(column.name), True)  # a source of −1 is nobody, of no value
+        gone = table.missing(column.name) & ~unknown[source_rows]
         gone &= table.frame[column.name].is_null().to_numpy()
         if gone.any():
             counts[column.name] = int(gone.sum())

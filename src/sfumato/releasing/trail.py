@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,9 +21,11 @@ from sfumato.data.table import Table
 from sfumato.errors import ParameterError, ReadError
 from sfumato.kernels.arrays import Ints
 from sfumato.recipes.plan import Plan, fingerprint
-from sfumato.releasing.carry_out import Outcome, Part
 from sfumato.releasing.sums import PRIVATE
 from sfumato.version import __version__
+
+if TYPE_CHECKING:
+    from sfumato.releasing.carry_out import Outcome, Part
 
 #: The form of trails that this version writes; one of a later form it cannot read.
 FORMAT = 2
@@ -75,6 +77,7 @@ def _trail_of_part(
         "contents": part.original.digest.hex(),  # of the records, wherever they came from
         **_confided(part.release),
         **_rows_of(part.release),
+        **({} if part.member is None else {"series": part.member.confided(part.original, part.release)}),
         "synthetic": part.release.synthetic,
         "output": next(iter(outputs.values())),  # whose rows these are
         **({} if part.release.plain else {"joined": _joined(part.release, outputs)}),
@@ -96,6 +99,9 @@ def _joined(release: Release, outputs: Mapping[str, Any]) -> dict[str, Any]:
     """By what the tables of a release are joined, and which columns stand apart from their records."""
     return {
         "apart": [list(group) for group in release.apart],
+        "moved": {
+            name: _listed(rows) for name, rows in release.moved.items() if name in release.first.schema
+        },
         "files": {
             name: {
                 **outputs[name],

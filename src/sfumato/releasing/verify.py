@@ -23,6 +23,7 @@ from sfumato.recipes.plan import Plan, fingerprint
 from sfumato.releasing.carry_out import carry_out
 from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.pseudonym_keys import key_places
+from sfumato.releasing.series import anchored, trails_of
 from sfumato.releasing.sums import PRIVATE, State, is_release_folder, states_of
 from sfumato.releasing.sums import state_of as _state
 from sfumato.releasing.trail import TRAIL, environment, read_trail, seed_of, trails_beside
@@ -189,6 +190,10 @@ def _plan_of(said: Mapping[str, Any], folder: Path, original: str | None) -> Pla
             raise _NotMade("the original is not where the plan looks for it; name it with --original")
         if any(source.path in gone for source in part.resources.values()):
             raise _NotMade("another file that the plan reads is not where it looks for it")
+        try:
+            trails_of(part)
+        except ReadError:
+            raise _NotMade("an earlier release of the series is not where the plan looks for it") from None
     if not all(place.is_file() for place in key_places(plan).values()):
         raise _NotMade("the key of pseudonyms is not where the plan looks for it")
     return plan
@@ -203,7 +208,7 @@ def _made_again(plan: Plan, fresh: Path, run: Run, said: Mapping[str, Any]) -> d
         home, place = fresh / str(number), part.folder / part.output.path
         home.mkdir()
         homes[home] = place.parent
-        parts[name] = replace(part, output=replace(part.output, path=str(home / place.name)))
+        parts[name] = replace(anchored(part), output=replace(part.output, path=str(home / place.name)))
     plan = replace(plan, tables=parts) if plan.tables else parts[""]
     contents = {part["contents"] for part in said.get("tables", {"": said}).values()}
 

@@ -8,14 +8,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from sfumato.core.measure import Measure, Score
-from sfumato.kernels.arrays import Floats
+from sfumato.report.exposure import slider
+from sfumato.report.exposure_charts import slider_chart
 from sfumato.report.marks import GREY, INK, Spec, chart, inline, tip
 from sfumato.report.pictures import Pictures, Section
 from sfumato.report.words import figure
 from sfumato.risk.individual import cut_at
-
-#: Thresholds at which the slider stands.
-_STOPS = 40
 
 
 def assessment_pictures(measures: Sequence[Measure], scores: Mapping[str, Score]) -> Pictures:
@@ -50,19 +48,15 @@ def _pictures_of(measure: Measure, found: Score, place: int) -> Section:
         if len(risks):
             rows = slider(risks)
             headers = ("threshold", "records at risk", "rate")
-            charts[f"slider-{place}"] = _slider(measure, rows)
-            at, above, rate = rows[len(rows) // 2]
+            asked = found.details.get("threshold")
+            told = cut_at(risks, threshold=float(asked)) if isinstance(asked, float) else None
+            charts[f"slider-{place}"] = slider_chart(measure.title, rows, told)
+            at, above, rate = told or rows[len(rows) // 2]
             words += (
                 f" To read the picture: above a risk of {at:.3g} are {above:,} of {len(risks):,} records; if "
                 f"they were protected down to it, {rate:.2%} of all records would be expected to be found."
             )
     return Section(measure.title, words, headers, rows, charts)
-
-
-def slider(risks: Floats) -> list[list[float | str | None]]:
-    """At thresholds over all risks: how many records are above, and the rate if these are lowered to it."""
-    stops = np.unique(np.quantile(risks, np.linspace(0, 1, _STOPS), method="nearest"))
-    return [[*cut_at(risks, threshold=float(stop))] for stop in stops]
 
 
 def _columns(measure: Measure, by_column: Mapping[str, float]) -> Spec:
@@ -91,33 +85,6 @@ def _columns(measure: Measure, by_column: Mapping[str, float]) -> Spec:
             },
             "tooltip": [tip("column", "Column"), tip("said", measure.title)],
         },
-    )
-
-
-def _slider(measure: Measure, rows: Sequence[Sequence[float | str | None]]) -> Spec:
-    """Records at risk and the rate over the threshold, each on its own axis."""
-    data = [{"threshold": at, "at_risk": above, "rate": rate} for at, above, rate in rows]
-    x = {"field": "threshold", "type": "quantitative", "title": "threshold of the risk"}
-    tips = [
-        {"field": name, "title": title, "type": "quantitative", "format": ".4g"}
-        for name, title in (("threshold", "Threshold"), ("at_risk", "Records at risk"), ("rate", "Rate"))
-    ]
-
-    def line(name: str, title: str, color: str, dash: list[int], how: str) -> Spec:
-        y = {"field": name, "type": "quantitative", "title": title, "axis": {"titleColor": color}}
-        mark = {"type": "line", "color": color, "strokeWidth": 2, "strokeDash": dash, "interpolate": how}
-        return {"mark": mark, "encoding": {"x": x, "y": y, "tooltip": tips}}
-
-    return chart(
-        f"{measure.title}: how many records are above a threshold (solid), and the share of "
-        "re-identifications if they are protected down to it (dashed).",
-        data=inline(data),
-        height=280,
-        layer=[
-            line("at_risk", "records at risk", INK, [1, 0], "step-after"),
-            line("rate", "rate", GREY, [6, 3], "linear"),
-        ],
-        resolve={"scale": {"y": "independent"}},
     )
 
 

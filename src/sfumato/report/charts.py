@@ -43,37 +43,54 @@ def charts(twin: Mapping[str, Any]) -> dict[str, Spec]:
     if twin["map"] or "ranking" in found:
         found["map"] = risk_utility_map(twin)
     for place, entry in drawn(twin["distributions"]):
-        if entry["drawn"] == "bars":
-            found[f"shape-{place}"] = bars(entry, outcomes)
-        else:
-            found[f"shape-{place}"] = histogram(entry, outcomes)
-            if entry["quantiles"]:
-                found[f"quantiles-{place}"] = quantiles(entry, outcomes)
-                if len(entry["quantiles"]["values"]) > 1:
-                    found[f"against-{place}"] = against_original(entry, outcomes)
-    return {**found, **_class_charts(twin), **_pair_charts(twin)}
+        found |= column_charts(entry, outcomes, str(place))
+    if twin["class_sizes"]:
+        found |= class_charts(twin["class_sizes"], outcomes)
+    return {**found, **pair_charts(twin["mosaics"], twin["correlations"])}
 
 
-def _class_charts(twin: Mapping[str, Any]) -> dict[str, Spec]:
-    found, outcomes = twin["class_sizes"], twin["outcomes"]
-    if not found or not found["shares"]:
+def column_charts(
+    entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]], place: str
+) -> dict[str, Spec]:
+    """The charts of one column: its shape, and of numbers and dates their quantiles."""
+    if not entry["drawn"]:
         return {}
-    return {"classes-sizes": class_bars(found, outcomes), "classes-below": class_steps(found, outcomes)}
+    if entry["drawn"] == "bars":
+        return {f"shape-{place}": bars(entry, outcomes)}
+    found = {f"shape-{place}": histogram(entry, outcomes)}
+    if entry["quantiles"]:
+        found[f"quantiles-{place}"] = quantiles(entry, outcomes)
+        if len(entry["quantiles"]["values"]) > 1:
+            found[f"against-{place}"] = against_original(entry, outcomes)
+    return found
 
 
-def _pair_charts(twin: Mapping[str, Any]) -> dict[str, Spec]:
+def class_charts(
+    found: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]], *, suffix: str = ""
+) -> dict[str, Spec]:
+    """The charts of class sizes, where they can be shown."""
+    if not found["shares"]:
+        return {}
+    return {
+        f"classes-sizes{suffix}": class_bars(found, outcomes),
+        f"classes-below{suffix}": class_steps(found, outcomes),
+    }
+
+
+def pair_charts(
+    mosaics: Mapping[str, Any] | None, correlations: Mapping[str, Any] | None, *, suffix: str = ""
+) -> dict[str, Spec]:
     """The triptychs: only the original where there is no release."""
     found: dict[str, Spec] = {}
-    mosaics, correlations = twin["mosaics"], twin["correlations"]
     if mosaics:
         first = next(iter(mosaics["releases"]), None)
         for place, entry in enumerate(mosaics["pairs"]):
             for part in PARTS if len(entry["shares"]) > 1 else ("original",):
-                found[f"mosaic-{place}-{part}"] = mosaic(entry, part, first=first)
+                found[f"mosaic-{place}-{part}{suffix}"] = mosaic(entry, part, first=first)
     if correlations:
         first = next(iter(correlations["releases"]), None)
         for part in PARTS if first else ("original",):
-            found[f"correlation-{part}"] = correlation(correlations, part, first=first)
+            found[f"correlation-{part}{suffix}"] = correlation(correlations, part, first=first)
     return found
 
 

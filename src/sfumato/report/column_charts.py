@@ -46,7 +46,7 @@ def histogram(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -
     both = {"x": x, "y": y}
     tips = [tip("bin", titled(entry)), *(tip(s["key"], s["label"]) for s in tables)]
     return chart(
-        f"Distribution of {titled(entry)}: the original and {len(tables) - 1} releases over common bins.",
+        f"Distribution of {titled(entry)}: the original and what was released, over common bins.",
         height=CHART_HEIGHT,
         params=pickable(),
         data=inline(rows),

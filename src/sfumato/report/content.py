@@ -14,6 +14,7 @@ import tomli_w
 from sfumato.core.measure import Measure
 from sfumato.core.method import Described
 from sfumato.core.references import cite, references
+from sfumato.core.release import Release
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import STRUCTURAL_ROLES, Role
 from sfumato.data.table import Table
@@ -46,9 +47,11 @@ def twin(study: Study, *, public: bool, generated: str = "") -> dict[str, Any]:
     study = _coarse(study) if public else study
     labels = _labels(study.outcomes)
     keys = [f"m{place}" for place in range(len(study.outcomes))]
-    original, releases, pictured = _pictured(study, keys, public=public)
+    made = {key: outcome.example for key, outcome in zip(keys, study.outcomes, strict=True)}
+    examples = {key: each for key, each in made.items() if each is not None}
+    original, releases, pictured = pictured_tables(study.original, examples, public=public)
     protected = _protected(study)
-    ordered = (*protected, *(name for name in _about_people(study.original) if name not in protected))
+    ordered = (*protected, *(name for name in about_people(study.original) if name not in protected))
     return {
         "form": "public" if public else "internal",
         "sfumato": __version__,
@@ -90,21 +93,22 @@ def _coarse(study: Study) -> Study:
     outcomes = tuple(
         replace(
             outcome,
-            level=replace(outcome.level, score=_digits(outcome.level.score, grain=grain)),
+            level=replace(outcome.level, score=public_digits(outcome.level.score, grain=grain)),
             held=_coarse_spread(outcome.held, grain),
             ranked=_coarse_spread(outcome.ranked, grain),
             scores={label: _coarse_spread(spread, grain) for label, spread in outcome.scores.items()},
             beside={
-                name: replace(s, value=_digits(s.value, grain=grain)) for name, s in outcome.beside.items()
+                name: replace(s, value=public_digits(s.value, grain=grain))
+                for name, s in outcome.beside.items()
             },
         )
         for outcome in study.outcomes
     )
     points = tuple(
-        replace(p, risk=_digits(p.risk, grain=grain), utility=_digits(p.utility, grain=grain))
+        replace(p, risk=public_digits(p.risk, grain=grain), utility=public_digits(p.utility, grain=grain))
         for p in study.points
     )
-    target = replace(study.target, value=_digits(study.target.value, 3))
+    target = replace(study.target, value=public_digits(study.target.value, 3))
     return replace(study, outcomes=outcomes, points=points, target=target)
 
 
@@ -115,26 +119,24 @@ def _coarse_spread(spread: None, grain: float) -> None: ...
 def _coarse_spread(spread: Spread | None, grain: float) -> Spread | None:
     if spread is None:
         return None
-    mean, deviation = (_digits(each, grain=grain) for each in (spread.mean, spread.deviation))
+    mean, deviation = (public_digits(each, grain=grain) for each in (spread.mean, spread.deviation))
     return replace(spread, mean=mean, deviation=deviation)
 
 
-def _digits(value: float, digits: int = 2, *, grain: float = 0.0) -> float:
+def public_digits(value: float, digits: int = 2, *, grain: float = 0.0) -> float:
+    """A number in digits that may be published, and no finer than the ``grain``."""
     if grain and math.isfinite(value):
         value = round(value / grain) * grain
     return float(f"{value:.{digits}g}")
 
 
-def _pictured(
-    study: Study, keys: Sequence[str], *, public: bool
+def pictured_tables(
+    original: Table, examples: Mapping[str, Release], *, public: bool
 ) -> tuple[Table, dict[str, Table], tuple[str, ...]]:
-    """The original and the releases as they are drawn, and what must be said of that.
+    """The original and releases (by key) as they are drawn, and what must be said of that.
 
     A person may have many records: in public each has one, so that a group of ten is one of ten persons.
     """
-    original = study.original
-    made = {key: outcome.example for key, outcome in zip(keys, study.outcomes, strict=True)}
-    examples = {key: each for key, each in made.items() if each is not None}
     if not public or original.schema.only_role(Role.PERSON) is None:
         return original, {key: each.reading() for key, each in examples.items()}, ()
     persons = persons_of(original)
@@ -169,7 +171,8 @@ def _protected(study: Study) -> tuple[str, ...]:
     return tuple(c.name for c in schema.columns if c.name in named and c.role is not Role.IDENTIFIER)
 
 
-def _about_people(table: Table) -> tuple[str, ...]:
+def about_people(table: Table) -> tuple[str, ...]:
+    """The columns that say something of people: not who they are, nor which records are theirs."""
     return tuple(column.name for column in table.schema.columns if column.role not in STRUCTURAL_ROLES)
 
 
@@ -296,7 +299,13 @@ def _curve(line: Sequence[Point]) -> list[Point]:
     utilities = np.bincount(where, weights=[point.utility for point in line]) / np.bincount(where)
     even = np.linspace(risks[0], risks[-1], _CURVE_POINTS if len(risks) > 1 else 1)
     return [
-        replace(line[0], parameter="", value=math.nan, risk=_digits(risk, 3), utility=_digits(utility, 3))
+        replace(
+            line[0],
+            parameter="",
+            value=math.nan,
+            risk=public_digits(risk, 3),
+            utility=public_digits(utility, 3),
+        )
         for risk, utility in zip(even, np.interp(even, risks, utilities), strict=True)
     ]
 

@@ -80,7 +80,15 @@ def _see(told: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Where the report tells something, and whether it does."""
     if told.get(key) in (None, [], {}):
         return {"see": None, "says": CONFIDENTIAL if told["public"] and key not in told else NOT_STATED}
-    return {"see": f"{TWIN}#/{key}", "says": "measured" if key in {"risks", "attacks", "utility"} else "told"}
+    return {
+        "see": _where(told, key),
+        "says": "measured" if key in {"risks", "attacks", "utility"} else "told",
+    }
+
+
+def _where(told: Mapping[str, Any], key: str) -> str:
+    """Where in the report something stands: of several tables in each of them."""
+    return f"{TWIN}#/tables" if "tables" in told else f"{TWIN}#/{key}"
 
 
 def _data(about: Mapping[str, str], told: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
@@ -144,7 +152,7 @@ def _gdpr(about: Mapping[str, str], told: Mapping[str, Any]) -> dict[str, Any]:
         "legal_basis": about["legal_basis"],
         "purpose": about["purpose"],
         **{
-            name.replace(" ", "_"): {"see": f"{TWIN}#/attacks/{name}", "says": "measured"}
+            name.replace(" ", "_"): {"see": _where(told, f"attacks/{name}"), "says": "measured"}
             if attacks.get(name)
             else {"see": None, "says": CONFIDENTIAL if told["public"] else NOT_STATED}
             for name in ("singling out", "linkability", "inference")
@@ -182,7 +190,7 @@ def _nist(told: Mapping[str, Any]) -> dict[str, Any]:
         "delta": budget.get("delta"),
         "meaning": {"membership_advantage_at_most": budget.get("advantage_at_most")},
         "mechanisms": [each["mechanism"] for each in steps],
-        "budget": {"see": f"{TWIN}#/budget", "says": "told"},
+        "budget": {"see": _where(told, "budget"), "says": "told"},
     }
 
 

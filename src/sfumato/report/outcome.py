@@ -1,129 +1,433 @@
-"""What a release tells: measured once, for its owner and in a form that may leave."""
+"""What came of one release, told to its owner and to everybody: as data, and as a page that needs no network.
+
+The public form is written from nothing: what does not stand in `_public` is not in it. It tells what was done
+and what was lost; parameters, seeds, records, small counts and every risk stay with the owner.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from sfumato.core import registry
+from sfumato.core.measure import Measure, Score
 from sfumato.core.run import Run
+from sfumato.data.guess.columns import guess
+from sfumato.recipes.profile import Profile
+from sfumato.releasing.carry_out import Judgement, Part
+from sfumato.report.class_sizes import class_sizes
+from sfumato.report.content import about_people, pictured_tables, public_digits
+from sfumato.report.correlations import correlations
+from sfumato.report.distributions import distributions
+from sfumato.report.exposure import combinations, gauges, individual_risks, learnt, losses_strip, strip
+from sfumato.report.measured import MODELS, SMALL_UP_TO, Measured, is_number, left_for_size, measured
+from sfumato.report.mosaics import mosaics
 from sfumato.report.page import page_of_release
+from sfumato.report.recipients import THREATS, meant_for, recipients
+from sfumato.report.rejected import rejected
+from sfumato.report.values import PUBLIC
+from sfumato.report.words import plain, setting
+from sfumato.study.losses import Loss
 from sfumato.version import __version__
 
 if TYPE_CHECKING:
     from sfumato.report.released import Released
 
-#: What may leave of what is told; everything else stays.
-_PUBLIC = (
-    "sfumato", "kind", "generated", "title", "profile", "roles", "lost", "utility", "budget", "recipients",
-)  # fmt: skip
+#: So many columns are drawn, those that changed most first.
+_MOST_DRAWN = 24
+#: The key of the release among the tables that are drawn.
+RELEASE = "release"
+_NO_CONTROL = (
+    "nobody sat out. `--control 0.2` (or control = 0.2 under [data] in the plan) holds out every fifth "
+    "person, follows the recipe on the others and attacks both, so that what is true of everybody is not "
+    "taken for disclosure; the release itself is still made of everyone"
+)
+
+
+def tell(
+    released: Released,
+    *,
+    run: Run | None = None,
+    generated: str = "",
+) -> Told:
+    """Measure all that the report of a release shows, once for all its forms.
+
+    ``generated`` is a date or another word on the making.
+    """
+    run = run or released.run
+    found = {
+        name: measured(part, run.at("table", name) if name else run, released.profile)
+        for name, part in released.outcome.parts.items()
+    }
+    return Told(released, found, generated)
 
 
 @dataclass(frozen=True)
 class Told:
-    """What a release tells, all of it; what may leave is picked from it by name."""
+    """What the report of a release says: ``to_dict`` as data for JSON, ``page`` as HTML; in two forms."""
 
-    said: dict[str, Any]
+    released: Released
+    tables: Mapping[str, Measured] = field(repr=False)
+    generated: str = ""
 
     def to_dict(self, *, public: bool) -> dict[str, Any]:
-        """The JSON twin of the page."""
-        if not public:
-            return {**self.said, "public": False}
-        said = {key: self.said[key] for key in _PUBLIC}
-        met = self.said["requirements"]
-        return {
-            **said,
-            "public": True,
-            "records": {"released": self.said["records"]["released"]},
-            "steps": [
-                {key: value for key, value in step.items() if key != "parameters"}
-                for step in self.said["steps"]
-            ],
-            "requirements": {"met": sum(each["met"] for each in met), "of": len(met)},
-            "attacks": None,
-        }
+        """The JSON twin: a release of one table is told flat, several tables each under its name."""
+        return self._public if public else self._internal
 
     def page(self, *, public: bool) -> str:
-        """The page, which needs no network."""
+        """The page: all it shows is in its twin, which it holds."""
+        return page_of_release(self.to_dict(public=public))
+
+    @cached_property
+    def _internal(self) -> dict[str, Any]:
+        return self._told(public=False)
+
+    @cached_property
+    def _public(self) -> dict[str, Any]:
+        return self._told(public=True)
+
+    def _told(self, *, public: bool) -> dict[str, Any]:
+        released, profile = self.released, self.released.profile
+        head = {
+            "sfumato": __version__,
+            "kind": "release",
+            "public": public,
+            "generated": self.generated,
+            "title": released.title,
+            "verdict": released.verdict,
+            "profile": profile and {"name": profile.name, "title": profile.title, "summary": profile.summary},
+            **({} if public else {"how": released.how}),
+        }
+        form = _public if public else _internal
+        told = {name: form(found, released) for name, found in self.tables.items()}
+        if list(told) == [""]:
+            return {**head, **told[""]}
+        return {**head, "tables": told}
+
+    def flat(self, *, public: bool) -> dict[str, Any]:
+        """The same as if it were one table: columns of several have their table's name before their own."""
         told = self.to_dict(public=public)
-        profile = told["profile"] or {"name": "its", "title": "", "summary": ""}
-        return page_of_release(
+        if "tables" not in told:
+            return told
+        tables = told["tables"]
+        whole = {key: value for key, value in told.items() if key != "tables"} | {"tables": list(tables)}
+        for key in ("roles", "lost"):
+            whole[key] = [
+                {**each, "column": f"{name}.{each['column']}"}
+                for name, own in tables.items()
+                for each in own[key]
+            ]
+        whole["steps"] = [
+            {**each, "columns": [f"{name}.{column}" for column in each["columns"]]}
+            for name, own in tables.items()
+            for each in own["steps"]
+        ]
+        first, *others = tables.values()
+        whole["records"] = {
+            key: sum(own["records"][key] for own in tables.values()) for key in first["records"]
+        }
+        judged = [own["requirements"] for own in tables.values()]
+        whole["requirements"] = (
+            {key: sum(each[key] for each in judged) for key in ("met", "of")}
+            if public
+            else [each for own in judged for each in own]
+        )
+        rest = {key: value for own in (*reversed(others), first) for key, value in own.items()}
+        return {**rest, **whole}
+
+
+# The internal form ----------------------------------------------------------------------------------------
+
+
+def _internal(found: Measured, released: Released) -> dict[str, Any]:
+    part, profile = found.part, released.profile
+    utility = [_entry(measure, score) for measure, score in found.utilities.values()]
+    risks = [
+        {**_entry(measure, score, each.name), "original": _of_original(each.before.get(name))}
+        for each in found.intruders
+        for name, (measure, score) in each.risks.items()
+    ]
+    return {
+        "records": {"original": len(part.original), "released": len(part.release.first)},
+        **_shape(part),
+        "roles": _roles(part, {each.column: each.sentence() for each in part.lost}),
+        "scenarios": _scenarios(found, profile),
+        "steps": [_step(each, parameters=True) for each in part.release.provenance],
+        "requirements": [_requirement(each, profile) for each in part.judgements],
+        "attacks": {threat: [e for e in risks if e["threat"] == threat] for threat in THREATS},
+        "recipients": recipients(found),
+        "lost": [{"column": each.column, "sentence": each.sentence()} for each in part.lost],
+        "utility": utility,
+        "risks": risks,
+        "listed": [each for each in (*risks, *utility) if each["measure"] in found.listed],
+        "not_estimated": _not_estimated([*risks, *utility], part),
+        "control": "" if part.plan.control or "control" in part.plan.resources else _NO_CONTROL,
+        "rejected": rejected(released.tuned, part.plan.recipe),
+        "notes": _notes(part, released),
+        "warnings": list(part.warnings),
+        "broken_promises": [vars(each) for each in part.broken],
+        "changes": dict(part.changes),
+        **({"budget": part.budget.to_dict()} if part.budget else {}),
+        **({"series": part.member.to_dict()} if part.member else {}),
+        "strip": strip(found, utility),
+        "individual_risk": individual_risks(found),
+        "gauges": gauges(found),
+        "combinations": combinations(found),
+        "learnt": learnt(found),
+        **_pictures(found, public=False),
+    }
+
+
+def _scenarios(found: Measured, profile: Profile | None) -> list[dict[str, Any]]:
+    reasons = {each.name: each.reason for each in profile.intruders} if profile else {}
+    return [
+        {
+            "name": each.name,
+            "columns": sorted(each.known),
+            "records": each.scenario.records,
+            "reason": " ".join(filter(None, (reasons.get(name) for name in each.names))),
+            "judged": bool(each.names),
+            "most": each is found.main,
+        }
+        for each in found.intruders
+    ]
+
+
+def _requirement(judged: Judgement, profile: Profile | None) -> dict[str, Any]:
+    thresholds = profile.thresholds if profile else ()
+    reasons = [each.reason for each in thresholds if each.requirement == judged.requirement]
+    said = {"asked": judged.requirement.short, "reason": reasons[0] if reasons else ""}
+    return {**judged.to_dict(), **said}
+
+
+def _notes(part: Part, released: Released) -> list[str]:
+    steps = [note for step in part.release.provenance for note in step.notes]
+    return [*steps, *part.notes, *released.left_out(part)]
+
+
+def _not_estimated(entries: list[dict[str, Any]], part: Part) -> list[dict[str, Any]]:
+    """What gave no number, each reason once with the intruders it is about."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for each in entries:
+        if each["value"] is None:
+            key = (each["measure"], each["reason"])
+            told = found.setdefault(
+                key, {**{k: each[k] for k in ("measure", "title", "reason")}, "scenarios": []}
+            )
+            told["scenarios"] += [each["scenario"]] if each["scenario"] else []
+    left = [
+        {
+            "measure": str(each), "title": titled(each), "scenarios": [],
+            "reason": f"it takes long above {SMALL_UP_TO:,} records: ask for it by name, "
+            f"`sfumato {each.aspect} … -m {each.name}`",
+        }
+        for each in left_for_size(part)
+    ]  # fmt: skip
+    return [*found.values(), *left]
+
+
+# The public form ------------------------------------------------------------------------------------------
+
+
+def _public(found: Measured, released: Released) -> dict[str, Any]:
+    """What everybody may know: all of it stands here."""
+    part, grain = found.part, 1 / max(len(found.part.original), 1)
+    utility = [_coarse(_entry(measure, score), grain) for measure, score in found.utilities.values()]
+    met = sum(each.met for each in part.judgements)
+    pictures = _pictures(found, public=True)
+    lost = [{"column": each.column, "sentence": _published(each, part)} for each in part.lost]
+    return {
+        "records": {"released": len(part.release.first)},
+        **_shape(part),
+        "roles": _roles(part, {each["column"]: each["sentence"] for each in lost}),
+        "steps": [_step(each, parameters=False) for each in part.release.provenance],
+        "requirements": {"met": met, "of": len(part.judgements)},
+        "attacks": None,
+        "recipients": meant_for(released.profile),
+        "lost": lost,
+        "utility": utility,
+        "listed": [each for each in utility if each["measure"] in found.listed],
+        "not_estimated": [
+            {"measure": each["measure"], "title": each["title"], "reason": _why_not(each)}
+            for each in utility
+            if each["value"] is None
+        ],
+        "rejected": rejected(released.tuned, part.plan.recipe, public=True, grain=grain),
+        "notes": pictures.pop("pictured"),
+        "warnings": [],
+        **({"budget": part.budget.to_dict()} if part.budget else {}),
+        "strip": {"losses": losses_strip(utility)},
+        **pictures,
+    }
+
+
+def _published(loss: Loss, part: Part) -> str:
+    """What happened to a column; how far a few cells were moved would tell their originals."""
+    original = part.original
+    cells = len(original) - int(original.missing(loss.column).sum())
+    if not 0 < round(loss.changed * cells) < PUBLIC.floor:
+        return loss.sentence()
+    few = f"fewer than {PUBLIC.floor} values of {loss.column} changed"
+    rest = replace(loss, changed=0.0, moved=None)
+    return f"{rest.sentence()}; {few}" if rest.coarser or rest.suppressed else few
+
+
+def _coarse(entry: dict[str, Any], grain: float) -> dict[str, Any]:
+    """A loss in the digits that may be published, and nothing but its number."""
+
+    def published(value: float | None) -> float | None:
+        return None if value is None else public_digits(value, grain=grain)
+
+    return {
+        **{key: entry[key] for key in ("measure", "title", "better", "status", "what", "from_zero", "model")},
+        "value": published(entry["value"]),
+        "baseline": published(entry["baseline"]),
+    }
+
+
+def _why_not(entry: Mapping[str, Any]) -> str:
+    return "it does not apply to these columns" if entry["status"] == "refused" else "it has no number here"
+
+
+# Both forms -----------------------------------------------------------------------------------------------
+
+
+def _shape(part: Part) -> dict[str, Any]:
+    """How many columns, copies and tables there are."""
+    release = part.release
+    several = {
+        name: {"records": len(table), "columns": list(table.names)} for name, table in release.tables.items()
+    }
+    return {
+        "columns": list(release.reading().names),
+        "synthetic": release.synthetic,
+        **({"copies": len(part.copies)} if part.further else {}),
+        **({"files": several} if len(several) > 1 else {}),
+    }
+
+
+def _roles(part: Part, became: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Each column of the original: what it is to others and why, and what became of it."""
+    proposed = {each.column.name: each for each in guess(part.original.frame)}
+    told = []
+    for column in part.original.schema.columns:
+        own = proposed.get(column.name)
+        agreed = own is not None and own.column.role is column.role and column.role is not None
+        told.append(
             {
-                **told,
-                "profile": profile["name"],
-                "verdict": f"{profile['title']}. {profile['summary']}" if public else told["verdict"],
-                "how": told.get("how", ""),
-                "notes": told.get("notes", []),
-                "warnings": told.get("warnings", []),
-                "against": told.get("against", []),
-                "lost": told["roles"],
-                "by_column": {each["column"]: each["became"] for each in told["roles"]},
-                "requirements": told.get("against", []),
-                "files": [],
+                "column": column.name,
+                "role": column.role.value if column.role else "",
+                "kind": column.kind.value,
+                "reason": own.role_reason if agreed and own else "declared",
+                "became": became.get(column.name, ""),
             }
         )
+    return told
 
 
-def tell(released: Released, *, run: Run) -> Told:  # noqa: ARG001  — measures will be asked by it
-    """Gather what a release tells."""
-    outcome, profile = released.outcome, released.profile
+def _step(taken: Any, *, parameters: bool) -> dict[str, Any]:
+    method = registry.method(taken.method)
     said = {
-        "sfumato": __version__,
-        "kind": "release",
-        "generated": datetime.now(UTC).date().isoformat(),
-        "title": released.plan.about.title or (profile.title if profile.thresholds else "A release"),
-        "verdict": released.verdict,
-        "profile": {"name": profile.name, "title": profile.title, "summary": profile.summary},
-        "records": {
-            "original": sum(len(part.original) for part in outcome.parts.values()),
-            "released": sum(len(part.release.first) for part in outcome.parts.values()),
-        },
-        "roles": list(_roles(released)),
-        "steps": list(_steps(released)),
-        "requirements": [each.to_dict() for each in outcome.judgements],
-        "attacks": None,
-        "recipients": [],
-        "lost": [
-            {"column": f"{name}.{loss.column}" if name else loss.column, "sentence": loss.sentence()}
-            for name, part in outcome.parts.items()
-            for loss in part.lost
-        ],
-        "utility": [],
-        "risks": [],
-        "not_estimated": [],
-        "rejected": [],
-        "notes": list(released.notes),
-        "warnings": list(released.warnings),
-        "budget": next((part.budget.to_dict() for part in outcome.parts.values() if part.budget), None),
-        "against": released.against(),
-        "how": released.how,
+        "method": taken.method,
+        "title": method.title,
+        "columns": list(taken.columns),
+        "what": plain(method.summary()),
     }
-    return Told(said)
+    return {**said, "parameters": dict(taken.parameters)} if parameters else said
 
 
-def _roles(released: Released) -> Iterator[dict[str, Any]]:
-    for name, part in released.outcome.parts.items():
-        for loss in part.lost:
-            column = part.original.schema[loss.column]
-            yield {
-                "column": f"{name}.{loss.column}" if name else loss.column,
-                "role": loss.role,
-                "kind": column.kind.value,
-                "reason": "declared",
-                "became": loss.sentence(),
-            }
+def _entry(measure: Measure, score: Score, scenario: str = "") -> dict[str, Any]:
+    """A score as the report tells it."""
+    control = score.details.get("control")
+    return {
+        "measure": str(measure),
+        "title": titled(measure),
+        "scenario": scenario,
+        "threat": measure.threat,
+        "better": measure.better,
+        "value": _finite(score.value) if is_number(score) else None,
+        "interval": [_finite(end) for end in score.interval] if score.interval else None,
+        "baseline": _finite(score.baseline),
+        "control": _finite(control) if isinstance(control, float | int) else None,
+        "rate": _finite(float(score.details["rate"])) if isinstance(control, float | int) else None,
+        "status": score.status.value,
+        "reason": score.reason,
+        "words": score_words(measure, score),
+        "what": plain(measure.summary()),
+        "share": measure.bounds == (0.0, 1.0) and measure.better == "low",
+        "from_zero": measure.bounds[0] == 0.0 and measure.better == "low",
+        "model": measure in MODELS,
+    }
 
 
-def _steps(released: Released) -> Iterator[dict[str, Any]]:
-    for name, part in released.outcome.parts.items():
-        for taken in part.release.provenance:
-            method = registry.method(taken.method)
-            yield {
-                "method": taken.method,
-                "title": method.title,
-                "columns": [f"{name}.{each}" if name else each for each in taken.columns],
-                "what": method.summary(),
-                "parameters": dict(taken.parameters),
-            }
+def titled(measure: Measure) -> str:
+    """What a measure is called, with the settings that are not as usual."""
+    return f"{measure.title} {str(measure).removeprefix(measure.name)}".strip()
+
+
+def score_words(measure: Measure, score: Score) -> str:
+    """A score in words: the number, how sure it is, and what it is held against."""
+    if not is_number(score):
+        return f"no number: {score.reason}"
+    about = "about " if score.status.value == "approximate" else ""
+    said = [f"{about}{setting(score.value)}, {measure.side()}"]
+    if score.interval and score.interval[0] < score.interval[1]:
+        low, high = (setting(end) for end in score.interval)
+        sure = f" with {score.confidence:g} % confidence" if score.confidence else ""
+        said.append(f"between {low} and {high}{sure}")
+    if isinstance(score.details.get("control"), float):
+        rate, control = (float(score.details[key]) for key in ("rate", "control"))
+        said.append(f"right for {rate:.1%} of people in the release and {control:.1%} of people who are not")
+    if score.baseline is not None and math.isfinite(score.baseline):
+        said.append(f"a blind guess scores {setting(score.baseline)}")
+    return "; ".join(said)
+
+
+def _of_original(score: Score | None) -> float | None:
+    return None if score is None else _finite(score.value)
+
+
+def _finite(value: float | None) -> float | None:
+    return float(value) if value is not None and math.isfinite(value) else None
+
+
+def _pictures(found: Measured, *, public: bool) -> dict[str, Any]:
+    """The columns before and after; who is in classes of which size only for the owner."""
+    part = found.part
+    original, releases, said = pictured_tables(part.original, {RELEASE: part.release}, public=public)
+    changed = _drawn_columns(part)
+    drawn, names = changed[:_MOST_DRAWN], _shown_names(part)
+    ordered = (*changed, *(name for name in names if name not in changed))
+    told: dict[str, Any] = {
+        "distributions": distributions(original, releases, drawn, public=public),
+        "not_drawn": [name for name in names if name not in drawn],
+        "mosaics": mosaics(original, releases, ordered, about=changed or ordered, public=public),
+        "correlations": correlations(original, releases, _correlated(releases, ordered), public=public),
+    }
+    if public:
+        return {**told, "pictured": list(said)}
+    nobody = part.release.synthetic  # a class of theirs is nobody's either
+    sizes = None if nobody else class_sizes(original, releases, found.main.scenario, public=False)
+    return {**told, "class_sizes": sizes}
+
+
+def _correlated(releases: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns that the release still has: of others there is nothing to hold the original's against."""
+    return tuple(name for name in names if all(name in table.schema for table in releases.values()))
+
+
+def _shown_names(part: Part) -> tuple[str, ...]:
+    """The columns that may be drawn: those about people that the release has, none that names them."""
+    there = part.release.reading().schema
+    return tuple(name for name in about_people(part.original) if name in there)
+
+
+def _drawn_columns(part: Part) -> tuple[str, ...]:
+    """The columns that are no longer as they were, those that lost most first."""
+    shown = set(_shown_names(part))
+    changed = [each for each in part.lost if each.column in shown and each.fate in {"changed", "made anew"}]
+    changed.sort(key=lambda each: -(each.suppressed + each.coarser + each.changed))
+    return tuple(each.column for each in changed)

@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -20,7 +21,8 @@ from sfumato.io import atomic
 from sfumato.report.charts import charts
 from sfumato.report.content import twin
 from sfumato.report.marks import Spec
-from sfumato.report.pictures import Pictures
+from sfumato.report.pictures import Pictures, specs_of
+from sfumato.report.release_sections import sections_of
 from sfumato.report.words import figure, setting, shared_decimals
 from sfumato.study.compare import Study
 
@@ -47,7 +49,7 @@ def write_report(
     places = check_report(path, originals=originals, overwrite=overwrite)
     told = twin(study, public=public, generated=generated)
     with atomic.Staging(originals=originals, overwrite=overwrite) as staging:
-        for place, text in zip(places, (_page(told), _json(told, indent=1) + "\n"), strict=True):
+        for place, text in zip(places, (_page(told), as_json(told) + "\n"), strict=True):
             staging.write_text(place, text)
     return places
 
@@ -56,11 +58,17 @@ def check_report(
     path: Path, *, originals: Sequence[str | Path] = (), overwrite: bool = False
 ) -> tuple[Path, Path]:
     """Raise now what writing the report or its twin would raise later; returns where both go."""
+    places = twins(path)
+    for place in places:
+        atomic.check_writable(place, originals=originals, overwrite=overwrite)
+    return places
+
+
+def twins(path: Path) -> tuple[Path, Path]:
+    """Where a page and its JSON twin go."""
     beside = path.with_suffix(".json")
     if beside == path:
         raise ParameterError(f"`{path}` must not end in .json, which its twin does", hint="call it .html")
-    for place in (path, beside):
-        atomic.check_writable(place, originals=originals, overwrite=overwrite)
     return path, beside
 
 
@@ -70,7 +78,8 @@ def write_pictures(
     """Write a page of pictures to ``path`` and its JSON twin beside it; returns both places."""
     places = check_report(path, originals=originals, overwrite=overwrite)
     told = pictures.to_dict()
-    texts = (_drawn("pictures.html.j2", told, pictures.specs), _json(told, indent=1) + "\n")
+    more = {"sections": told["sections"], "brief": told["verdict"]}
+    texts = (_drawn("pictures.html.j2", told, pictures.specs, **more), as_json(told) + "\n")
     with atomic.Staging(originals=originals, overwrite=overwrite) as staging:
         for place, text in zip(places, texts, strict=True):
             staging.write_text(place, text)
@@ -78,8 +87,28 @@ def write_pictures(
 
 
 def page_of_release(told: Mapping[str, Any]) -> str:
-    """The page of one release, of what ``Released.to_dict`` says."""
-    return _environment().get_template("release.html.j2").render(told=told).strip() + "\n"
+    """The page of one release, of what its twin says; several tables stand one after the other."""
+    tables = told.get("tables") or {"": told}
+    named = {name: sections_of({**told, **each}, place) for place, (name, each) in enumerate(tables.items())}
+    sections = [
+        replace(section, title=f"{name}: {section.title}" if name else section.title)
+        for name, own in named.items()
+        for section in own
+    ]
+    more = {"sections": [each.to_dict() for each in sections], "brief": [told["verdict"], *_in_brief(tables)]}
+    return _drawn("pictures.html.j2", told, specs_of(sections), **more)
+
+
+def _in_brief(tables: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """How large the release is, and what of it must be known before anything else."""
+    said = []
+    for name, told in tables.items():
+        count, where = told["records"]["released"], f"{name}: " if name else ""
+        of = f" of {told['records']['original']:,}" if "original" in told["records"] else ""
+        synthetic = ", made anew: they are nobody’s" if told["synthetic"] else ""
+        said.append(f"{where}{count:,} records{of}, {len(told['columns'])} columns{synthetic}.")
+        said += [f"Warning: {where}{each}." for each in told["warnings"]]
+    return said
 
 
 def _page(told: Mapping[str, Any]) -> str:
@@ -135,6 +164,11 @@ def _policy(scripts: Sequence[str]) -> str:
 
 def _hash(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def as_json(said: Any) -> str:
+    """The twin as it stands in its file."""
+    return _json(said, indent=1)
 
 
 def _json(said: Any, *, indent: int | None = None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from sfumato.report.marks import Spec
 from sfumato.version import __version__
@@ -14,13 +14,43 @@ Cell = float | str | None
 
 @dataclass(frozen=True)
 class Section:
-    """A heading with its words, charts and a table."""
+    """A heading with its words, charts and a table, and any parts of it.
+
+    Charts stand one below the other, or by ``layout`` as a ``pair`` or a ``triptych`` side by side; ``notes``
+    are small print.
+    """
 
     title: str
     words: str = ""
     headers: Sequence[str] = ()
     rows: Sequence[Sequence[Cell]] = ()
     charts: Mapping[str, Spec] = field(default_factory=dict)
+    layout: Literal["", "pair", "triptych"] = ""
+    notes: Sequence[str] = ()
+    parts: Sequence[Section] = ()
+
+    @property
+    def specs(self) -> dict[str, Spec]:
+        """The charts of it and of its parts."""
+        return {**self.charts, **specs_of(self.parts)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a dictionary for JSON; charts by their names."""
+        return {
+            "title": self.title,
+            "words": self.words,
+            "headers": list(self.headers),
+            "rows": [list(row) for row in self.rows],
+            "charts": list(self.charts),
+            "layout": self.layout,
+            "notes": list(self.notes),
+            "parts": [each.to_dict() for each in self.parts],
+        }
+
+
+def specs_of(sections: Sequence[Section]) -> dict[str, Spec]:
+    """All charts of sections."""
+    return {name: spec for section in sections for name, spec in section.specs.items()}
 
 
 @dataclass(frozen=True)
@@ -35,7 +65,7 @@ class Pictures:
     @property
     def specs(self) -> dict[str, Spec]:
         """All charts of the page."""
-        return {name: spec for section in self.sections for name, spec in section.charts.items()}
+        return specs_of(self.sections)
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON: all that the page says."""
@@ -44,14 +74,5 @@ class Pictures:
             "kind": self.kind,
             "title": self.title,
             "verdict": list(self.verdict),
-            "sections": [
-                {
-                    "title": each.title,
-                    "words": each.words,
-                    "headers": list(each.headers),
-                    "rows": [list(row) for row in each.rows],
-                    "charts": list(each.charts),
-                }
-                for each in self.sections
-            ],
+            "sections": [each.to_dict() for each in self.sections],
         }

@@ -69,7 +69,7 @@ def against_original(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, A
     lined = {"x": x, "y": y, "order": {"field": "level"}, "color": by_method(outcomes), **dashed(outcomes)}
     dots = {"type": "point", "size": 60, "opacity": 0, "filled": True}
     return chart(
-        f"Quantiles of {titled(entry)} in {len(releases)} releases against those of the original.",
+        f"Quantiles of {titled(entry)} after against those before: on the diagonal nothing has changed.",
         height=CHART_HEIGHT,
         params=pickable(),
         layer=[

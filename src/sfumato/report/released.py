@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -23,29 +23,30 @@ from sfumato.releasing.sums import PRIVATE
 from sfumato.report.change_note import change_note
 from sfumato.report.data_card import data_card
 from sfumato.report.filing import evidence_of
+from sfumato.report.outcome import Told, tell
+from sfumato.report.page import as_json, twins
 from sfumato.study.losses import sentences
-from sfumato.tuning.tuned import describe
-
-if TYPE_CHECKING:
-    from sfumato.report.outcome import Told
+from sfumato.tuning.tuned import Tuned, describe
 
 
 @dataclass(frozen=True)
 class Released:
     """What `sfumato.release` gives: a release that meets what its profile requires, and all that tells so.
 
-    ``how`` says how the recipe was found, ``gate`` what was overridden to let it out; ``about`` is what the
-    owner says of a release of several tables, and ``source`` the plan that was read, if one was. ``run``
-    holds the seed, which stays private.
+    ``how`` says how the recipe was found, ``tuned`` what a search found on the way, ``gate`` what was
+    overridden to let it out; ``about`` is what the owner says of a release of several tables, and ``source``
+    the plan that was read, if one was. ``run`` holds the seed, which stays private. A release by a plan that
+    somebody wrote has no profile.
     """
 
     outcome: Outcome
-    profile: Profile
+    profile: Profile | None
     how: str
     run: Run = field(repr=False)
     gate: Verdict | None = None
     about: About = field(default_factory=About)
     source: Path | None = None
+    tuned: Tuned | None = field(default=None, repr=False)
 
     @property
     def part(self) -> Part:
@@ -71,31 +72,39 @@ class Released:
         )
 
     @property
+    def title(self) -> str:
+        """What the release is called on its page."""
+        named = self.plan.about.title
+        return named or (f"Release: {self.profile.title}" if self.profile else "Release by a plan")
+
+    @property
     def verdict(self) -> str:
         """What it is safe for, in one sentence."""
-        judged = self.outcome.judgements
-        if not judged:
-            return f"{self.profile.title}: nothing is required of the records. {self.profile.summary}".strip()
-        of = f"of the profile {self.profile.name}" if self.profile.thresholds else "of its plan"
-        if self.outcome.unmet:
-            return (
-                f"{self.profile.title}: misses {self.outcome.unmet} of {len(judged)} requirements {of}, "
-                f"which its owner has overridden. {self.profile.summary}"
-            ).strip()
+        judged, missed = self.outcome.judgements, self.outcome.unmet
+        about = f"{self.profile.title}: " if self.profile else ""
+        more = f" {self.profile.summary}" if self.profile and self.profile.summary else ""
+        is_profile = self.profile is not None and self.profile.thresholds
+        of = f"of the profile {self.profile.name}" if self.profile and is_profile else "of its plan"
         count = "the requirement" if len(judged) == 1 else f"all {len(judged)} requirements"
-        return f"{self.profile.title}: meets {count} {of}. {self.profile.summary}".strip()
+        said = f"meets {count} {of}"
+        if not judged:
+            said = "nothing is required of the records" + ("" if about else ", so nobody has judged it")
+        elif missed:
+            said = f"misses {missed} of {len(judged)} requirements {of}"
+            said += ", which its owner has overridden" if self.gate and self.gate.override else ""
+        return f"{about}{said if about else said[:1].upper() + said[1:]}.{more}"
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What else the owner should know, and what of the profile does not apply here, with the reason."""
-        left_out = [
-            said
-            for name, part in self.outcome.parts.items()
-            for said in (self.profile.left_out(part.plan.schema) if part.plan.schema and not name else ())
-        ]
         own = [f"{_of(name)}{note}" for name, part in self.outcome.parts.items() for note in part.notes]
+        left_out = [said for part in self.outcome.parts.values() for said in self.left_out(part)]
         blocked = self.gate.findings if self.gate else ()
-        return (*own, *left_out, *(f"overridden: {each.message}" for each in blocked))
+        return (*own, *dict.fromkeys(left_out), *(f"overridden: {each.message}" for each in blocked))
+
+    def left_out(self, part: Part) -> tuple[str, ...]:
+        """What of the profile does not apply to a table, with the reason."""
+        return self.profile.left_out(part.plan.schema) if self.profile and part.plan.schema else ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -106,7 +115,7 @@ class Released:
 
     def against(self) -> list[str]:
         """Against whom it is safe, and by what number."""
-        reasons = {each.name: each.reason for each in self.profile.intruders}
+        reasons = {each.name: each.reason for each in self.profile.intruders} if self.profile else {}
         said = []
         for table, part in self.outcome.parts.items():
             for name in dict.fromkeys(each.scenario for each in part.judgements):
@@ -139,7 +148,7 @@ class Released:
         """As a dictionary for JSON: nothing per record, no seed."""
         return {
             **self.outcome.to_dict(),
-            "profile": self.profile.name,
+            "profile": self.profile and self.profile.name,
             "verdict": self.verdict,
             "against": self.against(),
             "how": self.how,
@@ -151,18 +160,25 @@ class Released:
         """What became of each column, a row each."""
         return pl.DataFrame([loss.to_dict() for loss in self.part.lost])
 
-    def report(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the page of the release."""
-        from sfumato.io import write_text
+    def tell(self, *, generated: str = "") -> Told:
+        """Measure what its report shows; of ``generated``, a date, it tells."""
+        return tell(self, run=self.run, generated=generated)
 
-        write_text(path, self.page(), overwrite=overwrite)
+    def report(
+        self, path: str | Path, *, public: bool = False, overwrite: bool = False, generated: str = ""
+    ) -> Path:
+        """Write the page of the release, and its JSON twin beside it; the public form may be given out."""
+        from sfumato.io.atomic import Staging
+
+        told = self.tell(generated=generated)
+        with Staging(originals=(), overwrite=overwrite) as staging:
+            for place, text in report_files(told, Path(path), public=public).items():
+                staging.write_text(place, text)
         return Path(path)
 
-    def page(self) -> str:
-        """The page of the release for its owner."""
-        from sfumato.report.outcome import tell
-
-        return tell(self, run=self.run).page(public=False)
+    def page(self, *, public: bool = False) -> str:
+        """The page of the release."""
+        return self.tell().page(public=public)
 
     def folder(self, place: str | Path, *, overwrite: bool = False) -> ReleaseFolder:
         """The folder that the release goes to, which must hold nothing that was read."""
@@ -173,29 +189,28 @@ class Released:
 
         What stands in the way of the gate is raised, unless it was overridden.
         """
-        from sfumato.report.outcome import tell
-
         verdict = self.gate
         if verdict is None:
-            verdict = gate_outcome(self.outcome, subject=str(folder), unjudged=not self.profile.thresholds)
+            unjudged = self.profile is not None and not self.profile.thresholds
+            verdict = gate_outcome(self.outcome, subject=str(folder), unjudged=unjudged)
             require_open(verdict)
         place = self.folder(folder, overwrite=overwrite)
-        pages = partial(self._pages, tell(self, run=self.run))
+        told = self.tell(generated=datetime.now(UTC).date().isoformat())
+        pages = partial(self._pages, told)
         return place.write(self.outcome, self.plan, self.run, pages, verdict=verdict, seeded=seeded)
 
     def _pages(self, told: Told, files: Mapping[str, str]) -> dict[str, str]:
         """The texts of the folder by their names; ``files`` are the hashes of the tables that leave."""
-        public = told.to_dict(public=True)
+        public = told.flat(public=True)
         pages = {
             places.CHANGE_NOTE: change_note(public),
             places.DATA_CARD: data_card(self.plan.about, public),
         }
         for home, is_public in (("", True), (f"{PRIVATE}/", False)):
-            said = told.to_dict(public=is_public)
-            evidence = evidence_of(self, said, files)
+            evidence = evidence_of(self, told.flat(public=is_public), files)
             pages[home + places.REPORT] = told.page(public=is_public)
-            pages[home + places.TWIN] = _json(said)
-            pages[home + places.EVIDENCE] = _json(evidence)
+            pages[home + places.TWIN] = as_json(told.to_dict(public=is_public)) + "\n"
+            pages[home + places.EVIDENCE] = as_json(evidence) + "\n"
         return pages
 
     def __repr__(self) -> str:
@@ -224,9 +239,11 @@ def folder_of(
     return ReleaseFolder(Path(place), overwrite=overwrite, originals=tuple(read), source=source)
 
 
+def report_files(told: Told, path: Path, *, public: bool) -> dict[Path, str]:
+    """The page and its JSON twin, each by its place."""
+    page, twin = twins(path)
+    return {page: told.page(public=public), twin: as_json(told.to_dict(public=public)) + "\n"}
+
+
 def _of(table: str) -> str:
     return f"{table}: " if table else ""
-
-
-def _json(said: Mapping[str, Any]) -> str:
-    return json.dumps(said, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sfumato.core.measure import Measure
 from sfumato.study.compare import Outcome, Study, fold
@@ -35,6 +35,11 @@ def shared_decimals(values: Sequence[float]) -> int:
     """Decimals that give the largest of these four digits, so that a column of them lines up."""
     sizes = [math.floor(math.log10(abs(value))) for value in values if value]
     return min(max(_DIGITS - 1 - max(sizes, default=0), 0), 8)
+
+
+def named_in_row(names: Iterable[object]) -> str:
+    """Names in a row."""
+    return ", ".join(map(str, names)) or "nothing"
 
 
 def plain(text: str) -> str:

@@ -24,11 +24,13 @@ from sfumato import kernels
 from sfumato.core.measure import EstimatedMeasure, Score, Status
 from sfumato.core.params import param
 from sfumato.core.run import Run
+from sfumato.data.codings import codes_of_both
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover, cover_of
-from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Schema
+from sfumato.data.persons import best_by_person, persons_of
+from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Role, Schema
 from sfumato.data.table import TEXTUAL, Table
-from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._spaces import LINKABLE, incomparable, inexact
 
 #: People that must be on each side: of fewer no interval tells anything.
@@ -109,6 +111,7 @@ class AttackMeasure(EstimatedMeasure):
     bounds = (0.0, 1.0)
     kinds = LINKABLE
     needs_control = True
+    sees_copies = True
     cost = "n"
 
     queries: int = param(2000, "Largest number of people attacked on each side.", ge=10, le=100_000)
@@ -136,10 +139,10 @@ class AttackMeasure(EstimatedMeasure):
     def undefined(self, evidence: Evidence) -> str | None:
         """Say where there are too few to attack, or nothing is there to attack by."""
         tables = {"original": evidence.original, "release": evidence.protected, "control": evidence.control}
-        sizes = {name: len(each) for name, each in tables.items() if each is not None}
+        sizes = {name: len(np.unique(persons_of(each))) for name, each in tables.items() if each is not None}
         few = [f"{size} in the {name}" for name, size in sizes.items() if size < FEWEST]
         if few:
-            return f"{self.name} must have at least {FEWEST} records on each side, got: {', '.join(few)}"
+            return f"{self.name} must have at least {FEWEST} people on each side, got: {', '.join(few)}"
         if all(evidence.original.missing(name).all() for name in self.columns(evidence)):
             return (
                 f"{self.name} must find values in the columns that the intruder knows, got: all are missing"
@@ -185,6 +188,18 @@ class AttackMeasure(EstimatedMeasure):
         )
 
 
+def unlearnable(
+    measure: str, evidence: Evidence, wanted: tuple[str, ...], kinds: frozenset[Kind]
+) -> str | None:
+    """Which columns that an intruder wants to learn cannot be; None if all can. Left out, they would hide."""
+    shared = evidence.shared_columns
+    lost = {name for name in wanted if name in shared} - set(evidence.of_kinds(shared, kinds))
+    if not lost:
+        return None
+    listed = ", ".join(f"`{name}` ({evidence.original.schema[name].kind})" for name in sorted(lost))
+    return f"{measure} must be able to compare all columns that are to be learnt, got: {listed}"
+
+
 # The people, the strangers and the release in one space --------------------------------------------------
 
 
@@ -193,6 +208,7 @@ class Sides:
     """The original above the control in one table, which of them are attacked, and the release by lot."""
 
     known: Table
+    persons: Ints  # whose record each known one is
     people: Ints
     strangers: Ints
     order: Ints  # of the released records
@@ -203,8 +219,25 @@ class Sides:
         return np.concatenate((self.people, self.strangers))
 
     def parted(self, hits: Floats) -> tuple[Floats, Floats]:
-        """What came of all attacks, for the people and for the strangers."""
+        """What came of all attacks, for the records of the people and for those of the strangers."""
         return hits[: len(self.people)], hits[len(self.people) :]
+
+    def best(self, hits: Floats) -> tuple[Floats, Floats]:
+        """The same for each person once: who reaches one of a person's records reaches the person."""
+        mine, others = self.parted(hits)
+        return (
+            best_by_person(self.persons[self.people], mine),
+            best_by_person(self.persons[self.strangers], others),
+        )
+
+    def mean(self, hits: Floats, asked: Flags) -> tuple[Floats, Floats]:
+        """The same for each person once, as the share of hits among the records that were asked about."""
+        found = []
+        for part in (np.arange(len(self.people)), np.arange(len(self.people), len(hits))):
+            here = part[asked[part]]
+            _, places = np.unique(self.persons[self.attacked[here]], return_inverse=True)
+            found.append(np.bincount(places, hits[here]) / np.bincount(places))
+        return found[0], found[1]
 
     def by_record(self, hits: Floats, size: int) -> Floats:
         """What came of the attacks on people, in the order of the original; NaN for whom none was made."""
@@ -218,18 +251,44 @@ def sides_of(evidence: Evidence, names: tuple[str, ...], queries: int, run: Run)
     assert evidence.control is not None  # `refuses` saw to it
     assert evidence.protected is not None
     known, n = stacked(evidence.original, evidence.control, names), len(evidence.original)
+    mine, others = persons_of(evidence.original), persons_of(evidence.control)
     people, strangers = (
-        np.sort(run.rng(label).choice(size, min(size, queries), replace=False))
-        for label, size in (("people", n), ("strangers", len(known) - n))
+        drawn_persons(side, queries, run.rng(label))
+        for label, side in (("people", mine), ("strangers", others))
     )
+    persons = np.concatenate((mine, others + mine.max(initial=-1) + 1))
     order = order_by_lot(known, evidence.protected, names, run.rng("order"))
-    return Sides(known, people, n + strangers, order)
+    return Sides(known, persons, people, n + strangers, order)
+
+
+def drawn_persons(persons: Ints, queries: int, rng: np.random.Generator) -> Ints:
+    """The records of persons by lot, all that a person has, while there are no more than so many.
+
+    Of very few persons no interval tells anything, so that there may be more.
+    """
+    _, places, sizes = np.unique(persons, return_inverse=True, return_counts=True)
+    order = rng.permutation(len(sizes))
+    enough = int(np.searchsorted(np.cumsum(sizes[order]), queries, side="right"))
+    return np.flatnonzero(np.isin(places, order[: max(enough, FEWEST)]))
 
 
 def _protected_control(evidence: Evidence) -> str | None:
-    """Why the control is no control, if its records stand in the original more often than twins do there."""
+    """Why the control is no control: its persons, or too many of its records, stand in the original."""
     assert evidence.control is not None  # `refuses` saw to it
     original, control = evidence.original, evidence.control
+    person = original.schema.only_role(Role.PERSON)
+    if person is not None and person in control.schema:
+        mine, others = (set(codes[codes >= 0].tolist()) for codes in codes_of_both(original, control, person))
+        if both := len(mine & others):
+            return (
+                f"the control must be of people who were not protected, got: {both} of `{person}` who "
+                "are in the original (leave the column out of the control if its numbers mean others)"
+            )
+    return _repeated(original, control)
+
+
+def _repeated(original: Table, control: Table) -> str | None:
+    """Why it is none, if its records stand in the original more often than twins do there."""
     names = tuple(
         column.name
         for column in original.schema.columns
@@ -313,13 +372,26 @@ def _axis(known: Table, released: Table, name: str) -> tuple[Floats, Floats, Flo
     """Points, both ends of boxes, their information loss, whether it is a step, the blind distance."""
     is_step = _is_step(known, name)
     values, cover = cover_of(known, released, name, nested=is_step)
-    losses = np.zeros(len(released)) if cover.exact else np.where(cover.missing, 1.0, cover.spread())
+    any_value = suppressed(values, cover)
+    losses = np.where(any_value, 1.0, 0.0 if cover.exact else cover.spread())
     if not is_step:
         values, cover = _in_range(values, cover)
-    lows, highs = cover.lows, cover.highs
-    if not cover.exact:  # beside generalised values one that is missing may be any
-        lows, highs = np.where(cover.missing, -np.inf, lows), np.where(cover.missing, np.inf, highs)
+    lows, highs = np.where(any_value, -np.inf, cover.lows), np.where(any_value, np.inf, cover.highs)
     return values, lows, highs, losses, is_step, _blind(values, is_step=is_step)
+
+
+def suppressed(known: Floats, cover: Cover) -> Flags:
+    """Which released cells are missing and may stand for any value.
+
+    Beside generalised values they all may, and so where a release lacks more values than people do: then they
+    were suppressed. Else methods left what is missing where it was, and that is a value of its own.
+    """
+    gone, lacking = cover.missing, np.isnan(known)
+    if cover.exact and lacking.any():
+        likely = wilson(float(lacking.sum()), len(known), _STRANGE)[1]
+        if wilson(float(gone.sum()), max(len(gone), 1), _STRANGE)[0] <= likely:
+            return np.zeros(len(gone), dtype=np.bool_)
+    return gone
 
 
 def _in_range(values: Floats, cover: Cover) -> tuple[Floats, Cover]:

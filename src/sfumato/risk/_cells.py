@@ -14,7 +14,7 @@ from sfumato.data.classes.classes import Classes
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.data.table import TEXTUAL
-from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._sampling import SampledMeasure
 
 #: What is estimated of a record: that nobody else of the population is in its cell, or that a match is right.
@@ -103,8 +103,3 @@ class CellMeasure(SampledMeasure):
         if reason is None and self.classes(evidence).joined is not None:
             return f"records are joined, and {self.name} must find each person in one cell of the keys"
         return reason
-
-    def unknown(self, classes: Classes) -> Flags:
-        """The classes that lack a key where the worst is to be thought of it: no model says less."""
-        lacking: Flags = (classes.codes == 0).any(axis=1)
-        return lacking if self.missing == "worst" else np.zeros(len(classes), dtype=np.bool_)

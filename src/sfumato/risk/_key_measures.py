@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from sfumato.core.measure import ClassMeasure, Measure, Score, Status
+from sfumato.core.measure import ClassMeasure, Measure, Score, Status, Threat
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, Missing, classes_of, seen_table
@@ -32,6 +32,7 @@ class KeyMeasure(Measure):
     """Looks at the table an intruder sees: who is alike in the keys."""
 
     aspect = "risk"
+    threat: ClassVar[Threat] = "singling out"
     needs_release = False
     counts_people = True
     kinds = COMPARABLE
@@ -80,6 +81,8 @@ class KeyMeasure(Measure):
 
 class SensitiveMeasure(KeyMeasure):
     """Looks at what sensitive values the records that are alike have."""
+
+    threat = "inference"
 
     sensitive: Columns = param(
         ("@sensitive",), "Columns an intruder hopes to learn; the worst of them makes the score."

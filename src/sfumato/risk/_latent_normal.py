@@ -103,7 +103,7 @@ def ordered(cells: Cells, unordered: Sequence[bool]) -> Cells:
     pieces = [np.arange(size) if is_free else _pieces(cells.margin(key))
               for key, (size, is_free) in enumerate(zip(cells.sizes, free, strict=True))]  # fmt: skip
     starts = np.cumsum([0, *(int(each[-1]) + 1 for each in pieces)])
-    scores = _scores(cells, pieces, starts)
+    scores = _facing(_scores(cells, pieces, starts), starts, free)
     codes = cells.codes.copy()
     for key in np.flatnonzero(free):
         order = np.argsort(scores[starts[key] : starts[key + 1]], kind="stable")
@@ -127,6 +127,20 @@ def _scores(cells: Cells, pieces: list[Ints], starts: Ints) -> Floats:
     vector = np.linalg.eigh(together, UPLO="U")[1][:, -1]
     scores: Floats = np.round(vector * math.sqrt(cells.n) / roots, 9)
     return scores
+
+
+def _facing(scores: Floats, starts: Ints, free: Sequence[bool]) -> Floats:
+    """The scores the way round in which ordered keys ascend; an eigenvector has no way round of its own.
+
+    Without ordered keys the longer tail comes last, whatever the values are called.
+    """
+    ascent = sum(
+        float(np.arange(stop - start) @ scores[start:stop])
+        - (stop - start - 1) / 2 * float(scores[start:stop].sum())
+        for start, stop, is_free in zip(starts, starts[1:], free, strict=False)
+        if not is_free
+    )
+    return -scores if (ascent or float((scores**3).sum())) < 0 else scores
 
 
 # Two keys ------------------------------------------------------------------------------------------------

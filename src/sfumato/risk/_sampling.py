@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 
 from sfumato.core.measure import Score
 from sfumato.core.params import param
-from sfumato.data.classes.classes import seen_table
+from sfumato.data.classes.classes import Classes, seen_table
 from sfumato.data.evidence import Evidence
+from sfumato.data.persons import persons_of
 from sfumato.data.schema import Role
-from sfumato.kernels.arrays import Floats
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Flags, Floats
 from sfumato.risk._key_measures import KeyMeasure
 
 #: What the weights of a whole population may add up to beside its number, by rounding.
@@ -58,6 +61,11 @@ class SampledMeasure(KeyMeasure):
             return f"a population must hold its sample of {n}, got: {people:.6g} people"
         return None
 
+    def unknown(self, classes: Classes) -> Flags:
+        """The classes that lack a key where the worst is to be thought of it: no model says less."""
+        lacking: Flags = (classes.codes == 0).any(axis=1)
+        return lacking if self.missing == "worst" else np.zeros(len(classes), dtype=np.bool_)
+
     @property
     def estimates(self) -> str:
         """What is estimated, in words: those who estimate the same are held against each other."""
@@ -79,7 +87,18 @@ class SampledMeasure(KeyMeasure):
         classes = self.classes(weighted(evidence))
         if self.fraction is not None:
             return int(classes.persons.sum()) / self.fraction
-        return float(self.population_size or classes.weights.sum())
+        if self.population_size is not None:
+            return self.population_size * _n_persons(seen_table(evidence)) / n_drawn(evidence)
+        return float(classes.weights.sum())
+
+
+def n_drawn(evidence: Evidence) -> int:
+    """How many persons were drawn from the population: who was suppressed since was drawn, too."""
+    return max(_n_persons(seen_table(evidence)), _n_persons(evidence.original))
+
+
+def _n_persons(table: Table) -> int:
+    return len(table) if table.schema.only_role(Role.PERSON) is None else len(np.unique(persons_of(table)))
 
 
 def weighted(evidence: Evidence) -> Evidence:

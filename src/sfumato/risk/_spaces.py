@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.measure import Measure
+from sfumato.core.measure import Measure, Threat
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
@@ -110,6 +110,7 @@ class TrueLinkMeasure(Measure):
     """A measure of how many links of an intruder come true: what its kind have in common."""
 
     aspect = "risk"
+    threat: ClassVar[Threat] = "linkability"
     better = "low"
     bounds = (0.0, 1.0)
     kinds = LINKABLE
@@ -194,8 +195,11 @@ def incomparable(measure: str, evidence: Evidence, kinds: frozenset[Kind]) -> st
     """Which of the columns that the intruder knows cannot be compared; None if all can.
 
     To leave one out without a word would understate the risk. Who looks at ordered columns only says so.
+    Of what stands apart from its record nobody but the owner knows whose it is.
     """
-    faults = []
+    buckets = evidence.buckets
+    foreign = () if buckets is None else set(buckets.names) - buckets.own
+    faults = [f"`{name}` (apart from its records)" for name in evidence.known_columns if name in foreign]
     known, original = evidence.known_table.schema, evidence.original.schema
     for name in evidence.known_columns:
         kind = original[name].kind

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from sfumato.core.measure import Score, Status
-from sfumato.core.params import Columns, Resource, param
+from sfumato.core.params import Columns, Resource, listed, param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, seen_table
 from sfumato.data.evidence import Evidence
@@ -248,6 +248,13 @@ class XYAnonymity(WorstClassMeasure):
             return f"`x` and `y` of {self.name} must share no column, got: `{'`, `'.join(twice)}`"
         if odd := [name for name in counted if schema[name].kind not in self.kinds]:
             return f"`y` of {self.name} must name columns of values to compare, got: `{'`, `'.join(odd)}`"
+        told = {*counted, *self.wanted(evidence)} - set(evidence.known_columns)
+        apart = () if evidence.buckets is None else told & set(evidence.buckets.names)
+        if apart:
+            return (
+                f"{self.name} must be of values that stand beside their records, got: "
+                f"{listed(sorted(apart))}, of which only the bucket is told"
+            )
         return None
 
     def _beside(self, evidence: Evidence) -> Classes:

@@ -350,7 +350,7 @@ class Certificate:
 
         An interval is looked at again where it is said to hold: it must contain all linkages of least cost.
         """
-        whole = replace(evidence, scenario=replace(evidence.scenario, records=1.0))
+        whole = replace(evidence.joined, scenario=replace(evidence.scenario, records=1.0))
         assert whole.protected is not None  # a certificate is of a release
         names = self.measure.columns(whole)
         coarse = whole.protected.is_generalised(*names)

@@ -14,7 +14,6 @@ from sfumato.data.classes.classes import Classes, classes_of, seen_table
 from sfumato.data.evidence import Evidence
 from sfumato.data.persons import joining, persons_of
 from sfumato.data.schema import Role
-from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._key_measures import (
     Facts,
@@ -25,7 +24,7 @@ from sfumato.risk._key_measures import (
     of_records,
     worst_by_person,
 )
-from sfumato.risk._sampling import SampledMeasure, weighted
+from sfumato.risk._sampling import SampledMeasure, n_drawn, weighted
 
 #: Up to so many alike and such a share the recurrence is exact to the last digits; beyond, the fraction is.
 _STEPS, _SMALL_SHARE = 20, 0.4
@@ -34,8 +33,15 @@ _LEVELS = 24
 #: What a quantile may lie too high because of rounding.
 _ROUNDING = 1e-9
 
+#: Shifts and factors of the generalised model that are tried, and beyond which class sizes it looks.
+_SHIFTS = np.expm1(np.linspace(-3.0, 0.0, 31))
+_TIMES = np.exp(np.linspace(-5.0, 0.0, 41))
+_BEYOND = 10
+
 _ESTIMATED = "how many are alike in the population is estimated by a model"
-_UNDERSTATED = "pairs are fewer than it expects, so that it understates: the far end goes by the pairs"
+_UNDERSTATED = (
+    "larger classes are fewer than it expects, so that it understates: the far end goes by their number"
+)
 
 
 # Of a class of f in the sample, drawn with the share p ---------------------------------------------------
@@ -79,13 +85,28 @@ def _by_fraction(alike: Floats, share: Floats) -> Floats:
     return share / (alike * value)
 
 
-def far_risk(alike: Floats, share: Floats, tail: float | Floats) -> Floats:
+class Told(NamedTuple):
+    """How the others in the population are told: of f + ``shift``, and so many for each that p tells."""
+
+    shift: float
+    times: float
+
+
+#: As Benedetti and Franconi take it.
+PLAIN = Told(0.0, 1.0)
+
+
+def far_risk(alike: Floats, share: Floats, tail: float | Floats, told: Told = PLAIN) -> Floats:
     """What 1/F exceeds with a chance of at most ``tail``, and never below its mean."""
     pairs, which = np.unique(alike + 1j * share, return_inverse=True)  # each kind of class once
     tails, places = np.unique(np.broadcast_to(tail, len(alike)), return_inverse=True)
     kinds, which = np.unique(which * len(tails) + places, return_inverse=True)
     alike, share = pairs.real[kinds // len(tails)], pairs.imag[kinds // len(tails)]
-    others = _others(alike, share, tails[kinds % len(tails)])
+    tails = tails[kinds % len(tails)]
+    others = _others(alike, share, tails)
+    if told != PLAIN:
+        fewer = share / (share + (1.0 - share) * told.times)
+        others = np.minimum(others, _others(alike + told.shift, fewer, tails))
     far: Floats = np.maximum(1.0 / (alike + others), mean_risk(alike, share))[which]
     return far
 
@@ -99,19 +120,36 @@ def _others(alike: Floats, share: Floats, chance: float | Floats) -> Floats:
     return np.where(share < 1, found, 0.0)
 
 
-def others_told(alone: int, pairs: int, tail: float) -> float:
-    r"""How many others in the population the pairs of a sample tell of, for each that the model takes.
+def told_by_sizes(persons: Ints, tail: float) -> Told:
+    r"""How the numbers of classes of each size tell of others: the generalised model of Rinott and Shlomo.
 
-    To the model classes of :math:`f` are :math:`n_f \propto 1/f`, whatever the share. Where many have a class
-    of their own there are fewer pairs, and what Robbins says of who is alone holds beyond the model:
+    To the model of Benedetti and Franconi classes of :math:`f` are :math:`n_f \propto 1/f`, whatever the
+    share. Where many have a class of their own, larger ones are fewer. If means have a gamma distribution,
 
-    .. math:: E[F - 1 \mid f = 1] = \frac{1 - p}{p} \cdot \frac{2 n_2}{n_1}
+    .. math::
 
-    It is 1 unless so few pairs have a chance below ``tail``.
+        \frac{n_{f+1}}{n_f} = \frac{(f + a)\, q}{f + 1}, \qquad
+        E[F - f \mid f] = \frac{1 - p}{p}\, \frac{(f + 1)\, n_{f+1}}{n_f} = \frac{1 - p}{p}\, (f + a)\, q,
+
+    and :math:`F - f` is negative binomial of :math:`f + a`. The shift a and the factor q are those of maximum
+    likelihood with :math:`-1 < a \le 0 < q \le 1`, given that no class is smaller than the smallest (smaller
+    ones may have been suppressed) or much more than twice as large. They are 0 and 1, as with Benedetti and
+    Franconi, unless the sizes have a chance below ``tail`` then.
     """
-    from scipy.special import bdtr
+    from scipy.special import chdtrc, gammaln
 
-    return 1.0 if bdtr(pairs, alone + pairs, 1 / 3) >= tail else 2.0 * pairs / alone
+    least = int(persons.min())
+    f = np.arange(least, 2 * least + _BEYOND + 1, dtype=np.float64)
+    counts = np.bincount(persons[persons <= f[-1]] - least, minlength=len(f)).astype(np.float64)
+    counts[0] -= 1  # the smallest is where it is by definition
+    rising = gammaln(f + _SHIFTS[:, None]) - gammaln(f + 1)
+    logs = rising[:, None, :] + np.log(_TIMES)[:, None] * f
+    logs -= logs.max(axis=2, keepdims=True)
+    likelihood = (logs - np.log(np.exp(logs).sum(axis=2, keepdims=True))) @ counts
+    shift, times = np.unravel_index(int(likelihood.argmax()), likelihood.shape)
+    if chdtrc(2, 2 * (likelihood[shift, times] - likelihood[-1, -1])) >= tail:
+        return PLAIN
+    return Told(float(_SHIFTS[shift]), float(_TIMES[times]))
 
 
 # The threshold, the records at risk and the rate, each told by any other ---------------------------------
@@ -178,32 +216,26 @@ class _Sampled(SampledMeasure, EstimatedMeasure):
         reason = KeyMeasure.undefined(self, evidence)
         if reason is not None or self.population_size is None:
             return reason
-        n = _n_persons(seen_table(evidence))
+        n = n_drawn(evidence)
         if self.population_size < n:
             return f"a population must hold its sample of {n}, got: {self.population_size:.6g} people"
         return None
 
-    def shares(self, classes: Classes) -> Floats:
+    def shares(self, evidence: Evidence, classes: Classes) -> Floats:
         """The share p that was drawn of the people of each class; nothing else is known if nobody tells."""
         if self.fraction is not None:
             return np.full(len(classes), self.fraction)
         if self.population_size is not None:
-            return np.full(len(classes), min(_n_persons(classes.table) / self.population_size, 1.0))
+            return np.full(len(classes), min(n_drawn(evidence) / self.population_size, 1.0))
         return np.minimum(classes.persons / classes.weights, 1.0)  # nobody is like fewer than were drawn
 
-    def risks(self, classes: Classes) -> Floats:
+    def risks(self, evidence: Evidence, classes: Classes) -> Floats:
         """The mean of 1/F for each class."""
-        return mean_risk(classes.persons.astype(np.float64), self.shares(classes))
+        return mean_risk(classes.persons.astype(np.float64), self.shares(evidence, classes))
 
-    def others_told(self, classes: Classes) -> float:
-        """How many others of who is alone the sample itself tells of, for each that the model takes."""
-        sizes = np.bincount(np.minimum(classes.persons, 3), minlength=3)
-        return others_told(int(sizes[1]), int(sizes[2]), self.tail)
-
-    def far_shares(self, classes: Classes) -> Floats:
-        """The shares that the far end is told by: larger for who is alone, where others are fewer."""
-        shares = self.shares(classes)
-        return np.where(classes.persons == 1, _with_others(shares, self.others_told(classes)), shares)
+    def told(self, classes: Classes) -> Told:
+        """What the sizes of the classes tell of others, where that is fewer than the model takes."""
+        return told_by_sizes(classes.persons, self.tail)
 
     @property
     def tail(self) -> float:
@@ -222,13 +254,9 @@ class _Sampled(SampledMeasure, EstimatedMeasure):
         }
 
 
-def _with_others(share: Floats, told: float) -> Floats:
-    """The share drawn of a class in which for each other that was taken there are so many."""
-    return share / (share + (1.0 - share) * told)
-
-
-def _n_persons(table: Table) -> int:
-    return len(table) if table.schema.only_role(Role.PERSON) is None else len(np.unique(persons_of(table)))
+def _doubt(told: Told) -> dict[str, str]:
+    """That the model understates, where the sizes of classes tell of fewer others."""
+    return {} if told == PLAIN else {"doubt": _UNDERSTATED}
 
 
 class IndividualRisk(_Sampled, WorstClassMeasure):
@@ -251,8 +279,7 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
     household-risk : the chance that some member of the household is found.
     log-linear-risk : classes that share values tell of each other. Here each stands for itself, so that all
         sample uniques drawn with the same share have the same risk; there a rare combination of common
-        values has a lower one (``by_record``). Smoothing by neighbours in ordered keys alone (Rinott and
-        Shlomo) is not there: terms of keys and of their pairs need no order.
+        values has a lower one (``by_record``).
 
     Notes
     -----
@@ -265,11 +292,14 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
 
     **Doubt.** It is an estimate by a model: *approximate*. The interval is that of :math:`1/F` for the worst
     record, given the sample (quantiles of the negative binomial); its far end is never below the mean. The
-    model takes it that half as many classes are pairs as there are people alone. Where pairs are clearly
-    fewer, many are alone in the population, too, and the score understates: that is said, and the far end
-    counts only on as many others as the pairs tell of (of none, it is 1). So
+    model takes it that as many people are in classes of one size as of the next. Where larger classes are
+    clearly fewer, people are alone in the population, too, and the score understates: that is said, and the
+    far end is that of the generalised negative binomial model (Rinott and Shlomo), fitted to the numbers of
+    classes of each size; where all are alone, it is 1. So
     ``<= 0.1 at 95%`` asks that each record, taken by itself, be one of at least ten in the population, with a
-    chance of 97.5 % (half of the doubt lies at either end); among many records a few may be one of fewer. It
+    chance of 97.5 % (half of the doubt lies at either end); among many records a few may be one of fewer. In
+    samples from Adult, RAND and patients that passed, or were suppressed until they did, more than 2.5 % of
+    the records were above the level in about 1 file of 100. It
     takes the weights for right, and those drawn of a class for a random part of it. Weights that are not
     released are the original's. If they sum to fewer people than were drawn, all of the class count as
     drawn, which is on the safe side.
@@ -294,16 +324,17 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
     family = "chance to be found"
     title = "Individual risk"
     intruder = "knows the keys, and not who was drawn,"
-    references = ("benedetti1998", "franconi2004", "hundepool2012")
+    references = ("benedetti1998", "franconi2004", "rinott2006", "hundepool2012")
     survives_joining = True  # a class put together is larger, and no greater a share of it was drawn
 
-    def of_classes(self, evidence: Evidence, classes: Classes) -> Floats:  # noqa: ARG002
+    def of_classes(self, evidence: Evidence, classes: Classes) -> Floats:
         """The risk of each class."""
-        return self.risks(classes)
+        return self.risks(evidence, classes)
 
-    def far_of_classes(self, evidence: Evidence, classes: Classes) -> Floats:  # noqa: ARG002
+    def far_of_classes(self, evidence: Evidence, classes: Classes) -> Floats:
         """The far end of the interval of each class."""
-        return far_risk(classes.persons.astype(np.float64), self.far_shares(classes), self.tail)
+        alike, shares = classes.persons.astype(np.float64), self.shares(evidence, classes)
+        return far_risk(alike, shares, self.tail, self.told(classes))
 
     @property
     def estimates(self) -> str:
@@ -328,19 +359,23 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
         """Take the worst class, and say how far off its risk may be."""
         evidence = weighted(evidence)
         score, classes = super().measure(evidence, run), self.classes(evidence)
-        alike, shares = classes.persons, self.shares(classes)
+        alike, shares = classes.persons, self.shares(evidence, classes)
         most = np.zeros(int(alike.max()) + 1)  # of as many alike, the larger the share the worse
         np.maximum.at(most, alike, shares)
         sizes = np.flatnonzero(most).astype(np.float64)
         most = most[most > 0]
         worst = int(np.argmax(mean_risk(sizes, most)))
         near = 1.0 / (sizes + _others(sizes, most, 1.0 - self.tail))[worst]
-        told = self.others_told(classes)
-        far = float(far_risk(sizes, np.where(sizes == 1, _with_others(most, told), most), self.tail).max())
+        told = self.told(classes)
+        far = float(far_risk(sizes, most, self.tail, told).max())
         return replace(
-            score, status=Status.APPROXIMATE, interval=(min(near, score.value), max(far, score.value)),
-            confidence=self.confidence, reason=_ESTIMATED if told == 1 else f"{_ESTIMATED}; {_UNDERSTATED}",
-        )  # fmt: skip
+            score,
+            status=Status.APPROXIMATE,
+            interval=(min(near, score.value), max(far, score.value)),
+            confidence=self.confidence,
+            details={**score.details, **_doubt(told)},
+            reason="; ".join((_ESTIMATED, *_doubt(told).values())),
+        )
 
 
 class HouseholdRisk(_Sampled):
@@ -390,12 +425,12 @@ class HouseholdRisk(_Sampled):
         """Put the risks of the members together, and take the worst household."""
         evidence = weighted(evidence)
         homes, alone = _Homes.of(evidence), self._alone(evidence)
-        risks = homes.together(of_records(alone, self.risks(alone)))
+        risks = homes.together(of_records(alone, self.risks(evidence, alone)))
         if joining(evidence):
             joined = self.classes(evidence)
-            risks = np.maximum(risks, homes.highest(of_records(joined, self.risks(joined))))
+            risks = np.maximum(risks, homes.highest(of_records(joined, self.risks(evidence, joined))))
         value, far = float(risks.max()), float(self._far(evidence, homes).max())
-        alike, shares = self._kinds(alone)
+        alike, shares = self._kinds(evidence, alone)
         most = alike + _others(alike, shares, 1.0 - self.tail / homes.members[homes.of_record])
         near = homes.together(1.0 / most)[risks.argmax()]
         return Score(
@@ -409,8 +444,9 @@ class HouseholdRisk(_Sampled):
                 "households": len(risks),
                 "incomplete_records": alone.incomplete,
                 **self.slider(risks),
+                **_doubt(self.told(alone)),
             },
-            reason=_ESTIMATED,
+            reason="; ".join((_ESTIMATED, *_doubt(self.told(alone)).values())),
         )
 
     def far_of_records(self, evidence: Evidence) -> Floats | None:
@@ -425,18 +461,18 @@ class HouseholdRisk(_Sampled):
         """The far end of each household: of n statements that must hold, each has an n-th of the tail."""
         whole = bool(joining(evidence))
         tails = self.tail / (homes.members + whole)[homes.of_record]
-        far = homes.together(self._far_by_record(self._alone(evidence), tails))
+        far = homes.together(self._far_by_record(evidence, self._alone(evidence), tails))
         if whole:
-            far = np.maximum(far, homes.highest(self._far_by_record(self.classes(evidence), tails)))
+            far = np.maximum(far, homes.highest(self._far_by_record(evidence, self.classes(evidence), tails)))
         return far
 
-    def _far_by_record(self, classes: Classes, tails: Floats) -> Floats:
-        alike = of_records(classes, classes.persons)
-        return far_risk(alike, of_records(classes, self.far_shares(classes)), tails)
+    def _far_by_record(self, evidence: Evidence, classes: Classes, tails: Floats) -> Floats:
+        alike, shares = self._kinds(evidence, classes)
+        return far_risk(alike, shares, tails, self.told(classes))
 
-    def _kinds(self, classes: Classes) -> tuple[Floats, Floats]:
+    def _kinds(self, evidence: Evidence, classes: Classes) -> tuple[Floats, Floats]:
         """How many are alike to each record, and which share of them was drawn."""
-        return of_records(classes, classes.persons), of_records(classes, self.shares(classes))
+        return of_records(classes, classes.persons), of_records(classes, self.shares(evidence, classes))
 
 
 class _Homes(NamedTuple):

@@ -26,6 +26,7 @@ from sfumato.risk._attack import (
     arena_of,
     beyond_control,
     sides_of,
+    unlearnable,
 )
 from sfumato.risk.linkage import MEASURED, ROUNDING, deviation
 
@@ -92,15 +93,19 @@ class Inference(AttackMeasure):
     **Doubt.** Estimated from at most ``queries`` people on each side; the more columns and ways, the wider
     the interval. Without declared sensitive columns each known one is guessed from the others.
 
-    **Missing.** Who has no value is not asked. A released cell that says nothing is a wrong guess. Missing
+    **Missing.** Who has no value is not asked, and columns that too few have are named as ``not_guessed``. A
+    released cell that says nothing is a wrong guess. Missing
     values of the columns known as in `Linkability`.
 
-    **Cost.** A look at each released record for each person and column; the forest learns from at most
+    **Units.** Persons are counted, each by the share of their values that is guessed right.
+
+    **Cost.** A look at each released record for each one attacked and column; the forest learns from at most
     20,000 records and is left out for columns of more than 100 values that are not numbers.
     """
 
     name = "inference"
     family = "attacks"
+    threat = "inference"
     title = "Inference of sensitive values"
     says = "its sensitive value is guessed right (1) or not (0): {:.0f}"
     references = ("giomi2023", "carvalho2023")
@@ -115,10 +120,12 @@ class Inference(AttackMeasure):
 
     def secrets(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns that are guessed."""
-        schema = evidence.original.schema
-        wanted = schema.resolve(self.learn) or schema.with_role(Role.SENSITIVE)
-        shared = evidence.of_kinds(evidence.shared_columns, self.kinds)
+        wanted, shared = self._wanted(evidence), evidence.of_kinds(evidence.shared_columns, self.kinds)
         return tuple(name for name in shared if name in wanted) or self.columns(evidence)
+
+    def _wanted(self, evidence: Evidence) -> tuple[str, ...]:
+        schema = evidence.original.schema
+        return schema.resolve(self.learn) or schema.with_role(Role.SENSITIVE)
 
     def looked_at(self, evidence: Evidence) -> tuple[str, ...]:
         """What is known and what is guessed."""
@@ -126,7 +133,9 @@ class Inference(AttackMeasure):
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse a single column: there must be one to know and one to guess."""
-        reason = super().refuses(evidence)
+        reason = super().refuses(evidence) or unlearnable(
+            self.name, evidence, self._wanted(evidence), self.kinds
+        )
         if reason is None and len(self.looked_at(evidence)) < 2:  # noqa: PLR2004
             return f"{self.name} must find a column to guess and one to guess by, got: one column"
         return reason
@@ -144,11 +153,16 @@ class Inference(AttackMeasure):
                 trials[f"{name} by {how}"] = trial
                 by_column[name] = max(by_column.get(name, 0.0), _clipped(trial))
                 hits.append(right)
+        said: dict[str, float | int | str] = {
+            "columns": len(self.columns(evidence)),
+            "guessed": len(by_column),
+        }
+        if left_out := [name for name in self.secrets(evidence) if name not in by_column]:
+            said["not_guessed"] = ", ".join(left_out)
         if not trials:
-            return Score.not_estimable(f"fewer than {FEWEST} people on a side have a value to guess")
+            return Score.not_estimable(_nobody(self.by))
         by_record = np.full(len(evidence.original), np.nan)
         by_record[sides.people] = np.fmax.reduce(hits)
-        said = {"columns": len(self.columns(evidence)), "guessed": len(by_column)}
         return replace(self.estimated(trials, by_record=by_record, details=said), by_column=by_column)
 
     def _guessed(
@@ -157,16 +171,18 @@ class Inference(AttackMeasure):
         """Each way to guess a column: its name, what came of it, and who of the people was guessed right."""
         released = evidence.protected
         assert released is not None  # `refuses` saw to it
-        secret = Secret.of(sides.known, released, name, self.within)
+        # What is guessed is told by its bucket alone, where it stands apart; what is known, by all tables.
+        shown = released if evidence.buckets is None else evidence.buckets.reading
+        secret = Secret.of(sides.known, shown, name, self.within)
         asked = ~np.isnan(secret.true[sides.attacked])
-        there = [part.astype(np.bool_) for part in sides.parted(asked.astype(np.float64))]
-        if min(int(part.sum()) for part in there) < FEWEST:
+        there = asked[: len(sides.people)]
+        if min(map(len, sides.mean(asked.astype(np.float64), asked))) < FEWEST:
             return
         arena = arena_of(sides.known, released, known, sides.order)
         rows = sides.attacked
         blind = run.rng("blind").integers(len(released), size=(_BLIND_GUESSES, len(sides.people)))
         blind = arena.order[blind]  # sorted by what they hold, so that the order of the file decides nothing
-        guessed = np.mean([secret.told_by(sides.people, each)[there[0]].mean() for each in blind])
+        guessed = np.mean([secret.told_by(sides.people, each)[there].mean() for each in blind])
         found: dict[str, Flags] = {}
         if self.by != "forest":
             nearest = arena.nearest(rows, run=run, task=self.title)[0][:, 0]
@@ -174,12 +190,14 @@ class Inference(AttackMeasure):
         if self.by != "neighbours" and (told := _forest(arena, secret, rows, run.rng("forest"))) is not None:
             found["forest"] = told
         for how, right in found.items():
-            mine, others = sides.parted(right.astype(np.float64))
-            trial = Trial(
-                mine[there[0]].sum(), int(there[0].sum()), others[there[1]].sum(), int(there[1].sum()),
-                float(guessed),
-            )  # fmt: skip
-            yield how, trial, np.where(there[0], mine, np.nan)
+            mine, others = sides.mean(right.astype(np.float64), asked)
+            trial = Trial(mine.sum(), len(mine), others.sum(), len(others), float(guessed))
+            yield how, trial, np.where(there, right[: len(there)], np.nan)
+
+
+def _nobody(by: str) -> str:
+    reason = f"fewer than {FEWEST} people on a side have a value to guess"
+    return reason if by != "forest" else f"{reason}, or values are too many for a forest to learn"
 
 
 def _clipped(trial: Trial) -> float:

@@ -85,6 +85,7 @@ class IntervalDisclosure(Measure):
     title = "Interval disclosure"
     says = "of its values, {:.0%} lie within the interval around what was released for it"
     aspect = "risk"
+    threat = "inference"
     better = "low"
     bounds = (0.0, 1.0)
     kinds = ORDERED

@@ -33,6 +33,7 @@ class _IsolationMeasure(Measure):
     """The share of persons who stand alone in the table that an intruder sees."""
 
     aspect = "risk"
+    threat = "singling out"
     better = "low"
     bounds = (0.0, 1.0)
     kinds = LINKABLE

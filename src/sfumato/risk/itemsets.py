@@ -76,6 +76,7 @@ class KmAnonymity(Measure):
     family = "who is alike"
     title = "kᵐ-anonymity"
     aspect = "risk"
+    threat = "singling out"
     better = "high"
     bounds = (0.0, np.inf)
     kinds = frozenset({Kind.SET})

@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from sfumato.core.measure import Score
-from sfumato.core.params import Columns, param
+from sfumato.core.params import Columns, listed, param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
+from sfumato.data.persons import owners_of
 from sfumato.risk._attack import AttackMeasure, Trial, arena_of, sides_of
 
 
@@ -35,14 +36,18 @@ class Linkability(AttackMeasure):
     **Doubt.** Estimated from at most ``queries`` people on each side, with an interval of the stated
     confidence. Of records equally near some are drawn, as an intruder must.
 
-    **Missing.** A missing value is a value of its own; where released cells are generalised, one that is
-    missing is as far as a record drawn blindly.
+    **Missing.** A missing value is a value of its own; where released cells are generalised, or lack values
+    that people have, one that is missing may be any and is as far as a record drawn blindly.
 
-    **Cost.** A look at each released record for each person attacked, twice.
+    **Units.** Persons are counted, each by the record that is linked; two released records of one person
+    link, too.
+
+    **Cost.** A look at each released record for each one attacked, twice.
     """
 
     name = "linkability"
     family = "attacks"
+    threat = "linkability"
     title = "Linkability"
     says = "its facts in two sets of columns are joined by a released record (1) or not (0): {:.0f}"
     references = ("giomi2023", "carvalho2023")
@@ -67,10 +72,19 @@ class Linkability(AttackMeasure):
         reason = super().refuses(evidence)
         if reason is not None:
             return reason
+        named = evidence.original.schema.resolve(Columns((*self.first, *self.second)))
+        if unknown := sorted(set(named) - set(self.columns(evidence))):
+            return f"{self.name} must be given columns that the intruder knows, got: {listed(unknown)}"
         first, second = self.parts(evidence)
         if not first or not second or set(first) & set(second):
             got = "one column" if len(self.columns(evidence)) == 1 else "sets that overlap or are empty"
             return f"{self.name} must have two sets of columns without a common one, got: {got}"
+        apart = () if evidence.buckets is None else set(evidence.buckets.names) & {*first, *second}
+        if apart:
+            return (
+                f"{self.name} must find both sets of columns beside each other, got: "
+                f"{listed(sorted(apart))}, which a bucket joins to the others"
+            )
         return None
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
@@ -84,9 +98,12 @@ class Linkability(AttackMeasure):
             order = sides.order[run.rng("lot", number).permutation(len(released))]
             arena = arena_of(sides.known, released, part, order)
             places.append(arena.nearest(sides.attacked, k=k, run=run, task=self.title)[0])
-        hits = (places[0][:, :, None] == places[1][:, None, :]).any(axis=(1, 2)).astype(np.float64)
-        mine, others = sides.parted(hits)
-        m = len(released)
+        owners = owners_of(evidence)
+        first, second = (owners[each] for each in places)
+        hits = (first[:, :, None] == second[:, None, :]).any(axis=(1, 2)).astype(np.float64)
+        mine, others = sides.best(hits)
+        shares = np.bincount(owners) / len(owners)
+        m = max(round(1 / float(shares @ shares)), k)  # how many owners of as many records each
         apart = math.comb(m - k, k) / math.comb(m, k)
         trial = Trial(mine.sum(), len(mine), others.sum(), len(others), 1 - apart)
         by_record = sides.by_record(hits, len(evidence.original))

@@ -7,6 +7,7 @@ record or, where a column says whose records they are (the unit), of any record 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
@@ -158,7 +159,9 @@ class DistanceLinkage(LinkageMeasure):
     persons_drawn = 20_000
     title = "Distance-based record linkage"
     intruder = "takes the nearest released record"
-    references = ("herranz2015", "domingoferrer2001", "pagliuca1999", "torra2006", "muralidhar2016")
+    references: ClassVar[tuple[str, ...]] = (
+        "herranz2015", "domingoferrer2001", "pagliuca1999", "torra2006", "muralidhar2016",
+    )  # fmt: skip
     cost = "n²"
 
     def refuses(self, evidence: Evidence) -> str | None:
@@ -227,6 +230,7 @@ class AttributeLinkage(LinkageMeasure):
 
     name = "attribute-linkage"
     family = "linkage"
+    threat = "inference"
     title = "Attribute disclosure by linkage"
     says = "of its values, {:.0%} are learnt from the released record that is nearest in the other columns"
     references = ("soriacomas2015", "carvalho2023")

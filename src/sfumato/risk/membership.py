@@ -35,11 +35,14 @@ class MembershipInference(AttackMeasure):
 
     **Missing.** As in `Linkability`.
 
-    **Cost.** A look at each released record for each person attacked, and at half of the control.
+    **Units.** Persons are counted, each by the record that looks most like a member's.
+
+    **Cost.** A look at each released record for each one attacked, and at half of the control.
     """
 
     name = "membership"
     family = "attacks"
+    threat = "inference"
     title = "Membership inference"
     references = ("vanbreugel2023", "yeom2018")
 
@@ -52,15 +55,19 @@ class MembershipInference(AttackMeasure):
         arena = arena_of(sides.known, evidence.protected, names, sides.order)
         near = arena.nearest(sides.attacked, run=run, task=self.title)[1][:, 0]
         aucs, trials = {}, {}
-        mine, others = sides.parted(near)
-        trials["distance"], aucs["distance"] = _tested(mine, others, run.rng("distance"))
-        reference = run.rng("reference").permutation(len(evidence.control))[: len(evidence.control) // 2]
-        tested = np.flatnonzero(~np.isin(sides.strangers - n, reference))
+        mine, others = sides.best(-near)
+        trials["distance"], aucs["distance"] = _tested(-mine, -others, run.rng("distance"))
+        strangers = np.unique(sides.persons[n:])  # one half of them stand for the population
+        halves = run.rng("reference").permutation(strangers)
+        reference, tested = np.split(halves, [len(strangers) // 2])
+        tested = np.intersect1d(tested, sides.persons[sides.strangers])
         if min(len(reference), len(tested)) >= FEWEST:
-            far = arena_of(sides.known, evidence.control.take(reference), names, np.arange(len(reference)))
+            rows = np.flatnonzero(np.isin(sides.persons[n:], reference))
+            far = arena_of(sides.known, evidence.control.take(rows), names, np.arange(len(rows)))
             beyond = far.nearest(sides.attacked, run=run, task=self.title)[1][:, 0]
-            mine, others = sides.parted(_ratio(near, beyond))
-            trials["density ratio"], aucs["density ratio"] = _tested(mine, others[tested], run.rng("ratio"))
+            mine, others = sides.best(-_ratio(near, beyond))
+            others = others[np.isin(np.unique(sides.persons[sides.strangers]), tested)]
+            trials["density ratio"], aucs["density ratio"] = _tested(-mine, -others, run.rng("ratio"))
         best = max(aucs, key=lambda name: aucs[name])
         said = {"columns": len(names), "auc": aucs[best]}
         return self.estimated(trials, rated=difference, details=said)

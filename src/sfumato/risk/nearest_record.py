@@ -39,6 +39,7 @@ class NearestRecordDistance(Measure):
     says = "the nearest released record is {:.3g} of the range of its columns away"
     family = "attacks"
     aspect = "risk"
+    threat = "linkability"
     better = "high"
     bounds = (0.0, 1.0)
     kinds = LINKABLE

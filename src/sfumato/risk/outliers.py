@@ -12,7 +12,7 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.codings import numbers_of_both
 from sfumato.data.evidence import Evidence
-from sfumato.data.persons import belonging, best_by_person, persons_of
+from sfumato.data.persons import belonging, best_by_person, owners_of, persons_of
 from sfumato.data.points import standardised
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Flags, Floats, Ints
@@ -62,6 +62,7 @@ class OutlierDisclosure(DistanceLinkage):
 
     name = "outlier-disclosure"
     family = "isolation"
+    threat = "singling out"
     usual = False
     title = "Outliers found again"
     intruder = "knows it as an outlier and takes the nearest released record"
@@ -174,6 +175,7 @@ class RobustIntervals(Measure):
     title = "Robust interval disclosure (RMDID1)"
     says = "its values can be told from what was released for it, seen how far out it lies: {:.0f} (1: yes)"
     aspect = "risk"
+    threat = "inference"
     better = "low"
     bounds = (0.0, 1.0)
     kinds = ORDERED
@@ -273,11 +275,7 @@ class RobustIntervalsInCrowds(RobustIntervals):
 
     def hidden(self, points: Floats, evidence: Evidence, run: Run) -> Flags:
         """Those that have enough others near them."""
-        assert evidence.source_rows is not None  # `refuses` saw to it
-        whole = ~np.isnan(points).any(axis=1)
-        owners = np.append(persons_of(evidence.original), -1)[evidence.source_rows]
-        nobody = owners < 0
-        owners = np.where(nobody, owners.max(initial=-1) + np.cumsum(nobody), owners)
+        whole, owners = ~np.isnan(points).any(axis=1), owners_of(evidence)
         crowded = np.zeros(len(points), dtype=np.bool_)
         tick = run.ticker(self.title)
         found = kernels.neighbours.crowd(points[whole], owners[whole], self.neighbours, tick=tick)

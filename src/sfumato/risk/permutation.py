@@ -29,14 +29,17 @@ from sfumato.risk._spaces import incomparable, inexact
 RANKED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE, Kind.NOMINAL})
 
 
-def reverse_mapping(values: Floats, released: Floats) -> Floats:
+def reverse_mapping(values: Floats, released: Floats, *, rng: np.random.Generator | None = None) -> Floats:
     """Give each released value the original value of its rank: the Z between X and Y.
 
     Parameters
     ----------
     values, released : float64[n]
-        As many of both; NaN has no rank. Released values that are equal share their mid-rank, and so the
-        original value there, or the mean of the two that it falls between.
+        NaN has no rank. Released values that are equal share their mid-rank, and so the original value there,
+        or the mean of the two that it falls between.
+    rng
+        Where there are more of one, as many of it are drawn as there are of the other (004, section 4);
+        released values that are not drawn have no Z.
 
     Examples
     --------
@@ -44,16 +47,21 @@ def reverse_mapping(values: Floats, released: Floats) -> Floats:
     array([30., 15., 15., 40.])
     """
     ordered = np.sort(values[~np.isnan(values)])
-    ranks = kernels.ranks.midranks(released)
-    there = ~np.isnan(ranks)
-    if int(there.sum()) != len(ordered):
-        raise ValueError(
-            f"as many values must be there as released ones, got: {len(ordered)} and {there.sum()}"
-        )
+    places = np.argsort(released)[: int((~np.isnan(released)).sum())]  # so that no order of a file matters
+    size = min(len(ordered), len(places))
+    if len(ordered) != len(places):
+        if rng is None:
+            raise ValueError(
+                "as many values must be there as released ones unless `rng` draws from the more, "
+                f"got: {len(ordered)} and {len(places)}"
+            )
+        kept = np.sort(rng.choice(max(len(ordered), len(places)), size, replace=False))
+        ordered = ordered if len(ordered) == size else ordered[kept]
+        places = places if len(places) == size else places[kept]
     mapped = np.full(len(released), np.nan)
-    places = ranks[there] - 1
-    low, high = np.floor(places).astype(np.int64), np.ceil(places).astype(np.int64)
-    mapped[there] = ordered[low] / 2 + ordered[high] / 2
+    ranks = kernels.ranks.midranks(released[places]) - 1
+    low, high = np.floor(ranks).astype(np.int64), np.ceil(ranks).astype(np.int64)
+    mapped[places] = ordered[low] / 2 + ordered[high] / 2
     return mapped
 
 
@@ -76,6 +84,7 @@ class _PermutationMeasure(Measure):
     """Compares the ranks of the original with those of the release, column by column or all together."""
 
     aspect = "risk"
+    threat = "linkability"
     better = "high"
     bounds = (0.0, 1.0)
     kinds = RANKED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from typing import Literal
 
 import numpy as np
@@ -40,6 +41,10 @@ _MODELS: dict[ModelName, Model] = {
 
 #: Those that must know how many combinations of keys there could be.
 _OF_CELLS = frozenset({"dirichlet-multinomial", "poisson-gamma"})
+
+#: Points of a normal distribution, and their weights.
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 #: What a whole population may differ from its sample by rounding.
 _ROUNDING = 1e-9
@@ -88,19 +93,19 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
     population uniques are expected in the sample and in the population, and the fitted parameters.
 
     **Doubt.** An estimate, and no better than its model: compare several; where they differ, the sample does
-    not tell. The interval has the stated ``confidence`` if the model is true: by the curvature of the
-    likelihood (delta method) and the binomial chance of who is unique; for zayatz and good-toulmin by
-    Poisson counts of classes. It tells nothing of a wrong model. That a model expects another number of
-    uniques in the sample (``expected_uniques``) than there are, beyond chance, is said; zayatz overstates
-    uniqueness where the fraction is small. Requirements (``at 95%``) may rely on the interval of pitman
-    where it does not misfit: the others understated real samples without misfitting. *Not-estimable* where
-    the likelihood has no maximum inside, where all are unique, and for good-toulmin below a fraction of the
-    order of :math:`1 / \log n`, where no estimate without a model is consistent. Exact for a whole
-    population, and where nobody is unique in the sample.
+    not tell. The interval has the stated ``confidence`` if the model is true: parameters are as sure as the
+    curvature of the likelihood says, then who is unique is binomial (what a parametric bootstrap tends to,
+    without its draws); for zayatz and good-toulmin by Poisson counts of classes. It tells nothing of a wrong
+    model. That a model expects another number of uniques in the sample (``expected_uniques``) than there
+    are, beyond chance, is said; zayatz overstates uniqueness where the fraction is small. Requirements
+    (``at 95%``) may rely on the interval of pitman where it does not misfit: the others understated real
+    samples without misfitting. *Not-estimable* where the likelihood has no maximum inside, where all are
+    unique, and for good-toulmin below a fraction of the order of :math:`1 / \log n`, where no estimate
+    without a model is consistent. Exact for a whole population, and where nobody is unique in the sample.
     The draw is taken to be simple: unequal weights only tell the size of the population.
 
     **Missing.** A missing key is a value of its own by default (``category``). At ``worst`` who lacks a key
-    is alone. As ``any`` classes overlap, and the result is not estimable.
+    is unique in the population. As ``any`` classes overlap, and the result is not estimable.
 
     **Units.** Where a column joins records, persons (or households) alike in all their records are counted,
     and the population is of these; models of cells (dirichlet-multinomial, poisson-gamma) do not apply then.
@@ -161,8 +166,11 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
         """Count the classes of each size, and ask the model."""
         classes = self.classes(evidence)
-        sample = Sample.of(classes.persons, self.people(evidence), _cells(classes))
-        certain = sample.uniques == 0 or sample.people <= sample.n * (1 + _ROUNDING)
+        lacking = self.unknown(classes)
+        told, n = classes.persons[~lacking], int(classes.persons.sum())
+        people = self.people(evidence) * int(told.sum()) / n
+        sample = Sample.of(told, people, _cells(classes))
+        certain = sample.uniques == 0 or people <= sample.n * (1 + _ROUNDING)
         if certain:
             chance = 1.0 if sample.uniques else 0.0
             return self._score(evidence, classes, sample, Estimate(chance, 0.0, {}), certain=True)
@@ -180,24 +188,26 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
         *,
         certain: bool,
     ) -> Score:
-        share = sample.uniques / sample.n
-        low, high = self._between(sample.uniques, found)
-        chances = np.where(classes.persons == 1, found.chance, 0.0)
+        lacking, n = self.unknown(classes), float(classes.persons.sum())
+        known = float(classes.persons[lacking].sum())  # unique out there, at worst
+        low, high = ((known + sample.uniques * each) / n for each in self._between(sample.uniques, found))
+        chances = np.where(lacking, 1.0, np.where(classes.persons == 1, found.chance, 0.0))
         return Score(
-            value=share * found.chance,
+            value=(known + sample.uniques * found.chance) / n,
             status=Status.OK if certain else Status.APPROXIMATE,
-            interval=None if certain else (share * low, share * high),
+            interval=None if certain else (low, high),
             reason="" if certain else self._reason(sample, found),
             confidence=self.confidence if self.model == _TRUSTED and not found.misfits(sample) else None,
             by_record=by_original(evidence, of_records(classes, chances), worst="high"),
             details={
                 "model": self.model,
-                "people": sample.people,
-                "sample": int(sample.n),
-                "sample_uniques": int(sample.uniques),
+                "people": self.people(evidence),
+                "sample": int(n),
+                "sample_uniques": int(known + sample.uniques),
                 "chance": found.chance,
-                "uniques_in_both": sample.uniques * found.chance,
-                "population_uniques": sample.uniques * found.chance * sample.people / sample.n,
+                "uniques_in_both": known + sample.uniques * found.chance,
+                "population_uniques": known
+                + sample.uniques * found.chance * sample.people / max(sample.n, 1),
                 **found.parameters,
                 **({} if found.expected_uniques is None else {"expected_uniques": found.expected_uniques}),
             },
@@ -213,15 +223,25 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
         return f"estimated by a model ({self.model}), with {self.confidence:g} % confidence"
 
     def _between(self, ones: float, found: Estimate) -> tuple[float, float]:
-        """The interval of the chance, normal in its log odds: it never leaves 0 to 1."""
-        from scipy.special import expit, logit, ndtri  # slow to import
+        """The interval of the share of sample uniques: the fitted chance is drawn, then who is unique.
+
+        It is what a parametric bootstrap tends to: the log odds of the chance are normal about their
+        estimate, and the number of people is binomial. Few people are counted, not rounded off.
+        """
+        from scipy.special import bdtr, expit, logit  # slow to import
 
         width = found.chance * (1 - found.chance)
         if width <= 0:
             return 0.0, 1.0
-        far = float(ndtri(0.5 + self.confidence / 200)) * math.sqrt(found.variance) / ones / width
-        middle = float(logit(found.chance))
-        return float(expit(middle - far)), float(expit(middle + far))
+        doubt = math.sqrt(max(found.variance - ones * width, 0.0)) / ones / width
+        chances = expit(logit(found.chance) + doubt * _NODES)
+
+        def at_most(people: int) -> float:
+            return float(_WEIGHTS @ bdtr(people, int(ones), chances))
+
+        tail = 0.5 - self.confidence / 200
+        low, high = (bisect_left(range(int(ones)), share, key=at_most) / ones for share in (tail, 1 - tail))
+        return min(low, found.chance), max(high, found.chance)
 
 
 def _cells(classes: Classes) -> float:

@@ -61,6 +61,7 @@ class DeltaPresence(KeyMeasure):
 
     name = "delta-presence"
     family = "chance to be found"
+    threat = "inference"
     title = "δ-presence"
     better = "low"
     bounds = (0.0, 1.0)

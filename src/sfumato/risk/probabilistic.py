@@ -133,6 +133,7 @@ class ProbabilisticLinkage(Measure):
     title = "Probabilistic record linkage"
     intruder = "weighs agreements and disagreements of columns"
     aspect = "risk"
+    threat = "linkability"
     only_held = True
     better = "low"
     bounds = (0.0, 1.0)

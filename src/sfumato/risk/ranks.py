@@ -72,6 +72,7 @@ def _looked_at(evidence: Evidence, names: tuple[str, ...]) -> dict[str, int]:
 class _RankMeasure(Measure):
     """Compares the ranks of exact values: where nobody knows the value, nobody knows its rank."""
 
+    threat = "linkability"
     only_held = True
     exact_up_to = 200_000
     persons_drawn = 20_000

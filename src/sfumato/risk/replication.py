@@ -13,9 +13,11 @@ from sfumato.core.measure import Measure, Score
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
-from sfumato.kernels.arrays import Floats, Ints
-from sfumato.risk._attack import numbered, stacked
+from sfumato.data.persons import best_by_person, owners_of, persons_of
+from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.risk._attack import numbered, stacked, unlearnable
 from sfumato.risk._spaces import LINKABLE, incomparable, inexact
+from sfumato.risk.linkage import mean_of_best
 
 
 class _Replicated(Measure):
@@ -74,12 +76,15 @@ class ReplicatedUniques(_Replicated):
 
     **Missing.** A missing value is a value of its own.
 
+    **Units.** Persons are counted: whose records alone have their keys is unique, however many those are.
+
     **Cost.** One sort of the records of both tables.
     """
 
     name = "replicated-uniques"
     aliases = ("repu",)
     family = "attacks"
+    threat = "singling out"
     title = "Replicated uniques"
     says = "it is unique, and so is a released record with its keys (1) or not (0): {:.0f}"
 
@@ -87,27 +92,35 @@ class ReplicatedUniques(_Replicated):
         """Look for uniques that are unique again."""
         names = self.columns(evidence)
         mine, theirs = _numbered(evidence, names)
-        found = _alone(mine, theirs)
+        persons, owners = persons_of(evidence.original), owners_of(evidence)
+        unique = _holders(mine, persons)[mine] == 1
+        found = _alone(mine, theirs, unique, owners)
         assert evidence.protected is not None  # `refuses` saw to it
         blind = evidence.protected
         for name in names:  # sorted first, so that the order of the file decides nothing
             values = blind.frame[name].sort(nulls_last=True)
             blind = blind.with_values(name, values[run.rng(name).permutation(len(values))])
-        guessed = _alone(*_numbered(replace(evidence, protected=blind), names))
-        uniques = int((np.bincount(mine)[mine] == 1).sum())
+        others = _numbered(replace(evidence, protected=blind), names)
+        guessed = mean_of_best(persons, _alone(*others, unique, np.arange(len(blind))))
+        uniques = int(best_by_person(persons, unique.astype(np.float64)).sum())
         return Score(
-            value=float(found.mean()),
+            value=mean_of_best(persons, found),
             by_record=found,
-            baseline=float(guessed.mean()),
-            details={"uniques": uniques, "baseline": float(guessed.mean()), "columns": len(names)},
+            baseline=guessed,
+            details={"uniques": uniques, "baseline": guessed, "columns": len(names)},
         )
 
 
-def _alone(mine: Ints, theirs: Ints) -> Floats:
-    """Which records are unique, and have exactly one like them in the other table."""
-    size = int(max(mine.max(), theirs.max())) + 1
-    own, other = np.bincount(mine, minlength=size), np.bincount(theirs, minlength=size)
-    found: Floats = ((own[mine] == 1) & (other[mine] == 1)).astype(np.float64)
+def _holders(numbers: Ints, persons: Ints) -> Ints:
+    """How many persons have each combination."""
+    return np.bincount(np.unique(np.column_stack((numbers, persons)), axis=0)[:, 0])
+
+
+def _alone(mine: Ints, theirs: Ints, unique: Flags, owners: Ints) -> Floats:
+    """Which unique records have records of exactly one person like them in the other table."""
+    other = _holders(theirs, owners)
+    held = np.append(other, np.zeros(max(int(mine.max()) + 1 - len(other), 0), dtype=np.int64))[mine]
+    found: Floats = (unique & (held == 1)).astype(np.float64)
     return found
 
 
@@ -133,11 +146,14 @@ class Disco(_Replicated):
     **Missing.** A missing key is a value of its own. Who has no sensitive value is not counted, and a missing
     released one is a value like another that is never right.
 
+    **Units.** Persons are counted, each by the record whose value is made certain.
+
     **Cost.** One sort of the records of both tables for each column.
     """
 
     name = "disco"
     family = "attacks"
+    threat = "inference"
     title = "Disclosive and correct"
     says = "its sensitive value is made certain by the release (1) or not (0): {:.0f}"
 
@@ -150,6 +166,10 @@ class Disco(_Replicated):
         wanted = evidence.original.schema.resolve(self.sensitive)
         shared = evidence.of_kinds(evidence.shared_columns, self.kinds)
         return tuple(name for name in shared if name in wanted)
+
+    def _unlearnable(self, evidence: Evidence) -> str | None:
+        wanted = evidence.original.schema.resolve(self.sensitive)
+        return unlearnable(self.name, evidence, wanted, self.kinds)
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns that the intruder knows, without those to be learnt."""
@@ -164,7 +184,7 @@ class Disco(_Replicated):
         """Refuse where nothing is to be learnt."""
         if evidence.protected is not None and not self.learnt(evidence):
             return f"{self.name} must find a sensitive column in both tables, got: none"
-        return super().refuses(evidence)
+        return super().refuses(evidence) or self._unlearnable(evidence)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
         """Look for keys that have one value in the release."""
@@ -183,7 +203,8 @@ class Disco(_Replicated):
             certain[name] = float((_certain(mine, mine, own)[there] == own[there]).mean())
         if not found:
             return Score.not_estimable("no record has a sensitive value")
-        by_column = {name: float(np.nanmean(each)) for name, each in found.items()}
+        persons = persons_of(evidence.original)
+        by_column = {name: mean_of_best(persons, each) for name, each in found.items()}
         worst = max(by_column, key=lambda name: by_column[name])
         details = {"baseline": guessed[worst], "in_original": certain[worst], "columns": len(found)}
         return Score(

@@ -12,10 +12,11 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import cover_of
+from sfumato.data.persons import owners_of, persons_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.risk._attack import FEWEST, AttackMeasure, Trial, stacked
+from sfumato.risk._attack import FEWEST, AttackMeasure, Trial, stacked, suppressed
 
 #: Candidates drawn for each query; those that fewest released records meet are asked.
 _CANDIDATES = 3
@@ -28,6 +29,22 @@ _MOST_TIMES = 20.0
 
 #: Below all numbers, and above what stands for a missing one.
 _LEAST, _MOST = np.finfo(np.float64).min, np.finfo(np.float64).max
+
+
+class Crowd(NamedTuple):
+    """Records and whose they are, those of one person side by side."""
+
+    columns: Floats  # [d, n]
+    persons: Ints  # [n]
+
+    @classmethod
+    def of(cls, columns: Floats, persons: Ints) -> Crowd:
+        """Put them so."""
+        order = np.argsort(persons, kind="stable")
+        return cls(columns[:, order], persons[order])
+
+    def __len__(self) -> int:
+        return 1 + int((np.diff(self.persons) != 0).sum())
 
 
 class Predicates(NamedTuple):
@@ -51,9 +68,11 @@ class Predicates(NamedTuple):
         kept = np.unique(np.hstack((asked, *ends)), axis=0, return_index=True)[1]
         return self.take(kept[rng.permutation(len(kept))])
 
-    def counted(self, columns: Floats, *, most: int, run: Run, task: str) -> Ints:
-        """How many records meet each."""
-        counts: Ints = kernels.predicates.count_matches(columns, *self, most=most, tick=run.ticker(task))
+    def counted(self, among: Crowd, *, most: int, run: Run, task: str) -> Ints:
+        """How many people meet each."""
+        counts: Ints = kernels.predicates.count_matches(
+            among.columns, *self, groups=among.persons, most=most, tick=run.ticker(task)
+        )
         return counts
 
 
@@ -63,7 +82,7 @@ class SinglingOut(AttackMeasure):
     The intruder takes values of a released record in one or several columns and claims that exactly one
     person is so. Two forms are tried: that all these values are the same (*values*), and that numbers, dates
     and ranks are at least as large or at most as large (*limits*), which bears noise. They ask what one
-    released record meets, or as few as there are. The claim is right if exactly one record of the original
+    released record meets, or as few as there are. The claim is right if exactly one person of the original
     meets it. A condition may isolate somebody by chance: :math:`\tau_c` is how often exactly one of as many
     strangers meets it, and
 
@@ -80,13 +99,16 @@ class SinglingOut(AttackMeasure):
     less than a twentieth tells nothing. A generalised cell is the condition to be one of the values it stands
     for; one that says nothing is none.
 
-    **Missing.** That a value is missing is a condition like another.
+    **Missing.** That a value is missing is a condition like another, unless it was suppressed: that is none.
+
+    **Units.** Persons are counted: what several records of one person meet and nobody else's isolates them.
 
     **Cost.** At most one look at each record for each condition.
     """
 
     name = "singling-out"
     family = "attacks"
+    threat = "singling out"
     title = "Singling out"
     references = ("giomi2023", "cohen2020")
 
@@ -96,7 +118,8 @@ class SinglingOut(AttackMeasure):
         """Say where the control is too small to tell of as many people as the original has."""
         assert evidence.control is not None  # `refuses` saw to it
         reason = super().undefined(evidence)
-        if reason is None and len(evidence.original) > _MOST_TIMES * len(evidence.control):
+        n, n_control = (len(np.unique(persons_of(each))) for each in (evidence.original, evidence.control))
+        if reason is None and n > _MOST_TIMES * n_control:
             return f"the control of {self.name} must be a twentieth of the original or more, got: less"
         return reason
 
@@ -109,34 +132,36 @@ class SinglingOut(AttackMeasure):
         values, lows, highs, ordered = _cells(known, evidence.protected, names)
         order = np.lexsort((*lows, *highs))  # by what they hold: the order of the file decides nothing
         lows, highs = lows[:, order], highs[:, order]
+        released = Crowd.of(lows, owners_of(evidence)[order])
+        mine = Crowd.of(values[:, :n], persons_of(evidence.original))
+        others = Crowd.of(values[:, n:], persons_of(evidence.control))
         trials = {}
         for form, halves in (("values", np.zeros_like(ordered)), ("limits", ordered)):
             if form == "limits" and not ordered.any():
                 continue
             here = run.at(form)
-            found = self._rarest(self._drawn(lows, highs, halves, here), lows, n, here)
+            found = self._rarest(self._drawn(lows, highs, halves, here), released, len(mine), here)
             if len(found.asked) >= FEWEST:
-                blind = self._blind(values[:, :n], found, halves, here)
+                blind = self._blind(mine.columns, found, halves, here)
                 hits, guessed = (
-                    each.counted(values[:, :n], most=2, run=run, task=self.title) == 1
-                    for each in (found, blind)
+                    each.counted(mine, most=2, run=run, task=self.title) == 1 for each in (found, blind)
                 )
-                met = found.counted(values[:, n:], most=len(known), run=run, task=self.title)
-                trials[form] = _against_strangers(hits, met, n, len(known) - n, float(guessed.mean()))
+                met = found.counted(others, most=len(known), run=run, task=self.title)
+                trials[form] = _against_strangers(hits, met, len(mine), len(others), float(guessed.mean()))
         if not trials:
             return Score.not_estimable(f"the release gives fewer than {FEWEST} different conditions")
         return self.estimated(trials, details={"columns": len(names)})
 
-    def _rarest(self, drawn: Predicates, released: Floats, n: int, run: Run) -> Predicates:
-        """What singles out a released record, or comes nearest to it.
+    def _rarest(self, drawn: Predicates, released: Crowd, n: int, run: Run) -> Predicates:
+        """What fewest of the released people meet: one, unless the release hides everybody.
 
         No more claims than people: they would look surer than they are.
         """
         drawn = drawn.distinct(run.rng("order"))
         rare = drawn.counted(released, most=_COMMON, run=run, task=self.title)
         order = np.argsort(rare, kind="stable")
-        alone = order[rare[order] <= 1]
-        return drawn.take((alone if len(alone) >= FEWEST else order[:FEWEST])[: min(self.queries, n)])
+        rarest = order[rare[order] == rare.min(initial=_COMMON)]
+        return drawn.take((rarest if len(rarest) >= FEWEST else order[:FEWEST])[: min(self.queries, n)])
 
     def _drawn(self, lows: Floats, highs: Floats, halved: Flags, run: Run) -> Predicates:
         """Conditions on values of released records, on columns by lot; on those ``halved`` to be beyond."""
@@ -185,7 +210,7 @@ def _cells(known: Table, released: Table, names: tuple[str, ...]) -> tuple[Float
         own, cover = cover_of(known, released, name, nested=not is_ordered)
         values.append(np.where(np.isnan(own), -np.inf, own))
         lows.append(np.where(cover.missing, -np.inf, cover.lows))
-        highs.append(np.where(cover.missing, -np.inf if cover.exact else np.inf, cover.highs))
+        highs.append(np.where(cover.missing, np.where(suppressed(own, cover), np.inf, -np.inf), cover.highs))
     return np.array(values), np.array(lows), np.array(highs), ordered
 
 

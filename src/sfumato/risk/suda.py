@@ -4,27 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import comb, prod
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 
+from sfumato import kernels
 from sfumato.core.measure import Score, Status
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, seen_table
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.text_forms import to_text
-from sfumato.kernels.arrays import Floats
+from sfumato.data.schema import Role
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Codes, Flags, Floats
 from sfumato.risk._key_measures import Facts, KeyMeasure, by_original, counted_in, of_records
 from sfumato.risk._sampling import SampledMeasure
 from sfumato.risk._subsets import MAX_SUBSETS, KeyCodes, SmallestUnsafe, too_many
 
 Scale = Literal["elliot", "ihsn"]
 
-#: So many subsets of the keys are gone through at most, if what is kept of them takes so many bytes, with
-#: so many for each beside its bits.
-_MAX_SUBSETS, _MAX_BYTES, _OVERHEAD = 1_000_000, 1_000_000_000, 200
+#: So many subsets of the keys are gone through level by level at most, if what is kept of them takes so many
+#: bytes, with so many for each beside its bits; and records by subsets in the recursion.
+_MAX_SUBSETS, _MAX_BYTES, _OVERHEAD, _MAX_LOOKS = 1_000_000, 1_000_000_000, 200, 1_000_000_000_000
+
+#: As many keys as bits of a whole number stand for in the recursion.
+_MOST_KEYS = 62
+_TOO_MANY = "more minimal uniques of few keys were found than can be kept: ask for a smaller dimension"
 
 #: So many values of each key have their share told.
 _MOST_VALUES = 10
@@ -41,6 +48,15 @@ def _elliot(size: int, n_keys: int, dimension: int) -> float:
 def _ihsn(size: int, n_keys: int, dimension: int) -> float:  # noqa: ARG001  — it is the same at every depth
     r"""What a minimal unique of ``size`` keys adds: :math:`(2^{A-k} - 1) / \binom{A}{k}`."""
     return (2.0 ** (n_keys - size) - 1) / comb(n_keys, size)
+
+
+class _Found(NamedTuple):
+    """What the minimal uniques of all records add up to."""
+
+    scores: Floats  # [records]
+    special: Flags  # [records] who has one
+    numbers: dict[int, int]  # how many there are of each size
+    by_code: list[Floats]  # [keys][values] the worth of those in which a value takes part
 
 
 _SCALES: dict[Scale, Callable[[int, int, int], float]] = {"elliot": _elliot, "ihsn": _ihsn}
@@ -85,8 +101,11 @@ class Suda(KeyMeasure):
     **Units.** Where a column tells whose record it is, a combination is unique if one person has it.
 
     **Cost.** One pass for each subset of up to ``dimension`` keys, as ``unsafe-combinations``, and a bit for
-    each record and subset of one key less. More than 1,000,000 subsets are refused, or than 20,000 if
-    those bits took more than a GB.
+    each record and subset of one key less. More than 1,000,000 subsets, or than 20,000 if those bits took
+    more than a GB, are gone through by a recursion that leaves out who is alone already and keeps only the
+    minimal uniques; it is slower unless most are alone in few keys. It takes up to 62 keys, and refuses more
+    than 10¹² records by subsets; where persons are counted, or a missing key agrees with every value, there
+    is no recursion.
 
     Examples
     --------
@@ -125,15 +144,35 @@ class Suda(KeyMeasure):
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse more subsets than can be gone through, or kept."""
-        n_keys, n = len(self.keys(evidence)), max(len(seen_table(evidence)), 1)
-        sizes = range(1, min(self.dimension, n_keys) + 1)
-        kept = comb(n_keys, max(len(sizes) - 1, 0)) * (n // 8 + _OVERHEAD)
-        most = _MAX_SUBSETS if kept <= _MAX_BYTES else MAX_SUBSETS
-        return super().refuses(evidence) or too_many(self.name, n_keys, sizes, most=most)
+        reason = super().refuses(evidence)
+        if reason is not None:
+            return reason
+        names, table = self.keys(evidence), seen_table(evidence)
+        most = self._most_of_levels(table, len(names))
+        if self._can_recurse(table, names):
+            most = max(most, _MAX_LOOKS // max(len(table), 1))
+        return too_many(self.name, len(names), self._sizes(len(names)), most=most)
+
+    def _sizes(self, n_keys: int) -> range:
+        return range(1, min(self.dimension, n_keys) + 1)
+
+    def _most_of_levels(self, table: Table, n_keys: int) -> int:
+        """How many subsets can be gone through level by level: what is kept of one is needed for the next."""
+        kept = comb(n_keys, max(self._sizes(n_keys)[-1] - 1, 0)) * (len(table) // 8 + _OVERHEAD)
+        return _MAX_SUBSETS if kept <= _MAX_BYTES else MAX_SUBSETS
+
+    def _can_recurse(self, table: Table, names: tuple[str, ...]) -> bool:
+        """Whether the recursion can tell who is alike: records one by one, by equal values."""
+        equal = self.missing != "any" or not any(table.missing(name).any() for name in names)
+        few = len(names) <= _MOST_KEYS
+        return equal and few and table.schema.only_role(Role.PERSON) is None
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Take the worst record's score."""
-        scores, shares, details = self.scored(evidence, run)
+        found = self.scored(evidence, run)
+        if found is None:
+            return Score.not_estimable(_TOO_MANY)
+        scores, shares, details = found
         return Score(
             value=float(scores.max()),
             **shares,
@@ -141,32 +180,22 @@ class Suda(KeyMeasure):
             details=details,
         )
 
-    def scored(self, evidence: Evidence, run: Run) -> tuple[Floats, dict[str, Any], Facts]:
-        """Find the minimal uniques, small ones first: each record's score, shares of keys, what to tell."""
-        table = seen_table(evidence)
-        keys = KeyCodes.of(table, self.keys(evidence))
-        n_keys = len(keys.names)
-        scores, part_of = np.zeros(len(table)), [np.zeros(cut.n_classes) for cut in keys.columns]
-        special, uniques = np.zeros(len(table), dtype=np.bool_), dict[str, int]()
-        search = SmallestUnsafe(keys, k=2, missing=self.missing, dimension=self.dimension)
-        for size in search.sizes:
-            worth, n_uniques = self.worth(size, n_keys), 0
-            for found in run.track(f"{self.title} of {size}", search.of_size(size), comb(n_keys, size)):
-                rows = np.flatnonzero(found.smallest)
-                if len(rows):
-                    scores[rows] += worth
-                    special[rows] = True
-                    for key in found.subset:
-                        np.add.at(part_of[key], keys.columns[key].of_record[rows], worth)
-                    n_uniques += len(rows)
-            uniques[f"uniques_{size}"] = n_uniques
-        total = float(scores.sum())
-        by_value = [values / (total or 1.0) for values in part_of]
+    def scored(self, evidence: Evidence, run: Run) -> tuple[Floats, dict[str, Any], Facts] | None:
+        """Each record's score, shares of keys, what to tell; None if there are more than can be kept."""
+        table, names = seen_table(evidence), self.keys(evidence)
+        keys, n_keys = KeyCodes.of(table, names), len(names)
+        subsets = sum(comb(n_keys, size) for size in self._sizes(n_keys))
+        levels = subsets <= self._most_of_levels(table, n_keys)  # faster, unless most are alone in few keys
+        found = self._by_levels(keys, run) if levels else self._by_recursion(keys, run)
+        if found is None:
+            return None
+        total = float(found.scores.sum())
+        by_value = [values / (total or 1.0) for values in found.by_code]
         details: Facts = {
             "columns": n_keys,
             "records": len(table),
-            **uniques,
-            "special": int(special.sum()),
+            **{f"uniques_{size}": number for size, number in found.numbers.items()},
+            "special": int(found.special.sum()),
             "mean_score": total / len(table),
             "counted": counted_in(table),
         }
@@ -177,7 +206,53 @@ class Suda(KeyMeasure):
                 for place, (name, part) in enumerate(zip(keys.names, by_value, strict=True))
             },
         }
-        return keys.back(scores).astype(np.float64), shares, details
+        return keys.back(found.scores).astype(np.float64), shares, details
+
+    def _by_levels(self, keys: KeyCodes, run: Run) -> _Found:
+        """Go through all subsets, small ones first."""
+        n, n_keys = len(keys.table), len(keys.names)
+        part_of = [np.zeros(cut.n_classes) for cut in keys.columns]
+        found = _Found(np.zeros(n), np.zeros(n, dtype=np.bool_), {}, part_of)
+        search = SmallestUnsafe(keys, k=2, missing=self.missing, dimension=self.dimension)
+        for size in search.sizes:
+            worth, n_uniques = self.worth(size, n_keys), 0
+            for each in run.track(f"{self.title} of {size}", search.of_size(size), comb(n_keys, size)):
+                rows = np.flatnonzero(each.smallest)
+                if len(rows):
+                    found.scores[rows] += worth
+                    found.special[rows] = True
+                    for key in each.subset:
+                        np.add.at(part_of[key], keys.columns[key].of_record[rows], worth)
+                    n_uniques += len(rows)
+            found.numbers[size] = n_uniques
+        return found
+
+    def _by_recursion(self, keys: KeyCodes, run: Run) -> _Found | None:
+        """Leave out who is alone already."""
+        n_keys = len(keys.names)
+        columns = [self._apart(keys, key) for key in range(n_keys)]
+        worths = [0.0, *(self.worth(size, n_keys) for size in self._sizes(n_keys))]
+        found = kernels.special_uniques.minimal_uniques(columns, worths, run.ticker(self.title))
+        if found is None:
+            return None
+        ends = np.cumsum([int(column.max()) + 1 for column in columns])
+        parts = []
+        for key, part in enumerate(np.split(found.by_code, ends[:-1])):
+            own, gone = keys.columns[key], keys.holes[key]
+            values = part[: own.n_classes].copy()
+            if gone is not None and self.missing == "worst":
+                values[own.of_record[np.argmax(gone)]] = part[own.n_classes :].sum()
+            parts.append(values)
+        return _Found(
+            found.scores, found.special, dict(enumerate(found.numbers[1:].tolist(), start=1)), parts
+        )
+
+    def _apart(self, keys: KeyCodes, key: int) -> Codes:
+        """The codes of a key; at worst each missing value is like no other."""
+        own, gone = keys.columns[key], keys.holes[key]
+        if gone is None or self.missing != "worst":
+            return own.of_record
+        return np.where(gone, own.n_classes - 1 + np.cumsum(gone), own.of_record).astype(np.int32)
 
     def worth(self, size: int, n_keys: int) -> float:
         """What a minimal unique of ``size`` of the keys adds to a score."""
@@ -255,7 +330,10 @@ class DisSuda(SampledMeasure, Suda):
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Share out the people behind unique records by their scores."""
-        scores, shares, details = self.scored(evidence, run)
+        found = self.scored(evidence, run)
+        if found is None:
+            return Score.not_estimable(_TOO_MANY)
+        scores, shares, details = found
         classes = self.classes(evidence)
         theta = _dis(classes, int(classes.persons.sum()) / self.people(evidence))
         alone = classes.persons == 1

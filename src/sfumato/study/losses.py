@@ -78,9 +78,11 @@ class Loss:
 
 def losses(original: Table, release: Release) -> tuple[Loss, ...]:
     """What became of each column of the original, in its order."""
-    rows = release.source_rows
-    beside = None if rows is None else original.take(np.maximum(rows, 0))
-    return tuple(_loss(name, original, beside, release.reading()) for name in original.names)
+    rows, reading = release.source_rows, release.reading()
+    if rows is not None and (rows < 0).any():  # nobody has lost anything
+        reading, rows = reading.take(np.flatnonzero(rows >= 0)), rows[rows >= 0]
+    beside = None if rows is None else original.take(rows)
+    return tuple(_loss(name, original, beside, reading) for name in original.names)
 
 
 def sentences(found: Sequence[Loss]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from polars.testing import assert_frame_equal, assert_series_equal
 from sfumato.core.method import Method
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.schema import Kind
+from sfumato.core.series import Series, secret_of
+from sfumato.data.schema import Column, Kind, Role
 from sfumato.data.table import Table
 from sfumato.engines.memory import Engine, Memory
 from sfumato.errors import SfumatoError
@@ -148,10 +150,10 @@ def _require_records(cls: type[Method], table: Table, release: Release) -> None:
         assert np.array_equal(rows, np.arange(len(table)))
     if rows is None:
         return  # of nobody: there is nothing to compare with
-    assert np.isin(rows, np.arange(len(table))).all()
-    came = table.take(rows)
+    assert np.isin(rows, np.arange(-1, len(table))).all()
     after, apart = release.first, {name for group in release.apart for name in group}
     assert len(rows) == len(after) == len(release.reading())
+    after, came = after.take(np.flatnonzero(rows >= 0)), table.take(rows[rows >= 0])  # −1 is nobody
     names = set(after.names) - apart
     for name in names & {"stratum", "other"}:
         assert_series_equal(after.frame[name], came.frame[name])
@@ -231,6 +233,32 @@ def check_strata_stay_apart(cls: type[Method]) -> None:
         )
 
 
+def check_people_keep_their_chance(cls: type[Method]) -> None:
+    """In a series another order of records, or other blocks, give each person the same; or it is refused."""
+    for kind in sorted(cls.kinds) if cls.stochastic and cls.replay and not cls.takes_apart else ():
+        table, method = _table(cls, kind, missing=0.1), cls()
+        person = Column("other", Kind.NOMINAL, Role.PERSON)
+        table = replace(table, schema=table.schema.replace(person))
+        run = replace(_run(method=method, table=table), series=Series(secret_of(5)))
+        recipe = Recipe((Step(method, ("a", "b")),))
+        if not method.by_person():
+            reason = _refusal(recipe, table, run)
+            assert cls.name in reason, f"{cls.name} must be refused in a series"
+            continue
+        order = np.random.default_rng(3).permutation(len(table))
+        straight = recipe.apply(table, run).table.take(order).frame
+        turned = recipe.apply(table.take(order), replace(run, engine=Memory(FEW_RECORDS)))
+        assert_frame_equal(straight, turned.table.frame, rel_tol=1e-9)
+
+
+def _refusal(recipe: Recipe, table: Table, run: Run) -> str:
+    try:
+        recipe.apply(table, run)
+    except SfumatoError as error:
+        return error.message
+    return ""
+
+
 def check_says_no_cell(cls: type[Method]) -> None:
     """No cell value in a message, a log or a traceback."""
     for kind in sorted(cls.kinds):
@@ -253,5 +281,6 @@ METHOD_CHECKS: tuple[Callable[[Any], None], ...] = (
     check_hard_tables,
     check_engines_agree,
     check_strata_stay_apart,
+    check_people_keep_their_chance,
     check_says_no_cell,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal
 
@@ -33,24 +34,25 @@ def correlations_of_both(
     assert evidence.protected is not None  # `refuses` saw to it
     found = []
     for side in range(2):
-        readings = [read_both(evidence.original, evidence.protected, name)[side] for name in names]
+        readings = (read_both(evidence.original, evidence.protected, name)[side] for name in names)
         run.check()
         found.append(correlations(readings, by=by, generalised=generalised))
     return found
 
 
 def correlations(
-    readings: list[Reading], *, by: Literal["value", "rank"], generalised: Generalised
+    readings: Iterable[Reading], *, by: Literal["value", "rank"], generalised: Generalised
 ) -> tuple[Floats, Floats]:
-    """The correlations of columns of a table, 0 with a constant, and effective numbers of records."""
-    weights = readings[0].weights
-    columns, shrinks = [], np.ones(len(readings))
-    for i, reading in enumerate(readings):
-        values = reading.values
+    """The correlations of columns of a table, 0 with a constant, and effective numbers of records.
+
+    Of a column nothing is kept but its standardised values.
+    """
+    columns, shrinks, weights = [], [], None
+    for reading in readings:
+        values, weights = reading.values, reading.weights
         if by == "rank":
             values = kernels.ranks.midranks(values)
-        elif generalised == "expected":
-            shrinks[i] = _shrink(reading)
+        shrinks.append(_shrink(reading) if by == "value" and generalised == "expected" else 1.0)
         columns.append(np.where(np.isnan(values), np.nan, standardised(values, "deviation")))
     plain, effective = _pairwise(columns, weights)
     shrunk: Floats = np.clip(plain * np.outer(shrinks, shrinks), -1.0, 1.0)

@@ -20,6 +20,8 @@ _STEPS = 500
 _FLAT = 1e-5
 #: Moves remembered to learn the curvature from.
 _MOVES = 10
+#: A move, the change of the slope along it, and their product.
+_Move: TypeAlias = tuple[Floats, Floats, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +84,7 @@ def _logistic(lessons: Training, tested: Floats, _seed: int, *, n_classes: int) 
     if len(present) == 1:
         chances[:, present] = 1.0
         return chances
-    truth = np.eye(len(present))[codes]
+    lines = np.arange(len(codes))
     design = np.column_stack([lessons.features, np.ones(len(codes))])
     free = np.ones((design.shape[1], 1))
     free[-1] = 0.0
@@ -90,9 +92,14 @@ def _logistic(lessons: Training, tested: Floats, _seed: int, *, n_classes: int) 
     def penalised(coefficients: Floats) -> tuple[float, Floats]:
         scores = design @ coefficients
         scores -= scores.max(axis=1, keepdims=True)
-        totals = np.log(np.exp(scores).sum(axis=1))
-        loss = (lessons.weights * (totals - (truth * scores).sum(axis=1))).sum()
-        slope = design.T @ (lessons.weights[:, None] * (np.exp(scores - totals[:, None]) - truth))
+        room = np.exp(scores)  # everything is done in these two places: of many classes, new ones cost most
+        totals = np.log(room.sum(axis=1))
+        loss = (lessons.weights * (totals - scores[lines, codes])).sum()
+        scores -= totals[:, None]
+        np.exp(scores, out=room)
+        room[lines, codes] -= 1.0
+        room *= lessons.weights[:, None]
+        slope = design.T @ room
         penalty = free * coefficients
         return float(loss + (penalty * coefficients).sum() / 2), slope + penalty
 
@@ -111,7 +118,7 @@ def lowest(function: Callable[[Floats], tuple[float, Floats]], inverse: Floats, 
     """
     point, (value, slope) = start, function(start)
     flat = _FLAT * max(float(np.abs(slope).max(initial=0.0)), 1.0)
-    moves: list[tuple[Floats, Floats]] = []
+    moves: list[_Move] = []
     for _ in range(_STEPS):
         if np.abs(slope).max(initial=0.0) <= flat:
             break
@@ -121,22 +128,22 @@ def lowest(function: Callable[[Floats], tuple[float, Floats]], inverse: Floats, 
             length /= 2
             if length < 1e-9:  # noqa: PLR2004  — rounding hides what is left to gain
                 return point
-        bend = tried[1] - slope
-        if (length * direction * bend).sum() > 0:
-            moves = [*moves[1 - _MOVES :], (length * direction, bend)]
-        point, value, slope = point + length * direction, *tried
+        step, bend = length * direction, tried[1] - slope
+        if (along := float((step * bend).sum())) > 0:
+            moves = [*moves[1 - _MOVES :], (step, bend, along)]
+        point, value, slope = point + step, *tried
     return point
 
 
-def _newtonian(slope: Floats, moves: list[tuple[Floats, Floats]], inverse: Floats) -> Floats:
+def _newtonian(slope: Floats, moves: list[_Move], inverse: Floats) -> Floats:
     """The inverse curvature, as the last moves tell of it, applied to a slope."""
     left, shares = slope, []
-    for move, bend in reversed(moves):
-        shares.append((move * left).sum() / (move * bend).sum())
+    for move, bend, along in reversed(moves):
+        shares.append((move * left).sum() / along)
         left = left - shares[-1] * bend
     found: Floats = inverse @ left
-    for (move, bend), share in zip(moves, reversed(shares), strict=True):
-        found = found + (share - (bend * found).sum() / (move * bend).sum()) * move
+    for (move, bend, along), share in zip(moves, reversed(shares), strict=True):
+        found = found + (share - (bend * found).sum() / along) * move
     return found
 
 

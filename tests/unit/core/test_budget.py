@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.core.budget import NO_GUARANTEE, Budget, Spending, Total, side_by_side
+from sfumato.core.budget import NO_GUARANTEE, Budget, Spending, Total, concentrated, side_by_side
 from sfumato.core.release import Release
 from sfumato.errors import ParameterError
 from toys import numbers_table
@@ -24,11 +24,30 @@ def test_pure_budgets_add_up():
 
 
 def test_concentrated_budgets_add_up_before_they_are_converted():
-    """ρ = ½ and δ = 10⁻⁶: ½ + 2 √(½ ln 10⁶) = 5.757 (Bun and Steinke 2016, Proposition 1.3)."""
     budget = Budget((Spending("gaussian", rho=0.2), Spending("gaussian", rho=0.3)))
     total = budget.total(1e-6)
-    assert total.epsilon == pytest.approx(0.5 + 2 * math.sqrt(0.5 * math.log(1e6)))
+    assert total == Budget((Spending("gaussian", rho=0.5),)).total(1e-6)
     assert total.delta == 1e-6
+
+
+@given(st.floats(1e-4, 100), st.floats(1e-12, 0.1))
+def test_the_conversion_of_rho_is_that_of_opendp_and_no_looser_than_the_classic_one(rho, delta):
+    """ρ + 2 √(ρ ln 1/δ) is Proposition 1.3 of Bun and Steinke (2016)."""
+    dp = pytest.importorskip("opendp.prelude")
+    dp.enable_features("contrib")
+    space = dp.atom_domain(T="i64"), dp.absolute_distance(T="f64")
+    noise = dp.c.make_zCDP_to_approxDP(dp.m.make_gaussian(*space, scale=1 / math.sqrt(2 * rho)))
+    epsilon = Budget((Spending("gaussian", rho=rho),)).total(delta).epsilon
+    assert epsilon == pytest.approx(noise.map(1.0).epsilon(delta), rel=1e-6, abs=1e-9)
+    assert epsilon <= rho + 2 * math.sqrt(rho * math.log(1 / delta))
+    if epsilon > 0:
+        assert concentrated(epsilon, delta) == pytest.approx(rho, rel=1e-6)
+
+
+@given(st.floats(1e-3, 1e3), st.floats(1e-15, 0.1))
+def test_no_more_is_spent_than_an_epsilon_allows(epsilon, delta):
+    rho = concentrated(epsilon, delta)
+    assert Budget((Spending("gaussian", rho=rho),)).total(delta).epsilon <= epsilon
 
 
 @given(st.floats(0.01, 5), st.floats(0.001, 2), st.floats(1e-9, 0.1))

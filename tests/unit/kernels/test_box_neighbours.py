@@ -58,8 +58,9 @@ def test_of_boxes_equally_near_the_first_is_taken():
     np.testing.assert_array_equal(places, [[0, 1]] * 3)
 
 
+@pytest.mark.parametrize("of_each", [1, 4])
 @pytest.mark.parametrize("most", [1, 2, 1000])
-def test_conditions_are_counted_as_one_by_one(most):
+def test_conditions_are_counted_as_one_by_one(most, of_each):
     rng = np.random.default_rng(3)
     columns = rng.integers(0, 6, (3, 80)) * 1.0
     columns[rng.random((3, 80)) < 0.1] = -np.inf
@@ -67,10 +68,11 @@ def test_conditions_are_counted_as_one_by_one(most):
     lows = rng.integers(0, 4, (50, 2)) * 1.0
     lows[0], highs = -np.inf, lows + 1
     highs[0] = -np.inf
-    found = predicates.count_matches(columns, asked, lows, highs, most=most)
+    groups = np.arange(80) // of_each
+    found = predicates.count_matches(columns, asked, lows, highs, groups=groups, most=most)
     for q in range(50):
         met = np.ones(80, dtype=bool)
         for column, low, high in zip(asked[q], lows[q], highs[q], strict=True):
             if column >= 0:
                 met &= (low <= columns[column]) & (columns[column] <= high)
-        assert found[q] == min(met.sum(), most)
+        assert found[q] == min(len(np.unique(groups[met])), most)

@@ -87,12 +87,29 @@ def test_a_compilation_is_told(monkeypatch):
     monkeypatch.setattr(kernels, "_listeners", [])
     kernels.on_compile(lambda: told.append(1))
 
-    @compiling.njit
+    @compiling.njit()
     def double(number):
         return 2 * number
 
     assert double(3) == 6
     assert told
+
+
+def test_a_kernel_is_not_compiled_again_for_a_constant():
+    @compiling.njit()
+    def grown(number, factor):
+        return number * factor + 1
+
+    @compiling.njit()
+    def steps(limit):
+        number, count = 0, 0
+        while number < limit:  # at first sight the number is 0 for ever
+            number = grown(number, factor=2)
+            count += 1
+        return count
+
+    assert steps(100) == 7
+    assert len(grown.signatures) == 1
 
 
 COUNT = """

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from sfumato.kernels.moments import Means, Moments, inverse_root, means_of, symmetric_root
+from sfumato.kernels.moments import Means, Moments, facing, inverse_root, means_of, symmetric_root
 
 nan = np.nan
 VALUES = np.array([[1.0, 10.0, nan], [2.0, nan, nan], [6.0, 30.0, nan], [nan, 50.0, 4.0]])
@@ -108,3 +108,12 @@ def test_inverse_root_of_a_singular_matrix_projects():
     projector = root @ matrix @ root
     np.testing.assert_allclose(projector @ projector, projector, atol=1e-10)
     assert np.trace(projector) == pytest.approx(2.0)
+
+
+def test_directions_face_one_way():
+    """Greatest entry positive; of entries alike but for rounding the first decides."""
+    half = np.sqrt(0.5)
+    rows = np.array([[0.6, -0.8], [half, -half - 1e-12], [-half, half + 1e-12], [0.0, 1.0]])
+    assert facing(rows).tolist() == [-1.0, 1.0, -1.0, 1.0]
+    assert facing(-rows).tolist() == [1.0, -1.0, 1.0, -1.0]
+    assert float(facing(np.array([0.1, -2.0]))) == -1.0

@@ -127,3 +127,10 @@ def _written(folder, source):
     place = folder / "patients.csv"
     assert _exit_code(["convert", source, str(place)]) == 0
     return place
+
+
+def test_nobody_lives_nowhere():
+    frame = pl.DataFrame({"town": pl.Series([], dtype=pl.String)})
+    table = Table(frame, Schema((Column("town", Kind.NOMINAL, Role.KEY),)))
+    with pytest.raises(RefusedError, match="records to show by area, got: none"):
+        protect(table, AreaCoarsening(), columns=["town"], seed=1)

@@ -1,6 +1,7 @@
 """Methods that take values apart: worked examples, who is refused, several columns, keys that are coarse."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -201,6 +202,46 @@ def coarse_of(table, keys):
     return Recipe((Step(Mondrian(k=6), keys),)).apply(table, Run(seed=1)).table
 
 
+def test_keys_that_overlap_stand_in_both_slices_and_join_them():
+    table = people()
+    plain, shared = (protect(table, Slicing(l=2, overlap=count), seed=1) for count in (0, 1))
+    assert all(each == ("bucket",) for each in plain.keys.values())
+    ((_, twice),) = set(shared.keys.values())
+    assert all(twice in each.names for each in shared.tables.values())
+    assert twice not in shared.buckets.names
+    inside = (
+        shared.tables["slice2"]
+        .frame.group_by("bucket", twice)
+        .agg(pl.col("ill").value_counts(parallel=False))
+    )
+    for rows in inside["ill"]:
+        assert max(row["count"] for row in rows) * 2 <= sum(row["count"] for row in rows)
+    coarse = Recipe((Step(Mondrian(k=60), ("age",)), Step(Slicing(l=2, overlap=3), ("age", "job", "area"))))
+    release = coarse.apply(table, Run(seed=1))
+    assert 1 < len(release.keys["slice1"]) < 4  # some of the keys, and the bucket
+    assert assess(table, release, ["alpha"], seed=1)["alpha"].value <= 1 / 2
+    with pytest.raises(RefusedError, match="must be into 2 slices, got: 3"):
+        protect(table, Slicing(l=2, slices=3, overlap=1), seed=1)
+
+
+def test_who_knows_all_keys_finds_them_in_whichever_table_they_stand():
+    """Shuffled keys hide which of them belong together, not from somebody who knows them together."""
+    table = people()
+    control = {"control": people(seed=2)}
+    plain, shuffled = (protect(table, Anatomy(l=2, permute=permute), seed=1) for permute in (False, True))
+    asked = ["k", "uniqueness", "dbrl", "gdbrl", "exact-match", "suda", "membership", "singling-out"]
+    first, second = (assess(table, each, asked, seed=1, resources=control) for each in (plain, shuffled))
+    for name in asked:
+        assert second[name].value == first[name].value
+    assert second["gdbrl"].proof.verify(shuffled.against(table), Run(seed=1)) is None
+    strange = replace(shuffled, source_rows=None, moved={}, sources={})  # read by who is not the owner
+    reason = assess(table, strange, ["membership"], seed=1, resources=control)["membership"].reason
+    assert "`age` (apart from its records)" in reason
+    scores = assess(table, shuffled, ["linkability", "xy-anonymity"], seed=1, resources=control)
+    assert "beside each other" in scores["linkability"].reason
+    assert "only the bucket is told" in scores["xy-anonymity"].reason
+
+
 def test_it_is_the_last_step_of_all_records_at_once():
     table = people()
     with pytest.raises(PlanError, match="must be the last step"):
@@ -260,4 +301,4 @@ def test_tables_that_do_not_belong_together_are_not_joined():
     other = protect(people(), Anatomy(l=2), seed=2)
     mixed = {"qit": release.tables["qit"], "st": other.tables["st"].take(np.arange(N - 1))}
     with pytest.raises(DataError, match="as many records in each bucket"):
-        bucketed(mixed, release.keys, release.apart, release.source_rows, {})
+        bucketed(mixed, release.keys, release.apart, release.source_rows, sources={}, moved={})

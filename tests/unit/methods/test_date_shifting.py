@@ -100,6 +100,8 @@ def test_what_cannot_be_is_refused():
         protect(_table(frame), DateShifting(days=3, step=7))
     with pytest.raises(RefusedError, match="column of that role"):
         protect(_table(frame), DateShifting(by="household"))
+    with pytest.raises(RefusedError, match="records to move, got: none"):
+        protect(_table(frame.clear()), DateShifting())
     edge = pl.DataFrame({"a": pl.Series([2**31 - 3]).cast(pl.Int32).cast(pl.Date)})
     with pytest.raises(DataError, match="some at its end"):
         protect(_table(edge), DateShifting())

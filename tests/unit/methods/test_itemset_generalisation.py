@@ -132,3 +132,10 @@ def test_on_the_command_line(tmp_path, capfd):
     assert _exit_code(["run", str(plan)]) == 0, capfd.readouterr()
     shown = (tmp_path / "out.csv").read_text().split()[1:]
     assert sorted(shown) == [";", "B;D", "B;D", "a;b", "a;b"]
+
+
+def test_nobody_has_no_sets():
+    frame = pl.DataFrame({"basket": pl.Series([], dtype=pl.List(pl.String))})
+    table = Table(frame, Schema((Column("basket", Kind.SET, Role.KEY),)))
+    with pytest.raises(RefusedError, match="records with sets, got: none"):
+        protect(table, ItemsetGeneralisation(), columns=["basket"], seed=1)

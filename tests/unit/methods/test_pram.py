@@ -189,6 +189,33 @@ def test_strata_and_households_are_corrected_as_if_each_were_alone(settings):
     assert found.std(axis=0) == pytest.approx(spread, rel=0.5)
 
 
+def test_a_household_changes_together_only_if_rules_allow_all_of_it_the_same():
+    """Who speaks for a household may go where its children may not."""
+    frame = pl.DataFrame(
+        {
+            "home": np.repeat(np.arange(60), 2),
+            "age": [40, 9, 40, 9, 40, 40] * 20,
+            "area": ["city", "city", "farm", "farm", "camp", "camp"] * 20,
+        }
+    )
+    columns = (
+        Column("home", Kind.NOMINAL, Role.HOUSEHOLD),
+        Column("age", Kind.CONTINUOUS, Role.KEY),
+        Column("area", Kind.NOMINAL, Role.KEY),
+    )
+    rule = Rule("age >= 18 OR area <> 'camp'")
+    table = Table(frame, Schema(columns, rules=(rule,)))
+    alone = protect(table, Recipe((Step(Pram(retain=0.2), ("area",)),)), seed=1)
+    assert rule.violations(alone.table.frame) == 0
+    step = Step(Pram(retain=0.2), ("area",), together="home")
+    with pytest.raises(DataError, match="`age` must be the same for all records of a `home`"):
+        protect(table, Recipe((step,)), seed=1)
+    grown = table.with_values("age", pl.Series("age", np.repeat([30, 9, 40], 2).tolist() * 20))
+    release = protect(grown, Recipe((step,)), seed=1)  # a household of children, and two of adults
+    assert rule.violations(release.table.frame) == 0
+    assert release.table.frame["area"].to_list()[::2] == release.table.frame["area"].to_list()[1::2]
+
+
 def test_a_stratum_that_a_later_step_changes_is_lost():
     steps = Step(Pram(), ("job",), within=("land",)), Step(Pram(), ("land",))
     with pytest.raises(DataError, match="a later step on `land`"):

@@ -3,13 +3,16 @@
 import math
 import sys
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
-from sfumato.core.budget import NO_GUARANTEE
+from sfumato.core.budget import NO_GUARANTEE, Budget, Spending
 from sfumato.core.run import Run
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -23,7 +26,9 @@ from sfumato.methods import (
     PrivateResponse,
     _opendp,
 )
-from sfumato.methods._tree_model import Measured, TreeModel
+from sfumato.methods._count_model import CountModel, Measured, _tree_of, cliques_of
+from sfumato.methods._private_boxes import halved
+from sfumato.methods._private_counts import PrivateCounts, adaptively, by_tree
 from sfumato.methods.microaggregation import Mdav
 from sfumato.recipes.plan import Output
 from sfumato.recipes.recipe import Recipe, Step
@@ -137,7 +142,7 @@ def test_audit_of_responses_and_that_it_can_fail():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("by", ["record", "column"])
+@pytest.mark.parametrize("by", ["record", "column", "box"])
 def test_audit_of_microaggregation(by):
     tables = [table_of([number("a")], a=[value, 10.0, 0.0, 10.0]) for value in (10.0, 0.0)]
     method = PrivateMicroaggregation(epsilon=1, k=2, by=by)
@@ -145,9 +150,35 @@ def test_audit_of_microaggregation(by):
 
 
 @pytest.mark.slow
-def test_audit_of_marginals():
-    tables = [table_of([words("a", "x", "y")], a=["x"] * 20 + more) for more in (["y"], [])]
-    assert audited_tables(PrivateMarginals(epsilon=1), tables, lambda shown: (shown == "y").any(), 300) <= 1
+def test_audit_of_the_counts_of_boxes():
+    """Where the counts of boxes alone are looked at, and one record in three is the one that is replaced."""
+    sizes, at = np.array([10]), [np.array([[value], [10], [0], [10]]) for value in (10, 0)]
+    hits = [
+        sum(halved(p, sizes, k=1, records=1, epsilon=2.0).counts[0] <= 1 for _ in range(1500)) for p in at
+    ]
+    assert audited(*hits, 1500) <= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("choice", ["tree", "adaptive"])
+def test_audit_of_marginals(choice):
+    """One record that alone joins two columns in another way: by what is drawn, at an ε that shows it."""
+    columns = [words("a", "x", "y"), words("b", "x", "y")]
+    tables = [table_of(columns, a=["x"] * 8 + more, b=["x"] * 8 + more) for more in (["y"], [])]
+    method = PrivateMarginals(epsilon=3, delta=0.01, choice=choice)
+    assert audited_tables(method, tables, lambda shown: (shown == "y").any(), 250) <= 3
+
+
+@pytest.mark.slow
+def test_audit_of_what_is_chosen_and_counted():
+    """Of its two answers alone, by the events that tell most."""
+    counts = [PrivateCounts([np.zeros(n, dtype=np.int64)] * 2, [2, 2], 1) for n in (5, 4)]
+    noisy = [[each.measured([(0,)], rho=2.0)[0].counts[0] for _ in range(1000)] for each in counts]
+    found = audited(*(int(np.sum(np.array(each) >= 6)) for each in noisy), 1000)
+    assert found <= Budget((Spending("", rho=2.0),)).total(1e-2).epsilon
+    expected = {(0,): np.array([4.0, 0.0]), (1,): np.array([5.0, 0.0])}  # one score goes up and one down
+    chosen = [sum(each.furthest(expected, rho=0.5) == (0,) for _ in range(1000)) for each in counts]
+    assert 0.3 < audited(*chosen, 1000) <= 2  # ρ = ½ is ε = 2 at most, and 1 of two such scores
 
 
 # What it is told and says -----------------------------------------------------------------------------
@@ -228,6 +259,15 @@ def test_categories_may_be_numbers_or_truths():
         assert set(PrivateResponse(epsilon=0.1).apply(table, RUN).table.frame["a"]) == set(values)
 
 
+def test_numbers_are_whole_only_if_that_is_declared():
+    """That nobody else has a decimal is told by a file whose numbers are read as whole."""
+    table = table_of([number("a", 0, 10)], a=[3, 4] * 200)
+    for method in (PrivateLaplace(epsilon=5), PrivateMarginals(epsilon=5), PrivateMicroaggregation(k=20)):
+        shown = method.apply(table, RUN).table.frame["a"]
+        assert shown.dtype == pl.Float64
+        assert (shown != shown.round()).any()
+
+
 def test_values_beyond_declared_bounds_tell_no_more_than_the_bound():
     column = number("a", 0, 1)
     release = PrivateLaplace().apply(table_of([column], a=[1e9, -1e9, 0.5]), RUN)
@@ -279,6 +319,14 @@ def test_a_step_before_that_looks_at_all_records_voids_the_guarantee():
         assert any(NO_GUARANTEE in note for note in release.provenance[-1].notes) != kept
     apart = Recipe((Step(Mdav(k=2), ("a",)), Step(PrivateLaplace(), ("b",)))).apply(table, RUN)
     assert all(each.kept for each in apart.budget.spent)
+
+
+def test_strata_that_are_found_in_the_data_void_what_hides_who_is_there():
+    table = table_of([words("a", "x", "y"), words("b", "x", "y")], a=["x", "y"] * 50, b=["x"] * 100)
+    for method, kept in ((PrivateMarginals(), False), (PrivateResponse(), True)):
+        release = Recipe((Step(method, ("a",), within=("b",)),)).apply(table, RUN)
+        assert all(each.kept == kept for each in release.budget.spent)
+        assert any("which strata there are" in note for note in release.provenance[0].notes) != kept
 
 
 def test_nothing_looks_at_the_original_again_after_the_noise():
@@ -333,6 +381,51 @@ def test_no_neighbour_moves_the_sums_by_more_than_is_hidden(by):
         assert brute_sensitivity(method, values, 10) <= bound
 
 
+@given(st.integers(0, 2**31), st.integers(1, 3), st.sampled_from([1, 2]))
+def test_another_record_moves_two_boxes_of_each_level(seed, columns, records):
+    """Noise that is nothing shows the exact counts and sums, which neighbours must not move by more."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(0, 20, columns)
+    places = rng.integers(0, sizes + 1, (30, columns))
+    other = places.copy()
+    other[:records] = rng.integers(0, sizes + 1, (records, columns))
+    told = []
+
+    def exact(counts, *, sensitivity, epsilon, tick=None):
+        told.append((counts, sensitivity))
+        return turns[len(told) - 1] if turns is not None else counts
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_opendp, "laplace", exact)
+        turns = None
+        boxes = halved(places, sizes, k=4, records=records, epsilon=1.0)
+        boxes.means(0, places[:, 0], records=records, epsilon=1.0)
+        first, turns = list(told), [counts for counts, _ in told]
+        told.clear()  # what is answered so far is the same: the next question of both is compared
+        again = halved(other, sizes, k=4, records=records, epsilon=1.0)
+        again.means(0, other[:, 0], records=records, epsilon=1.0)
+    for (before, most), (after, _) in zip(first, told, strict=True):
+        assert np.abs(before - after).sum() <= most
+    assert boxes.counts.sum() == 30
+    assert (boxes.counts >= 4).all()
+    np.testing.assert_array_equal(np.bincount(again.shown, minlength=len(again.counts)), again.counts)
+
+
+def test_boxes_keep_relations_for_noise_that_does_not_grow_with_the_records():
+    rng = np.random.default_rng(1)
+    a = rng.normal(50, 15, 5000).clip(0, 100)
+    b = (a + rng.normal(0, 5, 5000)).clip(0, 100)
+    table = table_of([number("a", 0, 100), number("b", 0, 100)], a=a, b=b)
+    made = PrivateMicroaggregation(by="box", k=100).apply(table, RUN)
+    shown = made.table.frame
+    assert shown.group_by("a", "b").len()["len"].min() >= 100
+    assert np.corrcoef(shown["a"], shown["b"])[0, 1] > 0.8
+    assert sorted(made.source_rows) == list(range(5000))
+    assert made.budget.total().epsilon == pytest.approx(1)
+    empty = PrivateMicroaggregation(by="box").apply(table.take(np.arange(0)), RUN)
+    assert len(empty.table) == 0
+
+
 def test_groups_share_their_values_and_records_come_out_sorted():
     table = table_of([number("a", 0, 100)], a=np.arange(100.0))
     release = PrivateMicroaggregation(epsilon=1000, k=10, by="column").apply(table, RUN)
@@ -357,31 +450,102 @@ def test_groups_that_are_told_beside_the_noise_void_the_guarantee():
 # Marginals --------------------------------------------------------------------------------------------
 
 
+#: A cycle of four columns, one that hangs on it, and one on its own: what a junction tree must cover.
+SIZES, TABLES = (2, 3, 4, 2, 3, 2), ((0, 1), (1, 2), (2, 3), (0, 3), (3, 4), (5,))
+
+
 def test_belief_propagation_agrees_with_summing_over_everything():
     rng = np.random.default_rng(3)
-    model = TreeModel.of([2, 3, 4], [(1, 0), (1, 2)], 100.0)
-    model.nodes = [rng.normal(size=size) for size in (2, 3, 4)]
-    model.edges = {key: rng.normal(size=each.shape) for key, each in model.edges.items()}
-    joint = np.zeros((2, 3, 4))
-    for a, b, c in np.ndindex(2, 3, 4):
-        codes = (a, b, c)
-        joint[codes] = sum(model.nodes[i][codes[i]] for i in range(3)) + sum(
-            each[codes[model.parents[key]], codes[key]] for key, each in model.edges.items()
-        )
+    model = CountModel(SIZES, 100.0)
+    model.fit([Measured(each, np.ones([SIZES[c] for c in each]), 1.0) for each in TABLES], steps=1)
+    model.potentials = {each: rng.normal(size=[SIZES[c] for c in each]) for each in TABLES}
+    model.beliefs = model._propagated(model.potentials)
+    joint = np.zeros(SIZES)
+    for columns, each in model.potentials.items():
+        joint += each.reshape([SIZES[c] if c in columns else 1 for c in range(len(SIZES))])
     joint = np.exp(joint) / np.exp(joint).sum()
-    own, pairs = model.marginals(model.nodes, model.edges)
-    for place in range(3):
-        np.testing.assert_allclose(own[place], joint.sum(axis=tuple({0, 1, 2} - {place})))
-    np.testing.assert_allclose(pairs[1], joint.sum(axis=2))
-    np.testing.assert_allclose(pairs[2], joint.sum(axis=0))
+    for way in (1, 2, 3):
+        for columns in combinations(range(len(SIZES)), way):
+            expected = joint.sum(axis=tuple(set(range(len(SIZES))) - set(columns)))
+            np.testing.assert_allclose(model.marginal(columns), expected)
+
+
+@given(st.lists(st.sets(st.integers(0, 6), min_size=1, max_size=3).map(lambda s: tuple(sorted(s)))))
+def test_cliques_cover_every_table_and_make_a_tree(tables):
+    """What two cliques share stands in every clique between them, in a tree as the model makes it."""
+    sizes = (2, 3, 2, 4, 2, 3, 2)
+    cliques = cliques_of(sizes, tables)
+    assert all(any(set(table) <= set(each) for each in cliques) for table in tables)
+    tree = _tree_of(cliques)
+    assert sorted(each.columns for each in tree) == sorted(cliques)
+    for column in range(len(sizes)):
+        tops = [each for each in tree if column in each.columns and column not in each.shared]
+        assert len(tops) == 1
 
 
 def test_the_model_fits_counts_that_agree_and_draws_them():
     counts = np.array([[30.0, 10.0], [5.0, 55.0]])
-    model = TreeModel.of([2, 2], [(0, 1)], 100.0)
-    model.fit([Measured(counts.sum(1), 1.0), Measured(counts.sum(0), 1.0)], {1: Measured(counts, 1.0)})
+    model = CountModel([2, 2], 100.0)
+    singles = [Measured((axis,), counts.sum(1 - axis), 1.0) for axis in (0, 1)]
+    model.fit([*singles, Measured((0, 1), counts, 1.0)], steps=1000)
     first, second = model.drawn(100, np.random.default_rng(1))
     np.testing.assert_allclose(np.bincount(first * 2 + second), counts.ravel(), atol=2)
+
+
+def test_two_measurements_of_one_table_are_weighed():
+    both = Measured((0,), np.array([1.0]), 1.0).joined(Measured((0,), np.array([4.0]), 2.0))
+    np.testing.assert_allclose(both.counts, [1.6])
+    assert both.deviation == pytest.approx(math.sqrt(0.8))
+
+
+def chained(n=20_000):
+    """Columns that follow one another, the first and last of which depend only through those between."""
+    rng = np.random.default_rng(1)
+    codes = [rng.integers(0, 4, n)]
+    for _ in range(4):
+        codes.append(np.where(rng.random(n) < 0.8, codes[-1], rng.integers(0, 4, n)))
+    return PrivateCounts(codes, [4] * 5, 1)
+
+
+@pytest.mark.parametrize("way", ["tree", "adaptive"])
+def test_what_is_worth_counting_is_found_and_no_more_is_spent_than_there_is(way):
+    counts, rho = chained(), 0.5
+    singles = counts.measured([(i,) for i in range(5)], rho=0.1)
+    make = by_tree if way == "tree" else lambda *given: adaptively(*given, most_cells=1000, ways=2)
+    model = make(counts, singles, 20_000.0, rho, RUN)
+    assert {(i, i + 1) for i in range(4)} <= set(model.potentials)
+    assert sum(counts.spent.values()) == pytest.approx(rho + 0.1)
+    far = np.abs(model.marginal((0, 4)) - counts._counted((0, 4)) / 20_000).sum()
+    assert far < 0.05
+
+
+def test_the_model_stays_below_its_cells():
+    """All six pairs of four columns of ten would be one clique of 10,000."""
+    rng = np.random.default_rng(2)
+    common = rng.integers(0, 10, 5000)
+    codes = [np.where(rng.random(5000) < 0.5, common, rng.integers(0, 10, 5000)) for _ in range(4)]
+    counts = PrivateCounts(codes, [10] * 4, 1)
+    singles = counts.measured([(i,) for i in range(4)], rho=1.0)
+    model = adaptively(counts, singles, 5000.0, 10.0, RUN, most_cells=1200, ways=3)
+    assert sum(math.prod([10] * len(each.columns)) for each in model.tree) <= 1200
+    assert any(len(each) == 2 for each in model.potentials)
+
+
+def test_no_neighbour_moves_a_score_by_more_than_is_hidden(monkeypatch):
+    """Two records of a person more: each table by 2, times its columns."""
+    seen = []
+    monkeypatch.setattr(
+        _opendp, "highest", lambda scores, *, sensitivity, rho: seen.append((scores, sensitivity)) or 0
+    )
+    rng = np.random.default_rng(4)
+    codes = [rng.integers(0, 3, 42) for _ in range(3)]
+    expected = {each: rng.random([3] * len(each)) * 10 for each in [(0,), (0, 1), (0, 1, 2)]}
+    for n in (42, 40):
+        PrivateCounts([each[:n] for each in codes], [3] * 3, 2).furthest(expected, rho=1.0, penalty=0.7)
+    (more, most), (fewer, _) = seen
+    assert most == 6
+    assert np.abs(more - fewer).max() <= most
+    assert np.array_equal(more, np.rint(more))  # no rounding adds to it
 
 
 def test_records_of_marginals_are_nobodys_and_keep_relations():

@@ -121,6 +121,25 @@ def test_who_has_all_copies_links_more_than_who_has_one():
     assert how == "the worst of 4 copies, and of all together"
 
 
+def test_a_rehearsal_attacks_all_copies_together():
+    """Each copy is of half the people as they are: whoever has three of them finds seven eighths."""
+
+    def half(table, run):
+        kept = np.flatnonzero(run.rng("half").random(len(table)) < 0.5)
+        return Release.of(table.take(kept), source_rows=kept)
+
+    original, _ = noisy()
+    demand = Demand(Requirement.parse("membership <= 1 at 95%"), Scenario(columns=("x", "y")))
+    case, run = Case(original, control=0.4, make=half), Run(seed=1)
+    copies = [half(original, run.at("copy", copy) if copy else run) for copy in range(3)]
+    (one, _), (all_, how) = (
+        next(iter(judge_copies(made, case, [demand], run).values())) for made in (copies[:1], copies)
+    )
+    assert one.value == pytest.approx(0.5, abs=0.12)
+    assert all_.value == pytest.approx(1 - 0.5**3, abs=0.1)
+    assert how == "the worst of 3 copies, and of all together"
+
+
 def test_what_cannot_see_copies_together_says_so():
     original, made = noisy()
     score, how = judged(made, original, "k >= 1")

@@ -70,7 +70,9 @@ def written(plan, **how):
         (Anatomy(l=3, counts=True), ["out.qit.csv", "out.st.csv"]),
         (Angelisation(l=3, k=4), ["out.gt.csv", "out.bt.csv"]),
         (Bucketisation(l=3), ["out.csv"]),
+        (Anatomy(l=3, permute=True), ["out.qit.csv", "out.st.csv"]),
         (Slicing(l=3, slices=3), ["out.slice1.csv", "out.slice2.csv", "out.slice3.csv"]),
+        (Slicing(l=3, overlap=1), ["out.slice1.csv", "out.slice2.csv"]),
     ],
 )
 def test_each_table_is_a_file_and_all_of_them_are_read_back(plan, tmp_path, method, names):
@@ -80,7 +82,7 @@ def test_each_table_is_a_file_and_all_of_them_are_read_back(plan, tmp_path, meth
     assert not any(
         "name" in pl.read_csv(tmp_path / name).columns for name in names
     )  # identifiers stay behind
-    asked, original = ["k", "l", "t", "attribute-disclosure", "query-error"], load(made)
+    asked, original = ["k", "l", "t", "attribute-disclosure", "query-error", "dbrl"], load(made)
     scores = assess(original, outcome.release, asked, seed=1)
     for name in names:  # whichever of them is named, the private trail knows the others
         again = assess(original, beside(original, str(tmp_path / name), aligned=False), asked, seed=1)
@@ -139,7 +141,7 @@ def test_the_trail_and_the_json_say_what_the_files_are(plan, tmp_path):
     kept = json.loads((tmp_path / "out.private.json").read_text())
     assert kept["joined"]["apart"] == [["ill"]]
     assert len(kept["rows"].split()) == N
-    assert "rows" not in kept["joined"]["files"]["st"]  # counts are of nobody
+    assert sorted(map(int, kept["joined"]["files"]["st"]["rows"].split())) == list(range(N))  # of each count
     lost = {each.column: each for each in next(iter(outcome.parts.values())).lost}
     assert lost["ill"].fate == "changed"
     assert lost["age"].fate == "untouched"

@@ -285,6 +285,23 @@ def test_one_coarse_cell_changes_little(name):
 
 
 @pytest.mark.parametrize("name", ATTACKS)
+def test_cells_suppressed_to_missing_hide_no_more_than_those_that_say_so(name):
+    """A null where people have values may be any, as beside ranges: it does not lie far from its own person."""
+    from sfumato.data.generalised.suppressing import as_ranges
+
+    original, control = people(100, 1, holes=0), people(80, 2, holes=0)
+    gone = np.random.default_rng(3).random(100) < 0.3
+    cells = [pl.when(pl.Series(~gone)).then(pl.col(each)).alias(each) for each in ("age", "height")]
+    nulls = Table(original.frame.with_columns(cells), SCHEMA)
+    coarse = as_ranges(as_ranges(nulls, "age"), "height")
+    found, same = (
+        scored(name, original, Release.of(each, source_rows=np.arange(100)), control)
+        for each in (nulls, coarse)
+    )
+    assert found.value == pytest.approx(same.value, abs=0.1 if name == "inference" else 1e-9)
+
+
+@pytest.mark.parametrize("name", ATTACKS)
 def test_a_control_of_other_types_is_read_alike(name):
     original, control = people(60, 1, holes=0), people(60, 2, holes=0)
     frame = control.frame.with_columns(pl.col("age").cast(pl.Float64), pl.col("area").cast(pl.Categorical))
@@ -349,6 +366,86 @@ def test_a_control_of_the_people_themselves_is_none(name):
         assert "stand in the original" in score.reason
 
 
+def test_columns_that_cannot_be_attacked_are_named_and_not_left_out():
+    original, control = people(40, 1), people(40, 2)
+    score = scored("linkability(first=age+pay, second=height)", original, control=control)
+    assert (score.status, "`pay`" in score.reason) == (Status.REFUSED, True)
+    rare = pl.when(pl.int_range(pl.len()) < 5).then("ill").alias("ill")
+    few = [Table(each.frame.with_columns(rare), SCHEMA) for each in (original, control)]
+    score = scored("inference(by=neighbours)", few[0], control=few[1])
+    assert (score.details["guessed"], score.details["not_guessed"]) == (1, "ill")
+    items = pl.Series("ill", [["flu"], ["gout", "flu"]] * 20)
+    schema = Schema((*SCHEMA.columns[:5], Column("ill", Kind.SET, Role.SENSITIVE), SCHEMA["pay"]))
+    sets = [Table(each.frame.with_columns(items), schema) for each in (original, control)]
+    for name in ("inference", "disco"):
+        assert "`ill` (set)" in scored(name, sets[0], control=sets[1]).reason
+
+
+# ---------------------------------------------------------------------- persons who have several records
+
+OF_PERSONS = Schema(
+    (
+        Column("who", Kind.NOMINAL, Role.PERSON),
+        *(Column(name, Kind.CONTINUOUS, Role.KEY) for name in "ab"),
+        Column("c", Kind.NOMINAL, Role.KEY),
+        Column("s", Kind.NOMINAL, Role.SENSITIVE),
+    )
+)
+
+
+def panel(persons, records, seed, *, moving=0.01):
+    """Persons with so many records each, which differ a little; numbers of persons never repeat."""
+    rng, n = np.random.default_rng(seed), persons * records
+    of_person = {name: rng.normal(size=persons) for name in "ab"}
+    of_person |= {"c": rng.choice(list("xyz"), persons), "s": rng.choice(list("pqr"), persons)}
+    frame = pl.DataFrame({name: np.repeat(each, records) for name, each in of_person.items()})
+    frame = frame.with_columns(pl.Series(name, frame[name] + moving * rng.normal(size=n)) for name in "ab")
+    who = pl.Series("who", np.repeat(1000 * seed + np.arange(persons), records))
+    return Table(frame.select(who, pl.all()), OF_PERSONS)
+
+
+def without_numbers(table, rows=None):
+    return Release.of(table.select([name for name in table.names if name != "who"]), source_rows=rows)
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_two_records_of_a_person_that_are_alike_hide_nobody(name):
+    original, control = panel(40, 2, 1, moving=0), panel(40, 2, 2, moving=0)
+    score = scored(name, original, without_numbers(original, np.arange(80)), control)
+    assert score.value == 1
+    assert score.details["queries"] <= 40
+    assert score.confidence == 95
+
+
+@pytest.mark.parametrize("name", ATTACKS[:3] + ATTACKS[4:])
+def test_records_of_one_person_make_no_interval_narrower(name):
+    within = 0
+    for draw in range(20):
+        original, release, control = (panel(20, 8, 1 + 3 * draw + part) for part in range(3))
+        score = scored(name, original, without_numbers(release), control, seed=draw)
+        within += score.interval is not None and score.interval[0] <= 0
+    assert within >= 18
+
+
+def test_all_records_of_a_person_are_attacked_or_none():
+    original, control = panel(40, 5, 1), panel(40, 5, 2)
+    score = scored("linkability(queries=77)", original, without_numbers(original, np.arange(200)), control)
+    asked = ~np.isnan(score.by_record).reshape(40, 5)
+    assert (asked.all(axis=1) == asked.any(axis=1)).all()
+    assert score.details["queries"] == score.details["control_queries"] == 15
+    few = scored("linkability", panel(9, 5, 1), without_numbers(panel(9, 5, 1)), control)
+    assert "9 in the original" in few.reason
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_persons_of_the_original_are_no_control_whatever_their_records_say(name):
+    original, control = panel(40, 2, 1), panel(40, 2, 2)
+    same = control.with_values("who", pl.concat([original.frame["who"][:2], control.frame["who"][2:]]))
+    score = scored(name, original, control=same)
+    assert score.status is Status.NOT_ESTIMABLE
+    assert "1 of `who` who are in the original" in score.reason
+
+
 def test_a_requirement_may_rely_on_an_attack_if_it_says_so():
     original, control = people(80, 1), people(80, 2)
     score = scored("membership", original, control=control)
@@ -407,6 +504,16 @@ def test_disclosive_and_correct_by_hand():
     assert score.value == pytest.approx(2 / 4)
     assert score.baseline == pytest.approx(2 / 4)  # flu
     assert score.details["in_original"] == pytest.approx(2 / 4)
+
+
+def test_two_records_of_a_person_are_unique_together():
+    original = panel(30, 2, 1, moving=0)
+    release = without_numbers(original, np.arange(60))
+    score = scored("repu", original, release)
+    assert (score.value, score.details["uniques"]) == (1, 30)
+    assert scored("disco", original, release).value == 1
+    alone = Table(original.frame, Schema((Column("who", Kind.NOMINAL, Role.OTHER), *OF_PERSONS.columns[1:])))
+    assert scored("repu", alone, release).value == 0
 
 
 def test_replication_and_disco_as_a_look_at_every_pair_tells():

@@ -236,6 +236,14 @@ def test_nobody_is_extreme_and_nothing_is_there():
 
 
 @pytest.mark.parametrize("rule", RULES)
+def test_the_one_who_is_not_as_all_others_is_extreme(rule):
+    """Where all others are equal there is no spread by which nobody would be far out."""
+    values = numeric(np.r_[np.zeros(99), [100.0]][:, None])
+    found = score(OutlierDisclosure(rule=rule), values, values)
+    assert (found.value, found.details["extreme"], found.by_record[99]) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("rule", RULES)
 def test_three_records(rule):
     few = numeric([[1.0, 2], [3, 4], [5, 900]])
     found = score(OutlierDisclosure(rule=rule), few, few)

@@ -285,6 +285,23 @@ def test_reverse_mapping_of_values_that_are_missing():
         reverse_mapping(np.array([1.0]), np.array([1.0, 2.0]))
 
 
+@given(
+    *(arrays(np.float64, st.integers(1, 12), elements=st.integers(0, 40).map(float)) for _ in "xy"),
+    st.integers(0, 99),
+)
+def test_of_sizes_that_differ_the_larger_is_drawn_from(x, y, seed):
+    z = reverse_mapping(x, y, rng=np.random.default_rng(seed))
+    there = ~np.isnan(z)
+    assert there.sum() == min(len(x), len(y))
+    order = np.argsort(y[there], kind="stable")
+    assert (np.diff(z[there][order]) >= 0).all()
+    if len(np.unique(y)) == len(y):
+        assert set(z[there]) <= set(x)
+    turned = np.random.default_rng(1).permutation(len(y))  # the order of a file decides nothing
+    again = reverse_mapping(x, y[turned], rng=np.random.default_rng(seed))
+    np.testing.assert_array_equal(np.sort(again), np.sort(z))
+
+
 def test_power_means_by_hand():
     values = np.array([1.0, 2.0, 4.0])
     assert power_mean(values, 1) == pytest.approx(7 / 3)

@@ -17,6 +17,8 @@ from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
+from sfumato.kernels import special_uniques
+from sfumato.risk._subsets import KeyCodes
 from sfumato.risk.suda import DisSuda, Suda
 from toys import table_of
 
@@ -131,25 +133,48 @@ def test_persons_are_counted():
 
 
 def test_too_many_subsets_are_refused():
-    names = [f"k{i:02}" for i in range(60)]
+    names = [f"k{i:02}" for i in range(70)]
     table = table_of({name: [1, 2] for name in names}, **dict.fromkeys(names, NOMINAL))
-    assert "60 keys" in score_of(table, Suda(dimension=5)).reason
+    assert "70 keys" in score_of(table, Suda(dimension=5)).reason
     assert score_of(table, Suda(dimension=2)).status is Status.OK
 
 
 def test_how_many_subsets_are_gone_through():
-    """Of 25 keys up to 6 at a time, unless what is kept would not fit; a refusal says what to do."""
+    """Of 25 keys up to 6 at a time by the recursion; else a refusal says what to do."""
     few, many = (keys_of(25, n) for n in (10, 200_000))
     assert Suda(dimension=6).refuses(few) is None
-    assert Suda(dimension=5).refuses(few) is None
-    assert "a smaller dimension" in Suda(dimension=6).refuses(many)
-    assert "1,000,000 subsets" in Suda(dimension=6).refuses(keys_of(40, 10))
+    assert Suda(dimension=6).refuses(many) is None
+    assert "a smaller dimension" in Suda(dimension=6).refuses(keys_of(62, 200_000))
+    # Persons are counted level by level.
+    assert Suda(dimension=6).refuses(keys_of(25, 10, persons=True)) is None
+    assert "20,000 subsets" in Suda(dimension=6).refuses(keys_of(25, 200_000, persons=True))
+    assert "1,000,000 subsets" in Suda(dimension=6).refuses(keys_of(40, 10, persons=True))
 
 
-def keys_of(n_keys, n):
+def test_sixty_keys():
+    """Nearly six million subsets: by each of the keys both are told apart, so that no two are looked at."""
+    names = [f"k{i:02}" for i in range(60)]
+    table = table_of({name: [1, 2] for name in names}, **dict.fromkeys(names, NOMINAL))
+    score = score_of(table, Suda(dimension=5))
+    assert [score.details[f"uniques_{size}"] for size in range(1, 6)] == [120, 0, 0, 0, 0]
+
+
+def test_more_than_can_be_kept(monkeypatch):
+    monkeypatch.setattr(special_uniques, "minimal_uniques", lambda *_: None)
+    for measure in (Suda(dimension=5), DisSuda(dimension=5, fraction=0.1)):
+        score = measure.score(keys_of(60, 4), Run(seed=1))
+        assert score.status is Status.NOT_ESTIMABLE
+        assert "a smaller dimension" in score.reason
+
+
+def keys_of(n_keys, n, *, persons=False):
     names = [f"k{place}" for place in range(n_keys)]
+    columns = [Column(name, Kind.NOMINAL, Role.KEY) for name in names]
     frame = pl.DataFrame({name: np.zeros(n, dtype=np.int8) for name in names})
-    return Evidence(Table(frame, Schema(tuple(Column(name, Kind.NOMINAL, Role.KEY) for name in names))))
+    if persons:
+        frame = frame.with_columns(who=pl.Series(np.arange(n)))
+        columns.append(Column("who", Kind.NOMINAL, Role.PERSON))
+    return Evidence(Table(frame, Schema(tuple(columns))))
 
 
 def test_many_keys():
@@ -241,6 +266,25 @@ def test_scores_by_enumeration(frame, policy, dimension):
     assert score.value == max(expected)
     for size in range(1, min(dimension, n_keys) + 1):
         assert score.details[f"uniques_{size}"] == sum(len(each) == size for own in uniques for each in own)
+
+
+@given(frames(), st.sampled_from(["category", "worst"]), st.integers(1, 5))
+@examples(150)
+def test_the_recursion_finds_what_the_levels_do(frame, policy, dimension):
+    columns = tuple(Column(name, Kind.CONTINUOUS, Role.KEY) for name in frame)
+    table = Table(pl.DataFrame(frame, schema=dict.fromkeys(frame, pl.Float64)), Schema(columns))
+    measure, keys = Suda(dimension=dimension, missing=policy), KeyCodes.of(table, tuple(sorted(frame)))
+    told = []
+    one, other = (
+        measure._by_levels(keys, Run(seed=1)),
+        measure._by_recursion(keys, Run(seed=1, report=lambda event: told.append((event.done, event.total)))),
+    )
+    assert (one.scores.tolist(), one.special.tolist()) == (other.scores.tolist(), other.special.tolist())
+    assert one.numbers == other.numbers
+    for mine, theirs in zip(one.by_code, other.by_code, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+    assert told == sorted(told)
+    assert told[-1][0] == told[-1][1] == sum(math.comb(len(frame), k) for k in range(1, dimension + 1))
 
 
 def test_shares_by_value_are_private():

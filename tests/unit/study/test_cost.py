@@ -234,6 +234,33 @@ def test_the_first_call_is_not_counted(clock):
     assert found.seconds < 1
 
 
+@pytest.mark.parametrize("shape", ["step", "measure"])
+def test_what_is_compiled_for_larger_tables_is_not_counted(shape, clock):
+    def work(n):
+        first = n >= 240 and 240 not in CLOCK.sizes
+        CLOCK.work((30 if first else 0) + 1e-6 * n, n)
+
+    class Later(Slow):
+        name = "later"
+
+        def protect(self, table, run):
+            work(len(table))
+            return Release.unchanged(table)
+
+    class LateRuler(Ruler):
+        name = "late-ruler"
+        cost = "n²"
+
+        def measure(self, evidence, run):
+            for _ in range(2):  # compiling is not stopped, what comes after it is
+                work(len(evidence.original))
+                run.check()
+            return Score(0.0)
+
+    what = Work(Recipe.of(Later())) if shape == "step" else Work(measures=(LateRuler(),))
+    assert estimated(what, 100_000, clock).seconds < 1
+
+
 def test_better_than_declared(clock):
     found = estimated(Work(Recipe.of(Better())), 1_000_000, clock)
     assert found.seconds == pytest.approx(10, rel=0.01)
@@ -246,13 +273,26 @@ def test_steps_and_measures_add_up_and_repeat(clock):
     assert again.seconds == pytest.approx(3 * once.seconds, rel=0.01)
     both = estimated([Work(Recipe.of(Slow())), Work(Recipe.of(Slow()))], 100_000, clock)
     assert both.seconds == pytest.approx(2 * 1e4, rel=0.01)
-    ruled = estimated(Work(measures=(Ruler(),), scorings=4), 10_000_000, clock)
+    ruled = estimated(Work(at_end=(Ruler(),), repeats=9, ends=4), 10_000_000, clock)
     assert ruled.seconds == pytest.approx(4 * 1e-6 * 1e7 * math.log(1e7), rel=0.05)
 
 
 def test_records_worked_on_at_once_bound_the_growth(clock):
     found = estimated(Work(measures=(Drawn(records=1000, draws=30_000),)), 1_000_000, clock)
     assert found.seconds == pytest.approx(30_000 * 1.0, rel=0.05)
+
+
+def test_parts_are_worked_on_one_after_the_other(clock):
+    class InParts(Slow):
+        """Take n² microseconds on each part."""
+
+        name = "in-parts"
+        cost = "n part"
+
+        part: int = param(10_000, "Most records in a part.", ge=1)
+
+    found = estimated(Work(Recipe.of(InParts())), 1_000_000, clock)
+    assert found.seconds == pytest.approx(100 * 1e-6 * 10_000**2, rel=0.01)
 
 
 def test_a_trial_ends_once_there_is_nothing_to_tell(clock):

@@ -179,7 +179,7 @@ class Classes:
         """
         of_record = self.of_record
         for numbers in by:
-            of_record = _alike_in_all(of_record, numbers)
+            of_record = alike_in_all(of_record, numbers)
         of_record, members = number(Coding(of_record.astype(np.uint64), int(of_record.max(initial=-1)) + 1))
         examples = _firsts(of_record, len(members))
         codes = np.full((len(members), len(self.keys)), np.iinfo(np.int64).max)
@@ -314,7 +314,7 @@ def classes_of(
     return evidence.remember(("classes", names, missing), lambda: Classes.of(table, names, missing=missing))
 
 
-def _alike_in_all(of_record: Ints, numbers: Ints) -> Ints:
+def alike_in_all(of_record: Ints, numbers: Ints) -> Ints:
     """A number for each record, the same for those whose persons have the same classes equally often."""
     order = np.lexsort((of_record, numbers))
     _, starts, counts = np.unique(numbers[order], return_index=True, return_counts=True)

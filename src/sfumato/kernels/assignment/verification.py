@@ -155,7 +155,8 @@ def scan(
     """Go through all pairs whose cost does not exceed the sum of their prices.
 
     Returns the least of 0 and cost minus prices of each row, how many pairs are below 0, and, if ``n_listed``
-    allows for their number, the pairs at or below 0 (None if there are more).
+    allows for their number, the pairs at or below 0 (None if there are more; nothing else is told then, for
+    the rest is not gone through).
     """
     space = framed.space
     n, m = len(space.rows), len(space.columns)
@@ -171,6 +172,9 @@ def scan(
 
     def work(part: Ints) -> None:
         for leaf in part:
+            if n_listed and int(at_most.sum()) > n_listed:
+                listed.clear()
+                return
             begin, end = parts[leaf], parts[leaf + 1]
             room = min(n_listed, int(end - begin) * m) if n_listed else 0
             pairs = np.empty((2, min(room, 4096)), dtype=np.int64)

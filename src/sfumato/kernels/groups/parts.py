@@ -11,6 +11,7 @@ import numpy as np
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.kernels.compiling import njit
 from sfumato.kernels.groups.farthest import mdav, refuse_unfit
+from sfumato.kernels.moments import facing
 from sfumato.kernels.pace import SLICE, Tick
 from sfumato.kernels.trees.boxes import centred
 
@@ -84,7 +85,7 @@ def _lower_half(points: Floats, records: Ints, count: int) -> Flags:
     """Mark the ``count`` records that are lowest along the first principal axis."""
     mean, covariance = _spread(points, records)
     axis = np.linalg.eigh(covariance)[1][:, -1]
-    axis *= np.sign(axis[np.argmax(np.abs(axis))])  # either sign is an axis: let it be the same everywhere
+    axis *= facing(axis)
     along = _project(points, records, mean, axis)
     border = np.partition(along, count)[count]
     lower: Flags = along < border

@@ -1,0 +1,86 @@
+"""Draws of persons: numbers that are each one record's own, whatever other records are drawn for."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, NoReturn
+
+import numpy as np
+
+from sfumato import kernels
+from sfumato.errors import RefusedError
+from sfumato.kernels.arrays import Floats, Words
+
+#: Bits of a number from 0 to 1 that a float can hold.
+_BITS = 53
+
+
+class PersonalDraws:
+    """A stream of chance in which every record has numbers of its own, by a counter of the draws.
+
+    Draw ``j`` for a record is a keyed hash (SipHash) of whose it is under a key of the place and ``j``: it
+    depends neither on the other records nor on their order. So who is in the next release has the same
+    draws there. It has the calls of a numpy generator that give one number to each record, and a single one
+    for all; what draws for all records at once, such as a permutation, cannot be keyed and is refused.
+    """
+
+    def __init__(self, key: bytes, people: Words) -> None:
+        self._key, self._people, self._drawn = key, people, 0
+
+    def random(self, size: int | None = None) -> Any:
+        """Numbers from 0 to less than 1."""
+        return (self._words(size) >> np.uint64(64 - _BITS)) * 2.0**-_BITS
+
+    def uniform(self, low: float = 0.0, high: float = 1.0, size: int | None = None) -> Any:
+        """Numbers from low to high."""
+        return low + (high - low) * self.random(size)
+
+    def standard_normal(self, size: int | None = None) -> Any:
+        """Standard normal numbers, by the inverse of their distribution."""
+        from scipy.special import ndtri
+
+        # Half a step above 0, so that no number is infinite.
+        return ndtri(self.random(size) + 2.0 ** -(_BITS + 1))
+
+    def normal(self, loc: float = 0.0, scale: float = 1.0, size: int | None = None) -> Any:
+        """Normal numbers."""
+        return loc + scale * self.standard_normal(size)
+
+    def lognormal(self, mean: float = 0.0, sigma: float = 1.0, size: int | None = None) -> Any:
+        """Numbers whose logarithms are normal."""
+        return np.exp(self.normal(mean, sigma, size))
+
+    def standard_exponential(self, size: int | None = None) -> Any:
+        """Exponential numbers of mean 1."""
+        return -np.log1p(-self.random(size))
+
+    def integers(
+        self, low: int, high: int | None = None, size: int | None = None, dtype: Any = np.int64
+    ) -> Any:
+        """Whole numbers from low to less than high; without high, from 0 to less than low."""
+        low, high = (0, low) if high is None else (low, high)
+        drawn: Floats = np.floor(self.random(size) * (high - low))
+        return (low + drawn.astype(np.int64)).astype(dtype)
+
+    def _words(self, size: int | None) -> Words:
+        """64 random bits for each record, or once for all of them."""
+        if size is not None and size != len(self._people):
+            raise _refused(f"{size} numbers for {len(self._people)} records")
+        named = hashlib.blake2b(str(self._drawn).encode(), key=self._key, digest_size=16, person=b"draw")
+        first, second = np.frombuffer(named.digest(), dtype=np.uint64)
+        self._drawn += 1
+        whose = np.zeros(1, dtype=np.uint64) if size is None else self._people
+        found: Words = kernels.keyed.keyed_words(whose, first, second)
+        return found if size is not None else found[0]
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise _refused(f"`{name}`, for all records at once")
+
+
+def _refused(got: str) -> RefusedError:
+    return RefusedError(
+        f"in a series chance must be drawn for each person, got: {got}",
+        hint="take a method that draws for each record, such as noise or pram",
+    )

@@ -1,0 +1,86 @@
+"""What a step found out in the first release of a series, kept for the later ones: spreads of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sfumato.core.params import listed
+from sfumato.core.run import Run
+from sfumato.data.schema import Column, Kind, Schema
+from sfumato.data.table import Table
+from sfumato.errors import PlanError
+
+#: The tables in which it is confided.
+_NUMBERS, _COLUMNS = "learnt", "learnt_of"
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """The summaries of a step on some columns, as an earlier release of the series has confided them."""
+
+    columns: tuple[str, ...]
+    earlier: dict[int, list[float]]
+
+    @classmethod
+    def of(cls, run: Run, method: str, columns: Sequence[str]) -> Learnt | None:
+        """What the same step learnt before; None outside of a series."""
+        if run.people is None:
+            return None
+        numbers, before = run.kept(_NUMBERS), run.kept(_COLUMNS)
+        if numbers is None or before is None:
+            return cls(tuple(columns), {})
+        if (names := tuple(before.frame["column"])) != tuple(columns):
+            raise PlanError(
+                f"{method} must protect the columns that it did in the earlier release, {listed(names)}, "
+                f"got: {listed(columns)}",
+                hint="protect others in a step of their own: the spread of the noise must stay what it was",
+            )
+        found: dict[int, list[float]] = {}
+        for turn, number in numbers.frame.select("round", "number").iter_rows():
+            found.setdefault(turn, []).append(float.fromhex(number))
+        return cls(tuple(columns), found)
+
+    def kept(self, turn: int, found: Any) -> Any:
+        """What the first release found in a round; in the first one, what is found now."""
+        if turn not in self.earlier:
+            return found
+        numbers = iter(self.earlier[turn])
+        return _filled(found, numbers)
+
+    def confided(self, summaries: Sequence[Any]) -> dict[str, Table]:
+        """The tables that the private trail keeps, every digit of them."""
+        rows = [(turn, float(x).hex()) for turn, each in enumerate(summaries) for x in _numbers(each)]
+        told = pl.DataFrame(rows, schema={"round": pl.Int64, "number": pl.String}, orient="row")
+        kinds = (Column("round", Kind.CONTINUOUS), Column("number", Kind.NOMINAL))
+        columns = pl.DataFrame({"column": pl.Series(self.columns, dtype=pl.String)})
+        return {
+            _NUMBERS: Table(told, Schema(kinds)),
+            _COLUMNS: Table(columns, Schema((Column("column", Kind.NOMINAL),))),
+        }
+
+
+def _numbers(what: Any) -> Iterator[float]:
+    """All numbers of a summary, one after the other."""
+    if isinstance(what, np.ndarray):
+        yield from what.ravel().tolist()
+    elif is_dataclass(what):
+        for each in fields(what):
+            yield from _numbers(getattr(what, each.name))
+    else:
+        yield what
+
+
+def _filled(what: Any, numbers: Iterator[float]) -> Any:
+    """A summary of the same shape with other numbers."""
+    if isinstance(what, np.ndarray):
+        return np.array([next(numbers) for _ in range(what.size)]).astype(what.dtype).reshape(what.shape)
+    if is_dataclass(what) and not isinstance(what, type):
+        return replace(
+            what, **{each.name: _filled(getattr(what, each.name), numbers) for each in fields(what)}
+        )
+    return type(what)(next(numbers))

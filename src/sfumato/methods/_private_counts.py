@@ -1,0 +1,159 @@
+"""Counts of categories that are seen through noise alone, and which of them are worth their price.
+
+`PrivateCounts` holds the codes of the records, and nothing else here looks at them: each of its two answers
+spends, and it keeps what it spent. All that is done with the answers is free.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+
+import numpy as np
+
+from sfumato.core.budget import Spending
+from sfumato.core.run import Run
+from sfumato.kernels.arrays import Floats, Ints
+from sfumato.methods import _opendp
+from sfumato.methods._count_model import Columns, CountModel, Measured, cells, cliques_of
+from sfumato.methods._private import spending
+
+#: What of a round, and of a tree, goes to the choice of a table; its counts get the rest.
+_CHOOSING = 0.1
+
+#: Rounds for each column that the first of them leave room for, and how much more the next one spends when
+#: the last told nothing new (McKenna, Mullins, Sheldon and Miklau 2022, who leave room for 16).
+_ROUNDS, _MORE = 8, 4.0
+
+#: Steps of the fit between rounds, and at the end.
+_STEPS_BETWEEN, STEPS = 100, 1_000
+
+
+@dataclass
+class PrivateCounts:
+    """Records as ``codes`` of columns of some ``sizes``, of which at most ``records`` are one person's."""
+
+    codes: Sequence[Ints]
+    sizes: Sequence[int]
+    records: int
+    spent: dict[str, float] = field(default_factory=dict)
+
+    def measured(self, tables: Sequence[Columns], *, rho: float) -> list[Measured]:
+        """The noisy counts of tables, which spend the same each: a person changes one by c at most (L2)."""
+        share = rho / len(tables)
+        exact = [self._counted(columns) for columns in tables]
+        noisy = _opendp.gaussian(
+            np.concatenate([each.ravel() for each in exact]), sensitivity=self.records, rho=share
+        ).astype(np.float64)
+        self._spend("discrete Gaussian noise on counts of columns", rho)
+        deviation = self.records / math.sqrt(2 * share)
+        parts = np.split(noisy, np.cumsum([each.size for each in exact])[:-1])
+        return [
+            Measured(columns, part.reshape(each.shape), deviation)
+            for columns, part, each in zip(tables, parts, exact, strict=True)
+        ]
+
+    def furthest(self, expected: Mapping[Columns, Floats], *, rho: float, penalty: float = 0.0) -> Columns:
+        r"""The table whose counts are furthest from those expected, by the exponential mechanism.
+
+        .. math:: |r| \left( \lVert n_r - \hat n_r \rVert_1 - p\, \lvert r \rvert_{cells} \right)
+
+        Expected counts and penalties are whole numbers here, so that no rounding adds to the most that a
+        person can change: their records, for each of the columns.
+        """
+        scores = [
+            len(columns) * (np.abs(self._counted(columns) - np.rint(each)).sum() - round(penalty * each.size))
+            for columns, each in expected.items()
+        ]
+        most = self.records * max(len(columns) for columns in expected)
+        found = _opendp.highest(np.array(scores, dtype=np.float64), sensitivity=most, rho=rho)
+        self._spend("exponential mechanism for what is counted", rho)
+        return list(expected)[found]
+
+    def merged(self, places: Sequence[Ints]) -> PrivateCounts:
+        """The same, with categories that are taken as one."""
+        codes = [own[each] for own, each in zip(places, self.codes, strict=True)]
+        return replace(self, codes=codes, sizes=[int(own.max()) + 1 for own in places])
+
+    def _counted(self, columns: Columns) -> Ints:
+        shape = [self.sizes[each] for each in columns]
+        places = np.zeros(len(self.codes[0]), dtype=np.int64)
+        for each in columns:
+            places = places * self.sizes[each] + self.codes[each]
+        return np.bincount(places, minlength=math.prod(shape)).reshape(shape)
+
+    def _spend(self, mechanism: str, rho: float) -> None:
+        self.spent[mechanism] = self.spent.get(mechanism, 0.0) + rho
+
+    def spending(self) -> list[Spending]:
+        """What was spent, by mechanism."""
+        return [spending(name, "add-remove", rho=rho) for name, rho in self.spent.items()]
+
+
+def by_tree(
+    counts: PrivateCounts, singles: Sequence[Measured], total: float, rho: float, run: Run
+) -> CountModel:
+    """The model of a tree of pairs of columns, those that tell most (MST)."""
+    model, columns = CountModel(counts.sizes, total), len(counts.sizes)
+    model.fit(singles, STEPS)
+    every: list[Columns] = list(combinations(range(columns), 2))
+    expected = {
+        pair: total * model.marginal(pair) for pair in run.track("pairs of columns", every, total=len(every))
+    }
+    part, chosen = np.arange(columns), list[Columns]()
+    for _ in range(columns - 1):
+        free = {pair: each for pair, each in expected.items() if part[pair[0]] != part[pair[1]]}
+        pair = counts.furthest(free, rho=_CHOOSING * rho / (columns - 1))
+        chosen.append(pair)
+        part[part == part[pair[1]]] = part[pair[0]]
+    known = counts.measured(chosen, rho=(1 - _CHOOSING) * rho) if chosen else []
+    model.fit([*singles, *known], STEPS)
+    return model
+
+
+def adaptively(
+    counts: PrivateCounts,
+    singles: Sequence[Measured],
+    total: float,
+    rho: float,
+    run: Run,
+    *,
+    most_cells: int,
+    ways: int,
+) -> CountModel:
+    """The model of the tables that it told worst, counted one after the other (AIM)."""
+    model = CountModel(counts.sizes, total)
+    known = {each.columns: each for each in singles}
+    model.fit(singles, STEPS)
+    every = [each for way in range(1, ways + 1) for each in combinations(range(len(counts.sizes)), way)]
+    left, each = rho, rho / (_ROUNDS * len(counts.sizes))
+    while left > 0:
+        run.tell("tables of counts", round(1000 * (1 - left / rho)), 1000)
+        each = left if left < 2 * each else each
+        allowed = _small(counts.sizes, known, every, most_cells * (1 - (left - each) / rho))
+        expected = {columns: total * model.marginal(columns) for columns in allowed}
+        penalty = math.sqrt(2 / math.pi) * counts.records / math.sqrt(2 * (1 - _CHOOSING) * each)
+        columns = counts.furthest(expected, rho=_CHOOSING * each, penalty=penalty)
+        (found,) = counts.measured([columns], rho=(1 - _CHOOSING) * each)
+        known[columns] = known[columns].joined(found) if columns in known else found
+        model.fit(list(known.values()), _STEPS_BETWEEN)
+        left -= each
+        moved = np.abs(total * model.marginal(columns) - expected[columns]).sum()
+        if moved <= penalty * expected[columns].size:
+            each *= _MORE
+    model.fit(list(known.values()), STEPS)
+    return model
+
+
+def _small(
+    sizes: Sequence[int], known: Mapping[Columns, Measured], every: Sequence[Columns], most_cells: float
+) -> Iterator[Columns]:
+    """The tables with which the cliques of the model stay below so many cells; single columns always do."""
+    for columns in every:
+        if (
+            columns in known
+            or sum(cells(sizes, each) for each in cliques_of(sizes, [*known, columns])) <= most_cells
+        ):
+            yield columns

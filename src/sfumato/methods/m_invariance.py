@@ -1,0 +1,494 @@
+"""m-invariance: buckets in which everyone is among the same sensitive values in all releases of a series."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from sfumato.core import registry
+from sfumato.core.method import Method
+from sfumato.core.params import Columns, param
+from sfumato.core.release import Confided, Release
+from sfumato.core.requirement import Requirement
+from sfumato.core.run import Run
+from sfumato.core.series import secret_of
+from sfumato.data.classes.classes import column_codes
+from sfumato.data.generalised.nodes import canonical_text, parse_exact
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.series import Identity
+from sfumato.data.table import Table
+from sfumato.errors import DataError, UnreachableError
+from sfumato.kernels.arrays import Ints, Words
+from sfumato.methods._buckets import free_name, parted, unpartable
+from sfumato.methods._enforcing import COMPARABLE, Guarantee
+
+#: Values of a signature, by their codes in ascending order.
+Signature = tuple[int, ...]
+
+#: The tables in which signatures are confided, and by what a value that is missing stands there.
+_SIGNATURES, _PERSONS, _MISSING = "signatures", "persons", "?"
+
+
+class MInvariantBuckets(Method):
+    r"""Show keys and sensitive values in two tables, joined by buckets that keep everyone's signature.
+
+    A bucket has at least :math:`m` records, no two of the same sensitive value; its *signature* is the set of
+    these values. Whoever is in several releases of a series is in buckets of one signature in all of them, so
+    that all releases together tell a value no better than one: with a chance of :math:`1 / m`. The algorithm
+    is that of Xiao and Tao:
+
+    1. *Division*: who was there before goes by signature, if the value is still one of it.
+    2. *Balancing*: those of a signature must have each of its values equally often. New people fill what is
+       lacking as long as those who are left can have buckets of their own; else a *counterfeit* does, a value
+       that is nobody's.
+    3. *Assignment*: new people who are left get signatures of the :math:`m` most frequent values among them.
+    4. *Partitioning*: those of a signature are put into buckets with one of each value, near keys together.
+
+    The first table (``qit``) has every record with the number of its bucket, and a row without keys for each
+    counterfeit; ``counterfeits`` says how many of the bucket's values are nobody's. The second (``st``) has
+    the values of each bucket, in an order of chance.
+
+    See Also
+    --------
+    Anatomy : the same for a single release.
+    Bucketisation : buckets of near records, in one table.
+
+    Notes
+    -----
+    **When to use.** For data that are released again and again while people come and go: in a plan with a
+    part ``[series]``. The signatures are kept in the private trail, and the next release goes on with them;
+    the first one needs no earlier.
+
+    **Guarantees.** Each bucket has at least :math:`m` values, all different, and nobody has a signature that
+    shares some values with an earlier one and not all; what is released is measured before anyone gets it.
+    Whose value has left their signature gets one that has nothing in common with those before.
+
+    **Risk to know.** As with anatomy, exact keys show who is in the file. How many counterfeits there are is
+    published, as in the paper, and tells that people have left. Who knows others of a bucket, or that
+    somebody does not have a value, guesses better.
+
+    **Ties, missing, weights.** Missing sensitive values are refused, or a value of their own; missing keys
+    stay. Several records of one person are refused. Weights are refused, as counterfeits have none.
+
+    **Cost.** :math:`O(n \log n)`, and a pass over the values for each signature. Counterfeits are not the
+    fewest that could do: column generation finds fewer (arXiv 2306.15371).
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"who": [1, 2, 3, 4], "age": [23, 35, 41, 58], "ill": ["a", "b", "a", "b"]})
+    >>> schema = Schema((
+    ...     Column("who", Kind.NOMINAL, Role.PERSON), Column("age", Kind.CONTINUOUS, Role.KEY),
+    ...     Column("ill", Kind.NOMINAL, Role.SENSITIVE),
+    ... ))
+    >>> release = MInvariantBuckets(m=2).protect(Table(frame, schema, targets=("age",)), Run(seed=1))
+    >>> release.tables["st"].frame.group_by("bucket").agg(pl.col("ill").n_unique())["ill"].to_list()
+    [2, 2]
+    """
+
+    name = "m-invariance"
+    family = "taking apart"
+    title = "m-invariance"
+    kinds = COMPARABLE
+    nature = "de-associative"
+    references = ("xiao2007minvariance",)
+    takes_apart = True
+    takes_generalised = True
+    adds_columns = True
+    changes_records = True
+    cost = "n log n"
+
+    m: int = param(
+        3,
+        "Values that everyone's is one of, in all releases together.",
+        ge=2,
+        le=1000,
+        symbol="m",
+        log=True,
+        tune=(2, 12),
+        drive=True,
+    )
+    sensitive: Columns = param(
+        Columns(("@sensitive",)), "The column whose values are taken apart from their records."
+    )
+    missing: Literal["refused", "category"] = param(
+        "refused", "What a missing sensitive value is: nothing that may be parted, or a value of its own."
+    )
+
+    def table_names(self) -> tuple[str, ...]:
+        """Keys and sensitive values."""
+        return ("qit", "st")
+
+    def by_person(self) -> bool:
+        """What people keep are their signatures; chance is of the buckets alone."""
+        return True
+
+    def learnt(self, table: Table) -> tuple[str, ...]:
+        """The sensitive columns."""
+        return tuple(sorted(table.schema.resolve(self.sensitive)))
+
+    def refuses(self, table: Table) -> str | None:
+        """Refuse what cannot be parted, several sensitive columns, and weights."""
+        reason = super().refuses(table) or unpartable(self.name, table, self.learnt(table))
+        if reason is not None:
+            return reason
+        if len(self.learnt(table)) > 1:
+            return f"{self.name} must be given one sensitive column, got: {len(self.learnt(table))}"
+        if table.schema.only_role(Role.WEIGHT) is not None:
+            return f"{self.name} must be given records without weights, got: some, which counterfeits lack"
+        return None
+
+    def protect(self, table: Table, run: Run) -> Release:
+        """Find the buckets, put counterfeits into them, and prove what came of it."""
+        (name,) = self.learnt(table)
+        gone = int(table.missing(name).sum())
+        if gone and self.missing == "refused":
+            raise DataError(
+                f"`{name}` must have a value in every record to be parted by {self.name}, got: {gone} "
+                "missing",
+                hint="leave these records out, or say missing = category: a value of its own",
+            )
+        memory = _Memory.of(table, run)
+        values = _Values.of(table, name, memory.texts)
+        if len(values.texts) < self.m:
+            raise UnreachableError(
+                f"`{name}` must have at least {self.m} values for {self.name}, got: {len(values.texts)}",
+                hint="ask for a smaller m",
+            )
+        here = run.anew(table)
+        division = Division(self.m, values.of_record, len(values.texts), here.rng("division"))
+        before = memory.signatures(values)
+        members = division.signed(before)
+        buckets, extra = _partitioned(table, members, here.rng("partition"))
+        release = self._shown(table, values.cells(extra), buckets, here)
+        self._require_invariant(table, release, values, before)
+        return replace(release, confided=memory.confided(self, values, buckets, extra))
+
+    def _shown(self, table: Table, false_values: pl.Series, buckets: Ints, run: Run) -> Release:
+        """The two tables, with a row for each counterfeit."""
+        n, n_false, name = len(table), len(false_values), false_values.name
+        whole = _with_counterfeits(table, false_values) if n_false else table
+        false = np.bincount(buckets[n:], minlength=int(buckets.max(initial=0)) + 1)[buckets]
+        column = free_name("counterfeits", whole)
+        counted = Column(column, Kind.CONTINUOUS, Role.OTHER, integer=True)
+        whole = whole.with_values(column, pl.Series(false, dtype=pl.Int64), column=counted)
+        release = parted(whole, buckets, {"qit": (), "st": (name,)}, run)
+        rows = np.where(np.arange(len(whole)) < n, np.arange(len(whole)), -1)
+        note = f"{n_false} values are counterfeits, nobody's: leave out the rows without keys"
+        return replace(
+            release,
+            source_rows=rows,
+            sources={} if n_false else release.sources,
+            notes=(note,) if n_false else (),
+            figures={**release.figures, "counterfeits": n_false},
+        )
+
+    def guarantee(self, keys: Sequence[str]) -> Guarantee:
+        """What must hold of the buckets of one release: that no value is too frequent."""
+        share = registry.measure("alpha-k-anonymity").from_dict({"sensitive": list(self.sensitive)})
+        return Guarantee((Requirement(share, "<=", 1 / self.m),), tuple(keys))
+
+    def unmet(self, table: Table, release: Release, run: Run) -> list[str]:  # noqa: ARG002  — no chance
+        """What was asked for and the buckets of a release do not meet; what is not released tells nothing."""
+        (name,) = self.learnt(table)
+        if all(name not in each.schema for each in release.tables.values()):
+            return []
+        buckets = release.buckets
+        if buckets is None:
+            return ["values that stand beside their records again, as the bucket is not shown"]
+        codes = column_codes(buckets.values, name).codes.astype(np.int64)
+        pairs = buckets.of_values * (int(codes.max(initial=0)) + 1) + codes
+        twice, few = len(pairs) - len(np.unique(pairs)), np.bincount(buckets.of_values)
+        small = int(((few > 0) & (few < self.m)).sum())
+        return [
+            *([f"{twice} values that stand twice in a bucket"] if twice else []),
+            *([f"{small} buckets of fewer than {self.m} values"] if small else []),
+        ]
+
+    def _require_invariant(
+        self, table: Table, release: Release, values: _Values, before: Mapping[int, Sequence[Signature]]
+    ) -> None:
+        """Raise unless the buckets are what was asked for, and keep every signature that was published."""
+        unmet = self.unmet(table, release, Run(seed=0))
+        broken = sum(
+            each != now and not set(each).isdisjoint(now)
+            for row, now in _signatures_of(release, values)
+            for each in before.get(row, ())
+        )
+        if unmet or broken:
+            said = [*unmet, *([f"{broken} signatures that have changed"] if broken else [])]
+            raise UnreachableError(
+                f"the release of {self.name} must meet what is asked, got: {'; '.join(said)}",
+                hint="ask for less",
+            )
+
+
+# Values and what earlier releases have shown of them ---------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Values:
+    """The values of the sensitive column by codes: those of the records, and those of earlier signatures."""
+
+    column: pl.Series
+    texts: list[str]
+    of_record: Ints
+
+    @classmethod
+    def of(cls, table: Table, name: str, more: Sequence[str]) -> _Values:
+        own = pl.select(pl.when(pl.Series(~table.missing(name))).then(table.frame[name])).to_series()
+        texts = canonical_text(own.alias(name)).cast(pl.String)
+        written = pl.select(
+            pl.when(texts.is_null()).then(pl.lit(_MISSING)).otherwise(pl.lit("=") + texts)
+        ).to_series()
+        everything = sorted({*written.unique().to_list(), *more})
+        codes = {text: code for code, text in enumerate(everything)}
+        of_record = written.replace_strict(codes, return_dtype=pl.Int64).to_numpy()
+        return cls(table.frame[name], everything, of_record)
+
+    def cells(self, codes: Ints) -> pl.Series:
+        """Cells of these values, as the column writes them."""
+        first = np.full(len(self.texts), -1, dtype=np.int64)
+        first[self.of_record[::-1]] = np.arange(len(self.of_record))[::-1]
+        known = self.column.gather(pl.Series(first[codes]).replace(-1, None))
+        texts = pl.Series([self.texts[code] for code in codes], dtype=pl.String)
+        absent = pl.Series(first[codes] < 0) & (texts != _MISSING)
+        spoken = parse_exact(texts.str.strip_prefix("="), self.column.dtype)
+        if (lost := int((absent & spoken.is_null()).sum())) > 0:
+            raise DataError(
+                f"`{self.column.name}` must be able to hold the values of earlier releases, got: {lost} that "
+                "it cannot",
+                hint="declare the column as it was",
+            )
+        return pl.select(pl.when(absent).then(spoken).otherwise(known)).to_series().alias(self.column.name)
+
+
+@dataclass(frozen=True, eq=False)
+class _Memory:
+    """The signatures that everyone has had, by who they are; without a column of persons nobody is known."""
+
+    words: Words | None  # [records] whose each is
+    told: Mapping[int, tuple[str, ...]]  # the values of each signature
+    known: Mapping[int, tuple[int, ...]]  # the signatures of each person, the oldest first
+
+    @classmethod
+    def of(cls, table: Table, run: Run) -> _Memory:
+        if table.schema.only_role(Role.PERSON) is None:
+            return cls(None, {}, {})
+        identity = run.series.identity if run.series else Identity.of(secret_of(run.seed))
+        signatures, persons = run.kept(_SIGNATURES), run.kept(_PERSONS)
+        told: dict[int, list[str]] = {}
+        known: dict[int, list[int]] = {}
+        if signatures is not None and persons is not None:
+            for number, text in signatures.frame.select("signature", "value").iter_rows():
+                told.setdefault(number, []).append(text)
+            for word, number in persons.frame.select("person", "signature").iter_rows():
+                known.setdefault(int(word, 16), []).append(number)
+        return cls(
+            identity.persons(table),
+            {number: tuple(each) for number, each in told.items()},
+            {word: tuple(each) for word, each in known.items()},
+        )
+
+    @property
+    def texts(self) -> list[str]:
+        """All values of earlier signatures."""
+        return sorted({text for each in self.told.values() for text in each})
+
+    def signatures(self, values: _Values) -> dict[int, list[Signature]]:
+        """Those of the persons of all records who have had some, the oldest first."""
+        if self.words is None:
+            return {}
+        code = {text: place for place, text in enumerate(values.texts)}
+        coded = {number: tuple(sorted(code[each] for each in texts)) for number, texts in self.told.items()}
+        return {
+            row: [coded[number] for number in self.known[word]]
+            for row, word in enumerate(self.words.tolist())
+            if word in self.known
+        }
+
+    def confided(
+        self, method: MInvariantBuckets, values: _Values, buckets: Ints, extra: Ints
+    ) -> tuple[Confided, ...]:
+        """The signatures of everyone ever released, for the next release."""
+        if self.words is None:
+            return ()
+        numbers = {texts: number for number, texts in self.told.items()}
+        known = {word: list(each) for word, each in self.known.items()}
+        of_bucket: dict[int, list[str]] = {}
+        for bucket, code in zip(buckets.tolist(), [*values.of_record.tolist(), *extra.tolist()], strict=True):
+            of_bucket.setdefault(bucket, []).append(values.texts[code])
+        number_of = {
+            bucket: numbers.setdefault(tuple(sorted(texts)), len(numbers))
+            for bucket, texts in of_bucket.items()
+        }
+        for word, bucket in zip(self.words.tolist(), buckets.tolist(), strict=False):
+            own = known.setdefault(word, [])
+            if number_of[bucket] not in own:
+                own.append(number_of[bucket])
+        told = [(number, text) for texts, number in numbers.items() for text in texts]
+        whose = [(f"{word:016x}", number) for word, own in known.items() for number in own]
+        tables = {
+            _SIGNATURES: _small(told, {"signature": pl.Int64, "value": pl.String}),
+            _PERSONS: _small(whose, {"person": pl.String, "signature": pl.Int64}),
+        }
+        return (Confided(method, tables),)
+
+
+def _small(rows: Sequence[tuple[int, str]] | Sequence[tuple[str, int]], kinds: Mapping[str, type]) -> Table:
+    frame = pl.DataFrame(rows, schema=dict(kinds), orient="row")
+    columns = (Column(name, Kind.NOMINAL, Role.OTHER) for name in kinds)
+    return Table(frame, Schema(tuple(columns)))
+
+
+# Division, balancing, assignment -----------------------------------------------------------------------
+
+
+class Division:
+    """Gives every record a signature, and every signature the counterfeits that balance it.
+
+    ``members`` of a signature are the records of each of its values, −1 for a counterfeit.
+    """
+
+    def __init__(self, m: int, values: Ints, n_values: int, rng: np.random.Generator) -> None:
+        self.m, self.values, self.n_values, self.rng = m, values, n_values, rng
+        self.free: list[list[int]] = [[] for _ in range(n_values)]  # new records of each value
+        self.counts = np.zeros(n_values, dtype=np.int64)
+        self.members: dict[Signature, dict[int, list[int]]] = {}
+
+    def signed(self, before: Mapping[int, Sequence[Signature]]) -> dict[Signature, dict[int, list[int]]]:
+        """Divide, balance and assign."""
+        frequent = np.bincount(self.values, minlength=self.n_values)
+        for row in self.rng.permutation(len(self.values)).tolist():
+            value, history = int(self.values[row]), before.get(row, ())
+            kept = next((each for each in reversed(history) if value in each), None)
+            if kept is None and history:
+                kept = self._fresh(value, {each for own in history for each in own}, frequent)
+            if kept is None:
+                self.free[value].append(row)
+                self.counts[value] += 1
+            else:
+                self._put(kept, value, [row])
+        for signature in list(self.members):
+            self._balance(signature)
+        self._assign()
+        return self.members
+
+    def _put(self, signature: Signature, value: int, rows: Sequence[int]) -> None:
+        own = self.members.setdefault(signature, {each: [] for each in signature})
+        own[value].extend(rows)
+
+    def _fresh(self, value: int, banned: set[int], frequent: Ints) -> Signature:
+        """A signature of a value that has nothing in common with earlier ones: what it was is not told."""
+        others = [
+            each for each in np.argsort(-frequent, kind="stable").tolist() if each not in {*banned, value}
+        ]
+        if len(others) < self.m - 1:
+            raise UnreachableError(
+                f"a value that has changed must have {self.m - 1} others beside it that the person never "
+                f"had, got: {len(others)}",
+                hint="ask for a smaller m",
+            )
+        return tuple(sorted([value, *others[: self.m - 1]]))
+
+    def _balance(self, signature: Signature) -> None:
+        """Give each value of a signature as many records, new ones or counterfeits."""
+        own = self.members[signature]
+        most = max(len(rows) for rows in own.values())
+        for value in sorted(signature, key=lambda each: len(own[each])):
+            lacking = most - len(own[value])
+            taken = self._taken(value, lacking)
+            own[value].extend([*taken, *[-1] * (lacking - len(taken))])
+
+    def _taken(self, value: int, wanted: int) -> list[int]:
+        """New records of a value, as many as leave the others able to have buckets of their own."""
+        others = self.counts.copy()
+        others[value] = 0
+        spare = int(self.counts.sum()) - self.m * int(others.max(initial=0))
+        many = max(min(wanted, int(self.counts[value]), spare), 0)
+        self.counts[value] -= many
+        return [self.free[value].pop() for _ in range(many)]
+
+    def _assign(self) -> None:
+        """Give new records signatures of the most frequent values among those that are left."""
+        self._make_eligible()
+        while (left := int(self.counts.sum())) > 0:
+            order = np.argsort(-self.counts, kind="stable")
+            next_most = int(self.counts[order[self.m]]) if len(order) > self.m else 0
+            many, size = min(int(self.counts[order[self.m - 1]]), left // self.m - next_most), self.m
+            if many < 1:  # more than m values are equally frequent, and each must be taken once
+                many, size = 1, int((self.counts == self.counts.max()).sum())
+            signature = tuple(sorted(order[:size].tolist()))
+            for value in signature:
+                rows = self.free[value][-many:]
+                self.free[value] = self.free[value][:-many]
+                self.counts[value] -= many
+                self._put(signature, value, rows)
+
+    def _make_eligible(self) -> None:
+        """Add counterfeits until no value is that of more than one in m of the new records."""
+        most = int(self.counts.max(initial=0))
+        lacking = self.m * most - int(self.counts.sum())
+        for value in np.argsort(-self.counts, kind="stable").tolist():
+            more = max(min(lacking, most - int(self.counts[value])), 0)
+            self.free[value].extend([-1] * more)
+            self.counts[value] += more
+            lacking -= more
+
+
+# Partitioning ------------------------------------------------------------------------------------------
+
+
+def _partitioned(
+    table: Table, members: Mapping[Signature, Mapping[int, Sequence[int]]], rng: np.random.Generator
+) -> tuple[Ints, Ints]:
+    """The bucket of each record and counterfeit, near keys together, and the values of the counterfeits."""
+    rank = _rank_of(table, rng)
+    buckets, extra, places = np.empty(len(table), dtype=np.int64), list[int](), list[int]()
+    used = 0
+    for own in members.values():
+        many = max((len(rows) for rows in own.values()), default=0)
+        for value, rows in own.items():
+            real = np.array([row for row in rows if row >= 0], dtype=np.int64)
+            real = real[np.argsort(rank[real], kind="stable")]
+            buckets[real] = used + np.arange(len(real))
+            extra += [value] * (many - len(real))
+            places += list(range(used + len(real), used + many))
+        used += many
+    return np.append(buckets, np.array(places, dtype=np.int64)), np.array(extra, dtype=np.int64)
+
+
+def _rank_of(table: Table, rng: np.random.Generator) -> Ints:
+    """Where each record stands in an order of the keys, those of few values first; ties by chance."""
+    codings = [column_codes(table, name) for name in table.chosen]
+    codings = sorted(codings, key=lambda each: each.space)
+    order = np.lexsort([rng.permutation(len(table)), *(each.codes for each in reversed(codings))])
+    rank = np.empty(len(table), dtype=np.int64)
+    rank[order] = np.arange(len(table))
+    return rank
+
+
+def _with_counterfeits(table: Table, cells: pl.Series) -> Table:
+    """The table with a row for each counterfeit, in which nothing stands but its sensitive value."""
+    empty = {each: pl.Series(each, [None], dtype=dtype) for each, dtype in table.frame.schema.items()}
+    rows = pl.DataFrame([column.new_from_index(0, len(cells)) for column in empty.values()])
+    rows = rows.with_columns(cells.cast(table.frame.schema[cells.name]))
+    return replace(table, frame=pl.concat([table.frame, rows]))
+
+
+def _signatures_of(release: Release, values: _Values) -> Iterator[tuple[int, Signature]]:
+    """Each original record with its signature as it is released."""
+    found, rows = release.buckets, release.source_rows
+    assert found is not None  # it was parted
+    assert rows is not None
+    shown = _Values.of(found.values, values.column.name, values.texts)
+    assert shown.texts == values.texts  # nothing but these was written
+    codes: dict[int, set[int]] = {}
+    for bucket, code in zip(found.of_values.tolist(), shown.of_record.tolist(), strict=True):
+        codes.setdefault(bucket, set()).add(code)
+    signatures = {bucket: tuple(sorted(each)) for bucket, each in codes.items()}
+    pairs = zip(rows.tolist(), found.of_record.tolist(), strict=True)
+    return ((row, signatures[bucket]) for row, bucket in pairs if row >= 0)

@@ -1,0 +1,365 @@
+"""Releases in a series: finds the earlier ones, and says what all of them tell of the people in them.
+
+Earlier releases are named in the plan's part ``[series]`` and found by their private trails, which know whose
+each released record is.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sfumato.core import registry
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.core.series import Series, secret_of
+from sfumato.data.evidence import Evidence
+from sfumato.data.schema import Column, Kind, Schema
+from sfumato.data.series import NOBODY, SERIES, Identity, Wave, Waves, found_in
+from sfumato.data.strata import Stratum
+from sfumato.data.table import Table
+from sfumato.errors import PlanError, ReadError, SfumatoError
+from sfumato.io import read as read_frame
+from sfumato.kernels.arrays import Floats, Words
+from sfumato.recipes.plan import Plan, fingerprint
+from sfumato.recipes.recipe import Recipe
+from sfumato.releasing.read_back import conformed, joined
+from sfumato.releasing.trail import read_rows, read_trail
+from sfumato.study.evaluate import Case, evaluate
+
+#: What is measured of several releases together.
+_MEASURES = ("intersection-risk", "averaging-risk", "m-invariance")
+#: A change is outlying that many times the usual distance from the median, if at most this share are.
+_FAR, _FEW = 8.0, 0.05
+#: A correlation has moved by so many standard errors, and at least so much; of fewer records nobody can tell.
+_FAR_CORRELATION, _LEAST_MOVE, _FEWEST = 4.0, 0.05, 10
+
+
+@dataclass(frozen=True)
+class Member:
+    """What is known of a release as one of a series: who was there before, and what all releases tell."""
+
+    series: Series
+    earlier: int
+    persons_in_common: int
+    notes: tuple[str, ...] = ()
+    measures: tuple[Mapping[str, Any], ...] = ()
+
+    @classmethod
+    def of(cls, plan: Plan, table: Table, release: Release, run: Run) -> Member:
+        """Look at a release beside the earlier ones."""
+        assert run.series is not None  # it was entered
+        waves: Waves = run.resources[SERIES]
+        now = np.unique(waves.identity.persons(table))
+        before = [wave.persons for wave in waves.earlier]
+        common = np.intersect1d(now, np.concatenate(before)) if before else now[:0]
+        case = Case(table, plan.scenarios[0], run.resources)
+        notes = [*_notes(plan, table, waves), *_changes(case.evidence(release), waves)]
+        measures = _measured(release, case, run) if waves.earlier else ()
+        return cls(run.series, len(waves.earlier), len(common), tuple(notes), tuple(measures))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a dictionary for JSON: nothing per record, no secret."""
+        return {
+            "earlier": self.earlier,
+            "persons_in_common": self.persons_in_common,
+            "measures": [dict(each) for each in self.measures],
+            "notes": list(self.notes),
+        }
+
+    def confided(self, original: Table, release: Release) -> dict[str, str]:
+        """What the private trail keeps for the next release: the secret, and whose each record is."""
+        said = {"secret": self.series.secret.hex()}
+        rows, identity = release.source_rows, self.series.identity
+        if rows is None:
+            return said
+        whose = {"persons": identity.persons(original), "units": identity.units(original)}
+        return said | {name: _packed(np.append(words, NOBODY)[rows]) for name, words in whose.items()}
+
+
+def entered(plan: Plan, name: str, table: Table, run: Run, *, read: Callable[[Plan], Table]) -> Run:
+    """The run in which a plan's release is made: in a series, with its secret and the earlier releases."""
+    if plan.series is None:
+        return run
+    found = [_Earlier.of(trail, name) for trail in trails_of(plan)]
+    secret = _secret(found, run)
+    kept: dict[tuple[str, Stratum], dict[str, Table]] = {}
+    for each in found:
+        for place, tables in each.confided() if each.secret == secret else ():
+            kept.setdefault(place, {}).update(tables)
+    series = Series(secret, plan.series.record, kept)
+    series.identity.units(table)  # what is wrong with it is said before any work
+    waves = tuple(each.wave(series.identity, table, read) for each in found)
+    there = {SERIES: Waves(series.identity, waves)}
+    return replace(run, series=series, resources={**run.resources, **there})
+
+
+def _secret(found: Sequence[_Earlier], run: Run) -> bytes:
+    """The secret that the releases of a series share; the first of them begins it."""
+    secrets = list(dict.fromkeys(each.secret for each in found if each.in_series))
+    if len(secrets) > 1:
+        raise PlanError(
+            f"the earlier releases must be of one series, got: {len(secrets)} of which none knows the others",
+            hint="name the first one, and those in whose plan it was named",
+        )
+    begun = secrets or [each.secret for each in found]
+    return begun[0] if begun else secret_of(run.seed)
+
+
+def trails_of(plan: Plan) -> list[Path]:
+    """The private trails of the releases that a plan names as earlier ones."""
+    from sfumato.releasing.verify import trails_in
+
+    found = []
+    for place in () if plan.series is None else plan.series.earlier:
+        trails = trails_in(plan.folder / place)
+        if len(trails) > 1:
+            raise PlanError(
+                f"`earlier` of the series must name one release each, got: {len(trails)} trails in `{place}`",
+                hint="name the trail: FOLDER/NAME.private.json",
+            )
+        found += trails
+    return found
+
+
+def anchored(plan: Plan) -> Plan:
+    """The plan with its earlier releases named so that they are found from any folder."""
+    if plan.series is None:
+        return plan
+    places = tuple(str((plan.folder / place).absolute()) for place in plan.series.earlier)
+    return replace(plan, series=replace(plan.series, earlier=places))
+
+
+def files_of_earlier(plan: Plan) -> list[Path]:
+    """The files of earlier releases, which no later one may overwrite."""
+    trails = [trail for part in plan.parts.values() for trail in trails_of(part)]
+    return [
+        place
+        for trail in trails
+        for place in (trail, *(trail.parent / name for name in read_trail(trail).get("written", ())))
+        if place.is_file()
+    ]
+
+
+@dataclass(frozen=True)
+class _Earlier:
+    """What a private trail says of one table of an earlier release."""
+
+    trail: Path
+    said: Mapping[str, Any] = field(repr=False)
+    part: Mapping[str, Any] = field(repr=False)
+
+    @classmethod
+    def of(cls, trail: Path, name: str) -> _Earlier:
+        said = read_trail(trail)
+        parts = said.get("tables", {"": said})
+        if name not in parts or "plan" not in parts[name]:
+            raise ReadError(
+                f"`{trail}` must be the trail of an earlier release of the same table, got: another",
+                hint="name the folder of a release that a plan like this one has made",
+            )
+        return cls(trail, said, parts[name])
+
+    @property
+    def secret(self) -> bytes:
+        """The secret of its series; one that was not in a series begins one."""
+        if self.in_series:
+            return bytes.fromhex(self.part["series"]["secret"])
+        return secret_of(int(self.said["seed"], 16))
+
+    @property
+    def in_series(self) -> bool:
+        """Whether its chance was keyed by person."""
+        return "series" in self.part
+
+    @property
+    def plan(self) -> Plan:
+        return Plan.from_dict(self.part["plan"], folder=self.trail.parent / self.said.get("folder", ""))
+
+    def confided(self) -> Iterator[tuple[tuple[str, Stratum], dict[str, Table]]]:
+        """What each step confided, by what is said of it and the stratum."""
+        steps = Recipe.from_list(self.part["plan"].get("steps", ())).said
+        for each in self.part.get("fitted", ()):
+            stratum = tuple(each.get("stratum", {}).values())
+            tables = {name: _table(said) for name, said in each.items() if name not in {"step", "stratum"}}
+            yield (steps[each["step"] - 1], stratum), tables
+
+    def wave(self, identity: Identity, table: Table, read: Callable[[Plan], Table]) -> Wave:
+        """The release as it left, and whose its records are."""
+        original = self._original(read)
+        release = self._release(table if original is None else original)
+        kept = self.part.get("series", {})
+        if "persons" in kept:
+            persons, units = _unpacked(kept["persons"]), _unpacked(kept["units"])
+        elif "rows" not in self.part:  # nobody's
+            persons = units = np.zeros(len(release.first), dtype=np.uint64)
+        elif original is None:
+            raise ReadError(
+                f"`{self.trail.name}` must tell whose the records are, got: the trail of a release outside "
+                "of a series, whose original is not where its plan looks for it, or is another now",
+                hint="put the original back where it was, or begin a new series",
+            )
+        else:
+            rows = read_rows(self.part)
+            persons, units = (
+                np.append(words, NOBODY)[rows]
+                for words in (identity.persons(original), identity.units(original))
+            )
+        reading = release.reading()
+        if len(persons) != len(reading):
+            raise ReadError(
+                f"`{self.trail.name}` must tell whose each released record is, got: other records"
+            )
+        return Wave(self.trail.name, reading, persons, units, release.buckets, original, keyed=self.in_series)
+
+    def _original(self, read: Callable[[Plan], Table]) -> Table | None:
+        """What the release was made of; None if that is not at hand any more, or has changed."""
+        try:
+            original = read(self.plan)
+        except (SfumatoError, OSError):
+            return None
+        return original if original.digest.hex() == self.part["contents"] else None
+
+    def _release(self, original: Table) -> Release:
+        said = self.part["output"]
+        place = self._place(said["name"])
+        if place is None or fingerprint(place) != said.get("sha256"):
+            raise ReadError(
+                f"the earlier release of `{self.trail}` must be there as it was written, got: "
+                f"{'none' if place is None else 'other contents'}",
+                hint="put the file back beside its trail: what it tells is compared with the new one",
+            )
+        if "joined" in self.part:
+            return joined(original, place, {"rows": "", **self.part})
+        return Release.of(conformed(read_frame(place), original))
+
+    def _place(self, name: str) -> Path | None:
+        """Where a released file lies, seen from the trail."""
+        seen = [each for each in self.said.get("written", ()) if Path(each).name == name]
+        places = (self.trail.parent / each for each in (*seen, name))
+        return next((place for place in places if place.is_file()), None)
+
+
+def _packed(words: Words) -> str:
+    return base64.b64encode(words.astype("<u8").tobytes()).decode("ascii")
+
+
+def _unpacked(text: str) -> Words:
+    return np.frombuffer(base64.b64decode(text), dtype="<u8").astype(np.uint64)
+
+
+def _table(said: Mapping[str, Any]) -> Table:
+    """A table that a step confided, as the trail writes it."""
+    frame = pl.DataFrame(said, strict=False)
+    kinds = [
+        Column(name, Kind.CONTINUOUS if dtype.is_numeric() else Kind.NOMINAL)
+        for name, dtype in frame.schema.items()
+    ]
+    return Table(frame, Schema(tuple(kinds)))
+
+
+# What the owner should know ----------------------------------------------------------------------------
+
+
+def _measured(release: Release, case: Case, run: Run) -> Iterator[Mapping[str, Any]]:
+    """What all releases tell together, by the measures of several releases."""
+    asked = [registry.measure(name)() for name in _MEASURES]
+    found = evaluate(release, case, asked, run.silent(), brief=True).scores
+    for measure in asked:
+        score = found[str(measure)]
+        alone = "" if score.baseline is None else f"; of the last release alone {score.baseline:.3g}"
+        said = f"{score.value:.3g}{alone}" if np.isfinite(score.value) else f"not known: {score.reason}"
+        words = f"{measure.title}: {said}"
+        yield {"measure": measure.name, "title": measure.title, "words": words, **score.to_dict()}
+
+
+def _notes(plan: Plan, table: Table, waves: Waves) -> Iterator[str]:
+    """Sentences on a release beside the earlier ones; no cell is in them."""
+    persons = waves.identity.persons(table)
+    again = len(persons) - len(np.unique(persons))
+    if again and not waves.identity.record:
+        yield (
+            f"{again} further records of persons with several are told apart by their order: name the column "
+            "that tells them as `record` of the series"
+        )
+    fresh = sum(not wave.keyed for wave in waves.earlier)
+    if fresh and plan.recipe.stochastic:
+        yield (
+            f"{fresh} earlier releases were not made in a series: their noise is another, and who has them "
+            "too takes the mean"
+        )
+    private = list(dict.fromkeys(step.method.name for step in plan.recipe.steps if not step.method.replay))
+    if private and waves.earlier:
+        yield (
+            f"{', '.join(private)} draws fresh noise in every release: what all releases of the series spend "
+            "adds up"
+        )
+
+
+def _changes(evidence: Evidence, waves: Waves) -> Iterator[str]:
+    """What stands out of the change since the last release: people by theirs, and correlations that moved."""
+    if not waves.earlier or evidence.source_rows is None or evidence.protected is None:
+        return
+    last, now = waves.earlier[-1], waves.now(evidence)
+    names = [
+        name
+        for name in evidence.shared_columns
+        if name in last.reading.schema
+        and all(
+            table.schema[name].kind is Kind.CONTINUOUS and not table.is_generalised(name)
+            for table in (last.reading, evidence.protected)
+        )
+    ]
+    places = found_in(now.units, last.units)
+    both = np.flatnonzero(places >= 0)
+    before, after = last.reading.matrix(names), evidence.protected.matrix(names)
+    for place, name in enumerate(names):
+        outlying = _outlying(after[both, place] - before[places[both], place])
+        if outlying:
+            yield (
+                f"{outlying} records stand out by the change of `{name}` since the last release: who sees "
+                "both may know whose they are"
+            )
+    for one, other in combinations(range(len(names)), 2):
+        moved = _moved(before[:, [one, other]], after[:, [one, other]])
+        if moved is not None:
+            yield (
+                f"the correlation of `{names[one]}` and `{names[other]}` moved from {moved[0]:.2f} to "
+                f"{moved[1]:.2f} since the last release"
+            )
+
+
+def _outlying(changes: Floats) -> int:
+    """How many changes lie far out: by so many times the median distance from the median.
+
+    Where most have not changed, a few who have stand out.
+    """
+    there = changes[np.isfinite(changes)]
+    if len(there) < _FEWEST:
+        return 0
+    apart = np.abs(there - np.median(there))
+    usual = 1.4826 * float(np.median(apart))
+    found = int((apart > _FAR * usual).sum())
+    return found if found <= _FEW * len(there) else 0
+
+
+def _moved(before: Floats, after: Floats) -> tuple[float, float] | None:
+    """The correlations of two columns, if they differ by more than chance (Fisher's z); else None."""
+    found, doubt = [], 0.0
+    for values in (before, after):
+        there = values[np.isfinite(values).all(axis=1)]
+        if len(there) < _FEWEST or (there.std(axis=0) == 0).any():
+            return None
+        one, other = ((there - there.mean(axis=0)) / there.std(axis=0)).T
+        found.append(float(np.clip((one * other).mean(), -1 + 1e-9, 1 - 1e-9)))
+        doubt += 1 / (len(there) - 3)
+    apart = abs(np.arctanh(found[0]) - np.arctanh(found[1]))
+    far = apart > _FAR_CORRELATION * np.sqrt(doubt) and abs(found[0] - found[1]) > _LEAST_MOVE
+    return (found[0], found[1]) if far else None

@@ -1,0 +1,208 @@
+"""Who stands out in a release, as data: chances to be found, rare combinations, what classes give away."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sfumato.core.measure import Measure, Score
+from sfumato.core.requirement import Requirement
+from sfumato.kernels.arrays import Floats
+from sfumato.report.measured import BY_RECORD, COMBINATIONS, GAUGES, LEARNT, SUDA, Measured, is_number
+from sfumato.risk.individual import cut_at
+
+#: Where the bars of chances to be found end; a class of five is at 0.2.
+_ENDS = (1e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 1 / 3, 0.5, 1.0)
+#: Thresholds at which the slider stands.
+_STOPS = 40
+_ROUNDING = 1e-12
+#: What is counted where nothing is required of sensitive values: who shares theirs with all who are alike.
+_DIVERSE = Requirement.parse("l >= 2")
+
+
+def individual_risks(found: Measured) -> dict[str, Any] | None:
+    """How many records have which chance to be found, before and after, and who is above the threshold."""
+    measure = next((each for each in BY_RECORD if is_number(found.named(each))), None)
+    score = None if measure is None else found.named(measure)
+    if measure is None or score is None or score.by_record is None:
+        return None
+    after, before = _finite(score), _finite(found.main.before.get(str(measure)))
+    if not len(after):
+        return None
+    threshold = GAUGES[0].threshold
+    first = next((place for place, end in enumerate(_ENDS) if end >= min(after.min(), _least(before))), 0)
+    ends = np.array(_ENDS[first:])
+    return {
+        "measure": measure.name,
+        "title": measure.title,
+        "threshold": threshold,
+        "ends": ends.tolist(),
+        "original": _counted(before, ends),
+        "release": _counted(after, ends),
+        "at_risk": {
+            key: int((risks > threshold * (1 + _ROUNDING)).sum())
+            for key, risks in (("original", before), ("release", after))
+        },
+        "records": {"original": len(before), "release": len(after)},
+        "expected": {"original": float(before.sum()), "release": float(after.sum())},
+        "slider": slider(after),
+    }
+
+
+def _finite(score: Score | None) -> Floats:
+    if score is None or score.by_record is None:
+        return np.empty(0)
+    return score.by_record[np.isfinite(score.by_record)]
+
+
+def _least(risks: Floats) -> float:
+    return float(risks.min()) if len(risks) else 1.0
+
+
+def _counted(risks: Floats, ends: Floats) -> list[int]:
+    """How many are at most at each end, and above the one before."""
+    places = np.searchsorted(ends * (1 + _ROUNDING), np.minimum(risks, 1.0), side="left")
+    return [int(count) for count in np.bincount(places, minlength=len(ends))[: len(ends)]]
+
+
+def slider(risks: Floats) -> list[list[float | str | None]]:
+    """At thresholds over all risks: how many records are above, and the rate if these are lowered to it."""
+    stops = np.unique(np.quantile(risks, np.linspace(0, 1, _STOPS), method="nearest"))
+    return [[*cut_at(risks, threshold=float(stop))] for stop in stops]
+
+
+def gauges(found: Measured) -> list[dict[str, Any]]:
+    """The chance to be found by who knows that someone is in, who does not, and who looks for everybody."""
+    return [_gauge(each, found.named(each), found.main.before.get(str(each))) for each in GAUGES]
+
+
+def _gauge(measure: Measure, score: Score | None, before: Score | None) -> dict[str, Any]:
+    said: dict[str, Any] = {
+        "measure": measure.name, "title": measure.title, "status": score.status.value if score else "refused",
+        "reason": score.reason if score else "", "release": None, "original": None,
+    }  # fmt: skip
+    for key, each in (("release", score), ("original", before)):
+        if each is not None and is_number(each):
+            facts = ("highest", "mean", "share_at_risk", "threshold")
+            said[key] = {name: float(each.details[name]) for name in facts if name in each.details}
+    return said
+
+
+def combinations(found: Measured) -> dict[str, Any] | None:
+    """How many records are rare in how many keys, and which keys take part, before and after."""
+    score, before = found.named(COMBINATIONS), found.main.before.get(str(COMBINATIONS))
+    if score is None or not is_number(score):
+        return None
+    special, before_special = found.named(SUDA), found.main.before.get(str(SUDA))
+    return {
+        "fewer_than": COMBINATIONS.k,
+        "records": int(score.details["records"]),
+        "keys": [
+            {
+                "keys": size,
+                "release": score.details[f"unsafe_{size}"],
+                "original": before.details.get(f"unsafe_{size}") if before else None,
+            }
+            for size in range(1, COMBINATIONS.dimension + 1)
+            if f"unsafe_{size}" in score.details
+        ],
+        "columns": _by_column(score, before),
+        "suda": _by_column(special, before_special) if special is not None and is_number(special) else [],
+    }
+
+
+def _by_column(score: Score, before: Score | None) -> list[dict[str, Any]]:
+    there = before.by_column if before else {}
+    names = dict.fromkeys((*there, *score.by_column))
+    return [
+        {
+            "column": name,
+            "release": _number(score.by_column.get(name)),
+            "original": _number(there.get(name)),
+        }
+        for name in names
+    ]
+
+
+def learnt(found: Measured) -> dict[str, Any] | None:
+    """What classes give away of each sensitive column, before and after, and where that is too much."""
+    scores = {each: found.named(each) for each in LEARNT}
+    numbers = {each: score for each, score in scores.items() if score is not None and is_number(score)}
+    if not numbers:
+        return None
+    columns = dict.fromkeys(name for score in numbers.values() for name in score.by_column)
+    return {
+        "columns": [
+            {
+                "column": name,
+                **{
+                    each.name: {
+                        "release": _number(score.by_column.get(name)),
+                        "original": _number(_of_original(found, each, name)),
+                    }
+                    for each, score in numbers.items()
+                },
+            }
+            for name in columns
+        ],
+        "violations": _violations(found),
+    }
+
+
+def _of_original(found: Measured, measure: Measure, name: str) -> float | None:
+    before = found.main.before.get(str(measure))
+    return before.by_column.get(name) if before else None
+
+
+def _violations(found: Measured) -> list[dict[str, Any]]:
+    """Of how many records a sensitive value is told more surely than required."""
+    judged: list[tuple[Requirement, Score, str]] = [
+        (each.requirement, each.score, each.scenario)
+        for each in found.part.judgements
+        if each.requirement.measure.threat == "inference" and is_number(each.score)
+    ]
+    score = found.named(_DIVERSE.measure)
+    if not judged and score is not None and is_number(score):
+        judged = [(_DIVERSE, score, found.main.name)]
+    return [
+        {
+            "requirement": requirement.short,
+            "scenario": scenario,
+            "records": int(requirement.failing(_finite(score)).sum()),
+            "of": len(_finite(score)),
+        }
+        for requirement, score, scenario in judged
+        if score.by_record is not None
+    ]
+
+
+def _number(value: float | None) -> float | None:
+    return float(value) if value is not None and math.isfinite(value) else None
+
+
+def strip(found: Measured, utilities: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Risks and losses that run from 0 to 1 or above, beside those of the original."""
+    risks = [
+        {
+            "title": measure.title,
+            "release": _number(score.value),
+            "original": _number(before.value) if before else None,
+        }
+        for name, (measure, score) in found.main.risks.items()
+        if measure.bounds == (0.0, 1.0) and measure.better == "low" and is_number(score)
+        if not measure.needs_control  # these have charts of their own, beside their control
+        for before in [found.main.before.get(name)]
+    ]
+    return {"risks": risks, "losses": losses_strip(utilities)}
+
+
+def losses_strip(utilities: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The losses, of which the original has none."""
+    return [
+        {"title": each["title"], "release": each["value"], "original": 0.0}
+        for each in utilities
+        if each["from_zero"] and each["value"] is not None and not each["model"]
+    ]

@@ -1,0 +1,239 @@
+"""What is measured for the report of one release: asked once, by `evaluate`, and told in every form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sfumato.core import registry
+from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.requirement import Requirement
+from sfumato.core.run import Run
+from sfumato.data.evidence import Scenario
+from sfumato.data.schema import Schema
+from sfumato.recipes.demand import Demand
+from sfumato.recipes.profile import Profile
+from sfumato.releasing.carry_out import Part, load_resources, maker
+from sfumato.releasing.copies import score_copies, worst_of
+from sfumato.risk.anonymity import KAnonymity
+from sfumato.risk.closeness import TCloseness
+from sfumato.risk.combinations import UnsafeCombinations
+from sfumato.risk.disclosure import AttributeDisclosure
+from sfumato.risk.diversity import LDiversity
+from sfumato.risk.exact_match import ExactMatch
+from sfumato.risk.global_linkage import GlobalLinkage
+from sfumato.risk.individual import IndividualRisk
+from sfumato.risk.inference import Inference
+from sfumato.risk.linkability import Linkability
+from sfumato.risk.linkage import DistanceLinkage
+from sfumato.risk.membership import MembershipInference
+from sfumato.risk.population import PopulationUniqueness
+from sfumato.risk.reidentification import JournalistRisk, MarketerRisk, ProsecutorRisk
+from sfumato.risk.replication import Disco, ReplicatedUniques
+from sfumato.risk.singling_out import SinglingOut
+from sfumato.risk.suda import Suda
+from sfumato.risk.uniqueness import Uniqueness
+from sfumato.study.evaluate import NUMBERS, Case, evaluate
+from sfumato.utility.associations import CramersVDifference
+from sfumato.utility.cells import CellsChanged
+from sfumato.utility.estimates import IntervalOverlap
+from sfumato.utility.prediction import Prediction, PredictionError
+from sfumato.utility.propensity import PropensityRatio
+from sfumato.utility.queries import QueryError
+from sfumato.utility.regression import CoefficientOverlap
+
+#: The chances to be found that are drawn as gauges.
+GAUGES = (ProsecutorRisk(), JournalistRisk(), MarketerRisk())
+COMBINATIONS, SUDA = UnsafeCombinations(), Suda()
+#: What sensitive columns are looked at by, one by one.
+LEARNT = (LDiversity(), TCloseness(), AttributeDisclosure())
+#: Each record's own chance to be found: the first that has a number is drawn.
+BY_RECORD = (IndividualRisk(), GAUGES[0])
+
+_RISKS: tuple[Measure, ...] = (
+    KAnonymity(), Uniqueness(), *GAUGES, IndividualRisk(), PopulationUniqueness(), COMBINATIONS, SUDA,
+    *LEARNT,    ExactMatch(), DistanceLinkage(), GlobalLinkage(), ReplicatedUniques(), Disco(),
+)  # fmt: skip
+#: Carried out against the intruder who knows most.
+_ATTACKS: tuple[Measure, ...] = (SinglingOut(), Linkability(), Inference(), MembershipInference())
+#: What analyses of the release come to.
+MODELS: tuple[Measure, ...] = (
+    IntervalOverlap(), CoefficientOverlap(), Prediction(), PredictionError(), PropensityRatio(), QueryError(),
+)  # fmt: skip
+_UTILITIES: tuple[Measure, ...] = (CellsChanged(), CramersVDifference())
+#: Of more records these are looked at only if they are asked for by name.
+_SMALL: tuple[Measure, ...] = (SUDA, *MODELS)
+SMALL_UP_TO = 200_000
+
+#: Which of the profiles that come with sfumato stands for what a recipient may be given.
+RECIPIENTS: Mapping[str, str] = {"processor": "industry", "researcher": "scientific", "public": "public"}
+
+Scores = Mapping[str, tuple[Measure, Score]]
+
+
+@dataclass(frozen=True)
+class Against:
+    """One intruder: the risks of the release by the names of measures, and those of the original.
+
+    ``names`` are those of the plan's scenarios in which no more and no less is known; none of a recipient's.
+    """
+
+    scenario: Scenario
+    names: tuple[str, ...]
+    known: frozenset[str]
+    risks: Scores
+    before: Mapping[str, Score]
+
+    @property
+    def name(self) -> str:
+        """What the intruder is called."""
+        return ", ".join(self.names) or f"{self.scenario.name} (of a recipient)"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """All that was measured of one table of a release.
+
+    ``intruders`` are those of the plan, and those that the profiles of recipients think of; the ``main`` one
+    knows most. ``listed`` are the names of what the profile asks to be reported.
+    """
+
+    part: Part
+    intruders: tuple[Against, ...]
+    utilities: Scores
+    listed: tuple[str, ...]
+
+    @property
+    def main(self) -> Against:
+        """The intruder who knows most; of equals the first."""
+        return max(self.intruders, key=lambda each: len(each.known))
+
+    def named(self, measure: Measure) -> Score | None:
+        """The score of a measure against the intruder who knows most, if it was asked for."""
+        found = self.main.risks.get(str(measure))
+        return found[1] if found else None
+
+    def verdicts(self, demands: Iterable[Demand]) -> Iterator[tuple[Requirement, Score]]:
+        """What is known of demands, each by the score against an intruder who knows the same columns."""
+        schema = self.part.original.schema
+        for demand in demands:
+            known = _known(demand.scenario, schema)
+            for each in self.intruders:
+                if each.known == known and str(demand.measure) in each.risks:
+                    yield demand.requirement, each.risks[str(demand.measure)][1]
+                    break
+
+
+def is_number(score: Score | None) -> bool:
+    """Whether there is a number to show."""
+    return score is not None and score.status in NUMBERS
+
+
+def measured(part: Part, run: Run, profile: Profile | None = None) -> Measured:
+    """Measure what the report of a release shows; what was judged already is not measured again."""
+    large = len(part.original) > SMALL_UP_TO
+    run = _with_resources(part, run)
+    listed = (*profile.report, *filter(None, [profile.rank_by])) if profile else ()
+    case = Case(part.original, resources=run.resources, control=part.plan.control, make=maker(part.plan))
+    intruders = [
+        _against(part, replace(case, scenario=scenario), names, _risks(more, listed, large=large), run)
+        for scenario, names, more in _asked(part)
+    ]
+    most = max(range(len(intruders)), key=lambda place: len(intruders[place].known))
+    attacks = [each for each in _ATTACKS if str(each) not in intruders[most].risks]
+    utilities = _once(
+        [*_usual("utility"), *_UTILITIES, *(() if large else MODELS), *_only("utility", listed)]
+    )
+    told = _judged(part, "utility")
+    attacked = replace(case, scenario=intruders[most].scenario)
+    scores = _scored(part, attacked, [*attacks, *utilities], run, told)
+    risks = {**intruders[most].risks, **{str(each): (each, scores[str(each)]) for each in attacks}}
+    intruders[most] = replace(intruders[most], risks=risks)
+    useful = {str(each): (each, scores[str(each)]) for each in utilities}
+    return Measured(part, tuple(intruders), useful, tuple(dict.fromkeys(map(str, listed))))
+
+
+def _with_resources(part: Part, run: Run) -> Run:
+    """The run with the other tables that the plan names, read again unless they are at hand."""
+    if set(part.plan.resources) <= set(run.resources):
+        return run
+    return replace(run, resources={**load_resources(part.plan), **run.resources})
+
+
+def left_for_size(part: Part) -> Sequence[Measure]:
+    """What was not looked at because the table is large."""
+    return _SMALL if len(part.original) > SMALL_UP_TO else ()
+
+
+def _asked(part: Part) -> list[tuple[Scenario, tuple[str, ...], list[Measure]]]:
+    """The intruders, each once by what they know, under which names, and what else is asked about them."""
+    schema = part.original.schema
+    found: dict[tuple[frozenset[str], float, bool, str], tuple[Scenario, list[str], list[Measure]]] = {}
+    others = [demand for name in RECIPIENTS.values() for demand in Profile.named(name).requirements(schema)]
+    own = [(each, None) for each in part.plan.scenarios]
+    for scenario, measure in (*own, *((demand.scenario, demand.measure) for demand in others)):
+        key = (_known(scenario, schema), scenario.records, scenario.membership, scenario.external)
+        _, names, more = found.setdefault(key, (scenario, [], []))
+        if measure is None:
+            names.append(scenario.name)
+        else:
+            more.append(measure)
+    return [(scenario, tuple(names), more) for scenario, names, more in found.values()]
+
+
+def _known(scenario: Scenario, schema: Schema) -> frozenset[str]:
+    return frozenset(schema.resolve(scenario.columns) or schema.known())
+
+
+def _risks(more: Sequence[Measure], listed: Sequence[Measure], *, large: bool) -> list[Measure]:
+    asked = [*_RISKS, *_usual("risk"), *more, *_only("risk", listed)]
+    return [each for each in _once(asked) if not each.needs_control and not (large and each in _SMALL)]
+
+
+def _against(part: Part, case: Case, names: tuple[str, ...], asked: Sequence[Measure], run: Run) -> Against:
+    """Score the release, and by what needs no release the original, before one intruder."""
+    told = _judged(part, "risk", names)
+    named = [each.requirement.measure for each in part.judgements if str(each.requirement.measure) in told]
+    scores = _scored(part, case, asked, run, told)
+    found = {str(each): (each, scores[str(each)]) for each in _once([*named, *asked])}
+    seen = [each for each, score in found.values() if not each.needs_release and is_number(score)]
+    before = evaluate(None, case, seen, run.silent(), brief=True).scores
+    return Against(case.scenario, names, _known(case.scenario, part.original.schema), found, before)
+
+
+def _judged(part: Part, aspect: str, names: Sequence[str] | None = None) -> dict[str, Score]:
+    """What was judged already, by the names of measures: the worst where copies or joins were looked at."""
+    found: dict[str, tuple[Measure, list[Score]]] = {}
+    for each in part.judgements:
+        measure = each.requirement.measure
+        there = names is None or any(
+            each.scenario == name or each.scenario.startswith(f"{name}, ") for name in names
+        )
+        if measure.aspect == aspect and there:
+            found.setdefault(str(measure), (measure, []))[1].append(each.score)
+    return {name: worst_of(measure, scores) for name, (measure, scores) in found.items()}
+
+
+def _scored(
+    part: Part, case: Case, asked: Sequence[Measure], run: Run, told: Mapping[str, Score]
+) -> dict[str, Score]:
+    """What was judged as it was, and the rest of all copies."""
+    rest = [each for each in asked if str(each) not in told]
+    return {**told, **score_copies(part.copies, case, rest, run, brief=True)}
+
+
+def _usual(aspect: str) -> list[Measure]:
+    return [cls() for cls in registry.measures().values() if cls.usual and cls.aspect == aspect]
+
+
+def _only(aspect: str, measures: Iterable[Measure]) -> list[Measure]:
+    return [each for each in measures if each.aspect == aspect]
+
+
+def _once(measures: Iterable[Measure]) -> list[Measure]:
+    return list({str(each): each for each in measures}.values())
+
+
+def is_missing(score: Score) -> bool:
+    """Whether a measure gave no number, with a reason."""
+    return score.status in {Status.REFUSED, Status.NOT_ESTIMABLE}

@@ -1,0 +1,55 @@
+"""What a search for a recipe turned down, and why: the ways to the same requirements that lose more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sfumato.recipes.recipe import Recipe
+from sfumato.report.content import public_digits
+from sfumato.tuning.tuned import Tuned, describe
+
+
+def rejected(
+    found: Tuned | None, taken: Recipe, *, public: bool = False, grain: float = 0.0
+) -> list[dict[str, Any]]:
+    """The candidates of a search that were not taken, the nearest first; in public no parameter or score."""
+    if found is None:
+        return []
+    measure = found.judge.utilities[0]
+    told: list[dict[str, Any]] = []
+    if found.recipe != taken:
+        why = "met all requirements in the search, and failed in the end"
+        told.append(_entry(found.recipe, why, measure.title, None, public=public))
+    for each in found.runners_up:
+        if each.recipe == taken:
+            continue
+        differs = found.best.utilities[0].differs_from(each.utilities[0])
+        why = (
+            "meets all requirements and loses more" if differs else "meets all requirements and loses no less"
+        )
+        told.append(_entry(each.recipe, why, measure.title, each.utilities[0].mean, public=public))
+    for candidate, result in found.found.failed:
+        missed = "" if public else f": {'; '.join(found.judge.missed(result))}"
+        why = f"met all requirements in the search, and not in fresh runs{missed}"
+        told.append(_entry(candidate.recipe, why, measure.title, None, public=public))
+    told += [
+        {
+            "recipe": name,
+            "why": "cannot meet the requirements alone" + ("" if public else f": {reason}"),
+            "measure": measure.title,
+            "loss": None,
+        }
+        for name, reason in found.found.unreachable.items()
+    ]
+    if not public:
+        return told
+    coarse = [
+        {**each, "loss": None if each["loss"] is None else public_digits(each["loss"], grain=grain)}
+        for each in told
+    ]
+    return list({(each["recipe"], each["why"]): each for each in reversed(coarse)}.values())[::-1]
+
+
+def _entry(recipe: Recipe, why: str, measure: str, loss: float | None, *, public: bool) -> dict[str, Any]:
+    said = "; then ".join(step.method.title for step in recipe.steps) if public else describe(recipe)
+    return {"recipe": said or "the data as they are", "why": why, "measure": measure, "loss": loss}

@@ -1,0 +1,267 @@
+"""Intersection: what is left of the candidates for a person after all releases they are in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from sfumato.core.measure import Score
+from sfumato.core.params import Resource, param
+from sfumato.core.run import Run
+from sfumato.data.classes.classes import alike_in_all
+from sfumato.data.evidence import Evidence
+from sfumato.data.persons import best_by_person, persons_of
+from sfumato.data.schema import Role
+from sfumato.data.series import NOBODY, SERIES, Identity, Wave, Waves, found_in
+from sfumato.data.table import Table
+from sfumato.errors import DataError
+from sfumato.kernels.arrays import Floats, Ints
+from sfumato.risk._key_measures import KeyMeasure, SensitiveMeasure, by_original
+from sfumato.risk._series import (
+    Told,
+    evidence_of,
+    left_out,
+    numbered_together,
+    slices_of,
+    told_by,
+    unseen,
+    waves_of,
+)
+
+
+class IntersectionRisk(SensitiveMeasure):
+    r"""Share of persons of whom fewer than k candidates are left after all releases they are in.
+
+    In release :math:`t` a person :math:`p` is in a class :math:`C_t(p)` of records alike in the keys (or in a
+    bucket). Whoever finds the class knows that the person's sensitive value is one of those in it,
+    :math:`V_t(p)`; whoever has several releases, that it is in all of them:
+
+    .. math::
+
+        V(p) = \bigcap_{t \,:\, p \in R_t} V_t(p), \qquad
+        I = \frac{|\{p : |V(p)| < k\}|}{|\{p\}|}
+
+    over the persons of the last release. Releases are intersected from the last one back, as long as
+    something is left: where nothing is, the value has changed before, and what is older tells nothing of it.
+    With ``candidates`` *persons*, who is left are the persons that are in the same class in every release,
+    and in the same releases: an intruder who can put the records of one person together, as by a pseudonym
+    that stays, tells the others apart.
+
+    ``other`` is what another owner has released of some of the same persons, as a table that tells whose each
+    record is: it is intersected before all others.
+
+    Notes
+    -----
+    **How to read it.** 0 is safe; at k = 2 it is the share of persons whose value is known for sure.
+    ``baseline`` is the same from the last release alone: what is above it, the earlier ones have added.
+
+    **Doubt.** Exact for an intruder who knows in which class of each release a person is, as for k-anonymity
+    and l-diversity. One who knows less has more candidates, so that the risk is not above it.
+
+    **Missing.** Keys as in k-anonymity. A sensitive value that is missing or suppressed says nothing and
+    hides nobody: it is no candidate, and a class of nothing else excludes none. A range or group of values
+    stands for all values in it that an original or a release has exactly.
+
+    **Units.** Persons are counted, each by the worst of their records and sensitive columns. If persons have
+    several records, ``record`` of the series must say which is which; else candidate values are refused.
+
+    **Cost.** That of the classes of all releases, and a search of the candidates of each class in the
+    others.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from sfumato.core.release import Release
+    >>> from sfumato.data.schema import Column, Kind, Schema
+    >>> schema = Schema((
+    ...     Column("who", Kind.NOMINAL, Role.PERSON), Column("area", Kind.NOMINAL, Role.KEY),
+    ...     Column("ill", Kind.NOMINAL, Role.SENSITIVE),
+    ... ))
+    >>> def wave(who, area, ill):
+    ...     table = Table(pl.DataFrame({"who": who, "area": area, "ill": ill}), schema)
+    ...     return Release.unchanged(table).against(table)
+    >>> first = wave([1, 2, 3, 4], ["n", "n", "s", "s"], ["flu", "gout", "flu", "gout"])
+    >>> second = wave([1, 5, 3, 4], ["n", "n", "s", "s"], ["flu", "cold", "flu", "gout"])
+    >>> second.resources["series"] = Waves.of([first])
+    >>> score = IntersectionRisk().score(second, Run(seed=1))
+    >>> score.value, score.baseline
+    (0.25, 0.0)
+    """
+
+    name = "intersection-risk"
+    family = "several releases"
+    title = "Intersection of releases"
+    better = "low"
+    bounds = (0.0, 1.0)
+    needs_release = True
+    says = "{:.0%} is the chance of a guess among the candidates that all releases leave"
+    references = ("xiao2007minvariance", "ganta2008", "carvalho2023")
+
+    k: int = param(2, "Candidates below which a person is at risk.", ge=2, le=1000, symbol="k")
+    candidates: Literal["values", "persons"] = param(
+        "values", "What an intruder tells apart: values of sensitive columns, or persons."
+    )
+    other: Resource | None = param(
+        None, "What another owner released of common persons, with the column of persons.", holds="table"
+    )
+
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Refuse where nobody can be found again, or keys cannot be compared."""
+        values = self.candidates == "values"
+        reason = super().refuses(evidence) if values else KeyMeasure.refuses(self, evidence)
+        if reason is not None:
+            return reason
+        if evidence.protected is None:
+            return f"{self.name} must be given a release beside the original, got: only the original"
+        seen = self._with_waves(evidence)
+        reason = unseen(self.name, seen, by_record=values) or self._no_other(evidence)
+        return reason or left_out(self, self._earlier(seen), seen)
+
+    def _with_waves(self, evidence: Evidence) -> Evidence:
+        """With another owner's release there are several even without a series."""
+        if self.other is None or waves_of(evidence) is not None:
+            return evidence
+        there: dict[str, Any] = {**evidence.resources, SERIES: Waves(Identity.of())}
+        return evidence.remember("another owner", lambda: replace(evidence, resources=there))
+
+    def _no_other(self, evidence: Evidence) -> str | None:
+        if self.other is None:
+            return None
+        table, person = (
+            evidence.resources.get(str(self.other)),
+            evidence.original.schema.only_role(Role.PERSON),
+        )
+        if not isinstance(table, Table) or person not in table.schema:
+            return f"`other` of {self.name} must be a table with the column of persons, got: none"
+        return None
+
+    def _earlier(self, evidence: Evidence) -> list[Wave]:
+        waves = waves_of(evidence)
+        assert waves is not None  # `unseen` saw to it
+        if self.other is None:
+            return list(waves.earlier)
+        table: Table = evidence.resources[str(self.other)]
+        person = evidence.original.schema.only_role(Role.PERSON) or ""
+        persons = waves.identity.persons(table, person)
+        return [Wave("the other owner's release", table, persons, persons), *waves.earlier]
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
+        """Count the candidates that are left for each released record."""
+        seen = self._with_waves(evidence)
+        try:
+            alone, left = (self._persons if self.candidates == "persons" else self._values)(seen)
+        except DataError as error:
+            return Score.not_estimable(error.message)
+        rows, people = evidence.source_rows, persons_of(evidence.original)
+        assert rows is not None  # `unseen` saw to it
+        real = rows >= 0
+        risky = [
+            best_by_person(people[rows[real]], (each < self.k)[real].astype(np.float64))
+            for each in (left, alone)
+        ]
+        if not len(risky[0]):
+            return Score.not_estimable("the release has nobody of the original")
+        value, baseline = (float(each.mean()) for each in risky)
+        chances = np.divide(1.0, left, out=np.zeros(len(left)), where=np.isfinite(left))
+        return Score(
+            value=value,
+            baseline=baseline,
+            by_record=by_original(evidence, chances, worst="high"),
+            details={
+                "releases": len(self._earlier(seen)) + 1,
+                "persons": len(risky[0]),
+                "persons_at_risk": int(risky[0].sum()),
+                "persons_at_risk_by_the_last_alone": int(risky[1].sum()),
+                "fewest_candidates": float(left[real].min())
+                if np.isfinite(left[real]).any()
+                else "none told",
+            },
+        )
+
+    def _persons(self, evidence: Evidence) -> tuple[Floats, Floats]:
+        """How many persons are alike with each record's in the last release, and in all."""
+        waves = waves_of(evidence)
+        assert waves is not None  # `unseen` saw to it
+        everyone = [*self._earlier(evidence), waves.now(evidence)]
+        seen = [*(evidence_of(wave, evidence) for wave in everyone[:-1]), evidence]
+        names = np.unique(np.concatenate([wave.persons for wave in everyone]))
+        classes = []
+        for wave, own in zip(everyone, seen, strict=True):
+            of_record = KeyMeasure.classes(self, own).of_record
+            alike = np.full(len(names), -1, dtype=np.int64)
+            places = np.searchsorted(names, wave.persons)
+            alike[places] = alike_in_all(of_record, places)
+            alike[names == NOBODY] = -1
+            classes.append(alike)
+        judged = np.searchsorted(names, everyone[-1].persons)
+        found = []
+        for columns in ([classes[-1]], classes):
+            together, _ = numbered_together(columns)
+            real = names != NOBODY
+            counts = np.bincount(together[real], minlength=int(together.max(initial=0)) + 1)
+            found.append(counts[together][judged].astype(np.float64))
+        return found[0], found[1]
+
+    def _values(self, evidence: Evidence) -> tuple[Floats, Floats]:
+        """How many values the last release, and all, leave of the worst column; infinite if nothing tells."""
+        waves = waves_of(evidence)
+        assert waves is not None  # `unseen` saw to it
+        earlier, now = self._earlier(evidence), waves.now(evidence)
+        places = [found_in(now.units, wave.units) for wave in earlier]
+        places.append(np.arange(len(now.units)))
+        alone = left = np.full(len(now.units), np.inf)
+        for name in self.learnt(evidence):
+            told = told_by(self, earlier, evidence, name)
+            pairs = [
+                (each.known(), rows) for each, rows in zip(told, places, strict=True) if each is not None
+            ]
+            alone = np.minimum(alone, candidates_left(pairs[-1:]))
+            left = np.minimum(left, candidates_left(pairs))
+        return alone, left
+
+
+def candidates_left(told: Sequence[tuple[Told, Ints]]) -> Floats:
+    """How many values each record's classes have in common, from the last release back.
+
+    Each release is given with the places of the records in it, −1 where they are not. A release that would
+    leave nothing ends it; infinite where no release tells anything.
+    """
+    classes = [np.where(places >= 0, each.of_record[places], -1) for each, places in told]
+    of_record, examples = numbered_together(classes)
+    heads = [each[examples] for each in classes]
+    counts = np.full(len(examples), np.inf)
+    widest = np.zeros(len(examples), dtype=np.int64)
+    for (each, _), own in zip(told, heads, strict=True):
+        widest = np.maximum(widest, np.where(own >= 0, np.append(each.sizes, 0)[own], 0))
+    for part in slices_of(widest):
+        counts[part] = _left_of([(each, own[part]) for (each, _), own in zip(told, heads, strict=True)])
+    found: Floats = counts[of_record]
+    return found
+
+
+def _left_of(told: Sequence[tuple[Told, Ints]]) -> Floats:
+    """The same for some combinations of classes, one of each release."""
+    n = len(told[0][1])
+    counts, going = np.full(n, np.inf), np.ones(n, dtype=np.bool_)
+    owners, values = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    for each, classes in reversed(told):
+        tells = going & (classes >= 0)
+        tells[tells] = each.sizes[classes[tells]] > 0
+        fresh = tells & np.isinf(counts)
+        old = tells & ~fresh
+        mine = old[owners]
+        kept = np.ones(len(owners), dtype=np.bool_)
+        kept[mine] = each.holds(classes[owners[mine]], values[mine])
+        after = np.bincount(owners[kept], minlength=n)
+        ended = old & (after == 0)
+        kept |= ended[owners]
+        going &= ~ended
+        counts = np.where(old & ~ended, after, counts)
+        rows = np.flatnonzero(fresh)
+        places, more = each.laid_out(classes[rows])
+        counts[rows] = each.sizes[classes[rows]]
+        owners, values = np.append(owners[kept], rows[places]), np.append(values[kept], more)
+    return counts

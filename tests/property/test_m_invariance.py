@@ -1,0 +1,212 @@
+"""m-invariant releases under inserts, deletes and changes: what a reader of all of them is left with."""
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from effort import examples
+from sfumato.core.run import Run
+from sfumato.core.series import Series, secret_of
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.series import Waves
+from sfumato.data.table import Table
+from sfumato.errors import DataError, RefusedError, UnreachableError
+from sfumato.methods.m_invariance import MInvariantBuckets
+from sfumato.recipes.recipe import Recipe, Step
+from sfumato.risk.intersection import IntersectionRisk
+from sfumato.risk.invariance import MInvariance
+
+SCHEMA = Schema(
+    (
+        Column("who", Kind.NOMINAL, Role.PERSON),
+        Column("age", Kind.CONTINUOUS, Role.KEY),
+        Column("ill", Kind.NOMINAL, Role.SENSITIVE),
+    )
+)
+ILLS = [f"ill {number}" for number in range(8)]
+
+
+def register(people, schema=SCHEMA):
+    frame = pl.DataFrame(
+        {"who": list(people), "age": [20 + who % 40 for who in people], "ill": list(people.values())},
+        schema={"who": pl.Int64, "age": pl.Int64, "ill": pl.String},
+    )
+    return Table(frame, schema)
+
+
+def published(waves, m, **more):
+    """Release one state of a register after the other, handing on what the trails would."""
+    recipe, kept, made = Recipe((Step(MInvariantBuckets(m=m, **more), ("age",)),)), {}, []
+    for number, people in enumerate(waves):
+        table = register(people)
+        run = Run(seed=number, series=Series(secret_of(7), kept=kept))
+        release = recipe.apply(table, run)
+        for each in release.provenance[0].confided:
+            kept = {(recipe.said[0], each.stratum): dict(each.tables)}
+        made.append((release, table))
+    return made
+
+
+def signature_of(release, who):
+    """The values of a person's bucket, as anyone reads them in the two tables."""
+    qit, st_ = release.tables["qit"].frame, release.tables["st"].frame
+    bucket = qit.filter(pl.col("who") == who)["bucket"][0]
+    return st_.filter(pl.col("bucket") == bucket)["ill"].to_list()
+
+
+@st.composite
+def histories(draw):
+    """States of a register: people come, go and come back, and some values change."""
+    people = {who: draw(st.sampled_from(ILLS)) for who in range(draw(st.integers(2, 20)))}
+    states = [dict(people)]
+    new = 100
+    for _ in range(draw(st.integers(1, 3))):
+        gone = draw(st.sets(st.sampled_from(sorted(people)), max_size=len(people) - 1))
+        people = {who: ill for who, ill in people.items() if who not in gone}
+        for who in draw(st.sets(st.sampled_from(sorted(people)), max_size=3)):
+            people[who] = draw(st.sampled_from(ILLS))
+        for back in draw(st.sets(st.sampled_from(sorted(gone) or [0]), max_size=2)):
+            people[back] = draw(st.sampled_from(ILLS))
+        for _ in range(draw(st.integers(0, 8))):
+            people[new] = draw(st.sampled_from(ILLS))
+            new += 1
+        states.append(dict(people))
+    return states
+
+
+@given(histories(), st.sampled_from([2, 3]))
+@examples(150)
+def test_every_series_is_m_invariant(states, m):
+    try:
+        made = published(states, m)
+    except UnreachableError:
+        return  # too few values for those that have changed
+    seen = {}
+    for (release, _), people in zip(made, states, strict=True):
+        qit, values = release.tables["qit"].frame, release.tables["st"].frame
+        assert sorted(qit["who"].drop_nulls()) == sorted(people)
+        assert qit.height == values.height
+        false = qit.filter(pl.col("who").is_null())
+        assert false.select("age").null_count().item() == false.height
+        assert release.figures["counterfeits"] == false.height
+        for (bucket,), group in values.group_by("bucket"):
+            assert group["ill"].n_unique() == group.height >= m
+            own = qit.filter(pl.col("bucket") == bucket)
+            assert own["counterfeits"].unique().to_list() == [own["who"].null_count()]
+        for who, ill in people.items():
+            signature = signature_of(release, who)
+            assert ill in signature
+            for before in seen.setdefault(who, []):
+                assert set(before) == set(signature) or not set(before) & set(signature)
+            seen[who].append(signature)
+
+
+@given(histories())
+@examples(60)
+def test_the_measures_say_so_too(states):
+    try:
+        made = published(states, 2)
+    except UnreachableError:
+        return
+    *earlier, (last, table) = made
+    evidence = last.against(table, resources={"series": Waves.of([one.against(own) for one, own in earlier])})
+    assert MInvariance().score(evidence, Run(seed=1)).value >= 2
+    assert IntersectionRisk().score(evidence, Run(seed=1)).value == 0
+
+
+def test_the_example_of_the_paper():
+    """Xiao and Tao, tables 1 and 2: Alice, Andy, Helen, Ken and Paul leave, Emily, Mary, Ray, Tom and Vince come."""
+    first = dict(
+        enumerate(
+            [
+                "dyspepsia",
+                "bronchitis",
+                "flu",
+                "gastritis",
+                "gastritis",
+                "flu",
+                "gastritis",
+                "flu",
+                "dyspepsia",
+                "gastritis",
+                "flu",
+            ]
+        )
+    )
+    second = {who: first[who] for who in (0, 3, 4, 6, 7, 10)}
+    second |= {20: "flu", 21: "dyspepsia", 22: "dyspepsia", 23: "gastritis", 24: "flu"}
+    made = published([first, second], 2)
+    assert made[0][0].figures["counterfeits"] <= 2
+    for who in first.keys() & second.keys():
+        assert set(signature_of(made[0][0], who)) == set(signature_of(made[1][0], who))
+
+
+def test_a_balanced_register_needs_no_counterfeit():
+    people = {who: ILLS[who % 4] for who in range(40)}
+    (release, _), (again, _) = published([people, people], 4)
+    assert release.figures["counterfeits"] == again.figures["counterfeits"] == 0
+    assert release.sources
+
+
+def test_who_leaves_alone_is_replaced_by_a_counterfeit():
+    people = {1: "a", 2: "b"}
+    (_, _), (release, _) = published([people, {1: "a"}], 2)
+    assert signature_of(release, 1) in (["a", "b"], ["b", "a"])
+    assert release.provenance[0].notes == (
+        "1 values are counterfeits, nobody's: leave out the rows without keys",
+    )
+    assert release.source_rows.tolist().count(-1) == 1
+
+
+def test_near_keys_are_together():
+    people = {who: ILLS[who % 2] for who in range(40)}
+    ((release, _),) = published([people], 2)
+    spans = (
+        release.tables["qit"].frame.group_by("bucket").agg(pl.col("age").max() - pl.col("age").min())["age"]
+    )
+    assert spans.max() <= 1
+
+
+def test_a_missing_value_is_refused_or_one_of_its_own():
+    people = {1: "a", 2: None, 3: "a", 4: "b"}
+    with pytest.raises(DataError, match="1 missing"):
+        published([people], 2)
+    (release, _), (again, _) = published([people, {2: None, 4: "b"}], 2, missing="category")
+    assert None in signature_of(release, 2)
+    assert set(signature_of(release, 2)) == set(signature_of(again, 2))
+
+
+def test_numbers_and_dates_of_earlier_signatures_come_back():
+    schema = SCHEMA.replace(Column("ill", Kind.DATE, Role.SENSITIVE))
+    first = register({1: "2001-01-01", 2: "2002-02-02"})
+    first = Table(first.frame.with_columns(pl.col("ill").str.to_date()), schema)
+    recipe = Recipe((Step(MInvariantBuckets(m=2), ("age",)),))
+    one = recipe.apply(first, Run(seed=1, series=Series(secret_of(1))))
+    kept = {(recipe.said[0], ()): dict(one.provenance[0].confided[0].tables)}
+    two = recipe.apply(
+        first.take(pl.Series([0]).to_numpy()), Run(seed=2, series=Series(secret_of(1), kept=kept))
+    )
+    assert two.tables["st"].frame["ill"].sort().to_list() == first.frame["ill"].sort().to_list()
+
+
+def test_what_cannot_be_is_refused():
+    with pytest.raises(UnreachableError, match="at least 3 values"):
+        published([{1: "a", 2: "b"}], 3)
+    with pytest.raises(UnreachableError, match="never had, got: 0"):
+        published([{1: "a", 2: "b"}, {1: "c", 2: "b"}], 2)
+    weighed = Schema((*SCHEMA.columns, Column("weight", Kind.CONTINUOUS, Role.WEIGHT)))
+    table = Table(register({1: "a", 2: "b"}).frame.with_columns(weight=pl.lit(2.0)), weighed)
+    with pytest.raises(RefusedError, match="weights"):
+        MInvariantBuckets(m=2).apply(table.aimed_at(("age",)), Run(seed=1))
+    twice = pl.concat([register({1: "a", 2: "b"}).frame] * 2)
+    with pytest.raises(RefusedError, match="one record of each person"):
+        MInvariantBuckets(m=2).apply(Table(twice, SCHEMA).aimed_at(("age",)), Run(seed=1))
+
+
+def test_without_a_series_the_first_release_is_kept_for_one():
+    table = register({who: ILLS[who % 3] for who in range(9)})
+    release = MInvariantBuckets(m=3).apply(table.aimed_at(("age",)), Run(seed=1))
+    words = release.confided[0].tables["persons"].frame["person"].to_list()
+    series = Series(secret_of(1))
+    assert words == [f"{word:016x}" for word in series.identity.persons(table).tolist()]
