@@ -254,7 +254,7 @@ class Scores(dict[str, Score]):
 def beside(original: Table, protected: Any, *, aligned: bool) -> Release:
     """Make a release of a protected table that came from elsewhere, read as the original's schema says.
 
-    Which record is whose is known if it is ``aligned``, or from a private trail beside the file.
+    Which record is whose is known if it is ``aligned``, or from the private trail of the file.
     """
     from sfumato.io import frames
     from sfumato.io import read as read_frame
@@ -281,7 +281,7 @@ def beside(original: Table, protected: Any, *, aligned: bool) -> Release:
         raise ParameterError(
             "an aligned release must have its records in the original's order, got: columns that agree "
             "with it only by chance",
-            hint="releases are shuffled; leave it out: the private trail beside the release tells who is who",
+            hint="releases are shuffled; leave it out: the private trail of the release tells who is who",
         )
     return replace(Release.unchanged(original), tables=Release.of(table).tables)
 

@@ -48,7 +48,7 @@ def score(
         other: Any = read(protected).frame if protected.startswith("builtin:") else protected
         release = beside(table, other, aligned=options["aligned"])
         if release.source_rows is not None and not options["aligned"]:
-            told = "note: which record is whose is known from the private trail beside the release"
+            told = "note: which record is whose is known from the private trail of the release"
             say(told, quiet=options["quiet"])
     every = [*measures, *(requirement.measure for requirement in requirements)]
     how = {"release": release, "scenario": scenario, "resources": resources}

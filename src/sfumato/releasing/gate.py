@@ -12,13 +12,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from sfumato.core.budget import NO_GUARANTEE
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.checks import Violation, violations
 from sfumato.data.guess.columns import guess
 from sfumato.data.persons import joining_columns
-from sfumato.data.schema import Role
+from sfumato.data.schema import Column, Role
 from sfumato.data.table import Table
 from sfumato.errors import RequirementError
 from sfumato.io import Staging
@@ -146,7 +148,11 @@ def _as_keys(table: Table, names: Sequence[str]) -> Table:
 
 
 def _identifiers(table: Table) -> Iterator[Finding]:
-    """Columns that are declared to name people, or look as if they did, whatever was declared of them."""
+    """Columns that are declared to name people, or look as if they did, whatever was declared of them.
+
+    A key that only its name speaks against, as of a hospital's number, is judged as a key where several share
+    each value.
+    """
     schema = table.schema
     for said in bare_numbers(schema, ()):
         yield Finding("identifier-left-in", said)
@@ -157,10 +163,19 @@ def _identifiers(table: Table) -> Iterator[Finding]:
             continue
         if declared.role is Role.IDENTIFIER:
             yield Finding("identifier-left-in", f"`{declared.name}` is declared an identifier")
-        elif proposal.column.role is Role.IDENTIFIER:
+        elif proposal.column.role is Role.IDENTIFIER and not _is_shared_key(table, declared):
             yield Finding(
                 "identifier-left-in", f"`{declared.name}` looks as if it named people: {proposal.role_reason}"
             )
+
+
+def _is_shared_key(table: Table, column: Column) -> bool:
+    shown = table.frame.select(pl.col(column.name).alias("column"))
+    (by_values,) = guess(shown)
+    if column.role is not Role.KEY or by_values.column.role is Role.IDENTIFIER:
+        return False
+    shares = shown.drop_nulls().group_by("column").len()["len"]
+    return len(shares) > 0 and int(shares.min()) > 1  # type: ignore[arg-type]
 
 
 def _broken(broken: Sequence[Violation]) -> Iterator[Finding]:

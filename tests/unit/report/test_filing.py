@@ -138,17 +138,40 @@ def test_public_evidence_says_what_is_confidential(released):
     assert "numpy" in own["governance"]["environment"]
 
 
+def follow(home):
+    """Follow every pointer of the evidence in a folder."""
+    evidence = json.loads((home / "evidence.json").read_text())
+    assert not faults(evidence, schema(), schema())
+    for file, keys in re.findall(r'"see": ?"([^#"]+)#/([^"]+)"', json.dumps(evidence)):
+        value = json.loads((home / file).read_text())
+        for key in keys.split("/"):
+            value = value[key]
+        assert value
+
+
 def test_pointers_lead_into_the_report(released, tmp_path):
     released.write(tmp_path / "out")
-    for home in (tmp_path / "out", tmp_path / "out" / "private"):
-        evidence = json.loads((home / "evidence.json").read_text())
-        assert not faults(evidence, schema(), schema())
-        text = json.dumps(evidence)
-        for file, keys in re.findall(r'"see": "([^#"]+)#/([^"]+)"', text):
-            value = json.loads((home / file).read_text())
-            for key in keys.split("/"):
-                value = value[key]
-            assert value
+    follow(tmp_path / "out")
+    follow(tmp_path / "out" / "private")
+
+
+def test_pointers_of_several_tables_too(tmp_path):
+    for name in ("a", "b"):
+        ages = np.random.default_rng(1).integers(20, 60, 60)
+        pl.DataFrame({"age": ages}).write_csv(tmp_path / f"{name}.csv")
+    tables = """
+[tables.{0}]
+requirements = ["k >= 1"]
+data.path = "{0}.csv"
+columns.age = {{ kind = "continuous", role = "key" }}
+steps = [{{ method = "correlated-noise" }}]
+output.path = "{0}.out.csv"
+"""
+    (tmp_path / "plan.toml").write_text(tables.format("a") + tables.format("b"))
+    sfumato.release(tmp_path / "plan.toml").write(tmp_path / "out")
+    follow(tmp_path / "out")
+    follow(tmp_path / "out" / "private")
+    assert "## b.age" in (tmp_path / "out" / "change-note.md").read_text()
 
 
 def test_a_budget_is_told_as_nist_asks(released):
