@@ -26,6 +26,7 @@ from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
+from sfumato.risk._subsets import KeyCodes
 from sfumato.risk.anonymity import KAnonymity
 from sfumato.risk.combinations import UnsafeCombinations
 from sfumato.risk.copula import CopulaRisk
@@ -99,6 +100,14 @@ def main(records: int = 1_000_000) -> None:
     many = people(records // 10, [4 + place % 6 for place in range(25)])
     print(f"{records // 10:,} records, 25 keys: 15,275 subsets of up to 4")
     show("suda of up to 4 keys", score(Suda(dimension=4), many)[0])
+    fewer = people(records // 50, [4 + place % 6 for place in range(30)])
+    print(f"{records // 50:,} records, 30 keys: 174,436 subsets of up to 5")
+    measure = Suda(dimension=5)
+    keys = KeyCodes.of(fewer, fewer.schema.with_role(Role.KEY))
+    peer, _ = cpu(lambda: measure.by_levels(keys, Run(seed=1)))
+    show("level by level, as they fit", peer)
+    taken, _ = cpu(lambda: measure.by_recursion(keys, Run(seed=1)))
+    show("by the recursion, as beyond", taken, "levels", taken / peer)
     for measure in (LogLinearRisk(fraction=0.1), CopulaRisk(fraction=0.1)):
         show(str(measure), score(measure, many)[0])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -103,16 +104,6 @@ def occurrences(persons: Words) -> Ints:
     return found
 
 
-def found_in(units: Words, wave_units: Words) -> Ints:
-    """Where each of these records stands in another release, −1 if it does not."""
-    order = np.argsort(wave_units, kind="stable")
-    there = wave_units[order]
-    if not len(there):
-        return np.full(len(units), -1, dtype=np.int64)
-    places = np.minimum(np.searchsorted(there, units), len(there) - 1)
-    return np.where((there[places] == units) & (units != NOBODY), order[places], -1)
-
-
 @dataclass(frozen=True, eq=False)
 class Wave:
     """One release of a series: the table as it reads, what stands apart in it, and whose each record is.
@@ -129,6 +120,29 @@ class Wave:
     buckets: Buckets | None = None
     original: Table | None = None
     keyed: bool = True
+
+    @cached_property
+    def order(self) -> Ints:
+        """The records in the order of their units."""
+        return np.argsort(self.units)
+
+    @property
+    def further(self) -> int:
+        """How many records are of persons who have others."""
+        there = np.sort(self.persons[self.persons != NOBODY])
+        return int((there[1:] == there[:-1]).sum())
+
+    def places_in(self, other: Wave) -> Ints:
+        """Where each of its records stands in another release, −1 if it does not."""
+        found = np.full(len(self.units), -1, dtype=np.int64)
+        there = other.units[other.order]
+        if len(there):
+            wanted = self.units[self.order]  # in their order they are found much faster
+            places = np.minimum(np.searchsorted(there, wanted), len(there) - 1)
+            found[self.order] = np.where(
+                (there[places] == wanted) & (wanted != NOBODY), other.order[places], -1
+            )
+        return found
 
 
 @dataclass(frozen=True, eq=False)

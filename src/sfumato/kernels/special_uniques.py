@@ -3,7 +3,9 @@
 Sets of keys are gone through so that every part of a set comes before it: the first key from the last to the
 first, and each further one from the last down. In a set only those are looked at who are not alone without
 its last key, grouped by what they share. Who is alone then has a minimal unique unless one found before is a
-part of the set; those of fewer keys than may be asked for are kept for that, as a list for each record.
+part of the set: for each who is looked at it is known with which further keys that would be so. Such a one
+has the last two keys of the larger set, so those of fewer keys than are asked for are kept by record and last
+but one key.
 """
 
 from __future__ import annotations
@@ -19,10 +21,12 @@ from sfumato.kernels.arrays import Codes, Flags, Floats, Ints
 from sfumato.kernels.compiling import njit
 from sfumato.kernels.pace import Tick
 
-#: What is kept: a chain for each record from the last to the first, the sets of keys, and how many.
+#: What is kept: which was kept before by the same record and key, the sets of keys, and how many there are.
 Kept: TypeAlias = tuple[Codes, Ints, int]
 #: What is added up: worths by size, where the codes of each key start, and the parts of ``Uniques``.
 Sums: TypeAlias = tuple[Floats, Ints, Floats, Flags, Ints, Floats]
+#: Where what is kept of each key and record begins; and with which keys a record has one, by depth.
+Known: TypeAlias = tuple[Codes, Ints]
 #: Who is found alone, and for each code how many have it and where they go.
 Room: TypeAlias = tuple[Codes, Codes, Ints]
 #: So many minimal uniques are kept at first, and at most: 12 bytes each.
@@ -61,14 +65,15 @@ def minimal_uniques(codes: Sequence[Codes], worths: Sequence[float], tick: Tick)
         np.zeros(n), np.zeros(n, dtype=np.bool_), np.zeros(dimension + 1, np.int64), np.zeros(starts[-1])
     )
     sums = (np.asarray(worths), starts, found.scores, found.special, found.numbers, found.by_code)
-    heads, kept = np.full(n, -1, np.int32), (np.empty(_FIRST, np.int32), np.empty(_FIRST, np.int64), 0)
+    heads, blocked = np.full((n_keys, n), -1, np.int32), np.zeros((dimension + 1, n), np.int64)
+    kept: Kept = (np.empty(_FIRST, np.int32), np.empty(_FIRST, np.int64), 0)
     done, total = 0, sum(comb(n_keys, size) for size in range(1, dimension + 1))
     for first in reversed(range(n_keys)):
         for second in (-1, *reversed(range(first + 1, n_keys))):  # −1: the first by itself
             if second >= 0 and dimension == 1:
                 break
             tick(done, total)
-            kept = _search(table, dimension, first, second, heads, kept, sums)
+            kept = _search(table, dimension, (first, second), (heads, blocked), kept, sums)
             if kept[2] < 0:
                 return None
             below = n_keys - 1 - second
@@ -79,16 +84,16 @@ def minimal_uniques(codes: Sequence[Codes], worths: Sequence[float], tick: Tick)
 
 @njit(cache=True, nogil=True)
 def _search(  # noqa: PLR0917  — arrays of one search
-    table: Codes, dimension: int, first: int, second: int, heads: Codes, kept: Kept, sums: Sums
+    table: Codes, dimension: int, begin: tuple[int, int], known: Known, kept: Kept, sums: Sums
 ) -> Kept:
-    """Look at the sets that begin with two keys, or at the first alone, from large to small keys."""
+    """Look at the sets that begin with two keys, or at the first by itself, from large to small keys."""
     n_keys, n = table.shape
     rows, ends = np.empty((dimension + 1, n), np.int32), np.empty((dimension + 1, n // 2 + 2), np.int64)
     n_groups, next_key = np.ones(dimension + 1, np.int64), np.zeros(dimension + 1, np.int64)
     keys = np.full(dimension + 1, -1)
     room = np.empty(n, np.int32), np.zeros(table.max() + 1, np.int32), np.full(table.max() + 1, -1)
     rows[0], ends[0, 0] = np.arange(n), n
-    next_key[0], next_key[1] = first, second
+    next_key[0], next_key[1] = begin
     depth = 0
     while depth >= 0 and kept[2] >= 0:
         key = next_key[depth]
@@ -100,13 +105,37 @@ def _search(  # noqa: PLR0917  — arrays of one search
             table[key], rows[depth], ends[depth, : n_groups[depth]], rows[depth + 1], ends[depth + 1], room
         )
         keys[depth + 1] = key
-        if depth > 0 or second < 0:  # the first by itself was looked at before
-            kept = _report(table, room[0][:n_alone], keys[1 : depth + 2], dimension, heads, kept, sums)
+        if depth > 0 or begin[1] < 0:  # the first by itself was looked at before
+            kept = _report(table, room[0][:n_alone], keys[1 : depth + 2], known, kept, sums)
         if depth + 1 < dimension and n_groups[depth + 1]:
             depth += 1
+            _block(rows[depth, : ends[depth, n_groups[depth] - 1]], keys[1 : depth + 1], known, kept)
             if depth > 1:
                 next_key[depth] = n_keys - 1
     return kept
+
+
+@njit(cache=True, nogil=True)
+def _block(rows: Codes, keys: Ints, known: Known, kept: Kept) -> None:
+    """Note with which further keys each record would have a minimal unique that was found before."""
+    (heads, blocked), (before, sets, _) = known, kept
+    depth, last, outside = len(keys), keys[-1], ~_bits(keys)
+    for row in rows:
+        found, place = blocked[depth - 1, row], heads[last, row]
+        while place >= 0:
+            rest = sets[place] & outside
+            if rest & (rest - 1) == 0:
+                found |= rest
+            place = before[place]
+        blocked[depth, row] = found
+
+
+@njit(cache=True, nogil=True)
+def _bits(keys: Ints) -> np.int64:
+    bits = np.int64(0)
+    for key in keys:
+        bits |= np.int64(1) << key
+    return bits
 
 
 @njit(cache=True, nogil=True)
@@ -141,33 +170,28 @@ def _cut(  # noqa: PLR0917  — arrays of one search
 
 @njit(cache=True, nogil=True)
 def _report(  # noqa: PLR0917  — arrays of one search
-    table: Codes, alone: Codes, keys: Ints, dimension: int, heads: Codes, kept: Kept, sums: Sums
+    table: Codes, alone: Codes, keys: Ints, known: Known, kept: Kept, sums: Sums
 ) -> Kept:
     """Add up the minimal uniques of those who are alone in a set of keys, and keep them if it is small."""
     worths, starts, scores, special, numbers, by_code = sums
-    before, sets, n_kept = kept
-    asked = np.int64(0)
-    for key in keys:
-        asked |= np.int64(1) << key
+    (heads, blocked), (before, sets, n_kept) = known, kept
+    size, last, asked = len(keys), keys[-1], _bits(keys)
     for row in alone:
-        place = heads[row]
-        while place >= 0 and sets[place] & asked != sets[place]:
-            place = before[place]
-        if place >= 0:
+        if blocked[size - 1, row] >> last & 1:
             continue  # a part of the set was enough
-        scores[row] += worths[len(keys)]
+        scores[row] += worths[size]
         special[row] = True
-        numbers[len(keys)] += 1
+        numbers[size] += 1
         for key in keys:
-            by_code[starts[key] + table[key, row]] += worths[len(keys)]
-        if len(keys) == dimension:
-            continue  # it is a part of nothing that will be looked at
-        if n_kept == len(sets):
-            if n_kept >= MOST_KEPT:
-                return before, sets, -1
-            before = np.concatenate((before, np.empty_like(before)))
-            sets = np.concatenate((sets, np.empty_like(sets)))
-        before[n_kept], sets[n_kept] = heads[row], asked
-        heads[row] = n_kept
-        n_kept += 1
+            by_code[starts[key] + table[key, row]] += worths[size]
+        blocked[size - 1, row] |= np.int64(1) << last
+        if 1 < size < len(worths) - 1:  # else it is a part of nothing that will be looked at, or noted above
+            if n_kept == len(sets):
+                if n_kept >= MOST_KEPT:
+                    return before, sets, -1
+                before = np.concatenate((before, np.empty_like(before)))
+                sets = np.concatenate((sets, np.empty_like(sets)))
+            before[n_kept], sets[n_kept] = heads[keys[-2], row], asked
+            heads[keys[-2], row] = n_kept
+            n_kept += 1
     return before, sets, n_kept

@@ -8,7 +8,7 @@ table of counts, are moved until these fit the noisy counts (McKenna, Sheldon an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -99,10 +99,11 @@ class CountModel:
     beliefs: list[Floats] = field(default_factory=list)  # the marginals of the cliques
     homes: dict[Columns, int] = field(default_factory=dict)  # which clique holds the columns of a potential
 
-    def fit(self, known: Sequence[Measured], steps: int) -> None:
+    def fit(self, known: Sequence[Measured], steps: int, check: Callable[[], None] = lambda: None) -> None:
         """Move the potentials until the marginals are nearest to what was measured, in its deviations.
 
-        By mirror descent, from where the potentials are; tables that are new begin at nothing.
+        By mirror descent, from where the potentials are; tables that are new begin at nothing. ``check`` is
+        called before each step and may stop it.
         """
         fresh = {each.columns: np.zeros(each.counts.shape) for each in known}
         self.potentials = fresh | {key: self.potentials[key] for key in self.potentials if key in fresh}
@@ -115,6 +116,7 @@ class CountModel:
         length = 1.0 / largest
         loss, slopes = self._loss(self.potentials, aims)
         for _ in range(steps):
+            check()
             moved = {key: each - length * slopes[key] for key, each in self.potentials.items()}
             found, steep = self._loss(moved, aims)
             if found > loss:

@@ -7,7 +7,7 @@ spends, and it keeps what it spent. All that is done with the answers is free.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -38,39 +38,45 @@ class PrivateCounts:
     codes: Sequence[Ints]
     sizes: Sequence[int]
     records: int
+    tick: _opendp.Tick | None = None
     spent: dict[str, float] = field(default_factory=dict)
+    _scores: dict[Columns, float] = field(default_factory=dict, repr=False)
 
     def measured(self, tables: Sequence[Columns], *, rho: float) -> list[Measured]:
         """The noisy counts of tables, which spend the same each: a person changes one by c at most (L2)."""
         share = rho / len(tables)
         exact = [self._counted(columns) for columns in tables]
-        noisy = _opendp.gaussian(
-            np.concatenate([each.ravel() for each in exact]), sensitivity=self.records, rho=share
-        ).astype(np.float64)
+        cells_of_all = np.concatenate([each.ravel() for each in exact])
+        noisy = _opendp.gaussian(cells_of_all, sensitivity=self.records, rho=share, tick=self.tick)
         self._spend("discrete Gaussian noise on counts of columns", rho)
         deviation = self.records / math.sqrt(2 * share)
-        parts = np.split(noisy, np.cumsum([each.size for each in exact])[:-1])
+        parts = np.split(noisy.astype(np.float64), np.cumsum([each.size for each in exact])[:-1])
         return [
             Measured(columns, part.reshape(each.shape), deviation)
             for columns, part, each in zip(tables, parts, exact, strict=True)
         ]
 
-    def furthest(self, expected: Mapping[Columns, Floats], *, rho: float, penalty: float = 0.0) -> Columns:
-        r"""The table whose counts are furthest from those expected, by the exponential mechanism.
+    def look(self, expected: Iterable[tuple[Columns, Floats]], *, penalty: float = 0.0) -> None:
+        r"""Keep for `furthest` how far the counts of tables are from those expected; nothing is told yet.
 
         .. math:: |r| \left( \lVert n_r - \hat n_r \rVert_1 - p\, \lvert r \rvert_{cells} \right)
 
         Expected counts and penalties are whole numbers here, so that no rounding adds to the most that a
         person can change: their records, for each of the columns.
         """
-        scores = [
-            len(columns) * (np.abs(self._counted(columns) - np.rint(each)).sum() - round(penalty * each.size))
-            for columns, each in expected.items()
-        ]
-        most = self.records * max(len(columns) for columns in expected)
-        found = _opendp.highest(np.array(scores, dtype=np.float64), sensitivity=most, rho=rho)
+        self._scores = {
+            columns: len(columns)
+            * (float(np.abs(self._counted(columns) - np.rint(each)).sum()) - round(penalty * each.size))
+            for columns, each in expected
+        }
+
+    def furthest(self, among: Sequence[Columns], *, rho: float) -> Columns:
+        """The table that is furthest from what was expected, by the exponential mechanism."""
+        scores = np.array([self._scores[columns] for columns in among])
+        most = self.records * max(len(columns) for columns in among)
+        found = _opendp.highest(scores, sensitivity=most, rho=rho)
         self._spend("exponential mechanism for what is counted", rho)
-        return list(expected)[found]
+        return among[found]
 
     def merged(self, places: Sequence[Ints]) -> PrivateCounts:
         """The same, with categories that are taken as one."""
@@ -97,19 +103,18 @@ def by_tree(
 ) -> CountModel:
     """The model of a tree of pairs of columns, those that tell most (MST)."""
     model, columns = CountModel(counts.sizes, total), len(counts.sizes)
-    model.fit(singles, STEPS)
+    model.fit(singles, STEPS, run.check)
     every: list[Columns] = list(combinations(range(columns), 2))
-    expected = {
-        pair: total * model.marginal(pair) for pair in run.track("pairs of columns", every, total=len(every))
-    }
+    tracked = run.track("pairs of columns", every, total=len(every))
+    counts.look((pair, total * model.marginal(pair)) for pair in tracked)
     part, chosen = np.arange(columns), list[Columns]()
     for _ in range(columns - 1):
-        free = {pair: each for pair, each in expected.items() if part[pair[0]] != part[pair[1]]}
+        free = [pair for pair in every if part[pair[0]] != part[pair[1]]]
         pair = counts.furthest(free, rho=_CHOOSING * rho / (columns - 1))
         chosen.append(pair)
         part[part == part[pair[1]]] = part[pair[0]]
     known = counts.measured(chosen, rho=(1 - _CHOOSING) * rho) if chosen else []
-    model.fit([*singles, *known], STEPS)
+    model.fit([*singles, *known], STEPS, run.check)
     return model
 
 
@@ -126,24 +131,26 @@ def adaptively(
     """The model of the tables that it told worst, counted one after the other (AIM)."""
     model = CountModel(counts.sizes, total)
     known = {each.columns: each for each in singles}
-    model.fit(singles, STEPS)
+    model.fit(singles, STEPS, run.check)
     every = [each for way in range(1, ways + 1) for each in combinations(range(len(counts.sizes)), way)]
     left, each = rho, rho / (_ROUNDS * len(counts.sizes))
     while left > 0:
         run.tell("tables of counts", round(1000 * (1 - left / rho)), 1000)
         each = left if left < 2 * each else each
-        allowed = _small(counts.sizes, known, every, most_cells * (1 - (left - each) / rho))
-        expected = {columns: total * model.marginal(columns) for columns in allowed}
+        allowed = list(_small(counts.sizes, known, every, most_cells * (1 - (left - each) / rho)))
         penalty = math.sqrt(2 / math.pi) * counts.records / math.sqrt(2 * (1 - _CHOOSING) * each)
-        columns = counts.furthest(expected, rho=_CHOOSING * each, penalty=penalty)
+        counts.look(((columns, total * model.marginal(columns)) for columns in allowed), penalty=penalty)
+        columns = counts.furthest(allowed, rho=_CHOOSING * each)
         (found,) = counts.measured([columns], rho=(1 - _CHOOSING) * each)
+        before = model.marginal(columns)
         known[columns] = known[columns].joined(found) if columns in known else found
-        model.fit(list(known.values()), _STEPS_BETWEEN)
+        model.fit(list(known.values()), _STEPS_BETWEEN, run.check)
         left -= each
-        moved = np.abs(total * model.marginal(columns) - expected[columns]).sum()
-        if moved <= penalty * expected[columns].size:
+        moved = total * float(np.abs(model.marginal(columns) - before).sum())
+        if moved <= penalty * before.size:
             each *= _MORE
-    model.fit(list(known.values()), STEPS)
+    model.fit(list(known.values()), STEPS, run.check)
+    run.tell("tables of counts", 1000, 1000)
     return model
 
 

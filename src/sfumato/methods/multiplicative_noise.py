@@ -80,7 +80,7 @@ class UniformNoise(FactorNoise):
     **Guarantees.** :math:`|y - x| \le \beta\,|x|`. Signs and zeros are kept. Unbiased means.
 
     **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once.
+    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep theirs.
     The bound tells an intruder that :math:`x` lies between :math:`y/(1+\beta)` and
     :math:`y/(1-\beta)`. Zeros are told as they are. On skewed columns ranks barely change: measure before you
     rely on it. With one factor per record every ratio of two protected columns is released exactly.
@@ -155,7 +155,7 @@ class LognormalNoise(FactorNoise):
     **Guarantees.** Signs and zeros are kept. Unbiased means.
 
     **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once.
+    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep theirs.
     For large :math:`s` the mean rests on few huge factors: at :math:`s = 2` half of all
     factors are below 0.14, and sums over few records are off. Zeros are told as they are. With one factor
     per record every ratio of two protected columns is released exactly.
@@ -233,7 +233,7 @@ class HohneNoise(BlockMethod):
     than columns.
 
     **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once.
+    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep theirs.
     Zeros stay together: every zero of a column becomes one and the same value. As
     :math:`s` grows, restoring the variance shrinks the differences among ordinary records. A stratum of one
     record keeps its values, and one of two shows the same two, changed places or not: nothing else has their

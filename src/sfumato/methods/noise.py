@@ -87,7 +87,7 @@ class UncorrelatedNoise(BlockMethod):
     columns are protected.
 
     **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once.
+    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep theirs.
     Independent errors cancel over columns: who knows many columns of a person finds the
     record even under much noise. An outlier stays an outlier. Values may leave their range unless the schema
     declares it. A column or stratum in which nothing varies, or with a single record, gets no noise.
@@ -192,7 +192,7 @@ class CorrelatedNoise(BlockMethod):
     **Guarantees.** Unbiased means; covariances :math:`(1+\gamma)\Sigma` in expectation.
 
     **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once.
+    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep theirs.
     Skewed columns: an outlier stays an outlier, and small values drown while large ones
     barely move. Values may leave their range (a negative income). An intruder who subtracts two releases of
     the same data with different noise averages it away. A column or stratum in which nothing varies, or
@@ -289,7 +289,7 @@ class KimNoise(BlockMethod):
     columns stay collinear.
 
     **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once.
+    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep theirs.
     The mean of a subgroup moves towards the mean of all, by the factor :math:`c`: to study
     strata, protect within them. Distributions of skewed columns come nearer to normal, and values may leave
     their range; where the schema declares a range or whole numbers, clipping and rounding leave the moments

@@ -174,7 +174,10 @@ class PrivateMarginals(PrivateMethod):
         rho, names = concentrated(self.epsilon, self.delta), table.chosen
         columns = [Coded.of(table, name, self, run) for name in names]
         counts = PrivateCounts(
-            [each.codes for each in columns], [each.size for each in columns], self.records
+            [each.codes for each in columns],
+            [each.size for each in columns],
+            self.records,
+            run.ticker(f"{self.title}: noise"),
         )
         alone = _SINGLES * rho if len(names) > 1 else rho
         singles = counts.measured([(place,) for place in range(len(names))], rho=alone)

@@ -104,8 +104,8 @@ class PrivateMicroaggregation(LocalMethod):
         _opendp.opendp()
         grids, n = grids_of(table, self.domain), len(table)
         places = {name: grid.places(table.numbers(name)) for name, grid in grids.items()}
-        run.tell(self.title, 0, len(grids))
-        means, steps = (self._of_boxes if self.by == "box" else self._of_orders)(places, grids)
+        work = self._of_boxes if self.by == "box" else self._of_orders
+        means, steps = work(places, grids, run.ticker(self.title))
         protected = table
         for name, values in means.items():
             kept = self.kept_missing(table, name)
@@ -117,7 +117,7 @@ class PrivateMicroaggregation(LocalMethod):
         return self.spent(reordered(release, np.lexsort(shown.T[::-1])), table, steps, void=self._void(table))
 
     def _of_orders(
-        self, places: Mapping[str, Ints], grids: Mapping[str, Grid]
+        self, places: Mapping[str, Ints], grids: Mapping[str, Grid], tick: _opendp.Tick
     ) -> tuple[dict[str, Ints], list[Spending]]:
         """The noisy means of groups in the order of all records, or of each column."""
         n = len(next(iter(places.values())))
@@ -127,11 +127,12 @@ class PrivateMicroaggregation(LocalMethod):
         for name, grid in grids.items():
             own = np.argsort(places[name], kind="stable") if order is None else order
             means[name] = np.empty(n, dtype=np.int64)
-            means[name][own] = self._noisy_means(places[name][own], groups, grid, share)[groups]
+            noisy = self._noisy_means(places[name][own], groups, grid, share, tick)
+            means[name][own] = noisy[groups]
         return means, [_step(name, share, self.by) for name in grids]
 
     def _of_boxes(
-        self, places: Mapping[str, Ints], grids: Mapping[str, Grid]
+        self, places: Mapping[str, Ints], grids: Mapping[str, Grid], tick: _opendp.Tick
     ) -> tuple[dict[str, Ints], list[Spending]]:
         """The noisy means of boxes of the declared ranges."""
         sizes = np.array([grid.size for grid in grids.values()], dtype=np.int64)
@@ -142,12 +143,15 @@ class PrivateMicroaggregation(LocalMethod):
         boxes = halved(every, sizes, k=self.k, records=self.records, epsilon=first)
         shown, means = boxes.shown, {}
         for column, name in enumerate(grids):
+            tick(column, len(grids))
             found = boxes.means(column, every[:, column], records=self.records, epsilon=share)
             means[name] = found[shown]
         counted = [spending("discrete Laplace noise on counts of boxes", "replace", epsilon=first)]
         return means, (counted if first else []) + [_step(name, share, self.by) for name in grids]
 
-    def _noisy_means(self, places: Ints, groups: Ints, grid: Grid, epsilon: float) -> Ints:
+    def _noisy_means(
+        self, places: Ints, groups: Ints, grid: Grid, epsilon: float, tick: _opendp.Tick
+    ) -> Ints:
         """The mean of each group with noise, in steps of the grid.
 
         Noise is added to sums over the fixed size k, so that no division comes before it: the last group,
@@ -158,7 +162,7 @@ class PrivateMicroaggregation(LocalMethod):
         sums = np.bincount(groups, weights=places).astype(np.int64)
         sizes = np.bincount(groups)
         moved = grid.size * self.records * (len(sums) if self.by == "record" else 1)
-        noisy = _opendp.laplace(sums, sensitivity=moved, epsilon=epsilon)
+        noisy = _opendp.laplace(sums, sensitivity=moved, epsilon=epsilon, tick=tick)
         return np.rint(noisy / sizes).astype(np.int64)
 
     def _void(self, table: Table) -> str:

@@ -22,7 +22,7 @@ from sfumato.core.run import Run
 from sfumato.core.series import Series, secret_of
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Column, Kind, Schema
-from sfumato.data.series import NOBODY, SERIES, Identity, Wave, Waves, found_in
+from sfumato.data.series import NOBODY, SERIES, Identity, Wave, Waves
 from sfumato.data.strata import Stratum
 from sfumato.data.table import Table
 from sfumato.errors import PlanError, ReadError, SfumatoError
@@ -317,7 +317,7 @@ def _changes(evidence: Evidence, waves: Waves) -> Iterator[str]:
             for table in (last.reading, evidence.protected)
         )
     ]
-    places = found_in(now.units, last.units)
+    places = now.places_in(last)
     both = np.flatnonzero(places >= 0)
     before, after = last.reading.matrix(names), evidence.protected.matrix(names)
     for place, name in enumerate(names):

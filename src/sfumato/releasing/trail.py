@@ -173,9 +173,11 @@ def _kept(ledger: Path) -> str:
 
 def _ledger_lines(outcome: Outcome, run: Run) -> list[dict[str, Any]]:
     """A line for each table that has chance in it; the seed only as a fingerprint."""
-    chance = hashlib.sha256(f"{run.seed:032x}".encode()).hexdigest()
     made = []
     for part in outcome.parts.values():
+        # In a series chance hangs on its secret, and is no other in the next release.
+        secret = f"{run.seed:032x}" if part.member is None else part.member.series.secret.hex()
+        chance = hashlib.sha256(secret.encode()).hexdigest()
         steps = [
             (taken, step)
             for taken, step in zip(part.release.provenance, part.plan.recipe.steps, strict=False)

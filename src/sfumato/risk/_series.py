@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
 
 from sfumato.data.classes.classes import Classes
-from sfumato.data.classes.packing import Coding, number, pack
+from sfumato.data.classes.packing import Coding, fits, number, pack
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import cover_of
 from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.schema import Kind, Role, Schema
-from sfumato.data.series import NOBODY, SERIES, Wave, Waves
+from sfumato.data.series import SERIES, Wave, Waves
 from sfumato.data.table import Table
 from sfumato.errors import DataError
 from sfumato.kernels.arrays import Flags, Ints
@@ -58,8 +59,7 @@ def unseen(measure: str, evidence: Evidence, *, by_record: bool = True) -> str |
 
 def _mixed_up(measure: str, waves: Sequence[Wave]) -> str | None:
     """Why nobody tells which of a person's records is which; None if each has one at most."""
-    there = [wave.persons[wave.persons != NOBODY] for wave in waves]
-    again = sum(len(persons) - len(np.unique(persons)) for persons in there)
+    again = sum(wave.further for wave in waves)
     if not again:
         return None
     return (
@@ -109,7 +109,7 @@ class Told:
         starts = np.append(0, np.cumsum(kept))[self.starts]
         return Told(self.of_record, starts, self.values[kept], self.counts[kept], self.space)
 
-    @property
+    @cached_property
     def sizes(self) -> Ints:
         """How many values stand in each class."""
         return np.diff(self.starts)
@@ -123,13 +123,30 @@ class Told:
 
     def holds(self, classes: Ints, values: Ints) -> Flags:
         """Whether each value stands in the class beside it."""
-        if not len(self.values):
-            return np.zeros(len(classes), dtype=np.bool_)
-        owners = np.repeat(np.arange(len(self.sizes)), self.sizes)
-        pairs, wanted = owners * (self.space + 1) + self.values + 1, classes * (self.space + 1) + values + 1
-        places = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
-        found: Flags = pairs[places] == wanted
+        wanted = classes * (self.space + 1) + values + 1
+        found: Flags
+        if self._table is not None:
+            found = self._table[wanted]
+        else:  # there are values, or the table would be a small one
+            places = np.minimum(np.searchsorted(self._pairs, wanted), len(self._pairs) - 1)
+            found = self._pairs[places] == wanted
         return found
+
+    @cached_property
+    def _pairs(self) -> Ints:
+        """Each class with each of its values, as one number."""
+        owners = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        return owners * (self.space + 1) + self.values + 1
+
+    @cached_property
+    def _table(self) -> Flags | None:
+        """Whether each value stands in each class; None where that would be a large table."""
+        cells = len(self.sizes) * (self.space + 1)
+        if len(self.values) and not fits(cells, len(self.values)):
+            return None
+        table = np.zeros(cells, dtype=np.bool_)
+        table[self._pairs] = True
+        return table
 
 
 def told_by(

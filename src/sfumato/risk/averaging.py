@@ -16,7 +16,7 @@ from sfumato.data.generalised.cover import Cover
 from sfumato.data.generalised.intervals import ends, intervals, is_interval
 from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.schema import Kind
-from sfumato.data.series import Wave, found_in
+from sfumato.data.series import Wave
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._series import unseen, waves_of
@@ -107,7 +107,7 @@ def averaged(now: Wave, earlier: Sequence[Wave], names: Sequence[str]) -> Table:
         if not others:
             continue
         tables = [now.reading, *(wave.reading for wave in others)]
-        places = [np.arange(len(now.units)), *(found_in(now.units, wave.units) for wave in others)]
+        places = [np.arange(len(now.units)), *(now.places_in(wave) for wave in others)]
         made = _put(made, name, tables, places)
     return made
 

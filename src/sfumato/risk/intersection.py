@@ -15,10 +15,10 @@ from sfumato.data.classes.classes import alike_in_all
 from sfumato.data.evidence import Evidence
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import Role
-from sfumato.data.series import NOBODY, SERIES, Identity, Wave, Waves, found_in
+from sfumato.data.series import NOBODY, SERIES, Identity, Wave, Waves
 from sfumato.data.table import Table
 from sfumato.errors import DataError
-from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.arrays import Floats, Ints, Words
 from sfumato.risk._key_measures import KeyMeasure, SensitiveMeasure, by_original
 from sfumato.risk._series import (
     Told,
@@ -187,22 +187,18 @@ class IntersectionRisk(SensitiveMeasure):
         assert waves is not None  # `unseen` saw to it
         everyone = [*self._earlier(evidence), waves.now(evidence)]
         seen = [*(evidence_of(wave, evidence) for wave in everyone[:-1]), evidence]
-        names = np.unique(np.concatenate([wave.persons for wave in everyone]))
+        numbers, n_persons = _numbers_of([wave.persons for wave in everyone])
         classes = []
-        for wave, own in zip(everyone, seen, strict=True):
+        for wave, own, who in zip(everyone, seen, numbers, strict=True):
             of_record = KeyMeasure.classes(self, own).of_record
-            alike = np.full(len(names), -1, dtype=np.int64)
-            places = np.searchsorted(names, wave.persons)
-            alike[places] = alike_in_all(of_record, places)
-            alike[names == NOBODY] = -1
-            classes.append(alike)
-        judged = np.searchsorted(names, everyone[-1].persons)
+            alike = np.full(n_persons + 1, -1, dtype=np.int64)
+            alike[who] = alike_in_all(of_record, who) if wave.further else of_record
+            classes.append(alike[:-1])  # who is nobody is the last
         found = []
         for columns in ([classes[-1]], classes):
             together, _ = numbered_together(columns)
-            real = names != NOBODY
-            counts = np.bincount(together[real], minlength=int(together.max(initial=0)) + 1)
-            found.append(counts[together][judged].astype(np.float64))
+            counts = np.append(np.bincount(together)[together], n_persons + 1)
+            found.append(counts[numbers[-1]].astype(np.float64))
         return found[0], found[1]
 
     def _values(self, evidence: Evidence) -> tuple[Floats, Floats]:
@@ -210,17 +206,31 @@ class IntersectionRisk(SensitiveMeasure):
         waves = waves_of(evidence)
         assert waves is not None  # `unseen` saw to it
         earlier, now = self._earlier(evidence), waves.now(evidence)
-        places = [found_in(now.units, wave.units) for wave in earlier]
-        places.append(np.arange(len(now.units)))
+        places = [*(now.places_in(wave) for wave in earlier), np.arange(len(now.units))]
         alone = left = np.full(len(now.units), np.inf)
         for name in self.learnt(evidence):
             told = told_by(self, earlier, evidence, name)
             pairs = [
                 (each.known(), rows) for each, rows in zip(told, places, strict=True) if each is not None
             ]
-            alone = np.minimum(alone, candidates_left(pairs[-1:]))
+            last = pairs[-1][0]
+            alone = np.minimum(alone, np.where(last.sizes > 0, last.sizes, np.inf)[last.of_record])
             left = np.minimum(left, candidates_left(pairs))
         return alone, left
+
+
+def _numbers_of(persons: Sequence[Words]) -> tuple[list[Ints], int]:
+    """Persons of several releases as numbers from 0 on, who is nobody as the last, and how many there are."""
+    words = np.concatenate(persons)
+    order = np.argsort(words)
+    ordered = words[order]
+    opens = np.ones(len(order), dtype=np.bool_)
+    opens[1:] = ordered[1:] != ordered[:-1]
+    numbers = np.empty(len(order), dtype=np.int64)
+    numbers[order] = np.cumsum(opens) - 1 - int((words == NOBODY).any())
+    count = int(numbers.max(initial=-1)) + 1
+    numbers[words == NOBODY] = count
+    return np.split(numbers, np.cumsum([len(each) for each in persons])[:-1]), count
 
 
 def candidates_left(told: Sequence[tuple[Told, Ints]]) -> Floats:

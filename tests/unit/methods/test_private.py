@@ -177,7 +177,10 @@ def test_audit_of_what_is_chosen_and_counted():
     found = audited(*(int(np.sum(np.array(each) >= 6)) for each in noisy), 1000)
     assert found <= Budget((Spending("", rho=2.0),)).total(1e-2).epsilon
     expected = {(0,): np.array([4.0, 0.0]), (1,): np.array([5.0, 0.0])}  # one score goes up and one down
-    chosen = [sum(each.furthest(expected, rho=0.5) == (0,) for _ in range(1000)) for each in counts]
+    for each in counts:
+        each.look(expected.items())
+    both = list(expected)
+    chosen = [sum(each.furthest(both, rho=0.5) == (0,) for _ in range(1000)) for each in counts]
     assert 0.3 < audited(*chosen, 1000) <= 2  # ρ = ½ is ε = 2 at most, and 1 of two such scores
 
 
@@ -541,7 +544,9 @@ def test_no_neighbour_moves_a_score_by_more_than_is_hidden(monkeypatch):
     codes = [rng.integers(0, 3, 42) for _ in range(3)]
     expected = {each: rng.random([3] * len(each)) * 10 for each in [(0,), (0, 1), (0, 1, 2)]}
     for n in (42, 40):
-        PrivateCounts([each[:n] for each in codes], [3] * 3, 2).furthest(expected, rho=1.0, penalty=0.7)
+        counts = PrivateCounts([each[:n] for each in codes], [3] * 3, 2)
+        counts.look(expected.items(), penalty=0.7)
+        counts.furthest(list(expected), rho=1.0)
     (more, most), (fewer, _) = seen
     assert most == 6
     assert np.abs(more - fewer).max() <= most

@@ -305,3 +305,60 @@ def test_anatomy_dealt_anew_is_refused_in_a_series(waves):
     text = text.replace('"m-invariance"\n', '"anatomy"\n').replace("m = 3", "l = 3")
     with pytest.raises(SfumatoError, match="for each person"):
         carry_out(planned(waves, 2, text=text), Run(seed=1))
+
+
+def test_tables_that_stay_linked_are_each_a_series(tmp_path):
+    said = """
+[tables.people]
+requirements = ["k >= 1"]
+[tables.people.data]
+path = "people.csv"
+[tables.people.columns]
+who = { kind = "nominal", role = "person", pseudonym = "person" }
+pay = { kind = "continuous", role = "key" }
+[[tables.people.steps]]
+method = "lognormal-noise"
+columns = ["pay"]
+[tables.people.series]
+EARLIER
+[tables.people.output]
+path = "people.out.csv"
+[tables.stays]
+requirements = ["k >= 1"]
+[tables.stays.data]
+path = "stays.csv"
+[tables.stays.columns]
+patient = { kind = "nominal", role = "person", pseudonym = "person" }
+days = { kind = "continuous", role = "key" }
+[[tables.stays.steps]]
+method = "uniform-noise"
+columns = ["days"]
+[tables.stays.output]
+path = "stays.out.csv"
+"""
+    found = []
+    for year, who in (("a", range(20)), ("b", range(29, 9, -1))):
+        folder = tmp_path / year
+        folder.mkdir()
+        pl.DataFrame({"who": list(who), "pay": [100.0 + each for each in who]}).write_csv(
+            folder / "people.csv"
+        )
+        pl.DataFrame({"patient": list(who), "days": [1.0 + each for each in who]}).write_csv(
+            folder / "stays.csv"
+        )
+        earlier = 'earlier = ["../a"]' if year == "b" else ""
+        (folder / "plan.toml").write_text(said.replace("EARLIER", earlier))
+        plan = Plan.read(folder / "plan.toml")
+        run = Run(seed=ord(year))
+        outcome = carry_out(plan, run)
+        write_release(outcome, Destination(plan), run)
+        part = outcome.parts["people"]
+        pay = part.release.first.frame["pay"].to_numpy()
+        rows = part.release.source_rows
+        found.append({who[row]: value for row, value in zip(rows, pay, strict=True)})
+        assert verify(folder / "tables.private.json", Run(seed=1)).holds
+    common = found[0].keys() & found[1].keys()
+    assert len(common) == 10
+    assert all(found[0][who] == pytest.approx(found[1][who]) for who in common)
+    assert outcome.parts["people"].member.earlier == 1
+    assert outcome.parts["stays"].member is None

@@ -276,8 +276,8 @@ def test_the_recursion_finds_what_the_levels_do(frame, policy, dimension):
     measure, keys = Suda(dimension=dimension, missing=policy), KeyCodes.of(table, tuple(sorted(frame)))
     told = []
     one, other = (
-        measure._by_levels(keys, Run(seed=1)),
-        measure._by_recursion(keys, Run(seed=1, report=lambda event: told.append((event.done, event.total)))),
+        measure.by_levels(keys, Run(seed=1)),
+        measure.by_recursion(keys, Run(seed=1, report=lambda event: told.append((event.done, event.total)))),
     )
     assert (one.scores.tolist(), one.special.tolist()) == (other.scores.tolist(), other.special.tolist())
     assert one.numbers == other.numbers
