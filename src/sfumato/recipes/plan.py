@@ -145,7 +145,7 @@ class Sequel:
 
     def seen_from(self, folder: Path, *, now: Path) -> Self:
         """The same with the paths of a plan in one folder as they are seen from another."""
-        return replace(self, earlier=tuple(os.path.relpath(now / each, folder) for each in self.earlier))
+        return replace(self, earlier=tuple(_relative(now / each, folder) for each in self.earlier))
 
 
 @dataclass(frozen=True)

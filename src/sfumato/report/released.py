@@ -19,6 +19,7 @@ from sfumato.releasing import folder as places
 from sfumato.releasing.carry_out import Judgement, Outcome, Part
 from sfumato.releasing.folder import ReleaseFolder
 from sfumato.releasing.gate import Verdict, gate_outcome, require_open
+from sfumato.releasing.series import files_of_earlier
 from sfumato.releasing.sums import PRIVATE
 from sfumato.report.change_note import change_note
 from sfumato.report.data_card import data_card
@@ -236,6 +237,7 @@ def folder_of(
 ) -> ReleaseFolder:
     """The folder of a release of a plan; ``source`` is the plan's own file, if it has one."""
     read = [each for each in plan.files.values() if isinstance(each, Path)]
+    read += files_of_earlier(plan)
     return ReleaseFolder(Path(place), overwrite=overwrite, originals=tuple(read), source=source)
 
 

@@ -416,3 +416,20 @@ def test_the_data_of_a_frame_are_named_when_it_is_verified(home):
     assert wrong(home / "out", original=str(home / "frame.csv"))[1].files["release.csv"] == "identical"
     if os.name == "posix":
         assert made.source is None
+
+
+def test_the_next_of_a_series_never_takes_the_place_of_an_earlier_one(home):
+    text = planned(home).read_text()
+    (home / "first.toml").write_text(text + "[series]\n")
+    sfumato.release(home / "first.toml").write(home / "one")
+    (home / "next.toml").write_text(text + '[series]\nearlier = ["one"]\n')
+    made = sfumato.release(home / "next.toml")
+    with pytest.raises(WriteError, match="must not hold what is read"):
+        made.write(home / "one", overwrite=True)
+    made.write(home / "two")
+    assert wrong(home / "one")[1].files["out.csv"] == wrong(home / "two")[1].files["out.csv"] == "identical"
+    (home / "one").rename(home / "moved")
+    found, told = wrong(home / "two")
+    assert not found
+    assert told.files["out.csv"] == "unchanged"
+    assert "an earlier release of the series" in told.notes[0]
