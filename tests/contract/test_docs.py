@@ -274,8 +274,8 @@ def test_plan_reference_has_every_key():
         "`[[scenarios]]`": {item.name for item in dataclasses.fields(Scenario)} | {"requirements"},
         "`[[steps]]`": {item.name for item in dataclasses.fields(Step)} | {"parameters"},
         "`[output]`": {item.name for item in dataclasses.fields(plans.Output)},
-        "`[release]`": {item.name for item in dataclasses.fields(plans.About)},
         "`[series]`": {item.name for item in dataclasses.fields(plans.Sequel)},
+        "`[release]`": {item.name for item in dataclasses.fields(plans.About)},
     }
     for title, known in fields.items():
         rows = re.findall(r"^\| (`[^|]+`) \|", sections[title], re.MULTILINE)
