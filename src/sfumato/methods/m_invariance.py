@@ -94,7 +94,7 @@ class MInvariantBuckets(Method):
     title = "m-invariance"
     analysts = (
         "Sensitive values stand apart from their records, in buckets that hold some invented records, whose "
-        "number is published: subtract these, and take a count over both as the expected share of each bucket."
+        "number is published: subtract these, and take a count over both as the share of each bucket."
     )
     kinds = COMPARABLE
     nature = "de-associative"
