@@ -97,13 +97,14 @@ class CountModel:
     potentials: dict[Columns, Floats] = field(default_factory=dict)
     tree: list[Clique] = field(default_factory=list)
     beliefs: list[Floats] = field(default_factory=list)  # the marginals of the cliques
+    length: float = 0.0  # of the last step of the fit
     homes: dict[Columns, int] = field(default_factory=dict)  # which clique holds the columns of a potential
 
     def fit(self, known: Sequence[Measured], steps: int, check: Callable[[], None] = lambda: None) -> None:
         """Move the potentials until the marginals are nearest to what was measured, in its deviations.
 
-        By mirror descent, from where the potentials are; tables that are new begin at nothing. ``check`` is
-        called before each step and may stop it.
+        By mirror descent, from where the potentials are, in steps as long as the last fit's; tables that
+        are new begin at nothing. ``check`` is called before each step and may stop it.
         """
         fresh = {each.columns: np.zeros(each.counts.shape) for each in known}
         self.potentials = fresh | {key: self.potentials[key] for key in self.potentials if key in fresh}
@@ -113,7 +114,7 @@ class CountModel:
             each.columns: (each.counts / self.total, (self.total / each.deviation) ** 2) for each in known
         }
         largest = max(weight for _, weight in aims.values())
-        length = 1.0 / largest
+        length = max(1.0 / largest, self.length / 4)
         loss, slopes = self._loss(self.potentials, aims)
         for _ in range(steps):
             check()
@@ -126,6 +127,7 @@ class CountModel:
                 continue
             gain, loss, slopes, self.potentials = loss - found, found, steep, moved
             length *= 1.1
+            self.length = length
             if gain < _ENOUGH * loss:
                 break
         self.beliefs = self._propagated(self.potentials)

@@ -28,7 +28,7 @@ _CHOOSING = 0.1
 _ROUNDS, _MORE = 8, 4.0
 
 #: Steps of the fit between rounds, and at the end.
-_STEPS_BETWEEN, STEPS = 100, 1_000
+_STEPS_BETWEEN, STEPS = 50, 1_000
 
 
 @dataclass

@@ -103,9 +103,10 @@ class Suda(KeyMeasure):
     **Cost.** One pass for each subset of up to ``dimension`` keys, as ``unsafe-combinations``, and a bit for
     each record and subset of one key less. More than 1,000,000 subsets, or than 20,000 if those bits took
     more than a GB, are gone through by a recursion that leaves out who is alone already and keeps only the
-    minimal uniques; it is slower unless most are alone in few keys. It takes up to 62 keys, and refuses more
-    than 10¹² records by subsets; where persons are counted, or a missing key agrees with every value, there
-    is no recursion.
+    minimal uniques. It is fast where few are alone, or most in few keys; it takes long where most are alone
+    in as many keys as are asked for and no fewer, and gives up if there are 67 million to keep. It takes up
+    to 62 keys, and refuses more than 10¹² records by subsets; where persons are counted, or a missing key
+    agrees with every value, there is no recursion.
 
     Examples
     --------
