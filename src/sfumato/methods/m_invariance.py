@@ -92,6 +92,10 @@ class MInvariantBuckets(Method):
     name = "m-invariance"
     family = "taking apart"
     title = "m-invariance"
+    analysts = (
+        "Sensitive values stand apart from their records, in buckets that hold some invented records, whose "
+        "number is published: subtract these, and take a count over both as the share of each bucket."
+    )
     kinds = COMPARABLE
     nature = "de-associative"
     references = ("xiao2007minvariance",)
