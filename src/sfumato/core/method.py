@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self, final
 import numpy as np
 import polars as pl
 
-from sfumato.core.learnt import Learnt
+from sfumato.core.first_fit import FirstFit
 from sfumato.core.params import Parameters
 from sfumato.core.release import MAIN, Confided, Release, stitched
 from sfumato.core.run import Chance, Run
@@ -377,7 +377,7 @@ class BlockMethod(Method):
             (block, run.chance_of_block(block.index, slice(start, start + len(block))))
             for block, start in zip(blocks, starts, strict=False)
         ]
-        learnt = Learnt.of(run, self.name, table.chosen) if self.kept_rounds else None
+        first = FirstFit.of(run, self.name, table.chosen) if self.kept_rounds else None
         summaries: tuple[Any, ...] = ()
         for turn in range(self.rounds + 1):
             results = run.engine.map(partial(_take_turn, self, summaries), work)
@@ -386,12 +386,12 @@ class BlockMethod(Method):
                 found = run.engine.fold(self.merge, told)
                 summaries = (
                     *summaries,
-                    learnt.kept(turn, found) if learnt and turn < self.kept_rounds else found,
+                    first.kept(turn, found) if first and turn < self.kept_rounds else found,
                 )
         release = _put_together(self, table, blocks, list(told))
-        if learnt is None:
+        if first is None:
             return release
-        return replace(release, confided=(Confided(self, learnt.confided(summaries[: self.kept_rounds])),))
+        return replace(release, confided=(Confided(self, first.confided(summaries[: self.kept_rounds])),))
 
 
 def _take_turn(method: BlockMethod, summaries: tuple[Any, ...], work: tuple[Block, Chance]) -> Any:

@@ -1,4 +1,4 @@
-"""A series of releases of the same people: the secret they share, and what earlier ones have learnt."""
+"""A series of releases of the same people: the secret they share, and what earlier ones have fitted."""
 
 from __future__ import annotations
 

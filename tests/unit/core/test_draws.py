@@ -112,6 +112,6 @@ def test_outside_of_a_series_nothing_is_keyed_by_person():
     assert run.on(table).place == (table.digest,)
     assert isinstance(run.on(table).rng("a"), np.random.Generator)
     assert run.anew(table) is run
-    assert run.kept("learnt") is None
+    assert run.kept("fitted") is None
     assert secret_of(1) != secret_of(2)
     assert isinstance(Run(seed=1, series=Series(secret_of(1))).on(table).rng("a"), PersonalDraws)

@@ -1,4 +1,4 @@
-"""What a step found out in the first release of a series, kept for the later ones: spreads of columns."""
+"""What a step fitted in the first release of a series, kept for the later ones: spreads of columns."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from sfumato.data.table import Table
 from sfumato.errors import PlanError
 
 #: The tables in which it is confided.
-_NUMBERS, _COLUMNS = "learnt", "learnt_of"
+_NUMBERS, _COLUMNS = "fitted", "fitted_of"
 
 
 @dataclass(frozen=True)
-class Learnt:
+class FirstFit:
     """The summaries of a step on some columns, as an earlier release of the series has confided them."""
 
     columns: tuple[str, ...]
     earlier: dict[int, list[float]]
 
     @classmethod
-    def of(cls, run: Run, method: str, columns: Sequence[str]) -> Learnt | None:
-        """What the same step learnt before; None outside of a series."""
+    def of(cls, run: Run, method: str, columns: Sequence[str]) -> FirstFit | None:
+        """What the same step fitted before; None outside of a series."""
         if run.people is None:
             return None
         numbers, before = run.kept(_NUMBERS), run.kept(_COLUMNS)
