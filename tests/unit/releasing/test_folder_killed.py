@@ -34,14 +34,18 @@ path = "out.csv"
 """
 
 #: Releases anew for ever, each time over the release before; where names cannot be exchanged, in two steps.
+#: What the reports tell is measured once, so that the process does little but write.
 SCRIPT = """
 import sys
 import sfumato
 from sfumato.io import atomic
+from sfumato.report.released import Released
 
 if "apart" in sys.argv:
     atomic.exchange = lambda one, other: False
 made = [sfumato.release("plan.toml", seed=seed) for seed in (1, 2)]
+told = {id(each): each.tell(generated="2030-01-01") for each in made}
+Released.tell = lambda self, generated: told[id(self)]
 print("ready", flush=True)
 sys.stdin.readline()
 while True:
