@@ -38,9 +38,6 @@ MATRIX = Schema(
 #: A matrix has at most so many categories, and all matrices of a column so many chances.
 MOST_CATEGORIES, MOST_CHANCES = 2_000, 50_000_000
 
-#: So many records are moved at once.
-_AT_ONCE = 1 << 20
-
 #: What the chances of a row may miss 1 by, as they were written with few digits.
 _SLACK = 1e-6
 
@@ -279,11 +276,7 @@ def moved(matrices: Floats, rows: Codes, rng: np.random.Generator) -> Codes:
     moves[:, np.arange(n_categories), np.arange(n_categories)] = 0.0
     heaps = moves.reshape(-1, n_categories).cumsum(axis=1)
     stays = np.maximum(1.0 - heaps[:, -1], 0.0)
-    drawn, chances = np.empty_like(rows), np.empty(min(len(rows), _AT_ONCE))
-    for start in range(0, len(rows), _AT_ONCE):  # the numbers of all records would cost more than the moves
-        part = rows[start : start + _AT_ONCE]
-        numbers = rng.random(out=chances[: len(part)])
-        drawn[start : start + len(part)] = kernels.transitions.move(part, stays, heaps, numbers)
+    drawn: Codes = kernels.transitions.move(rows, stays, heaps, rng.random(len(rows)))
     return drawn
 
 
