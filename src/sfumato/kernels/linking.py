@@ -139,23 +139,24 @@ def nearest_in_window(
     points, others, norm = _checked(points, others, metric, n_codes, weights)
     window = _checked_window(window, len(points), len(others))
     tree = _plant(others, window, norm)
-    keys = np.zeros(len(points))
+    asked = np.arange(len(points) if len(others) else 0)
+    keys, tied, inside = np.zeros(len(points)), *np.zeros((2, len(points)), dtype=np.int64)
 
-    def work(part: Ints) -> None:
+    def least(part: Ints) -> None:
         keys[part] = linking_tree.least(tree, points[part])
 
-    asked = np.arange(len(points) if len(others) else 0)
-    share_out(asked, work, _of_parts(tick, 0, 3))
+    def ties(part: Ints) -> None:
+        tied[part], inside[part] = linking_tree.ties(tree, Questions(*(each[part] for each in questions)))
+
+    first, back = _asked_once(tree, points, asked)
+    share_out(first, least, _of_parts(tick, 0, 2))
+    keys[asked] = keys[back]
     near, far = _tying(keys, points, norm)
-    inside = Questions(points, window.lows, window.highs, near, far)
-    anywhere = inside._replace(
-        lows=np.full_like(window.lows, -np.inf), highs=np.full_like(window.highs, np.inf)
-    )
-    counts = [
-        _counts(tree, questions, asked, cap=None, tick=_of_parts(tick, part, 3))[1]
-        for part, questions in enumerate((anywhere, inside), start=1)
-    ]
-    return counts[0], counts[1]
+    questions = Questions(points, window.lows, window.highs, near, far)
+    first, back = _asked_once(tree, np.column_stack(questions), asked)
+    share_out(first, ties, _of_parts(tick, 1, 2))
+    tied[asked], inside[asked] = tied[back], inside[back]
+    return tied, inside
 
 
 # The shell: checks, identical records, threads ----------------------------------------------------------
@@ -282,13 +283,7 @@ def _counts(
     """Count, for the points ``asked`` for, the records that are nearer and those that tie."""
     n = len(questions.points)
     nearer, tied = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    # The same question is asked once; neighbours ask one after the other, as they open the same boxes.
-    first, back = _distinct(np.column_stack(questions)[asked])
-    distinct = asked[first]
-    if tree.n_counted:
-        places = linking_tree.homes(tree, questions.points[distinct]).astype(np.float64)
-    else:
-        places = questions.lows[distinct].sum(axis=1)
+    first, back = _asked_once(tree, np.column_stack(questions), asked)
     limit = np.iinfo(np.int64).max if cap is None else cap
 
     def work(part: Ints) -> None:
@@ -296,9 +291,23 @@ def _counts(
             tree, Questions(*(each[part] for each in questions)), limit
         )
 
-    share_out(distinct[np.argsort(places, kind="stable")], work, tick)
-    nearer[asked], tied[asked] = nearer[distinct[back]], tied[distinct[back]]
+    share_out(first, work, tick)
+    nearer[asked], tied[asked] = nearer[back], tied[back]
     return nearer, tied
+
+
+def _asked_once(tree: Tree, questions: Floats, asked: Ints) -> tuple[Ints, Ints]:
+    """Return one row of each distinct question ``asked``, in order, and for each asked the one that answers.
+
+    Neighbours ask one after the other, as they open the same boxes.
+    """
+    first, back = _distinct(questions[asked])
+    distinct = asked[first]
+    if tree.n_counted:
+        places = linking_tree.homes(tree, np.ascontiguousarray(questions[distinct, : tree.n_counted]))
+    else:
+        places = np.zeros(len(distinct), dtype=np.int64)
+    return distinct[np.argsort(places, kind="stable")], distinct[back]
 
 
 def _of_parts(tick: Tick | None, part: int, parts: int) -> Tick | None:

@@ -291,7 +291,7 @@ def _numbered(parts: list[Any], n: int) -> tuple[Ints, Ints, Ints]:
 def _own(classes: Ints, persons: Ints, owners: Ints) -> tuple[Ints, Ints, Ints, Ints]:
     """The classes of each person's own released records, ascending, and how many records of each."""
     n_classes = int(classes.max(initial=0)) + 1
-    known = owners >= 0
+    known = np.flatnonzero((owners >= 0) & np.isin(owners, persons))  # few where few are looked for
     pairs, counts = np.unique(owners[known] * n_classes + classes[known], return_counts=True)
     starts, ends = (np.searchsorted(pairs // n_classes, persons, side=side) for side in ("left", "right"))
     return starts, ends, pairs % n_classes, counts.astype(np.int64)

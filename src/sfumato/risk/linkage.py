@@ -67,7 +67,8 @@ def by_original(rows: Ints, values: Floats, size: int) -> Floats:
 
 def shares_by_person(persons: Ints, owners: Ints) -> Floats:
     """For each of ``persons``, the share of all released records that are theirs: what guessing finds."""
-    distinct, counts = np.unique(owners[owners >= 0], return_counts=True)
+    looked_for = owners[(owners >= 0) & np.isin(owners, persons)]  # few where few are
+    distinct, counts = np.unique(looked_for, return_counts=True)
     if not len(distinct):
         return np.zeros(len(persons))
     places = np.minimum(np.searchsorted(distinct, persons), len(distinct) - 1)

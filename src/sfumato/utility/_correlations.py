@@ -54,6 +54,7 @@ def correlations(
             values = kernels.ranks.midranks(values)
         shrinks.append(_shrink(reading) if by == "value" and generalised == "expected" else 1.0)
         columns.append(np.where(np.isnan(values), np.nan, standardised(values, "deviation")))
+        del reading, values  # before the next is read
     plain, effective = _pairwise(columns, weights)
     shrunk: Floats = np.clip(plain * np.outer(shrinks, shrinks), -1.0, 1.0)
     return shrunk, effective

@@ -178,6 +178,7 @@ def _reading(cover: Cover, weights: Floats | None) -> Reading:
     found = pairs.join(distinct, on=["lo", "hi"], how="left", maintain_order="left")["group"]
     groups = np.full(len(coarse), -1, dtype=np.int64)
     groups[coarse] = found.to_numpy()
+    del pairs, found, coarse  # as long as the records
     lows, highs = distinct["lo"].to_numpy(), distinct["hi"].to_numpy()
     starts, points = _cut(lows, highs, cover.step)
     return Reading(closed.middles, weights, groups, starts, points, lows, highs)
