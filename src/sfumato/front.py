@@ -32,7 +32,6 @@ from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, SfumatoError, UnreachableError
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.study import compare as studies
 from sfumato.study.evaluate import Case, Make, evaluate
 
 if TYPE_CHECKING:
@@ -318,6 +317,7 @@ def compare(
     ``before`` is told what is about to be done.
     """
     from sfumato.recipes.profile import Profile
+    from sfumato.study import compare as studies
     from sfumato.study.cost import SETTINGS, works_of
     from sfumato.study.target import RANKED_BY, as_measure, demands_of, held_by_default, target_of
 

@@ -11,7 +11,6 @@ import sys
 import traceback
 import warnings
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import click
@@ -56,20 +55,23 @@ class _Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows = [(name, _verbs()[name.replace("-", "_")]) for name in self.list_commands(ctx)]
+        rows = [(name, _summary(name.replace("-", "_"))) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
 
 @cache
-def _verbs() -> dict[str, str]:
-    """Every verb with the first line of its file's docstring."""
-    found = {}
-    for info in pkgutil.iter_modules(__path__):
-        if not info.name.startswith("_"):
-            source = files(__name__).joinpath(f"{info.name}.py").read_text(encoding="utf-8")
-            found[info.name] = (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
-    return found
+def _verbs() -> frozenset[str]:
+    """Every verb."""
+    return frozenset(info.name for info in pkgutil.iter_modules(__path__) if not info.name.startswith("_"))
+
+
+def _summary(verb: str) -> str:
+    """The first line of the docstring of a verb's file."""
+    from importlib.resources import files
+
+    source = files(__name__).joinpath(f"{verb}.py").read_text(encoding="utf-8")
+    return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
 
 
 GREETING = """\

@@ -43,6 +43,8 @@ control_option = click.option(
 
 def control_of(options: Mapping[str, Any]) -> float:
     """The share of the persons who sit out a rehearsal, as the options or the plan that they name say."""
+    if _is_plain(options):
+        return 0.0
     from sfumato.recipes.plan import Plan
 
     return resourced(Plan.read(options["plan_path"]) if options.get("plan_path") else Plan(), options).control
@@ -50,12 +52,21 @@ def control_of(options: Mapping[str, Any]) -> float:
 
 def with_resources(table: Table, options: Mapping[str, Any]) -> tuple[Table, dict[str, Any]]:
     """The table with its columns' hierarchies declared, and every file that is named, read."""
+    if _is_plain(options):
+        return table, {}
     from sfumato.recipes.plan import Plan
     from sfumato.releasing.carry_out import load_resources
 
     plan = Plan.read(options["plan_path"]) if options.get("plan_path") else Plan()
     schema = declared(table.schema, options)
     return replace(table, schema=schema), load_resources(resourced(plan, options), schema)
+
+
+def _is_plain(options: Mapping[str, Any]) -> bool:
+    """Whether nothing but the data is named: then all that plans need is not even loaded."""
+    return not any(
+        options.get(name) for name in ("plan_path", "hierarchy_files", "resource_files", "control")
+    )
 
 
 def resourced(plan: Plan, options: Mapping[str, Any]) -> Plan:

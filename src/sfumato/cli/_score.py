@@ -64,12 +64,12 @@ def score(
 
 def _rehearsal(options: dict[str, Any]) -> dict[str, Any]:
     """Who sits out, and what is followed without them: the steps of the plan that is named."""
-    from sfumato.recipes.plan import Plan
-    from sfumato.releasing.carry_out import maker
-
     share = control_of(options)
     if not share:
         return {}
+    from sfumato.recipes.plan import Plan
+    from sfumato.releasing.carry_out import maker
+
     plan = Plan.read(options["plan_path"]) if options["plan_path"] else Plan()
     if not plan.recipe.steps:
         raise ParameterError(

@@ -407,7 +407,8 @@ def _told(run: Run, task: str, results: Any, before: int, total: int) -> Iterato
 
 
 def _largest(block: Block) -> Floats:
-    largest: Floats = np.fmax.reduce(np.abs(block.values), axis=0, initial=0.0)  # NaN is no number
+    sizes = np.abs(block.values.T, order="C")  # column by column: ten times as fast as across few columns
+    largest: Floats = np.fmax.reduce(sizes, axis=1, initial=0.0)  # NaN is no number
     return largest
 
 

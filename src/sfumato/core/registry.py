@@ -90,10 +90,10 @@ def offer(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
 #: A class, another beginning of a line (which ends the class before), the first line of what a class says
 #: of itself, or what it is called.
 _SAID = re.compile(
-    r'^class (\w+)|^([A-Za-z_@])|^    r?"""(\S.*?)(?:""")?$'
-    r'|^    (name|aliases|former|family) = (?:"([^"\n]+)"|\(([^)]*)\))$',
+    r'\n(?:class (\w+)|([A-Za-z_@])|    (?:r?"""(\S.*?)(?:""")?$'
+    r'|(name|aliases|former|family) = (?:"([^"\n]+)"|\(([^)]*)\))$))',
     re.MULTILINE,
-)
+)  # all begin with the same character, which is found at once
 
 
 @cache
@@ -106,7 +106,7 @@ def _read(package: str, folders: tuple[str, ...]) -> Mapping[str, Entry]:
         module = ".".join((package, *file.relative_to(folder).with_suffix("").parts))
         facts: dict[str, Any] = {}  # of what stands before any class
         said: dict[str, dict[str, Any]] = {}
-        for cls, other, summary, fact, text, texts in _SAID.findall(file.read_text(encoding="utf-8")):
+        for cls, other, summary, fact, text, texts in _SAID.findall("\n" + file.read_text(encoding="utf-8")):
             if cls or other:
                 facts = said.setdefault(cls, {})
             elif summary:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -126,9 +126,8 @@ class Table:
 
     def _missing(self, name: str) -> Flags:
         series = self.frame[name]
-        flags = series.is_null()
-        if series.dtype.is_float():
-            flags |= series.is_nan().fill_null(value=True)
+        is_float = series.dtype.is_float()
+        flags = series.is_nan().fill_null(value=True) if is_float else series.is_null()
         column = self.schema[name]
         if column.missing_codes:
             flags |= _is_code(series, column.missing_codes).fill_null(value=True)
@@ -212,7 +211,12 @@ class Table:
         """Several columns as numbers side by side, NaN where missing."""
         matrix = np.empty((len(self), len(names)), dtype=np.float64)
         for position, name in enumerate(names):
-            matrix[:, position] = self.numbers(name, (categories or {}).get(name))
+            known = (categories or {}).get(name)
+            matrix[:, position] = (
+                self._numbers(name, known)
+                if known is not None
+                else self.remember(name, "numbers", partial(self._numbers, name, None))  # copied once, here
+            )
         return matrix
 
     @cached_property
@@ -339,8 +343,10 @@ def _require_usable(series: pl.Series, numbers: Floats, name: str) -> None:
 
 
 def _with_nan(values: pl.Series, missing: Flags) -> Floats:
-    numbers = values.fill_null(np.nan).to_numpy().astype(np.float64, copy=True)
-    numbers[missing] = np.nan
+    present = values.fill_null(np.nan) if values.null_count() else values
+    numbers = present.to_numpy().astype(np.float64, copy=True)
+    if missing.any():
+        numbers[missing] = np.nan
     return numbers
 
 

@@ -48,10 +48,15 @@ def means_of(values: Floats) -> Means:
     count = np.full(values.shape[1], len(values)) if whole else present.sum(axis=0)
     # Around a first value, so that a constant column has exactly its constant as mean (and a variance of 0);
     # then once more around what was found, in case that first value is an outlier.
-    mean = values[present.argmax(axis=0), np.arange(values.shape[1])]
+    mean, apart = (
+        values[present.argmax(axis=0), np.arange(values.shape[1])],
+        np.empty_like(values, dtype=np.float64),
+    )
     for _ in range(2):
-        apart = values - mean
-        mean = mean + (apart if whole else np.where(present, apart, 0.0)).sum(axis=0) / np.maximum(count, 1)
+        np.subtract(values, mean, out=apart)
+        if not whole:
+            apart[~present] = 0.0
+        mean = mean + apart.sum(axis=0) / np.maximum(count, 1)
     return Means(count, mean)
 
 

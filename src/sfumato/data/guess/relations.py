@@ -138,7 +138,7 @@ def _look(table: Table, column: Column) -> _Look:
     numbers = _numbers(series, missing) if column.kind in {Kind.CONTINUOUS, Kind.DATE} else None
     if numbers is None or codes.max(initial=-1) < _BANDS:
         return _Look(column.name, codes, codes, None)
-    ranks = pl.Series(numbers).fill_nan(None).rank().fill_null(np.nan).to_numpy()
+    ranks = _ranks(numbers)
     bands = np.nan_to_num(ranks / (np.nanmax(ranks) + 1) * _BANDS, nan=-1).astype(np.int64)
     return _Look(column.name, codes, _dense(bands), ranks)
 
@@ -158,6 +158,17 @@ def _numbers(series: pl.Series, missing: Flags) -> Floats | None:
     if len(numbers) != len(missing) or np.isnan(numbers[~missing]).any():
         return None
     return np.where(missing, np.nan, numbers)
+
+
+def _ranks(numbers: Floats) -> Floats:
+    """The mean rank of each number among those that are equal, NaN where missing.
+
+    Neither by polars nor by a kernel: the one would load `numpy.ma` for it, the other numba.
+    """
+    present, ranks = ~np.isnan(numbers), np.full(len(numbers), np.nan)
+    _, places, counts = np.unique(numbers[present], return_inverse=True, return_counts=True)
+    ranks[present] = (np.cumsum(counts) - (counts - 1) / 2)[places]
+    return ranks
 
 
 def _repeated(codes: Ints) -> float:

@@ -191,6 +191,10 @@ class Search:
         if not self._guide.any():  # levels that join many labels are climbed last
             sizes = np.maximum(self.lattice.sizes, 1).astype(np.float64)
             self._guide = np.log(sizes[:, :1]) - np.log(sizes)
+        self._rises = [  # what each step up costs; none leads on from the top
+            [*np.diff(costs[:height]).tolist(), np.inf]
+            for costs, height in zip(self._guide, self._heights, strict=True)
+        ]
 
     def go(self) -> bool:
         """Search; give whether the best node was proved to be the best."""
@@ -238,13 +242,10 @@ class Search:
 
     def _chain(self, levels: tuple[int, ...]) -> list[tuple[int, ...]]:
         """A way from a node to the top that climbs what costs least first."""
-        here, keys = np.array(levels), np.arange(len(levels))
-        chain = [levels]
-        while (open_ := here + 1 < self._heights).any():
-            above = np.minimum(here + 1, self._heights - 1)
-            steps = np.where(open_, self._guide[keys, above] - self._guide[keys, here], np.inf)
-            here[int(np.argmin(steps))] += 1
-            chain.append(tuple(here.tolist()))
+        here, chain = list(levels), [levels]
+        for _ in range(int(self._heights.sum()) - len(here) - sum(here)):
+            here[min(range(len(here)), key=lambda key: self._rises[key][here[key]])] += 1
+            chain.append(tuple(here))
         return chain
 
     def _descend(self, chain: list[tuple[int, ...]], holds: Callable[[tuple[int, ...]], bool]) -> None:
