@@ -39,9 +39,9 @@ demo: $(STAMP)  ## compare four methods at equal disclosure risk on built-in dat
 	@echo "Four methods, as safe as each other, on the RAND health insurance data:"
 	@$(BIN)/sfumato compare $(DEMO_DATA) --columns $(DEMO_COLUMNS) $(DEMO_OPTIONS) \
 		--report demo/report.html --overwrite
-	@echo "Open demo/report.html in a browser to see the map, the distributions and the correlations."
 	@echo "Now compiling what other commands use, so that none waits for it (Ctrl-C leaves it for later):"
-	@$(BIN)/sfumato doctor --warm
+	@$(BIN)/sfumato doctor --warm >/dev/null
+	@echo "Open demo/report.html in a browser to see the map, the distributions and the correlations."
 
 check: $(STAMP)  ## format, lint and types
 	$(BIN)/ruff format --check .
