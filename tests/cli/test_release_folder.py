@@ -62,6 +62,29 @@ def test_a_plan_with_steps_is_carried_out_as_it_stands(run, clinic, tmp_path):
     assert states(run, "plan-release")[0] == 0
 
 
+def test_release_folders_in_a_series(run, clinic, tmp_path):
+    """The second knows the people of the first, and both are made again from what they keep."""
+    noise = 'requirements = ["dbrl <= 0.5"]\nsteps = [{ method = "uncorrelated-noise", columns = ["age"] }]'
+    for wave, earlier in (("one", ""), ("two", 'earlier = ["one"]')):
+        plan_of(tmp_path, name="person", more=f'output.drop = ["name"]\n[series]\n{earlier}')
+        text = (tmp_path / "plan.toml").read_text().splitlines()
+        kept = [line for line in text if not line.startswith(("requirements", "steps"))]
+        (tmp_path / "plan.toml").write_text("\n".join([noise, *kept]))
+        code, _, err = run("release", "plan.toml", "--out", wave)
+        assert code == 0, err
+        assert states(run, wave)[1]["out.csv"] == "identical"
+    own, public = (
+        json.loads((tmp_path / "two" / name).read_text())
+        for name in ("private/evidence.json", "evidence.json")
+    )
+    assert own["identifiability"]["earlier_releases"] == {"see": "report.json#/series", "says": "measured"}
+    assert public["identifiability"]["earlier_releases"]["says"] == "confidential: with the owner"
+    assert (
+        json.loads((tmp_path / "two/private/report.json").read_text())["series"]["persons_in_common"] == 300
+    )
+    assert "What do all releases tell together?" in (tmp_path / "two/private/report.html").read_text()
+
+
 def test_every_verb_finds_the_trail_in_the_private_part(run, clinic, tmp_path):
     run("release", plan_of(tmp_path), "--out", "rel")
     _, _, err = run("risk", "plan.toml", "rel/out.csv", "-m", "dbrl")

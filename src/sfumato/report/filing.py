@@ -57,7 +57,7 @@ def evidence_of(released: Released, told: Mapping[str, Any], files: Mapping[str,
             for name in ("purpose", "recipients", "terms", "safeguards", "threats", "transparency")
         },
         "data": _data(about, told, files),
-        "identifiability": _identifiability(about, told),
+        "identifiability": _identifiability(released, about, told),
         "governance": _governance(released, about, told),
         "views": {
             "gdpr": _gdpr(about, told),
@@ -82,7 +82,7 @@ def _see(told: Mapping[str, Any], key: str) -> dict[str, Any]:
         return {"see": None, "says": CONFIDENTIAL if told["public"] and key not in told else NOT_STATED}
     return {
         "see": _where(told, key),
-        "says": "measured" if key in {"risks", "attacks", "utility"} else "told",
+        "says": "measured" if key in {"risks", "attacks", "utility", "series"} else "told",
     }
 
 
@@ -105,7 +105,9 @@ def _data(about: Mapping[str, str], told: Mapping[str, Any], files: Mapping[str,
     }
 
 
-def _identifiability(about: Mapping[str, str], told: Mapping[str, Any]) -> dict[str, Any]:
+def _identifiability(released: Released, about: Mapping[str, str], told: Mapping[str, Any]) -> dict[str, Any]:
+    in_series = any(part.member for part in released.outcome.parts.values())
+    alone = {"see": None, "says": "it is not one of a series"}
     return {
         "requirements": _judged(told),
         "quantified": _see(told, "risks"),
@@ -115,6 +117,7 @@ def _identifiability(about: Mapping[str, str], told: Mapping[str, Any]) -> dict[
         "utility": _see(told, "utility"),
         "not_estimated": _see(told, "not_estimated"),
         "rejected_alternatives": _see(told, "rejected"),
+        "earlier_releases": _see(told, "series") if in_series else alone,
         "re_evaluation": about["review_date"],
     }
 

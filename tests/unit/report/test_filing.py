@@ -118,6 +118,7 @@ def test_evidence_is_as_its_schema_says(released, public):
     assert evidence["governance"]["contact"] == "not stated"
     assert evidence["identifiability"]["re_evaluation"] == "2031-06-30"
     assert evidence["identifiability"]["requirements"] == {"met": 1, "of": 1}
+    assert evidence["identifiability"]["earlier_releases"]["says"] == "it is not one of a series"
     assert evidence["views"]["nist"] == {"claimed": False, "says": "no differential privacy is claimed"}
     assert evidence["views"]["hipaa"]["expiry"] == "2031-06-30"
     assert evidence["views"]["gdpr"]["recipients"][0]["recipient"] == "researcher"
