@@ -80,7 +80,9 @@ def test_an_offset_changes_nothing(points, k, offset):
     np.testing.assert_array_equal(mdav(points + offset, k), mdav(points, k))
 
 
-@pytest.mark.parametrize(("n", "n_columns", "k"), [(1500, 2, 3), (1000, 12, 20), (900, 3, 250), (700, 1, 2)])
+@pytest.mark.parametrize(
+    ("n", "n_columns", "k"), [(1500, 2, 3), (1000, 12, 20), (900, 3, 250), (700, 1, 2), (800, 50, 4)]
+)
 def test_equals_the_definition_through_several_trees(n, n_columns, k):
     """Long tails, duplicates and a constant column, over enough records that trees are rebuilt."""
     rng = np.random.default_rng(n)

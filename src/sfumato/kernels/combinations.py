@@ -3,8 +3,6 @@
 Codes are whole numbers from 0. Combinations of many columns are made column by column. Where several records
 are of one person, those records stand next to each other, and persons are counted: a person counts once for a
 combination, in however many records it occurs.
-
-Numba's cache of a kernel does not see changes in another file: compiled code that calls these stands here.
 """
 
 from __future__ import annotations

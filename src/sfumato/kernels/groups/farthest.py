@@ -15,7 +15,7 @@ from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.compiling import njit
 from sfumato.kernels.groups.centres import group_means
 from sfumato.kernels.pace import Tick, next_size
-from sfumato.kernels.trees.boxes import LEAF, Boxes, centred, mean, plant, search, take_out
+from sfumato.kernels.trees.boxes import LEAF, Boxes, centred, lift, mean, plant, search, settle, take_out
 
 
 def mdav(points: Floats, k: int, *, tick: Tick | None = None) -> Ints:
@@ -233,10 +233,11 @@ def _form_group(tree: Boxes, opposite: Floats, group: int, groups: Ints, members
     search(tree, opposite, -1.0, keys[:1], members[:1])
     leaf, slot = divmod(tree.homes[members[0]], LEAF)
     centre = tree.coordinates[leaf, :, slot].copy()
-    take_out(tree, members[0])  # before its nearest are sought: it is in its group, whoever else lies there
+    lift(tree, members[0])  # before its nearest are sought: it is in its group, whoever else lies there
     search(tree, centre, 1.0, keys[1:], members[1:])
     for member in members[1:]:
-        take_out(tree, member)
+        lift(tree, member)
+    settle(tree, members)
     for member in members:
         groups[member] = group
     return centre

@@ -271,7 +271,7 @@ def _best_group(  # noqa: PLR0917
         if share * bounds[height] >= below:
             continue
         if node >= n_inner:
-            for slot in range(scan(tree, node - n_inner, here, distances)):
+            for slot in range(scan(tree, node - n_inner, here, np.inf, distances)):
                 group = tree.records[node - n_inner, slot]
                 size = sizes[group]
                 added = size / (size + 1) * distances[slot]

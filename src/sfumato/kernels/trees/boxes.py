@@ -6,8 +6,8 @@ that of the exhaustive search, to the last bit: a distance is the sum of squared
 and a bound is either the same sum with smaller (or greater) terms, whose order rounding keeps, or it has a
 margin for rounding.
 
-Numba's cache of a kernel does not see changes in another file: after a change here, touch the modules that
-import it.
+What is asked at every node is compiled into who asks it (``forceinline``): to hand over a tree of eleven
+arrays takes longer than to answer.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from sfumato.kernels.trees import planting
 from sfumato.kernels.trees.planting import MAX_DEPTH
 
 LEAF = 64
+STRETCH = 16  # columns, after which a scan looks whether anybody can still be near enough
+LOOSE = -1  # stands for the lowest record of a leaf that is still to be summed up, and is lower than any
 MARGIN = 1e-15  # relative, for each term of a sum: a few times what rounding can do
 
 
@@ -151,7 +153,27 @@ def _sum_up_path(tree: Boxes, leaf: int) -> None:
 
 @njit(cache=True, nogil=True)
 def take_out(tree: Boxes, record: int) -> None:
-    """Take a record out of its leaf: the leaf's last record fills the hole."""
+    """Take a record out of the tree."""
+    lift(tree, record)
+    _sum_up_path(tree, tree.homes[record] // LEAF)
+
+
+@njit(cache=True, nogil=True)
+def settle(tree: Boxes, records: Ints) -> None:
+    """Sum up the leaves that lifted records have left, each once: near records mostly come from one."""
+    for record in records:
+        leaf = tree.homes[record] // LEAF
+        if tree.firsts[len(tree.records) - 1 + leaf] == LOOSE:
+            _sum_up_path(tree, leaf)
+
+
+@njit(cache=True, nogil=True)
+def lift(tree: Boxes, record: int) -> None:
+    """Take a record out of its leaf: the leaf's last record fills the hole.
+
+    The boxes stay as they were, which are too large then: whoever is nearest is found nevertheless. What is
+    farthest, and the sums, must wait for `settle`.
+    """
     leaf, slot = divmod(tree.homes[record], LEAF)
     node = len(tree.records) - 1 + leaf
     last = tree.counts[node] - 1
@@ -162,7 +184,7 @@ def take_out(tree: Boxes, record: int) -> None:
     for column in range(tree.coordinates.shape[1]):
         tree.coordinates[leaf, column, slot] = tree.coordinates[leaf, column, last]
     tree.counts[node] = last
-    _sum_up_path(tree, leaf)
+    tree.firsts[node] = LOOSE
 
 
 @njit(cache=True, nogil=True)
@@ -182,20 +204,34 @@ def mean(total: Floats, size: int) -> Floats:
     return place
 
 
-@njit(cache=True, nogil=True)
-def scan(tree: Boxes, leaf: int, query: Floats, distances: Floats) -> int:
-    """Set the squared distances of a leaf's records to ``query``; return how many there are."""
-    count = tree.counts[len(tree.records) - 1 + leaf]
+@njit(cache=True, nogil=True, forceinline=True)
+def scan(tree: Boxes, leaf: int, query: Floats, most: float, distances: Floats) -> int:
+    """Set the squared distances of a leaf's records to ``query``; return how many there are.
+
+    None, if after some of many columns all are known to be farther than ``most``.
+    """
+    count = int(tree.counts[len(tree.records) - 1 + leaf])
     distances[:count] = 0.0
     for column in range(len(query)):
         here, row = query[column], tree.coordinates[leaf, column]
         for slot in range(count):
             difference = row[slot] - here
             distances[slot] += difference * difference
-    return int(count)
+        if column % STRETCH == STRETCH - 1 and all_above(most, distances[:count]):
+            return 0
+    return count
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
+def all_above(most: float, distances: Floats) -> bool:
+    """Tell whether none is as near."""
+    least = np.inf
+    for distance in distances:
+        least = min(least, distance)
+    return bool(least > most)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
 def bound_near(tree: Boxes, node: int, query: Floats) -> float:
     """Bound from below the squared distances of a node's records to ``query``."""
     if tree.counts[node] == 0:
@@ -209,12 +245,12 @@ def bound_near(tree: Boxes, node: int, query: Floats) -> float:
     return bound
 
 
-@njit(cache=True, nogil=True)
-def _bound_far(tree: Boxes, node: int, query: Floats, away: Floats) -> float:
+@njit(cache=True, nogil=True, forceinline=True)
+def _bound_far(tree: Boxes, node: int, query: Floats, away: Floats, squares: float) -> float:
     r"""Bound from above the squared distances of a node's records to ``query``.
 
     By the corner of the box, and with the origin :math:`o`, the radius :math:`\rho` around it and
-    :math:`a = o - q` (``away``) by
+    :math:`a = o - q` (``away``, of ``squares`` :math:`|a|^2`) by
 
     .. math:: |x - q|^2 = |x - o|^2 + |a|^2 + 2 (x - o) \cdot a
               \le \rho^2 + |a|^2 + 2 \max_{\mathrm{box}} (x - o) \cdot a,
@@ -223,18 +259,17 @@ def _bound_far(tree: Boxes, node: int, query: Floats, away: Floats) -> float:
     """
     if tree.counts[node] == 0:
         return -np.inf
-    corner, product, magnitude, squares = 0.0, 0.0, 0.0, tree.radii[node]
+    corner, product, magnitude = 0.0, 0.0, 0.0
     for column in range(len(query)):
         low, high = tree.lows[node, column], tree.highs[node, column]
         difference = max(high - query[column], query[column] - low)
         corner += difference * difference
         leaning, origin = away[column], tree.origin[column]
-        squares += leaning * leaning
         most = max((low - origin) * leaning, (high - origin) * leaning)
         product += most
         magnitude += abs(most)
-    margin = MARGIN * (len(query) + 8) * (squares + 2.0 * magnitude)
-    return float(min(corner, squares + 2.0 * product + margin))
+    total = tree.radii[node] + squares
+    return float(min(corner, total + 2.0 * product + MARGIN * (len(query) + 8) * (total + 2.0 * magnitude)))
 
 
 @njit(cache=True, nogil=True)
@@ -245,9 +280,10 @@ def search(tree: Boxes, query: Floats, sign: float, keys: Floats, found: Ints) -
     farthest. The worst of those kept is at the top of the heap; what is not filled is infinite.
     """
     n_inner = len(tree.records) - 1
-    distances, away = np.empty(LEAF), np.empty(len(query))
+    distances, away, squares = np.empty(LEAF), np.empty(len(query)), 0.0
     for column in range(len(query)):
         away[column] = tree.origin[column] - query[column]
+        squares += away[column] * away[column]
     nodes, bounds = np.zeros(MAX_DEPTH, dtype=np.int64), np.full(MAX_DEPTH, -np.inf)
     keys[:] = np.inf
     found[:] = len(tree.homes)
@@ -258,7 +294,8 @@ def search(tree: Boxes, query: Floats, sign: float, keys: Floats, found: Ints) -
         if bound > keys[0] or (bound == keys[0] and tree.firsts[node] > found[0]):
             continue
         if node >= n_inner:
-            for slot in range(scan(tree, node - n_inner, query, distances)):
+            most = keys[0] if sign > 0 else np.inf
+            for slot in range(scan(tree, node - n_inner, query, most, distances)):
                 key, record = sign * distances[slot], tree.records[node - n_inner, slot]
                 if key < keys[0] or (key == keys[0] and record < found[0]):
                     replace_worst(keys, found, key, record)
@@ -267,7 +304,8 @@ def search(tree: Boxes, query: Floats, sign: float, keys: Floats, found: Ints) -
         if sign > 0:
             of_left, of_right = bound_near(tree, left, query), bound_near(tree, right, query)
         else:
-            of_left, of_right = -_bound_far(tree, left, query, away), -_bound_far(tree, right, query, away)
+            of_left = -_bound_far(tree, left, query, away, squares)
+            of_right = -_bound_far(tree, right, query, away, squares)
         if of_left < of_right or (of_left == of_right and tree.firsts[left] < tree.firsts[right]):
             left, right, of_left, of_right = right, left, of_right, of_left
         nodes[height], bounds[height] = left, of_left
@@ -275,7 +313,7 @@ def search(tree: Boxes, query: Floats, sign: float, keys: Floats, found: Ints) -
         height += 2
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def replace_worst(keys: Floats, found: Ints, key: float, record: int) -> None:
     """Put a record in the place of the worst, at the top of the heap, and let it sink to its own."""
     place = 0

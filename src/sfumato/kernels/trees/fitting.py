@@ -4,8 +4,6 @@ The boxes lie in leaves of a few under a binary tree of bounding boxes. To see w
 for one that holds it whole; else take the one that covers most of it, cut what is left into at most two boxes
 per column, and ask again for each. A part that no box touches settles the question, so that what is *not*
 covered is soon found; what is covered may take long in many columns, and the work is capped.
-
-Numba's cache of a kernel does not see changes in another file: compiled code that calls these stands here.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 The answer is that of the exhaustive search, to the last bit: a key (a squared Euclidean distance, or a plain
 one) is summed in column order, and the bound of a box is the same sum with smaller or greater terms, whose
 order rounding keeps.
-
-Numba's cache of a kernel does not see changes in another file: compiled code that calls these stands here.
 """
 
 from __future__ import annotations
@@ -75,7 +73,7 @@ def plant(points: Floats, weights: Ints, *, norm: Norm, n_counted: int, by_windo
     )
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _least_key(tree: Tree, node: int, point: Floats) -> float:
     """Bound from below the keys of a node's points."""
     key, norm = 0.0, tree.norm
@@ -90,7 +88,7 @@ def _least_key(tree: Tree, node: int, point: Floats) -> float:
     return key
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _greatest_key(tree: Tree, node: int, point: Floats) -> float:
     """Bound from above the keys of a node's points."""
     key, norm = 0.0, tree.norm
@@ -105,7 +103,7 @@ def _greatest_key(tree: Tree, node: int, point: Floats) -> float:
     return key
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _scan(tree: Tree, leaf: int, point: Floats, far: float, keys: Floats) -> bool:
     """Set the keys of a leaf's points; False if all are known to be above ``far`` before the last column."""
     size, norm = tree.sizes[leaf], tree.norm
@@ -137,7 +135,7 @@ def _scan(tree: Tree, leaf: int, point: Floats, far: float, keys: Floats) -> boo
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _overlap(tree: Tree, node: int, low: Floats, high: Floats) -> int:
     """Return 0 if no point of a node can lie in the window, 2 if every one does, else 1."""
     inside = 2
