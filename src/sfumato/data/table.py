@@ -344,8 +344,9 @@ def _require_usable(series: pl.Series, numbers: Floats, name: str) -> None:
 
 def _with_nan(values: pl.Series, missing: Flags) -> Floats:
     present = values.fill_null(np.nan) if values.null_count() else values
-    numbers = present.to_numpy().astype(np.float64, copy=True)
-    if missing.any():
+    lacking = bool(missing.any())
+    numbers: Floats = present.to_numpy().astype(np.float64, copy=lacking)
+    if lacking:
         numbers[missing] = np.nan
     return numbers
 
