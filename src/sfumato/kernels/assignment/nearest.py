@@ -45,7 +45,10 @@ def nearest(
         return np.empty((len(rows), k), dtype=np.int64)
     framed = frame(rows, columns, metric, n_codes=n_codes, weights=weights)
     here, there = turned(framed.space)
-    (row_order, row_leaves), (column_order, column_leaves) = leaf_order(here), leaf_order(there)
+    (row_order, row_leaves), (column_order, column_leaves) = (
+        leaf_order(here, framed.space.norm),
+        leaf_order(there, framed.space.norm),
+    )
     space = framed.space._replace(
         rows=framed.space.rows[row_order], columns=framed.space.columns[column_order]
     )

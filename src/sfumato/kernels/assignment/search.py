@@ -150,7 +150,7 @@ def search(  # noqa: PLR0917
     return found, np.where(floors < NEVER, floors - reference, floors)
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True, forceinline=True)
 def measure(  # noqa: PLR0917
     point: Singles, block: Singles, begin: int, end: int, norm: Norm, totals: Singles
 ) -> None:
@@ -177,7 +177,7 @@ def measure(  # noqa: PLR0917
                 totals[slot] += abs(here - there[slot])
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True, forceinline=True)
 def n_below(totals: Singles, raised: Singles, threshold: np.float32, euclidean: bool) -> int:  # noqa: FBT001
     """Count the slots whose key is below the threshold, without a square root."""
     count = 0
@@ -191,8 +191,8 @@ def n_below(totals: Singles, raised: Singles, threshold: np.float32, euclidean: 
     return count
 
 
-@njit(cache=True, nogil=True, fastmath=True)
-def _apart(low: Singles, high: Singles, other_low: Singles, other_high: Singles, norm: Norm) -> np.float32:
+@njit(cache=True, nogil=True, fastmath=True, forceinline=True)
+def apart_of(low: Singles, high: Singles, other_low: Singles, other_high: Singles, norm: Norm) -> np.float32:
     """Return the least (squared) distance between two boxes."""
     total = np.float32(0.0)
     for c in range(len(low)):
@@ -253,12 +253,15 @@ def search_leaf(  # noqa: PLR0917
     apart, bounds = np.empty(n_leaves, dtype=np.float32), np.empty(n_leaves, dtype=np.float32)
     largest = np.float32(0.0)
     for leaf in range(n_leaves):
-        apart[leaf] = _apart(low, high, blocks.lows[leaf], blocks.highs[leaf], norm)
+        apart[leaf] = apart_of(low, high, blocks.lows[leaf], blocks.highs[leaf], norm)
         distance = np.sqrt(apart[leaf]) if euclidean else apart[leaf]
         bounds[leaf] = distance - tops[leaf]
         largest = max(largest, distance, abs(tops[leaf]))
     totals = np.empty(LEAF, dtype=np.float32)
     n_first = min(n_attributes, max(3, n_attributes // 3))
+    first, rest = (0, n_first), (n_first, n_attributes)
+    if 0 < norm.n_measured < n_attributes:  # codes first: one that differs says most
+        first, rest = (norm.n_measured, n_attributes), (0, norm.n_measured)
     highest = _highest(keys)
     near = _in_order(bounds, highest + np.float32(1e-6) * (abs(highest) + largest))
     for leaf in near:
@@ -275,15 +278,15 @@ def search_leaf(  # noqa: PLR0917
             if apart[leaf] > limit:
                 continue
             point = rows[active[r]]
-            if _apart(point, point, blocks.lows[leaf], blocks.highs[leaf], norm) > limit:
+            if apart_of(point, point, blocks.lows[leaf], blocks.highs[leaf], norm) > limit:
                 continue
             totals[:] = np.float32(0.0)
             block = blocks.coordinates[leaf]
-            measure(point, block, 0, n_first, norm, totals)
-            if n_first < n_attributes:
+            measure(point, block, first[0], first[1], norm, totals)
+            if rest[0] < rest[1]:
                 if n_below(totals, raised[leaf], threshold, euclidean) == 0:
                     continue
-                measure(point, block, n_first, n_attributes, norm, totals)
+                measure(point, block, rest[0], rest[1], norm, totals)
             if n_below(totals, raised[leaf], threshold, euclidean) == 0:
                 continue
             for slot in range(size):

@@ -57,8 +57,8 @@ class Solver:
         self, framed: Frame, supplies: Ints, rooms: Ints, row_limits: Ints, column_limits: Ints, beat: Beat
     ) -> None:
         rows, columns = turned(framed.space)
-        self.row_order, row_leaves = leaf_order(rows)
-        self.column_order, column_leaves = leaf_order(columns)
+        self.row_order, row_leaves = leaf_order(rows, framed.space.norm)
+        self.column_order, column_leaves = leaf_order(columns, framed.space.norm)
         space = framed.space._replace(
             rows=framed.space.rows[self.row_order], columns=framed.space.columns[self.column_order]
         )

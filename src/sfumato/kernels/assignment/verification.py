@@ -17,8 +17,8 @@ from sfumato.kernels.assignment.costs import (
     frame,
     limits_of,
 )
-from sfumato.kernels.assignment.leaves import LEAF, Blocks, plant
-from sfumato.kernels.assignment.search import measure, n_below, reference_of
+from sfumato.kernels.assignment.leaves import LEAF, Blocks, leaf_order, plant
+from sfumato.kernels.assignment.search import apart_of, measure, n_below, reference_of
 from sfumato.kernels.compiling import njit
 from sfumato.kernels.norms import Metric
 from sfumato.kernels.pace import Tick, share_out
@@ -62,8 +62,9 @@ def verify(  # noqa: PLR0917
 
     Notes
     -----
-    **Cost:** :math:`n m d` operations in single precision with proved error bounds; pairs near the limit are
-    computed again, exactly. Memory :math:`O((n + m) d)`.
+    **Cost:** at most :math:`n m d` operations in single precision with proved error bounds; pairs near the
+    limit are computed again, exactly, and a row is not compared with a box of columns whose nearest place is
+    too far from it at the box's highest price. Memory :math:`O((n + m) d)`.
     """
     framed = frame(rows, columns, metric, n_codes=n_codes, weights=weights)
     limits = limits_of(framed, radii, len(rows))
@@ -158,13 +159,16 @@ def scan(
     allows for their number, the pairs at or below 0 (None if there are more; nothing else is told then, for
     the rest is not gone through).
     """
-    space = framed.space
+    row_order, parts = leaf_order(framed.space.rows, framed.space.norm)
+    column_order, starts = leaf_order(framed.space.columns, framed.space.norm)
+    row_prices, column_prices, limits = row_prices[row_order], column_prices[column_order], limits[row_order]
+    space = framed.space._replace(
+        rows=framed.space.rows[row_order], columns=framed.space.columns[column_order]
+    )
     n, m = len(space.rows), len(space.columns)
-    starts = np.append(np.arange(0, m, LEAF), m)
-    parts = np.append(np.arange(0, n, LEAF), n)
-    filter_ = plant(framed, space.rows, space.columns, parts, starts)
+    filter_ = plant(Frame(space, framed.unit, framed.rounding), space.rows, space.columns, parts, starts)
     middle = reference_of(column_prices)
-    raised, _ = filter_.raised(column_prices - middle)
+    raised, tops = filter_.raised(column_prices - middle)
     thresholds = filter_.thresholds(row_prices + middle + 1, slice(None))
     slack, violated = np.zeros(n, np.int64), np.zeros(len(parts) - 1, np.int64)
     at_most = np.zeros(len(parts) - 1, np.int64)
@@ -180,7 +184,7 @@ def scan(
             pairs = np.empty((2, min(room, 4096)), dtype=np.int64)
             while True:
                 violated[leaf], at_most[leaf] = _scan_rows(
-                    space, filter_.rows, filter_.blocks, raised, thresholds, row_prices, column_prices,
+                    space, filter_.rows, filter_.blocks, raised, tops, thresholds, row_prices, column_prices,
                     limits, begin, end, slack, pairs,
                 )  # fmt: skip
                 if at_most[leaf] <= pairs.shape[1] or at_most[leaf] > room:
@@ -190,17 +194,21 @@ def scan(
                 listed[leaf] = (pairs[0, : at_most[leaf]].copy(), pairs[1, : at_most[leaf]].copy())
 
     share_out(np.arange(len(parts) - 1), work, tick, size=2)
+    worst = np.empty(n, np.int64)
+    worst[row_order] = slack
     if not n_listed or int(at_most.sum()) > n_listed:
-        return slack, int(violated.sum()), None
+        return worst, int(violated.sum()), None
     in_order = [listed[leaf] for leaf in range(len(parts) - 1)]
     rows, columns = (np.concatenate([np.empty(0, np.int64), *side]) for side in zip(*in_order, strict=True))
-    return slack, int(violated.sum()), (rows, columns)
+    rows, columns = row_order[rows], column_order[columns]
+    as_they_came = np.lexsort((columns, rows))
+    return worst, int(violated.sum()), (rows[as_they_came], columns[as_they_came])
 
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _scan_rows(  # noqa: PLR0917
-    space: Space, rows: Singles, blocks: Blocks, raised: Singles, thresholds: Singles, row_prices: Ints,
-    column_prices: Ints, limits: Ints, begin: int, end: int, slack: Ints, pairs: Ints,
+    space: Space, rows: Singles, blocks: Blocks, raised: Singles, tops: Singles, thresholds: Singles,
+    row_prices: Ints, column_prices: Ints, limits: Ints, begin: int, end: int, slack: Ints, pairs: Ints,
 ) -> tuple[int, int]:  # fmt: skip
     """Scan the rows from ``begin`` to ``end``; return how many pairs violate and how many are at most 0."""
     n_violated, n_listed = 0, 0
@@ -208,7 +216,13 @@ def _scan_rows(  # noqa: PLR0917
     euclidean = space.norm.euclidean
     for leaf in range(len(blocks.coordinates)):
         first, size = blocks.starts[leaf], blocks.starts[leaf + 1] - blocks.starts[leaf]
+        low, high = blocks.lows[leaf], blocks.highs[leaf]
         for row in range(begin, end):
+            most = thresholds[row] + tops[leaf]
+            if apart_of(rows[row], rows[row], low, high, space.norm) > (
+                most * abs(most) if euclidean else most
+            ):
+                continue
             totals[:] = np.float32(0.0)
             measure(rows[row], blocks.coordinates[leaf], 0, rows.shape[1], space.norm, totals)
             if n_below(totals, raised[leaf], thresholds[row], euclidean) == 0:
