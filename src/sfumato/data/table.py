@@ -79,7 +79,7 @@ class Table:
     def _array(self, name: str, what: str, make: Callable[[], A]) -> A:
         """An array that whoever asks may change, remembered as it was."""
         made = self.remember(name, what, make)
-        return made.copy() if (name, what) in self._memory else made
+        return made.copy() if (name, what) in self._memory or not made.flags.writeable else made
 
     def sharing(self, other: Table, changed: str | None = None) -> Table:
         """The table with what another one remembers of the columns they share: all but the one changed."""

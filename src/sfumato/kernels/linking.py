@@ -18,13 +18,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sfumato.kernels.arrays import Floats, Ints
-from sfumato.kernels.compiling import njit
-from sfumato.kernels.norms import Metric, Norm, norm_of
-from sfumato.kernels.pace import Tick, share_out
+from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.kernels.norms import Metric, Norm, keys_of, norm_of
+from sfumato.kernels.pace import Allowance, Tick, share_out
 from sfumato.kernels.trees import linking as linking_tree
 from sfumato.kernels.trees.linking import Questions, Tree
 
+_SMALL = Allowance(100_000_000)  # differences of columns, by numpy
+_PAIRS = 2**16  # compared at once
 SLACK = 2.0**-34  # of how far a point and those it is compared with lie from the middle
 
 
@@ -105,13 +106,17 @@ def rivals(
         raise ValueError("`groups` must name one group for each point and each other, got: other lengths")
     window = _checked_window(window, len(points), len(others))
     belongings = _belongings(groups, other_groups)
-    endless = Questions(points, window.lows, window.highs, np.empty(0), np.full(len(points), np.inf))
-    keys, _ = _own(endless, others, window.values, belongings, norm)
+    owners, own_keys = _own(points, others, window, belongings, norm)
+    keys = np.full(len(points), np.inf)
+    np.minimum.at(keys, owners, own_keys)
     near, far = _tying(keys, points, norm)
-    questions = endless._replace(near=near, far=far)
-    _, own = _own(questions, others, window.values, belongings, norm)
-    tree = _plant(others, window, norm)
-    nearer, tied = _counts(tree, questions, np.flatnonzero(np.isfinite(keys)), cap=cap, tick=tick)
+    own = np.bincount(owners[own_keys <= far[owners]], minlength=len(points))
+    questions = Questions(points, window.lows, window.highs, near, far)
+    asked = np.flatnonzero(np.isfinite(keys))
+    if _SMALL.takes(len(asked) * others.size):
+        nearer, tied = _counted(questions, asked, others, window.values, norm, cap=cap)
+    else:
+        nearer, tied = _counts(_plant(others, window, norm), questions, asked, cap=cap, tick=tick)
     return Rivals(np.sqrt(keys) if norm.euclidean else keys, own, tied, nearer)
 
 
@@ -317,36 +322,40 @@ def _of_parts(tick: Tick | None, part: int, parts: int) -> Tick | None:
     return lambda done, total: tick(part * total + done, parts * total)
 
 
-# The distances of records to their own -------------------------------------------------------------------
+# The distances of records to their own, and of few records to all -----------------------------------------
 
 
-@njit(cache=True, nogil=True)
 def _own(
-    questions: Questions,
-    others: Floats,
-    values: Floats,
-    belongings: Belongings,
-    norm: Norm,
-) -> tuple[Floats, Ints]:
-    """Return each point's least key among its own others, and how many of them have one up to ``far``."""
-    points, lows, highs, _, far = questions
-    keys, counts = np.full(len(points), np.inf), np.zeros(len(points), dtype=np.int64)
-    for i in range(len(points)):
-        for place in range(belongings.starts[i], belongings.ends[i]):
-            j = belongings.members[place]
-            inside = True
-            for c in range(values.shape[1]):
-                inside &= lows[i, c] <= values[j, c] <= highs[i, c]
-            if not inside:
-                continue
-            key = 0.0  # summed as in a scan of the tree, to the last bit
-            for c in range(points.shape[1]):
-                gap = abs(others[j, c] - points[i, c])
-                if c >= norm.n_measured:
-                    part = norm.weights[c - norm.n_measured] if gap > 0.0 else 0.0
-                else:
-                    part = gap * gap if norm.euclidean else gap
-                key = max(key, part) if norm.largest else key + part
-            keys[i] = min(keys[i], key)
-            counts[i] += key <= far[i]
-    return keys, counts
+    points: Floats, others: Floats, window: Window, belongings: Belongings, norm: Norm
+) -> tuple[Ints, Floats]:
+    """Return each pair of a point and one of its own in its window: the point, and their key."""
+    counts = belongings.ends - belongings.starts
+    owners = np.repeat(np.arange(len(points)), counts)
+    firsts = np.repeat(belongings.starts - np.cumsum(counts) + counts, counts)
+    its = belongings.members[firsts + np.arange(len(owners))]
+    inside = _inside(window.lows[owners], window.values[its], window.highs[owners])
+    owners, its = owners[inside], its[inside]
+    keys = np.empty(len(owners))
+    for start in range(0, len(owners), _PAIRS):
+        part = slice(start, start + _PAIRS)
+        keys[part] = keys_of(others[its[part]], points[owners[part]], norm)
+    return owners, keys
+
+
+def _inside(lows: Floats, values: Floats, highs: Floats) -> Flags:
+    return np.asarray(((lows <= values) & (values <= highs)).all(axis=-1))
+
+
+def _counted(
+    questions: Questions, asked: Ints, others: Floats, values: Floats, norm: Norm, *, cap: int | None
+) -> tuple[Ints, Ints]:
+    """Count as `_counts`, by looking at all pairs."""
+    nearer, tied = np.zeros((2, len(questions.points)), dtype=np.int64)
+    size = max(1, _PAIRS // max(len(others), 1))
+    for start in range(0, len(asked), size):
+        part = asked[start : start + size]
+        points, lows, highs, near, far = (each[part][:, None] for each in questions)
+        keys = np.where(_inside(lows, values, highs), keys_of(others, points, norm), np.inf)
+        nearer[part] = (keys < near).sum(axis=1)
+        tied[part] = ((near <= keys) & (keys <= far)).sum(axis=1)
+    return nearer if cap is None else np.minimum(nearer, cap), tied

@@ -44,3 +44,19 @@ def norm_of(metric: Metric, n_columns: int, n_codes: int, weights: Floats | None
     if weights.shape != (n_codes,) or not ((weights > 0) & (weights <= 1)).all():
         raise ValueError(f"`weights` must be {n_codes} numbers above 0 and at most 1, got: others")
     return Norm(n_columns - n_codes, metric == "euclidean", metric == "chebyshev", weights)
+
+
+def keys_of(first: Floats, second: Floats, norm: Norm) -> Floats:
+    """Return the keys of points laid beside each other; the last axis of both is that of their columns.
+
+    Summed column by column, and so the same to the last bit as in compiled loops.
+    """
+    total = np.zeros(np.broadcast_shapes(first.shape[:-1], second.shape[:-1]))
+    for column in range(first.shape[-1]):
+        part = first[..., column] - second[..., column]
+        if column >= norm.n_measured:
+            part = np.where(part != 0.0, norm.weights[column - norm.n_measured], 0.0)
+        else:
+            part = part * part if norm.euclidean else np.abs(part)
+        (np.maximum if norm.largest else np.add)(total, part, out=total)
+    return total

@@ -38,6 +38,21 @@ def _libraries(_: bool) -> ThreadpoolController:  # noqa: FBT001  — a key
     return ThreadpoolController()
 
 
+class Allowance:
+    """So much small work may go by numpy: no more than compiling a kernel takes, which is quicker then.
+
+    Both ways must give the same answer. Once the kernel was asked for it is there, and is used from then on.
+    """
+
+    def __init__(self, operations: int) -> None:
+        self._left = operations
+
+    def takes(self, operations: int) -> bool:
+        """Whether work of so many operations may still go by numpy."""
+        self._left = self._left - operations if operations <= self._left else 0
+        return self._left > 0
+
+
 def next_size(size: int, began: float) -> int:
     """How much to do next, if ``size`` has taken the time since ``began``."""
     seconds = time.perf_counter() - began

@@ -14,8 +14,9 @@ import numpy as np
 
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.compiling import njit
-from sfumato.kernels.norms import Metric, Norm, norm_of
+from sfumato.kernels.norms import Metric, Norm, keys_of, norm_of
 
+_PAIRS = 2**16  # priced at once
 NEVER = 2**62  # above any cost or price
 MAX_BITS = 42  # of a cost: sums along a path stay whole numbers even in the doubles of SciPy's dense solver
 MAX_BITS_OF_SUMS = 60
@@ -142,23 +143,23 @@ def cost_of(space: Space, row: int, column: int) -> int:
     return np.int64(np.rint(total * space.scale))  # type: ignore[return-value]  # numba has but one integer
 
 
-@njit(cache=True, nogil=True)
 def costs_of_pairs(space: Space, rows: Ints, columns: Ints) -> Ints:
-    """Return the cost of each pair."""
+    """Return the cost of each pair, as `cost_of` does."""
     costs = np.empty(len(rows), dtype=np.int64)
-    for pair in range(len(rows)):
-        costs[pair] = cost_of(space, rows[pair], columns[pair])
+    for start in range(0, len(rows), _PAIRS):
+        part = slice(start, start + _PAIRS)
+        costs[part] = _costs(space, space.rows[rows[part]], space.columns[columns[part]])
     return costs
 
 
-@njit(cache=True, nogil=True)
 def costs_of_all(space: Space) -> Ints:
-    """Return the costs of all pairs; for small files only."""
-    costs = np.empty((len(space.rows), len(space.columns)), dtype=np.int64)
-    for row in range(len(space.rows)):
-        for column in range(len(space.columns)):
-            costs[row, column] = cost_of(space, row, column)
-    return costs
+    """Return the costs of all pairs, as `cost_of` does; for small files only."""
+    return _costs(space, space.rows[:, None], space.columns)
+
+
+def _costs(space: Space, rows: Floats, columns: Floats) -> Ints:
+    keys = keys_of(rows, columns, space.norm)
+    return np.rint((np.sqrt(keys) if space.norm.euclidean else keys) * space.scale).astype(np.int64)
 
 
 def limits_of(frame_: Frame, radii: Floats | None, n: int) -> Ints:

@@ -11,6 +11,7 @@ from sfumato.kernels.assignment.costs import (
     Frame,
     Space,
     cost_of,
+    costs_of_all,
     costs_of_pairs,
     distinct,
     exact_sum,
@@ -21,7 +22,9 @@ from sfumato.kernels.assignment.leaves import LEAF, Blocks, leaf_order, plant
 from sfumato.kernels.assignment.search import apart_of, measure, n_below, reference_of
 from sfumato.kernels.compiling import njit
 from sfumato.kernels.norms import Metric
-from sfumato.kernels.pace import Tick, share_out
+from sfumato.kernels.pace import Allowance, Tick, share_out
+
+_SMALL = Allowance(100_000_000)  # differences of columns, by numpy
 
 
 @dataclass(frozen=True)
@@ -159,6 +162,8 @@ def scan(
     allows for their number, the pairs at or below 0 (None if there are more; nothing else is told then, for
     the rest is not gone through).
     """
+    if _SMALL.takes(len(framed.space.rows) * framed.space.columns.size):
+        return _look_at_all(framed.space, row_prices, column_prices, limits, n_listed)
     row_order, parts = leaf_order(framed.space.rows, framed.space.norm)
     column_order, starts = leaf_order(framed.space.columns, framed.space.norm)
     row_prices, column_prices, limits = row_prices[row_order], column_prices[column_order], limits[row_order]
@@ -203,6 +208,17 @@ def scan(
     rows, columns = row_order[rows], column_order[columns]
     as_they_came = np.lexsort((columns, rows))
     return worst, int(violated.sum()), (rows[as_they_came], columns[as_they_came])
+
+
+def _look_at_all(
+    space: Space, row_prices: Ints, column_prices: Ints, limits: Ints, n_listed: int
+) -> tuple[Ints, int, tuple[Ints, Ints] | None]:
+    """Scan small files by numpy."""
+    costs = costs_of_all(space)
+    over = np.where(costs <= limits[:, None], costs - row_prices[:, None] - column_prices, 1)
+    rows, columns = np.nonzero(over <= 0)
+    found = (rows, columns) if n_listed and len(rows) <= n_listed else None
+    return over.min(axis=1, initial=0), int((over < 0).sum()), found
 
 
 @njit(cache=True, nogil=True, fastmath=True)

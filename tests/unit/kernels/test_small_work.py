@@ -1,0 +1,86 @@
+"""Small work by numpy instead of kernels that are not compiled yet: the same answer, to the last bit."""
+
+import numpy as np
+import pytest
+
+from sfumato.kernels import linking
+from sfumato.kernels.assignment import solve, verification
+from sfumato.kernels.assignment.costs import NEVER, cost_of, costs_of_all, costs_of_pairs, frame
+from sfumato.kernels.pace import Allowance
+
+METRICS = ("euclidean", "manhattan", "chebyshev", "hamming")
+
+
+@pytest.fixture
+def by_numpy(monkeypatch):
+    """Have work done by numpy."""
+
+    def choose():
+        monkeypatch.setattr(linking, "_SMALL", Allowance(10**12))
+        monkeypatch.setattr(verification, "_SMALL", Allowance(10**12))
+
+    return choose
+
+
+def mixed(n, rng):
+    """Two numbers with ties, one without, two columns of codes."""
+    return np.column_stack((rng.integers(0, 5, (n, 2)) / 3, rng.normal(size=n), rng.integers(0, 3, (n, 2))))
+
+
+@pytest.mark.parametrize("cap", [None, 1])
+@pytest.mark.parametrize("windowed", [False, True])
+@pytest.mark.parametrize("metric", METRICS)
+def test_linking(metric, windowed, cap, by_numpy):
+    rng = np.random.default_rng(3)
+    points, others = mixed(300, rng), mixed(400, rng)
+    groups, other_groups = rng.integers(-1, 250, 300), rng.integers(-1, 250, 400)
+    middle = rng.normal(size=(300, 1))
+    window = linking.Window(rng.normal(size=(400, 1)), middle - 1, middle + 1) if windowed else None
+    told = {"metric": metric, "n_codes": 2, "weights": np.full(5 if metric == "hamming" else 2, 1 / 3)}
+    given = (points, others, groups, other_groups)
+    kernel = linking.rivals(*given, **told, window=window, cap=cap)
+    by_numpy()
+    small = linking.rivals(*given, **told, window=window, cap=cap)
+    np.testing.assert_array_equal(small.references, kernel.references)
+    np.testing.assert_array_equal(small.own, kernel.own)
+    np.testing.assert_array_equal(small.nearer, kernel.nearer)
+    counted = kernel.nearer < (np.inf if cap is None else cap)
+    np.testing.assert_array_equal(small.tied[counted], kernel.tied[counted])
+    np.testing.assert_array_equal(small.chances, kernel.chances)
+
+
+@pytest.mark.parametrize("n_listed", [0, 50, 10**6])
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_scan_of_all_pairs(metric, n_listed, by_numpy):
+    rng = np.random.default_rng(4)
+    rows, columns = mixed(250, rng), mixed(270, rng)
+    framed = frame(rows, columns, metric, n_codes=2)
+    found = solve(rows, columns, metric, n_codes=2)
+    too_high = found.row_prices + rng.integers(0, 2, 250) * (2**20 if metric != "hamming" else 1)
+    limits = np.where(rng.random(250) < 0.5, NEVER, found.row_prices.max())
+    given = (framed, too_high, found.column_prices, limits)
+    slack, violated, listed = verification.scan(*given, n_listed=n_listed)
+    by_numpy()
+    again, as_many, pairs = verification.scan(*given, n_listed=n_listed)
+    assert (as_many, pairs is None) == (violated, listed is None)
+    np.testing.assert_array_equal(again, slack)
+    if listed is not None:
+        np.testing.assert_array_equal(pairs, listed)
+    assert (violated > 0) == bool((slack < 0).any())
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_costs_are_those_of_the_loops(metric):
+    rng = np.random.default_rng(5)
+    space = frame(mixed(40, rng), mixed(50, rng), metric, n_codes=2).space
+    expected = np.array([[cost_of(space, i, j) for j in range(50)] for i in range(40)])
+    np.testing.assert_array_equal(costs_of_all(space), expected)
+    rows, columns = rng.integers(0, 40, 99), rng.integers(0, 50, 99)
+    np.testing.assert_array_equal(costs_of_pairs(space, rows, columns), expected[rows, columns])
+
+
+def test_who_asked_for_the_kernel_stays_with_it():
+    allowance = Allowance(100)
+    assert allowance.takes(60)
+    assert not allowance.takes(60)
+    assert not allowance.takes(1)
