@@ -13,6 +13,7 @@ from sfumato.kernels.assignment.leaves import ENDLESS, HALF_ULP, LEAF, Blocks, F
 from sfumato.kernels.compiling import njit
 from sfumato.kernels.norms import Norm
 from sfumato.kernels.pace import share_out
+from sfumato.kernels.sorting import sort_places
 
 Beat = Callable[[], None]
 
@@ -216,24 +217,14 @@ def _highest(keys: Singles) -> np.float32:
 
 @njit(cache=True, nogil=True)
 def _in_order(bounds: Singles, limit: np.float32) -> Ints:
-    """Return the places of all bounds up to the limit, the least first; sorted by falling gaps (Shell)."""
+    """Return the places of all bounds up to the limit, the least first."""
     places = np.empty(len(bounds), dtype=np.int64)
     count = 0
     for leaf in range(len(bounds)):
         if bounds[leaf] <= limit:
             places[count] = leaf
             count += 1
-    gap = 1
-    while 3 * gap + 1 < count:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, count):
-            moved, j = places[i], i
-            while j >= gap and bounds[places[j - gap]] > bounds[moved]:
-                places[j] = places[j - gap]
-                j -= gap
-            places[j] = moved
-        gap //= 3
+    sort_places(places, count, bounds)
     return places[:count]
 
 

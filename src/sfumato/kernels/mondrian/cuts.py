@@ -8,6 +8,7 @@ import numpy as np
 
 from sfumato.kernels.arrays import Codes, Flags, Floats, Ints
 from sfumato.kernels.compiling import njit
+from sfumato.kernels.sorting import sort_places
 
 #: How a part may be cut by a column: missing from present, at the middle, where a target is best told.
 HOLES, MIDDLE, GAIN = 0, 1, 2
@@ -242,7 +243,10 @@ def _deal_out(keys: Keys, work: Work, part: tuple[int, int], column: int) -> int
     for i in range(start, end):
         amounts[work.cut_keys[i]] += 1
     most = keys.n_codes[column] + 1
-    by_amount = np.argsort((end - start - amounts) * most + work.found[:n_labels])
+    rarity, by_amount = np.empty(n_labels, dtype=np.int64), np.arange(n_labels)
+    for place in range(n_labels):
+        rarity[place] = (end - start - amounts[place]) * most + work.found[place]
+    sort_places(by_amount, n_labels, rarity)
     sides = np.zeros(n_labels, dtype=np.int32)
     left = right = 0
     for label in by_amount:
