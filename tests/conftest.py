@@ -14,8 +14,6 @@ from numba.core.dispatcher import Dispatcher
 
 import sfumato.methods
 from effort import FULL
-from sfumato.kernels import linking
-from sfumato.kernels.assignment import verification
 from sfumato.kernels.pace import Allowance
 
 # Processes share the cores, and what tests leave behind is little: looking for it often took a tenth of the time.
@@ -32,7 +30,7 @@ settings.load_profile("full" if FULL else "quick")
 providers.is_local_module_file = lambda _path: False
 
 # Small work goes by kernels here, whatever was done before; that it may go by numpy has tests of its own.
-linking._SMALL = verification._SMALL = Allowance(0)
+Allowance.granted = False
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 

@@ -14,6 +14,7 @@ from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import SfumatoError
+from sfumato.kernels.pace import Allowance
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.testing import table_of
 
@@ -23,6 +24,7 @@ _MANY = 1100  # more than `kernels.assignment` solves at once
 
 def warm(run: Run) -> None:
     """Compile what the methods and measures need; what is compiled already is only looked up."""
+    Allowance.granted = False
     works: list[type[Method | Measure]] = [*registry.methods().values(), *registry.measures().values()]
     for cls in run.track("compiling kernels", works, len(works)):
         for work, kind in _settings(cls):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -44,13 +44,15 @@ class Allowance:
     Both ways must give the same answer. Once the kernel was asked for it is there, and is used from then on.
     """
 
+    granted: ClassVar[bool] = True  #: to anybody in this process; who compiles ahead wants the kernels
+
     def __init__(self, operations: int) -> None:
         self._left = operations
 
     def takes(self, operations: int) -> bool:
         """Whether work of so many operations may still go by numpy."""
         self._left = self._left - operations if operations <= self._left else 0
-        return self._left > 0
+        return self.granted and self._left > 0
 
 
 def next_size(size: int, began: float) -> int:

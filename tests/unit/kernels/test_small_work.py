@@ -16,6 +16,7 @@ def by_numpy(monkeypatch):
     """Have work done by numpy."""
 
     def choose():
+        monkeypatch.setattr(Allowance, "granted", True)
         monkeypatch.setattr(linking, "_SMALL", Allowance(10**12))
         monkeypatch.setattr(verification, "_SMALL", Allowance(10**12))
 
@@ -79,8 +80,14 @@ def test_costs_are_those_of_the_loops(metric):
     np.testing.assert_array_equal(costs_of_pairs(space, rows, columns), expected[rows, columns])
 
 
-def test_who_asked_for_the_kernel_stays_with_it():
+def test_who_asked_for_the_kernel_stays_with_it(monkeypatch):
+    monkeypatch.setattr(Allowance, "granted", True)
     allowance = Allowance(100)
     assert allowance.takes(60)
     assert not allowance.takes(60)
     assert not allowance.takes(1)
+
+
+def test_who_compiles_ahead_gets_the_kernel(monkeypatch):
+    monkeypatch.setattr(Allowance, "granted", False)
+    assert not Allowance(100).takes(1)
