@@ -19,6 +19,7 @@ import sfumato
 from sfumato.core.run import Run
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.carry_out import carry_out
+from sfumato.releasing.decide import decide
 from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.verify import verify_release
 
@@ -68,7 +69,7 @@ def main(records: int = RECORDS) -> None:
 
         def ran():
             outcome = carry_out(plan, run)
-            tables, _ = spent(lambda: write_release(outcome, Destination(plan), run))
+            tables, _ = spent(lambda: write_release(decide(outcome, subject="it"), Destination(plan), run))
             return tables
 
         ran()  # what is compiled and read once

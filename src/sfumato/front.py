@@ -6,11 +6,9 @@ the same sort of table they were given.
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,117 +17,33 @@ import polars as pl
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Score
 from sfumato.core.method import Method
-from sfumato.core.params import listed
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure, parse_method
 from sfumato.core.run import Run
 from sfumato.data.evidence import CONTROL, Scenario
-from sfumato.data.guess.columns import guess_schema
 from sfumato.data.notebook import as_html
-from sfumato.data.persons import is_out_of_order
-from sfumato.data.schema import Role, Schema, like_schema, with_roles
+from sfumato.data.schema import Schema, like_schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, SfumatoError, UnreachableError
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.recipe import Recipe, Step
+from sfumato.releasing.load import as_table, inspect, read
 from sfumato.study.evaluate import Case, Make, evaluate
 
 if TYPE_CHECKING:
-    from sfumato.data.guess.overview import Overview
     from sfumato.recipes.plan import Plan
     from sfumato.recipes.profile import Profile
-    from sfumato.releasing.gate import Verdict
+    from sfumato.releasing.decide import Decision
     from sfumato.releasing.outcome import Outcome
+    from sfumato.releasing.prepare import Prepared
     from sfumato.report.released import Released
     from sfumato.study.compare import Study
     from sfumato.study.cost import Before
     from sfumato.tuning.tuned import Tuned
 
-
-def inspect(data: Any, *, roles: Mapping[str, str] | None = None, **reading: Any) -> Overview:
-    """Say what is in a table: what each column seems to be and why, and who is alone in the likely keys.
-
-    ``data`` is a path, a plan, a pandas, polars or Arrow table or a ``Table``; ``roles`` are those that are
-    decided, ``{"edu": "key"}``. ``reading`` says how a file is to be read (``delimiter``, ``decimal``,
-    ``encoding``, ``sheet``). The result shows itself; ``.schema`` is what it proposes.
-    """
-    from sfumato.data.guess.columns import guess, guess_related
-    from sfumato.data.guess.overview import declared, survey
-    from sfumato.io import frames, read_contents
-
-    if is_plan(data) or isinstance(data, Table) or (isinstance(data, str) and data.startswith("builtin:")):
-        table = read(data)
-        return declared(replace(table, schema=with_roles(table.schema, roles or {})))
-    if isinstance(data, str | Path):
-        contents = read_contents(data, **reading)
-        frame, facts, told = contents.frame, contents.facts, contents.reading
-    else:
-        frame, facts, told = frames.to_polars(data)[0], {}, None
-    guesses = guess(frame, facts)
-    found = survey(frame, [each.given(roles or {}) for each in guesses], guess_related(frame, guesses))
-    return replace(found, notes=tuple(told.notes()), reading=told.to_dict()) if told else found
-
-
-def is_plan(data: Any) -> bool:
-    """Whether this is the path of a plan, and so stands for its data with its schema."""
-    return isinstance(data, str | Path) and Path(data).suffix.lower() == ".toml"
-
-
-def read(
-    source: Any,
-    *,
-    schema: Schema | None = None,
-    roles: Mapping[str, str] | Literal["guess"] | None = "guess",
-    reading: Mapping[str, Any] | None = None,
-) -> Table:
-    """Read a file, a frame (pandas, polars, Arrow), the data of a plan, or a built-in data set.
-
-    A built-in data set is said like ``builtin:rand?per=person``.
-
-    Without a schema the kinds and roles of the columns are guessed; look at ``table.schema``. ``roles`` are
-    those of columns by name, ``{"age": "key"}``; the others are guessed, and with None no role is. A weight
-    is never guessed here: a column only weights results if a schema or ``roles`` says so. ``reading`` says
-    how a file is written where that is not to be found out: ``delimiter``, ``decimal``, ``encoding``,
-    ``header``, ``sheet``.
-    """
-    if isinstance(source, Table):
-        return source if schema is None else Table(source.frame, schema)
-    if isinstance(source, str) and source.startswith("builtin:"):
-        from sfumato import datasets
-
-        table = datasets.from_uri(source)
-        return table if schema is None else Table(table.frame, schema)
-    if is_plan(source) and schema is None:
-        from sfumato.recipes.plan import Plan
-        from sfumato.releasing.load import load
-
-        return load(Plan.read(Path(source)))
-    from sfumato.io import conform, frames, read_table
-
-    if isinstance(source, str | Path):
-        table = read_table(source, schema=schema, **(reading or {}))
-    else:
-        frame, _ = frames.to_polars(source)
-        table = conform(frame, schema or guess_schema(frame))
-    return table if schema is not None else replace(table, schema=_with_roles(table.schema, roles))
-
-
-def _with_roles(guessed: Schema, roles: Mapping[str, str] | Literal["guess"] | None) -> Schema:
-    """What was guessed, with the roles that were given, and no weight that nobody has named."""
-    for column in guessed.columns:
-        if roles is None or column.role is Role.WEIGHT:
-            guessed = guessed.replace(replace(column, role=None))
-    return with_roles(guessed, roles if isinstance(roles, Mapping) else {})
-
-
-def as_table(data: Any, *, schema: Schema | None = None) -> tuple[Table, Any]:
-    """Make a ``Table`` of whatever came in, and a way back to its type."""
-    from sfumato.io import frames
-
-    if isinstance(data, Table | str | Path):
-        return read(data, schema=schema), None
-    frame, native = frames.to_polars(data)
-    return read(frame, schema=schema), lambda out: frames.back(out, native)
+__all__ = [
+    "Scores", "assess", "compare", "inspect", "make_release", "make_run", "protect", "read", "release", "tune",
+]  # fmt: skip
 
 
 def _several(said: Any) -> tuple[Any, ...]:
@@ -207,9 +121,14 @@ def assess(
     or a rehearsal, in which a share of the persons (``control=0.2``) sits out and the rest is ``made_by``
     the recipe.
     """
+    from sfumato.releasing.read_back import read_release
+    from sfumato.releasing.trail import plan_kept
+
+    if schema is None and isinstance(release, str | Path) and (kept := plan_kept(release)) is not None:
+        schema = kept[0].schema  # what was released brings its plan along
     table, _ = as_table(original, schema=schema)
     if release is not None and not isinstance(release, Release):
-        release = beside(table, release, aligned=aligned)
+        release = read_release(table, release, aligned=aligned)
     if measures == "all":
         chosen = [cls() for cls in registry.measures().values()]
     else:
@@ -250,41 +169,6 @@ class Scores(dict[str, Score]):
             return default
 
 
-def beside(original: Table, protected: Any, *, aligned: bool) -> Release:
-    """Make a release of a protected table that came from elsewhere, read as the original's schema says.
-
-    Which record is whose is known if it is ``aligned``, or from the private trail of the file.
-    """
-    from sfumato.io import frames
-    from sfumato.io import read as read_frame
-    from sfumato.releasing.read_back import conformed, joined
-    from sfumato.releasing.trail import part_kept, rows_kept
-
-    path = Path(protected) if isinstance(protected, str | Path) else None
-    kept = None if path is None or aligned else part_kept(path, original)
-    if path is not None and kept is not None and "joined" in kept:
-        return joined(original, path, kept)
-    if isinstance(protected, Table):
-        table = protected
-    else:
-        frame = frames.to_polars(protected)[0] if path is None else read_frame(protected)
-        table = conformed(frame, original)
-    if not aligned:
-        rows, synthetic = (None, False) if path is None else rows_kept(path, original)
-        return replace(Release.of(table, source_rows=rows), synthetic=synthetic)
-    if len(table) != len(original):
-        raise ParameterError(
-            f"an aligned release must have the original's {len(original)} records, got: {len(table)}"
-        )
-    if is_out_of_order(original, table):
-        raise ParameterError(
-            "an aligned release must have its records in the original's order, got: columns that agree "
-            "with it only by chance",
-            hint="releases are shuffled; leave it out: the private trail of the release tells who is who",
-        )
-    return replace(Release.unchanged(original), tables=Release.of(table).tables)
-
-
 def compare(
     data: Any,
     methods: Sequence[Method | Step | str] = (),
@@ -299,7 +183,7 @@ def compare(
     repeats: int | None = None,
     points: int = 0,
     schema: Schema | None = None,
-    scenario: Scenario | None = None,
+    scenario: Scenario | Sequence[Scenario] | None = None,
     resources: Mapping[str, Any] | None = None,
     control: float = 0.0,
     seed: int | None = None,
@@ -313,7 +197,8 @@ def compare(
     each method is taken at its weakest setting that meets all requirements; one without a number
     (``["dbrl"]``) takes it from the release given as ``level``. Without ``methods`` all that can take the
     columns are compared, but for those whose chance must not be repeated (differential privacy), which are
-    taken only by name. ``control`` is the share of the persons who sit out a rehearsal, for attacks.
+    taken only by name. Of several intruders as ``scenario`` a level is held against the first; requirements
+    must be met against each. ``control`` is the share of the persons who sit out a rehearsal, for attacks.
     ``before`` is told what is about to be done.
     """
     from sfumato.recipes.profile import Profile
@@ -322,12 +207,13 @@ def compare(
     from sfumato.study.target import RANKED_BY, as_measure, demands_of, held_by_default, target_of
 
     case, names = _case(data, columns, schema, scenario, resources, control=control)
+    intruders = (scenario,) if isinstance(scenario, Scenario) else tuple(scenario or ())
     run, used = make_run(seed, run, resources), None if profile is None else Profile.of(profile)
     wanted, like = _several(require), level if isinstance(level, Release) else None
     for name, given in (("hold", hold), ("level", None if like else level)):
         if (wanted or used) and given is not None:
             raise ParameterError(f"`{name}` must be left out where requirements are given, got: both")
-    demands = demands_of(wanted, case, run, profile=used, columns=names, like=like)
+    demands = demands_of(wanted, case, run, profile=used, columns=names, like=like, intruders=intruders)
     steps = _steps(methods, names, case.table.schema, driven=not demands)
     ranked_by = as_measure(rank_by or (used and used.rank_by) or RANKED_BY)
     held = as_measure(hold) if hold else held_by_default(case)
@@ -365,7 +251,7 @@ def tune(
     minutes: float | None = 5.0,
     ledger: str | Path | None = None,
     schema: Schema | None = None,
-    scenario: Scenario | None = None,
+    scenario: Scenario | Sequence[Scenario] | None = None,
     resources: Mapping[str, Any] | None = None,
     control: float = 0.0,
     plan: Plan | None = None,
@@ -387,6 +273,7 @@ def tune(
     """
     from sfumato.recipes.plan import Plan
     from sfumato.recipes.profile import Profile
+    from sfumato.releasing.postprocess import as_written
     from sfumato.study.target import RANKED_BY, as_measure, demands_of
     from sfumato.tuning import ledger as ledgers
     from sfumato.tuning import tune as search
@@ -403,13 +290,14 @@ def tune(
     place = None if ledger is None else Path(ledger)
     kept = ledgers.kept_seed(place) if place is not None and run is None and seed is None else seed
     case, names = _case(data, columns, schema, scenario, resources, control=control)
+    intruders = (scenario,) if isinstance(scenario, Scenario) else tuple(scenario or ())
     run, used = make_run(kept, run, resources), None if profile is None else Profile.of(profile)
     if place is not None:
         ledgers.keep_seed(place, run, given=seed is not None)
     utilities = _several(utility) or ((used and used.rank_by) or RANKED_BY,)
     return search(
         case,
-        demands_of(_several(require), case, run, profile=used, columns=names),
+        demands_of(_several(require), case, run, profile=used, columns=names, intruders=intruders),
         [as_measure(each) for each in utilities],
         run,
         scope=Scope(names, dict(groups or {}), tuple(methods), tuple(without)),
@@ -419,6 +307,7 @@ def tune(
         notes=used.notes(case.table.schema, names) if used else (),
         before=before,
         known=known,
+        finish=as_written,
     )
 
 
@@ -441,7 +330,7 @@ def release(
     What fails its requirements is never given back: if the search finds nothing in time, a method that
     enforces them is taken at its weakest setting that does, and if that fails too, the error says what came
     nearest. A plan that has steps is carried out as it stands. What else blocks a release (see
-    `sfumato.releasing.gate`) is raised too. Nothing is written; see ``Released.write``.
+    `sfumato.releasing.decide`) is raised too. Nothing is written; see ``Released.write``.
 
     Parameters
     ----------
@@ -463,167 +352,109 @@ def release(
     search
         More for ``tune``, such as ``methods`` or ``trials``.
     """
-    from sfumato.recipes.profile import Profile
+    from sfumato.releasing.prepare import Request, prepare_release
+
+    asked = Request(source=data, plan=plan, roles=roles or {}, profile=for_, control=control or "")
+    return make_release(
+        prepare_release(asked), subject=_subject(data), minutes=minutes, resources=resources,
+        override=override, run=make_run(seed, run), search=search,
+    )  # fmt: skip
+
+
+def _subject(data: Any) -> str:
+    return str(data) if isinstance(data, str | Path) else "the release"
+
+
+def make_release(
+    prepared: Prepared,
+    *,
+    subject: str,
+    minutes: float,
+    run: Run,
+    resources: Mapping[str, Any] | None = None,
+    override: str = "",
+    search: Mapping[str, Any] | None = None,
+) -> Released:
+    """Make what was prepared: carry out a plan that has steps, or search for them; and decide on it."""
     from sfumato.releasing.carry_out import carry_out
-    from sfumato.releasing.gate import require_open
+    from sfumato.releasing.decide import decide
     from sfumato.releasing.load import load_resources
     from sfumato.report.released import Released
 
-    base, source = _base(data, plan, control), Path(data) if is_plan(data) else None
-    if any(part.recipe.steps for part in base.parts.values()):
-        base = _as_it_stands(base, for_, roles)
-        used = Profile.of(for_) if for_ else _of_plan(Profile.of("scientific"))
-        run = make_run(seed, run, resources)
-        outcome = carry_out(base, run)
-        verdict = _judged(outcome, data, override=override, unjudged=bool(for_) and not used.thresholds)
-        require_open(verdict)
+    plan, profile = prepared.plan, prepared.profile
+    if prepared.table is None:
+        run = make_run(None, run, resources)
+        outcome = carry_out(plan, run)
+        unjudged = bool(profile and profile.intruders) and not plan.risk_demands
+        decision = decide(outcome, subject=subject, override=override, unjudged=unjudged)
+        decision.require_leave()
         how = "the steps of the plan, as they stand"
-        return Released(outcome, used, how, run, gate=verdict, about=base.about, source=source)
-    if base.tables:
-        raise PlanError(
-            "a plan of several tables must have steps to be released, got: none",
-            hint="search for those of one table at a time with `sfumato tune`",
+        return Released(
+            outcome, profile, how, run, decision=decision, about=plan.about, source=prepared.source
         )
-    if base.series is not None:
-        raise PlanError(
-            "a plan in a series must have steps, so that people keep the noise they have, got: none",
-            hint="release the first without [series] in it, and take the steps of its plan",
-        )
-    table, native = _decided(data, base, roles)
-    base, used = _required(base, table, for_)
-    resources = {**load_resources(base), **(resources or {})}
-    run = make_run(seed, run, resources)
-    how_to: dict[str, Any] = {"minutes": minutes, "resources": resources, "search": search}
-    outcome, verdict, how, found = _searched(base, used, table, run, data, override=override, **how_to)
-    part = outcome.parts[""]
-    part = replace(part, release=replace(part.release, native=native))
-    outcome = replace(outcome, parts={"": part})
-    return Released(outcome, used, how, run, gate=verdict, source=source, tuned=found)
-
-
-def _base(data: Any, plan: Plan | None, control: float) -> Plan:
-    """What is known of the plan of a release before its data are looked at: at least where a file is."""
-    from sfumato.recipes.plan import Plan, Source
-
-    if plan is None and is_plan(data):
-        plan = Plan.read(Path(data))
-    elif plan is None:
-        plan = Plan(Source(str(data))) if isinstance(data, str | Path) else Plan()
-    return replace(plan, control=control or plan.control)
-
-
-def _of_plan(profile: Profile) -> Profile:
-    """The profile of a release that is for those whom its plan is for."""
-    said: dict[str, Any] = {"name": "plan", "title": "What the plan requires", "summary": ""}
-    return replace(profile, **said, intruders=(), thresholds=())
-
-
-def _as_it_stands(plan: Plan, for_: Profile | str | Path | None, roles: Mapping[str, str] | None) -> Plan:
-    """A plan that has its steps, with roles that were given, and what a profile requires beside it."""
-    from sfumato.recipes.profile import Profile
-
-    if roles and plan.schema is None:
-        raise PlanError("roles must be given to a plan that declares its columns, got: one that does not")
-    if roles and plan.schema is not None:
-        plan = replace(plan, schema=with_roles(plan.schema, roles))
-    return Profile.of(for_).apply_to(plan) if for_ else plan
-
-
-def _required(base: Plan, table: Table, for_: Profile | str | Path | None) -> tuple[Plan, Profile]:
-    """The plan with what is required of the release of a table, and the profile that requires it."""
-    from sfumato.recipes.profile import Profile
-    from sfumato.recipes.starter import with_pseudonyms
-
-    base = replace(base, schema=with_pseudonyms(table.schema))
-    used = Profile.of(for_ or "scientific")
-    if for_ is None and base.demands:
-        return base, _of_plan(used)
-    return used.apply_to(replace(base, scenarios=(), requirements=(), required_in={})), used
-
-
-def _judged(outcome: Outcome, data: Any, *, override: str, unjudged: bool) -> Verdict:
-    """What the gate says of a release, with the reason why someone overrides what it finds."""
-    from sfumato.releasing.gate import gate_outcome
-
-    subject = str(data) if isinstance(data, str | Path) else "the release"
-    verdict = gate_outcome(outcome, subject=subject, unjudged=unjudged)
-    return replace(verdict, override=override.strip()) if verdict.findings else verdict
+    run = make_run(None, run, {**load_resources(plan), **(resources or {})})
+    decision, how, tuned = _searched(
+        prepared, run, subject=subject, minutes=minutes, override=override, search=search or {}
+    )
+    assert decision.outcome is not None  # it was decided on what came of a plan
+    return Released(
+        decision.outcome, profile, how, run, decision=decision, source=prepared.source, tuned=tuned
+    )
 
 
 def _searched(
-    base: Plan, used: Profile, table: Table, run: Run, data: Any, *, override: str,
-    minutes: float, resources: Mapping[str, Any], search: Mapping[str, Any],
-) -> tuple[Outcome, Verdict, str, Tuned | None]:  # fmt: skip
-    """The first way that meets what is required and passes the gate, how it was found, and by what search."""
+    prepared: Prepared, run: Run, *, subject: str, minutes: float, override: str, search: Mapping[str, Any]
+) -> tuple[Decision, str, Tuned | None]:
+    """The first way that may leave, how it was found, and by what search."""
     from sfumato.releasing.carry_out import carry_out
-    from sfumato.releasing.gate import require_open
-    from sfumato.tuning.tuned import Tuned
+    from sfumato.releasing.decide import decide
+    from sfumato.releasing.postprocess import as_written
     from sfumato.tuning.ways import WHAT_HELPS, ways
 
-    start, searched = time.monotonic(), list[Tuned]()
+    plan, table, profile = prepared.plan, prepared.table, prepared.profile
+    assert table is not None
+    assert profile is not None
+    start = time.monotonic()
+    searches: list[Tuned] = []
 
-    def tuned(plan: Plan, kept: Table, known: Sequence[Recipe]) -> Tuned:
+    def tuned(plan: Plan, known: Sequence[Recipe]) -> Tuned:
         left = max(minutes - (time.monotonic() - start) / 60, minutes / 10)
-        how = {
-            "utility": used.rank_by or (),
-            "minutes": left,
-            "resources": resources,
-            "known": known,
-            "control": plan.control,
-            **search,
-        }
-        searched.append(tune(kept, plan.demands, plan=plan, run=run, **how))
-        return searched[-1]
+        how: dict[str, Any] = {"utility": profile.rank_by or (), "minutes": left, "known": known}
+        how |= {"control": plan.control, "resources": run.resources, **search}
+        searches.append(tune(table, plan.demands, plan=plan, run=run, **how))
+        return searches[-1]
 
     missed, blocked = list[str](), None
-    for tried, how in ways(base, table, run, tuned):
-        outcome = carry_out(tried, run, table=table)
-        if outcome.met or not base.demands:
-            verdict = _judged(outcome, data, override=override, unjudged=not base.demands)
-            if verdict.is_open:
-                return outcome, verdict, how, searched[-1] if searched else None
-            blocked = verdict
-            continue
+    for tried, how in ways(plan, table, run, tuned, as_written):
+        outcome = _native(carry_out(tried, run, table=table), prepared.native)
+        unjudged = not plan.risk_demands
+        decision = decide(outcome, subject=subject, override=override, unjudged=unjudged)
+        if decision.may_leave and not outcome.unmet:
+            return decision, how, searches[-1] if searches else None
         missed += [
-            f"{how}: {each.requirement.verdict(each.score)}" for each in outcome.judgements if not each.met
+            f"{how}; in the release itself {each.sentence}" for each in outcome.judgements if not each.met
         ]
+        blocked = blocked if outcome.unmet else decision
     if blocked is not None:
-        require_open(blocked)
+        blocked.require_leave()
     raise UnreachableError(
-        f"a release for {used.name} use must meet its profile, got: none that does, so nothing was released",
+        f"a release for {profile.name} use must meet its profile, got: none that does, so nothing was "
+        "released",
         hint="; ".join((WHAT_HELPS, *missed)),
     )
 
 
-def _decided(data: Any, base: Plan, roles: Mapping[str, str] | None) -> tuple[Table, Any]:
-    """The table, every column of it with a role, and the way back to its type."""
-    from sfumato.io import frames
-
-    schema = inspect(data, roles=roles).schema
-    require_roles(schema.select([name for name in schema.names if name not in base.output.drop]))
-    native = None
-    if not isinstance(data, Table | str | Path):
-        _, form = frames.to_polars(data)
-        native = partial(frames.back, native=form)
-    table = read(data) if isinstance(data, Table) or is_plan(data) else read(data, schema=schema)
-    return replace(table, schema=schema), native
-
-
-def require_roles(schema: Schema) -> None:
-    """Stop if nothing says what a column is to others; list the columns, and what to type."""
-    if undecided := schema.undecided():
-        flags = " ".join(f"--role {shlex.quote(f'{name}=key')}" for name in undecided)
-        raise PlanError(
-            f"every column must have a role before it is released, got none for: {listed(undecided)}",
-            hint=f"say what each is to others: {flags} (or sensitive, identifier, other)",
-        )
+def _native(outcome: Outcome, native: Any) -> Outcome:
+    """The outcome whose release gives its data in the type that the original came in."""
+    part = outcome.parts[""]
+    return replace(outcome, parts={"": replace(part, release=replace(part.release, native=native))})
 
 
 def _case(
     data: Any,
     columns: str | Sequence[str],
     schema: Schema | None,
-    scenario: Scenario | None,
+    scenario: Scenario | Sequence[Scenario] | None,
     resources: Mapping[str, Any] | None,
     *,
     control: float,
@@ -631,7 +462,8 @@ def _case(
     """What is asked about, and the columns to protect: an intruder who is not described knows these."""
     table, _ = as_table(data, schema=schema)
     names = _several(columns)
-    return Case(table, scenario or Scenario(columns=names), _like(table, resources), control), names
+    first = scenario if isinstance(scenario, Scenario) else next(iter(scenario or ()), None)
+    return Case(table, first or Scenario(columns=names), _like(table, resources), control), names
 
 
 def _like(table: Table, resources: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.recipes.plan import Output, Plan, Source
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.carry_out import carry_out
+from sfumato.releasing.decide import decide
 from sfumato.releasing.destination import Destination, write_release
 
 pa = pytest.importorskip("pyarrow")
@@ -208,7 +209,7 @@ def traces_in(folder, way, ending, tmp_path):
     plan, outcome = made(folder, way, sets=ending in HOLD_SETS)
     place = f"sqlite:{tmp_path}/out.db?table=t" if ending == "db" else str(tmp_path / f"out.{ending}")
     there = replace(plan, output=Output(place), folder=tmp_path)
-    write_release(outcome, Destination(there), Run(seed=1), unjudged=True)
+    write_release(decide(outcome, subject="it", unjudged=True), Destination(there), Run(seed=1))
     files = [path for path in tmp_path.iterdir() if not path.name.endswith(".private.json")]
     content = b"\n".join(unpacked(path) for path in files)
     return {name for name, traces in TRACES.items() if any(trace in content for trace in traces)}

@@ -16,13 +16,13 @@ from sfumato.data.generalised.cover import cover_of
 from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.front import beside
-from sfumato.io.codebook import place_beside
 from sfumato.methods.recoding import Recoding
 from sfumato.recipes.plan import Output, Plan
 from sfumato.releasing.carry_out import carry_out
+from sfumato.releasing.decide import decide
 from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.postprocess import postprocess
+from sfumato.releasing.read_back import read_release
 
 K = 5
 COUNTRIES = ["Qland", "Qatan", "Quria", "Qenia", "Qisia", "Qosta"]  # each in one to four records
@@ -68,10 +68,10 @@ def test_no_file_names_a_value_that_few_have(people, tmp_path, step, ending):
     people.write_csv(tmp_path / "in.csv")
     plan = plan_of(step, tmp_path, ending)
     outcome = carry_out(plan, Run(seed=1))
-    write_release(outcome, Destination(plan), Run(seed=1))
+    write_release(decide(outcome, subject="it"), Destination(plan), Run(seed=1))
     out = tmp_path / f"out.{ending}"
     (tmp_path / "plan.toml").write_text(plan.to_toml())
-    files = [path for path in (out, place_beside(out), tmp_path / "plan.toml") if path.exists()]
+    files = [path for path in (out, place_read_release(out), tmp_path / "plan.toml") if path.exists()]
     counts = Counter(people["nation"]) + Counter(people["icd"])
     rare = [value for value, count in counts.items() if count < K]
     assert len(rare) > 50
@@ -79,7 +79,7 @@ def test_no_file_names_a_value_that_few_have(people, tmp_path, step, ending):
     named = [value for value in rare if re.search(rf"(?<![\w.]){re.escape(value)}(?![\w.])", shown)]
     assert named == []
     part = outcome.parts[""]
-    again = beside(part.original, out, aligned=False)
+    again = read_release(part.original, out, aligned=False)
     assert again.source_rows is not None  # the private trail tells
     for name in ("nation", "icd"):
         numbers, mine = cover_of(part.original, part.release.table, name)
@@ -109,7 +109,7 @@ def test_what_is_written_is_read_back_beside_the_original(tmp_path_factory, data
     release, _ = postprocess(made, original, Output("out.csv"), run)
     path = tmp_path_factory.mktemp("files") / f"out.{data.draw(st.sampled_from(['csv', 'parquet']))}"
     io.write(release.table, path)
-    again = beside(original, path, aligned=True).table
+    again = read_release(original, path, aligned=True).table
     if not release.table.is_generalised("x"):
         return
     numbers, mine = cover_of(original, release.table, "x")

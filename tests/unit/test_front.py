@@ -10,9 +10,9 @@ import pytest
 import sfumato
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.errors import IdentifierWarning, PlanError, SfumatoError, UnknownNameError
-from sfumato.front import beside
 from sfumato.methods.global_recoding import GlobalRecoding
 from sfumato.methods.local_suppression import LocalSuppression
+from sfumato.releasing.read_back import read_release
 
 PEOPLE = pl.DataFrame({"age": [30, 30, 41, 41, 52], "weight": [1.5, 2.5, 1.0, 4.0, 2.0]})
 
@@ -143,6 +143,6 @@ def test_a_star_in_a_release_is_a_suppressed_cell_unless_it_is_a_word_of_the_ori
     """Beside words a star could be a rating; who takes it for one finds nobody there, which understates."""
     schema = Schema((Column("sex", Kind.NOMINAL, Role.KEY),))
     original = sfumato.read(pl.DataFrame({"sex": list(words)}), schema=schema)
-    release = beside(original, pl.DataFrame({"sex": ["*", "m", "*", "*"]}), aligned=True)
+    release = read_release(original, pl.DataFrame({"sex": ["*", "m", "*", "*"]}), aligned=True)
     assert release.table.is_generalised("sex") == ("*" not in words)
     assert sfumato.assess(original, release, ["dbrl"])["dbrl"].value == pytest.approx(expected)

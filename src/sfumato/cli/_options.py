@@ -2,52 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from sfumato.core.params import Columns, Param, Parameters, Requirements
-from sfumato.data.evidence import Scenario
-from sfumato.data.schema import Schema
-from sfumato.errors import ParameterError, PlanError, UnknownNameError
-
-F = TypeVar("F", bound=Callable[..., Any])
+from sfumato.errors import ParameterError, PlanError
 
 SOURCE = "a file, a plan (its data), or a built-in data set such as builtin:rand?per=person"
-
-#: Where the plan is kept that was named in place of its data.
-_PLAN_OF_SOURCE = "sfumato.plan of the source"
-
-
-def _data_of_plan(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
-    """The data of a plan that is named where data are; the plan is then taken as with ``--plan``."""
-    from sfumato.front import is_plan
-
-    if value is None or not is_plan(value):
-        return value
-    from sfumato.recipes.plan import Plan
-
-    plan = Plan.read(Path(value))
-    if plan.data is None:
-        raise PlanError(f"`{value}` must be a plan that names its data, got: none or several tables")
-    ctx.meta[_PLAN_OF_SOURCE] = Path(value)
-    return plan.data.path if plan.data.is_builtin else str(plan.data.check(plan.folder))
-
-
-def _or_that_of_source(ctx: click.Context, _: click.Parameter, value: Path | None) -> Path | None:
-    return value if value is not None else ctx.meta.get(_PLAN_OF_SOURCE)
-
-
-def source_argument(name: str = "source") -> click.Argument:
-    """The first argument of a verb: data, or a plan that names them; it is read before the options."""
-    return click.Argument([name], callback=_data_of_plan, is_eager=True)
-
-
-def with_source(name: str) -> Callable[[F], F]:
-    """Give a verb its first argument."""
-    return click.argument(name, callback=_data_of_plan, is_eager=True)
 
 
 def _not_data(_: click.Context, __: click.Parameter, value: Path) -> Path:
@@ -67,9 +31,6 @@ plan_argument = click.argument(
     "plan_path", metavar="PLAN", type=click.Path(path_type=Path), callback=_not_data
 )
 
-#: Whom a release is for, unless someone says.
-DEFAULT_PROFILE = "scientific"
-
 json_option = click.option("--json", "as_json", is_flag=True, help="Write the result as JSON to stdout.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors.")
 seed_option = click.option(
@@ -81,7 +42,6 @@ plan_option = click.option(
     "--plan",
     "plan_path",
     type=click.Path(path_type=Path),
-    callback=_or_that_of_source,
     help="Take the columns' kinds and roles from this plan.",
 )
 columns_option = click.option(
@@ -102,6 +62,9 @@ for_option = click.option(
 )  # fmt: skip
 unjudged_option = click.option(
     "--unjudged", is_flag=True, help="Release though nothing is required; the private trail keeps that."
+)
+override_option = click.option(
+    "--override", metavar="REASON", help="Release though something blocks it; the reason is recorded."
 )
 roles_option = click.option(
     "-r", "--role", "roles", multiple=True, metavar="COLUMN=ROLE",
@@ -125,26 +88,6 @@ def roles_of(values: Sequence[str]) -> dict[str, str]:
         if not column or not role:
             raise ParameterError(f"`--role` must be written COLUMN=ROLE, got: `{value}`")
     return {column.strip(): role.strip() for column, _, role in pairs}
-
-
-def schema_and_scenario(plan_path: Path | None) -> tuple[Schema | None, Scenario | None]:
-    """Schema of a plan, when one is named, and its first scenario, when it describes any."""
-    if plan_path is None:
-        return None, None
-    from sfumato.recipes.plan import Plan
-
-    plan = Plan.read(plan_path)
-    return plan.schema, None if plan.scenarios == (Scenario(),) else plan.scenarios[0]
-
-
-def reading_of(plan_path: Path | None) -> dict[str, Any]:
-    """How the data of a plan are to be read, when one is named that says so."""
-    if plan_path is None:
-        return {}
-    from sfumato.recipes.plan import Plan
-
-    data = Plan.read(plan_path).data
-    return {} if data is None else data.reading
 
 
 def option_of(declared: Param) -> click.Option:
@@ -223,16 +166,9 @@ def _number_or_text(declared: Param, text: str, owner: str) -> Any:
         ) from None
 
 
-def require_columns(schema: Schema, names: Sequence[str]) -> None:
-    """Stop at the first column that is not there, suggesting near names."""
-    for name in names:
-        if not name.startswith("@") and name not in schema:
-            raise UnknownNameError.of("column", name, schema.names)
-
-
 def reason_of(options: Mapping[str, Any]) -> str:
     """The reason of an override, if someone overrides what blocks; one must be given."""
-    said = options["override"]
+    said = options.get("override")
     if said is not None and not said.strip():
         raise ParameterError("`--override` must give a reason, got: none")
     return said.strip() if said else ""

@@ -1,127 +1,50 @@
-"""From the options of a verb to a release: its plan of one step, what is told of the outcome, writing it."""
+"""What verbs that write say of a release: what it will cost, what came of it, and what was written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sfumato.cli._options import require_columns, roles_of, split
-from sfumato.cli._resources import declared, resourced
+from sfumato.cli._options import split
+from sfumato.cli._resources import files_named, request_of
 from sfumato.cli._screen import announce, say
-from sfumato.data.schema import Role
-from sfumato.errors import PlanError, RequirementError
 
 if TYPE_CHECKING:
     from sfumato.core.run import Run
     from sfumato.data.table import Table
     from sfumato.recipes.plan import Plan
     from sfumato.recipes.recipe import Step
+    from sfumato.releasing.decide import Decision
     from sfumato.releasing.destination import Destination
     from sfumato.releasing.outcome import Outcome, Part
 
 #: The way on where a plan requires nothing.
 WRITE_REQUIREMENTS = 'write requirements = ["k >= 3"] at the top of the plan'
+#: How something is required of a file that is protected.
+REQUIRE_IT = "say what it must meet: --require 'k >= 3', or --for scientific"
 
 
-def one_step(step: Step, source: str, options: Mapping[str, Any]) -> tuple[Plan, Destination]:
-    """The plan of a verb that protects a file by one step, and where the release goes, which is checked.
-
-    A plan that the options name says the rest: columns, resources, scenarios, requirements, and what else is
-    to be dropped or repaired.
-    """
-    from sfumato.data.schema import with_roles
-    from sfumato.front import read
-    from sfumato.recipes.plan import Plan
-    from sfumato.recipes.recipe import Recipe
-    from sfumato.recipes.starter import with_pseudonyms
+def planned(step: Step, source: str, options: dict[str, Any]) -> tuple[Plan, Destination]:
+    """The plan of one step that the options ask for, and where the release goes, which is checked."""
     from sfumato.releasing.destination import Destination
+    from sfumato.releasing.prepare import prepare_step
 
-    path, quiet = options["plan_path"], options["quiet"]
-    plan = resourced(Plan.read(path) if path else Plan(), options)
-    drop = split(options["drop"])
-    output = replace(
-        plan.output,
-        path=options["out"],
-        drop=tuple(dict.fromkeys((*plan.output.drop, *drop))),
-        shuffle=plan.output.shuffle and not options["keep_order"],
-    )
-    plan = replace(plan, data=plan.source_at(source), recipe=Recipe((step,)), output=output, tables={})
-    destination = Destination(plan, overwrite=options["overwrite"], also_read=(path,) if path else ())
-    destination.check()
-    schema = declared(plan.schema or read(source, reading=plan.source_at(source).reading).schema, options)
-    require_columns(schema, (*step.columns, *step.within, *drop))
-    schema = with_roles(schema, roles_of(options["roles"]))
-    if options.get("pseudonym_key"):
-        schema = with_pseudonyms(schema)
-        if not any(column.pseudonym for column in schema.columns):
-            raise PlanError(
-                "--pseudonym-key must find a number of persons or households, got: none",
-                hint="say which column it is: --role COLUMN=person",
-            )
-    # What the owner has not decided counts as known: a plan that is written down is stricter.
-    undecided = schema.undecided()
-    plan = replace(plan, schema=schema.replace(*(replace(schema[name], role=Role.KEY) for name in undecided)))
-    plan = _required(plan, step, options)
-    if blockers := plan.blockers():
-        raise PlanError("; ".join(blockers), hint="drop fewer columns")
-    left = [name for name in undecided if name not in (*step.resolve(schema), *step.within, *plan.left_out)]
-    if left:
-        named = ", ".join(f"`{name}`" for name in left)
-        say(
-            f"note: nobody has decided on {named}, released as they are: give them a --role, or --drop them",
-            quiet=quiet,
-        )
-    for warning in plan.warnings():
-        say(f"warning: {warning}", quiet=quiet)
-    return plan, destination
+    output = {
+        "path": options["out"],
+        "drop": split(options["drop"]),
+        "keep_order": options["keep_order"],
+    }
+    request = request_of(source, options, columns=(), output=output)
+    named = tuple(each for each in files_named(request) if Path(each).suffix.lower() == ".toml")
 
+    def place(plan: Plan) -> Destination:
+        return Destination(plan, overwrite=options["overwrite"], also_read=named)
 
-def _required(plan: Plan, step: Step, options: Mapping[str, Any]) -> Plan:
-    """The plan with what the options require: single requirements, and those of a profile.
-
-    Where nothing is, a method that enforces something asks for that, of all keys and not only of its columns.
-    """
-    from sfumato.core.requirement import Requirement
-    from sfumato.methods._buckets import BucketMethod
-    from sfumato.methods._enforcing import EnforcingMethod
-    from sfumato.methods.m_invariance import MInvariantBuckets
-    from sfumato.recipes.profile import Profile
-
-    wanted = tuple(Requirement.parse(text) for text in options["require"])
-    plan = replace(plan, requirements=(*plan.requirements, *wanted))
-    if options["profile"]:
-        return Profile.of(options["profile"]).apply_to(plan)
-    if not plan.demands and isinstance(step.method, EnforcingMethod | BucketMethod | MInvariantBuckets):
-        return replace(plan, requirements=step.method.guarantee(()).requirements)
-    return plan
-
-
-def require_requirement(plan: Plan, tables: Mapping[str, Table], where: str, *, unjudged: bool) -> None:
-    """Stop if nothing is required of a table, and say what is at stake in it as it is."""
-    from sfumato.core.run import Run
-    from sfumato.releasing.load import load_resources
-    from sfumato.releasing.stakes import stake_of
-
-    stakes = []
-    for name in () if unjudged else plan.unrequired:
-        part = plan.parts[name]
-        run = Run(resources=load_resources(part))
-        stake = stake_of(part, tables[name], None, run) if name in tables else None
-        stakes.append((f"{name}: " if name else "") + (stake.sentence() if stake else "nobody has looked"))
-    if stakes:
-        raise nothing_required(stakes, where)
-
-
-def nothing_required(stakes: Sequence[str], where: str) -> RequirementError:
-    """Say what is at stake where nobody has said what a release must meet, and the way on."""
-    from sfumato.releasing.destination import NOTHING_REQUIRED
-
-    return RequirementError(
-        f"{NOTHING_REQUIRED}, got: none, so nothing was written; {'; '.join(stakes)}",
-        hint=f"{where}; or --unjudged, which the private trail keeps",
-    )
+    prepared = prepare_step(request, step, check=lambda plan: place(plan).check())
+    for note in prepared.notes:
+        say(note, quiet=options["quiet"])
+    return prepared.plan, place(prepared.plan)
 
 
 def announce_plan(plan: Plan, table: Table, run: Run, *, quiet: bool) -> None:
@@ -148,48 +71,66 @@ def _lines(part: Part, where: str) -> list[str]:
     left = [name for name in part.plan.left_out if name not in part.plan.output.drop]
     return [
         *([f"{where}left out, as they identify people: {', '.join(left)}"] if left else []),
-        *(f"{where}{each.scenario}: {each.requirement.verdict(each.score)}" for each in part.judgements),
+        *(f"{where}{each.sentence}" for each in part.judgements),
         *(f"note: {where}{note}" for note in (*notes, *part.notes)),
         *(f"{where}{what}: {count} cells" for what, count in part.changes.items()),
-        *(
-            f"note: {where}{each.records} records break the promise that {each.promise}"
-            for each in part.broken
-        ),
         *(f"WARNING: {where}{each}" for each in part.warnings),
     ]
 
 
-def write_if_met(
-    outcome: Outcome,
+def way_on(decision: Decision, *, required_by: str, fixed: bool) -> str:
+    """What to try when something may not leave; ``fixed`` chance would give the same again."""
+    rules = {each.rule for each in decision.findings}
+    override = 'or --override "REASON", which is recorded'
+    if rules == {"nothing-required"}:
+        return f"{required_by}; or --unjudged, which the private trail keeps"
+    if rules == {"requirement-missed"}:
+        return _stronger(decision, fixed=fixed)
+    hints = {
+        "identifier-left-in": "leave the column out (role identifier, or --drop in `protect`)",
+        "rule-broken": "write repair = true into [output] of the plan",
+        "nothing-required": required_by,
+        "requirement-missed": _stronger(decision, fixed=fixed),
+    }
+    return "; ".join([*(hint for rule, hint in hints.items() if rule in rules), override])
+
+
+def _stronger(decision: Decision, *, fixed: bool) -> str:
+    parts = decision.outcome.parts.values() if decision.outcome else ()
+    steps = [step for part in parts for step in part.plan.recipe.steps]
+    stronger = "make a step stronger, or let `sfumato tune` find one that meets them in every run"
+    if fixed or not any(step.method.stochastic for step in steps):
+        return stronger
+    return f"every run has chance of its own: after a near miss another one may meet them; else {stronger}"
+
+
+def write_if_open(
+    decision: Decision,
     destination: Destination,
     run: Run,
     *,
+    required_by: str,
     seeded: bool,
     replayed: bool = False,
     quiet: bool,
     record: Mapping[str, Any] | None = None,
-    unjudged: bool = False,
-    where: str = "",
     pages: Callable[[], Mapping[Path, str]] | None = None,
 ) -> list[Path | str]:
-    """Write a release that meets every requirement, and say what was written; else say the way out.
+    """Write a release that may leave, and say what was written; else say the way on.
 
-    ``pages`` makes texts that are written with it, once it is sure that it is.
+    ``required_by`` says how a requirement is given; ``pages`` makes texts that are written with it, once it
+    is sure that it is.
     """
     from sfumato.releasing.destination import write_release
 
-    if outcome.unjudged and not unjudged:
-        raise nothing_required(outcome.unjudged, where)
-    if outcome.unmet:
-        raise RequirementError(
-            f"{outcome.unmet} of {len(outcome.judgements)} requirements are not met, so nothing was written",
-            hint=_way_out(outcome, fixed=seeded or replayed),
-        )
+    fixed = seeded or replayed
+    decision.require_leave(hint=way_on(decision, required_by=required_by, fixed=fixed))
+    outcome = decision.outcome
+    assert outcome is not None  # it was made here
+    tell_override(decision, quiet=quiet)
     warn_of_earlier(outcome, destination.ledger, run, quiet=quiet)
     texts = pages() if pages is not None else {}
-    written = write_release(
-        outcome, destination, run, seeded=seeded, record=record, unjudged=unjudged, pages=texts
-    )
+    written = write_release(decision, destination, run, seeded=seeded, record=record, pages=texts)
     say("written: " + ", ".join(str(path) for path in written), quiet=quiet)
     say(f"keep {destination.trail.name} private: with its seed the noise can be undone", quiet=quiet)
     for place in outcome.new_keys:
@@ -201,6 +142,12 @@ def write_if_met(
     if any(part.plan.output.shuffle and part.release.source_rows is not None for part in parts):
         say("the records were shuffled: which is whose stands there too, where `risk` finds it", quiet=quiet)
     return written
+
+
+def tell_override(decision: Decision, *, quiet: bool) -> None:
+    """Say what was overridden."""
+    for each in decision.findings if decision.override else ():
+        say(f"WARNING: overridden: {each.rule}: {each.message}", quiet=quiet)
 
 
 def warn_of_earlier(outcome: Outcome, ledger: Path, run: Run, *, quiet: bool) -> None:
@@ -215,12 +162,3 @@ def warn_of_earlier(outcome: Outcome, ledger: Path, run: Run, *, quiet: bool) ->
             "mean of them, and fresh noise is gone",
             quiet=quiet,
         )
-
-
-def _way_out(outcome: Outcome, *, fixed: bool) -> str:
-    """What to try when a release misses a requirement."""
-    steps = [step for part in outcome.parts.values() for step in part.plan.recipe.steps]
-    stronger = "make a step stronger, or let `sfumato tune` find one that meets them in every run"
-    if fixed or not any(step.method.stochastic for step in steps):
-        return stronger
-    return f"every run has chance of its own: after a near miss another one may meet them; else {stronger}"

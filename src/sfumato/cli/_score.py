@@ -5,25 +5,26 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Literal
 
-from sfumato.cli._options import reading_of, require_columns, schema_and_scenario, split
-from sfumato.cli._resources import control_of, with_resources
+from sfumato.cli._resources import request_of
 from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Score, Status
-from sfumato.data.evidence import Scenario
 from sfumato.errors import ParameterError, RequirementError
 
 if TYPE_CHECKING:
+    from sfumato.core.requirement import Requirement
     from sfumato.core.run import Run
+    from sfumato.data.evidence import Scenario
     from sfumato.data.table import Table
+    from sfumato.releasing.prepare import Question
 
 
 def score(
     aspect: Literal["risk", "utility"], original: str, protected: str | None, options: dict[str, Any]
 ) -> None:
-    """Score a release by the usual measures of an aspect, or by those asked for."""
+    """Score a release by the usual measures of an aspect, or by those asked for, against every intruder."""
     from sfumato.core.requirement import Requirement, parse_measure
-    from sfumato.front import beside, read
+    from sfumato.releasing.prepare import prepare_question
 
     originals = [each for each in (original, protected) if each is not None]
     _check_report(options, originals)
@@ -35,69 +36,91 @@ def score(
     usual = not measures and not requirements
     if usual:
         measures = [measure for measure in _every(aspect) if measure.usual]
-    schema, scenario = schema_and_scenario(options["plan_path"])
-    table, resources = with_resources(
-        read(original, schema=schema, reading=reading_of(options["plan_path"])), options
-    )
-    known = split(options["columns"])
-    require_columns(table.schema, known)
-    if known:
-        scenario = Scenario(columns=known)
-    release = None
-    if protected is not None:
-        other: Any = read(protected).frame if protected.startswith("builtin:") else protected
-        release = beside(table, other, aligned=options["aligned"])
-        if release.source_rows is not None and not options["aligned"]:
-            told = "note: which record is whose is known from the private trail of the release"
-            say(told, quiet=options["quiet"])
+    asked = prepare_question(request_of(original, options), released=protected, aligned=options["aligned"])
+    if aspect == "utility" and asked.release is None:
+        raise ParameterError("PROTECTED must be a released file beside the original, got: none")
+    for note in asked.notes:
+        say(f"note: {note}", quiet=options["quiet"])
+    if asked.release is not None and asked.release.source_rows is not None and not options["aligned"]:
+        say(
+            "note: which record is whose is known from the private trail of the release",
+            quiet=options["quiet"],
+        )
     every = [*measures, *(requirement.measure for requirement in requirements)]
-    how = {"release": release, "scenario": scenario, "resources": resources}
-    scores = _scored(every, table, how, options, usual=usual)
+    scenarios = asked.scenarios if aspect == "risk" else asked.scenarios[:1]
+    scores = {
+        scenario.name: _scored(every, asked, scenario, options, usual=usual, first=number == 0)
+        for number, scenario in enumerate(scenarios)
+    }
     _show(measures or every, scores, options)
     _write_report(measures or every, scores, options, originals)
-    unmet = [r for r in requirements if not r.met_by(scores[str(r.measure)])]
+    _require_met(requirements, scores, quiet=options["quiet"])
+
+
+def _require_met(
+    requirements: list[Requirement], scores: dict[str, dict[str, Score]], *, quiet: bool
+) -> None:
+    """Stop if a requirement is not met against every intruder."""
+    unmet = 0
     for requirement in requirements:
-        say(requirement.verdict(scores[str(requirement.measure)]), quiet=options["quiet"])
+        for scenario, found in scores.items():
+            score = found[str(requirement.measure)]
+            where = f"{scenario}: " if len(scores) > 1 else ""
+            say(where + requirement.verdict(score), quiet=quiet)
+            unmet += not requirement.met_by(score)
     if unmet:
-        raise RequirementError(f"{len(unmet)} of {len(requirements)} requirements are not met")
+        total = len(requirements) * len(scores)
+        against = f" against {len(scores)} intruders" if len(scores) > 1 else ""
+        raise RequirementError(f"{unmet} of {total} requirements{against} are not met")
 
 
-def _rehearsal(options: dict[str, Any]) -> dict[str, Any]:
+def _rehearsal(asked: Question) -> dict[str, Any]:
     """Who sits out, and what is followed without them: the steps of the plan that is named."""
-    share = control_of(options)
+    share = asked.plan.control
     if not share:
         return {}
-    from sfumato.recipes.plan import Plan
     from sfumato.releasing.carry_out import maker
 
-    plan = Plan.read(options["plan_path"]) if options["plan_path"] else Plan()
-    if not plan.recipe.steps:
+    if not asked.plan.recipe.steps:
         raise ParameterError(
             f"`--control {share:g}` must have a plan whose steps can be rehearsed, got: none",
             hint="name the plan, or with --control a file of people who are not in the release",
         )
-    return {"control": share, "made_by": maker(plan)}
+    return {"control": share, "made_by": maker(asked.plan)}
 
 
 def _scored(
-    every: list[Measure], table: Table, how: dict[str, Any], options: dict[str, Any], *, usual: bool
+    every: list[Measure],
+    asked: Question,
+    scenario: Scenario,
+    options: dict[str, Any],
+    *,
+    usual: bool,
+    first: bool,
 ) -> dict[str, Score]:
     """Score, saying before what it costs; if nobody asked for them by name, large tables in brief."""
     from sfumato.front import assess
     from sfumato.study.cost import Work
     from sfumato.study.evaluate import Case
 
-    evidence = Case(table, how["scenario"] or Scenario(), how["resources"]).evidence(how["release"])
+    table, quiet = asked.table, options["quiet"] or not first
+    how: dict[str, Any] = {"release": asked.release, "scenario": scenario, "resources": asked.resources}
+    evidence = Case(table, scenario, asked.resources).evidence(asked.release)
     brief = [measure for measure in every if usual and measure.is_brief(evidence)]
     exact = tuple(measure for measure in every if measure not in brief)
     with running(quiet=options["quiet"], seed=options["seed"]) as run:
-        announce(Work(measures=exact, **how), table, run, quiet=options["quiet"])
-        asking = {"scenario": how["scenario"], "resources": how["resources"], "run": run, "exact": not usual}
-        asking |= _rehearsal(options)
-        scores: dict[str, Score] = assess(table, how["release"], every, **asking)
-        if how["release"] is None and every[0].aspect == "risk":
-            scores |= _judged_together(table, every, asking, quiet=options["quiet"])
-        if not options["quiet"]:
+        announce(Work(measures=exact, **how), table, run, quiet=quiet)
+        asking: dict[str, Any] = {
+            "scenario": scenario,
+            "resources": asked.resources,
+            "run": run,
+            "exact": not usual,
+        }
+        asking |= _rehearsal(asked)
+        scores: dict[str, Score] = assess(table, asked.release, every, **asking)
+        if asked.release is None and every[0].aspect == "risk":
+            scores |= _judged_together(table, every, asking, quiet=quiet)
+        if not quiet:
             _offer(
                 [each for each in brief if scores[str(each)].status is not Status.REFUSED], table, run, how
             )
@@ -138,19 +161,29 @@ def _judged_together(
     return assess(table, Release.unchanged(table), measures, **asking)
 
 
-def _show(measures: list[Measure], scores: dict[str, Score], options: dict[str, Any]) -> None:
+def _labelled(scores: dict[str, dict[str, Score]]) -> dict[str, Score]:
+    """The scores by measure; where there are several intruders, by the intruder before it."""
+    several = len(scores) > 1
+    return {
+        f"{scenario}: {name}" if several else name: score
+        for scenario, found in scores.items()
+        for name, score in found.items()
+    }
+
+
+def _show(measures: list[Measure], scores: dict[str, dict[str, Score]], options: dict[str, Any]) -> None:
     if options["as_json"]:
-        emit_json(
-            {name: value.to_dict(private=options.get("per_record", False)) for name, value in scores.items()}
-        )
+        private = options.get("per_record", False)
+        emit_json({name: value.to_dict(private=private) for name, value in _labelled(scores).items()})
         return
     rows = []
-    for measure in measures:
-        found = scores[str(measure)]
+    for scenario, measure in ((scenario, measure) for scenario in scores for measure in measures):
+        found = scores[scenario][str(measure)]
+        label = f"{scenario}: {measure}" if len(scores) > 1 else str(measure)
         value = "—" if math.isnan(found.value) else f"{found.value:.4f}"
         told = not found.reason or found.confidence is not None  # why it is an estimate, the measure tells
         details = "; ".join(_said(found)) if told else found.reason
-        rows.append([str(measure), value, found.status.value, f"{measure.better} is better", details])
+        rows.append([label, value, found.status.value, f"{measure.better} is better", details])
     emit_table(["measure", "value", "status", "direction", "details"], rows, right=[1], about=0)
 
 
@@ -162,14 +195,19 @@ def _check_report(options: dict[str, Any], originals: list[str]) -> None:
 
 
 def _write_report(
-    measures: list[Measure], scores: dict[str, Score], options: dict[str, Any], originals: list[str]
+    measures: list[Measure],
+    scores: dict[str, dict[str, Score]],
+    options: dict[str, Any],
+    originals: list[str],
 ) -> None:
     if options.get("report") is None:
         return
+    from sfumato.releasing.copies import worst_of
     from sfumato.report import write_pictures
     from sfumato.report.assessed import assessment_pictures
 
-    pictures, overwrite = assessment_pictures(measures, scores), options["overwrite"]
+    worst = {str(each): worst_of(each, [found[str(each)] for found in scores.values()]) for each in measures}
+    pictures, overwrite = assessment_pictures(measures, worst), options["overwrite"]
     paths = write_pictures(pictures, options["report"], overwrite=overwrite, originals=originals)
     say("report: " + ", ".join(str(path) for path in paths), quiet=options["quiet"])
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sfumato.cli._options import json_option, plan_argument, quiet_option, unjudged_option
-from sfumato.cli._release import WRITE_REQUIREMENTS, require_requirement
+from sfumato.cli._release import WRITE_REQUIREMENTS, way_on
 from sfumato.cli._screen import emit_json, say
 from sfumato.errors import PlanError
 
@@ -26,10 +26,10 @@ def command(plan_path: Path, *, no_data: bool, unjudged: bool, as_json: bool, qu
     """Check a plan."""
     from sfumato.data.checks import violations
     from sfumato.recipes.plan import Plan
+    from sfumato.releasing.decide import foresee
     from sfumato.releasing.load import load, load_resources
 
     plan = Plan.read(plan_path)
-    blockers = plan.blockers()
     broken: list[str] = []
     tables: dict[str, Table] = {}
     if not no_data:
@@ -41,13 +41,15 @@ def command(plan_path: Path, *, no_data: bool, unjudged: bool, as_json: bool, qu
                 f"{where}{v.records} records break the promise that {v.promise}"
                 for v in violations(tables[name])
             ]
-    warnings = [*plan.warnings(), *broken]
+    warnings, blockers = [*plan.warnings(), *broken], plan.blockers()
+    decision = foresee(plan, tables, subject=str(plan_path), unjudged=unjudged)
     if as_json:
-        emit_json({"warnings": warnings, "blockers": blockers, "plan": plan.to_dict()})
+        facts = {"warnings": warnings, "blockers": blockers, "plan": plan.to_dict()}
+        emit_json({**facts, "findings": [each.to_dict() for each in decision.findings]})
     for warning in warnings:
         say(f"warning: {warning}", quiet=quiet)
     if blockers:
         raise PlanError.gather("the plan", blockers, hint="nothing can be released until these are decided")
-    require_requirement(plan, tables, WRITE_REQUIREMENTS, unjudged=unjudged)
+    decision.require_leave(hint=way_on(decision, required_by=WRITE_REQUIREMENTS, fixed=True))
     count = sum(len(part.recipe.steps) for part in plan.parts.values())
     say(f"{plan_path} is sound: {count} step{'s' * (count != 1)}, ready to run", quiet=quiet)

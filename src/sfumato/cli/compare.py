@@ -18,20 +18,15 @@ from sfumato.cli._options import (
     overwrite_option,
     plan_option,
     quiet_option,
-    reading_of,
-    require_columns,
-    schema_and_scenario,
     seed_option,
     split,
-    with_source,
 )
 from sfumato.cli._resources import (
-    control_of,
     control_option,
     files_named,
     hierarchy_option,
+    request_of,
     resource_option,
-    with_resources,
 )
 from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.core.measure import Score, Status
@@ -46,7 +41,7 @@ _GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points")
 
 
 @click.command("compare", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
-@with_source("source")
+@click.argument("source")
 @click.option(
     "-m", "--method", "methods", multiple=True, help="A method, such as 'mdav' or 'mdav(k=5)' (default: all)."
 )
@@ -91,33 +86,34 @@ _GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points")
 def command(source: str, **options: Any) -> None:
     """Compare methods at equal risk or equal utility."""
     from sfumato import front
+    from sfumato.releasing.prepare import prepare_question, require_columns
     from sfumato.report import check_report, write_report
     from sfumato.study.compare import require_reached
 
     report: Path | None = options["report"]
-    named = [source, *([options["like"]] if options["like"] else []), *files_named(options)]
+    asked = request_of(source, options, columns=(), profile=None)
+    named = [*files_named(asked), *([options["like"]] if options["like"] else [])]
     how = {"originals": named, "overwrite": options["overwrite"]}
     if report is not None:
         check_report(report, **how)
-    schema, scenario = schema_and_scenario(options["plan_path"])
-    reading = reading_of(options["plan_path"])
-    table, resources = with_resources(front.read(source, schema=schema, reading=reading), options)
-    columns = split(options["columns"])
-    require_columns(table.schema, columns)
     if options["like"] and options["level"] is not None:
         raise ParameterError("only one of --level and --like can be given, got: both")
-    like = front.beside(table, options["like"], aligned=options["aligned"]) if options["like"] else None
+    question = prepare_question(asked, released=options["like"], aligned=options["aligned"])
+    for note in filter(None, (*question.notes, "" if options["require"] else question.others)):
+        say(f"note: {note}", quiet=options["quiet"])
+    columns = split(options["columns"])
+    require_columns(question.table.schema, columns)
     methods = [method_of(text) for text in options["methods"]]
     with running(quiet=options["quiet"], seed=options["seed"]) as run:
         study = front.compare(
-            table,
+            question.table,
             methods,
-            level=like or options["level"],
+            level=question.release or options["level"],
             profile=options["profile"] or None,
             columns=columns,
-            scenario=scenario,
-            resources=resources,
-            control=control_of(options),
+            scenario=question.scenarios if question.scenario else None,
+            resources=question.resources,
+            control=question.plan.control,
             run=run,
             before=partial(announce, quiet=options["quiet"]),
             **{name: options[name] for name in _GIVEN},

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli._options import overwrite_option, plan_option, quiet_option, reading_of, schema_and_scenario
+from sfumato.cli._options import overwrite_option, plan_option, quiet_option
 from sfumato.cli._screen import say
 from sfumato.cli.inspect import given, reading_options
 from sfumato.errors import PlanError, SfumatoError
@@ -64,8 +64,10 @@ def _read(source: str, plan_path: Path | None, how: Mapping[str, Any]) -> Table:
     """The records as they stand, or in the form that a plan declares."""
     from sfumato.data.table import Table
     from sfumato.io import conform, read_contents
+    from sfumato.recipes.plan import Plan
 
-    schema, _ = schema_and_scenario(plan_path)
+    plan = Plan.read(plan_path) if plan_path else Plan()
+    schema = plan.schema
     if plan_path is not None and schema is None:
         raise PlanError(f"the plan `{plan_path}` must declare the columns, got: none")
     if source.startswith("builtin:"):
@@ -73,7 +75,7 @@ def _read(source: str, plan_path: Path | None, how: Mapping[str, Any]) -> Table:
 
         table = datasets.from_uri(source)
         return table if schema is None else conform(table.frame, schema)
-    found = read_contents(source, schema=schema, **{**reading_of(plan_path), **how})
+    found = read_contents(source, schema=schema, **{**(plan.data.reading if plan.data else {}), **how})
     if schema is not None:
         return conform(found.frame, schema)
     return Table(found.frame, _as_told(found.frame, found.facts))

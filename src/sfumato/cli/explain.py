@@ -13,12 +13,11 @@ from sfumato.cli._options import (
     columns_option,
     json_option,
     quiet_option,
-    require_columns,
     seed_option,
     split,
 )
-from sfumato.cli._resources import hierarchy_option, resource_option, with_resources
-from sfumato.cli._screen import announce, emit_json, running
+from sfumato.cli._resources import hierarchy_option, request_of, resource_option
+from sfumato.cli._screen import announce, emit_json, running, say
 from sfumato.errors import ParameterError, PlanError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from sfumato.data.table import Table
     from sfumato.recipes.plan import Plan
     from sfumato.recipes.recipe import Recipe
+    from sfumato.releasing.prepare import Question
 
 
 @click.command(
@@ -172,27 +172,20 @@ class _Case:
 
     @classmethod
     def of(cls, source: str, options: dict[str, Any], run: Run) -> _Case:
-        from sfumato.data.evidence import Scenario
-        from sfumato.front import beside, read
         from sfumato.recipes.plan import Plan
+        from sfumato.releasing.prepare import prepare_question
 
-        plan = None if options["plan_path"] is None else Plan.read(options["plan_path"])
-        if plan is not None and plan.tables:
+        if options["plan_path"] is not None and Plan.read(options["plan_path"]).tables:
             raise PlanError("the plan must be for one table to explain a record, got: several tables")
-        reading = plan.data.reading if plan and plan.data else None
-        table = read(source, schema=plan.schema if plan else None, reading=reading)
-        table, resources = with_resources(table, options)
-        known = split(options["columns"])
-        require_columns(table.schema, known)
-        scenario = Scenario(columns=known) if known else _scenario(plan, options["scenario"])
-        run = replace(run, resources=resources)
-        release = None
-        if options["released"]:
-            other: Any = options["released"]
-            other = read(other).frame if other.startswith("builtin:") else other
-            release = beside(table, other, aligned=options["aligned"])
-        recipe, after = _recipe(plan, options, table, run)
-        return cls(table, run, scenario, recipe, release, after, options["k"] or _k(plan))
+        asked = prepare_question(
+            request_of(source, options), released=options["released"], aligned=options["aligned"]
+        )
+        scenario = _scenario(asked, options["scenario"])
+        for note in filter(None, (*asked.notes, "" if options["scenario"] else asked.others)):
+            say(f"note: {note}", quiet=options["quiet"])
+        run = replace(run, resources=asked.resources)
+        recipe, after = _recipe(asked, options, run)
+        return cls(asked.table, run, scenario, recipe, asked.release, after, options["k"] or _k(asked.plan))
 
     def released(self) -> Release | None:
         """The release: that which is there, or as the recipe makes it."""
@@ -202,37 +195,36 @@ class _Case:
         return self.postprocess(release) if self.postprocess else release
 
 
-def _k(plan: Plan | None) -> int:
+def _k(plan: Plan) -> int:
     """How many the plan wants to be alike, or the usual five."""
-    asked = (each.requirement.persons_alike for each in (plan.demands if plan else ()))
+    asked = (each.requirement.persons_alike for each in plan.demands)
     wanted = [alike for alike in asked if alike is not None]
     return max([*wanted, 2]) if wanted else 5
 
 
-def _scenario(plan: Plan | None, name: str | None) -> Scenario | None:
-    if plan is None:
-        return None
-    known = {each.name: each for each in plan.scenarios}
+def _scenario(asked: Question, name: str | None) -> Scenario:
+    known = {each.name: each for each in asked.scenarios}
     if name is not None and name not in known:
         raise UnknownNameError.of("scenario", name, known)
-    return plan.scenarios[0] if name is None else known[name]
+    return asked.scenarios[0] if name is None else known[name]
 
 
 def _recipe(
-    plan: Plan | None, options: dict[str, Any], table: Table, run: Run
+    asked: Question, options: dict[str, Any], run: Run
 ) -> tuple[Recipe | None, Callable[[Release], Release] | None]:
     """The steps named, or those of the plan with its postprocessing; none beside a release."""
     from sfumato.cli.compare import method_of
     from sfumato.recipes.recipe import Recipe, Step
     from sfumato.releasing.postprocess import postprocess
 
+    plan, table = asked.plan, asked.table
     if options["methods"]:
         known = table.schema.resolve(split(options["columns"]))
         made = [method_of(text) for text in options["methods"]]
         # Of the columns the intruder knows, each method takes those it can; if it can none, it says so.
         able = [tuple(name for name in known if table.schema[name].kind in each.kinds) for each in made]
         return Recipe(tuple(Step(each, some or known) for each, some in zip(made, able, strict=True))), None
-    if plan is None or options["released"] or not plan.recipe.steps:
+    if asked.release is not None or not plan.recipe.steps:
         return None, None
     output = plan.output
     return plan.recipe, lambda release: postprocess(release, table, output, run)[0]

@@ -16,21 +16,20 @@ from sfumato.cli._options import (
     quiet_option,
     reason_of,
     require_option,
-    roles_of,
     roles_option,
     seed_option,
 )
-from sfumato.cli._resources import control_option, controlled, hierarchy_option, resource_option, resourced
+from sfumato.cli._resources import control_option, hierarchy_option, request_of, resource_option
 from sfumato.cli._screen import emit_line, running, say
 from sfumato.errors import ParameterError, RequirementError
 
 if TYPE_CHECKING:
     from sfumato.core.run import Run
-    from sfumato.recipes.plan import Plan
-    from sfumato.releasing.gate import Verdict
+    from sfumato.releasing.decide import Decision
 
 _EPILOG = (
-    "SOURCE is a plan, which is carried out without writing anything, or a file as it would leave. "
+    "SOURCE is a plan, which is carried out without writing anything; or a file as it would leave, or a "
+    "release folder, which bring the plan along by which they were released. "
     "Exit code 0: it may leave; 1: it may not."
 )
 
@@ -59,88 +58,76 @@ _EPILOG = (
 @quiet_option
 def command(source: str, **options: Any) -> None:
     """Say whether a release may leave."""
-    from sfumato.front import is_plan
     from sfumato.io import check_writable, write_text
     from sfumato.recipes.plan import fingerprint
-    from sfumato.releasing.gate import overridden
+    from sfumato.releasing.decide import overridden
+    from sfumato.releasing.load import is_plan
 
     reason, out, quiet = reason_of(options), options["out"], options["quiet"]
     if out is not None:
         check_writable(out, originals=[source], overwrite=options["overwrite"])
     with running(quiet=quiet, seed=options["seed"]) as run:
-        verdict = _of_plan(source, options, run) if is_plan(source) else _of_file(source, options, run)
-    if reason and verdict.findings:
+        decision = _of_plan(source, options, run) if is_plan(source) else _of_file(source, options, run)
+    if reason and decision.findings:
         path = Path(source)
         known = fingerprint(path) if path.is_file() else ""
-        verdict = overridden(verdict, reason, path.parent, sha256=known)
-    text = _told(verdict, options["form"])
+        decision = overridden(decision, reason, path if path.is_dir() else path.parent, sha256=known)
+    text = _text(decision, options["form"])
     if out is None:
         emit_line(text.rstrip("\n"))
     else:
         write_text(out, text, originals=[source], overwrite=options["overwrite"])
         say(f"written: {out}", quiet=quiet)
-    if not verdict.is_open:
-        count = len(verdict.findings)
+    if not decision.may_leave:
+        count = len(decision.findings)
         raise RequirementError(
-            f"{source} must pass the gate to leave, got: {count} finding{'s' * (count != 1)}",
+            f"{source} may not leave: {count} finding{'s' * (count != 1)}",
             hint='mend them; or --override "REASON", which is recorded',
         )
 
 
-def _of_plan(source: str, options: dict[str, Any], run: Run) -> Verdict:
+def _of_plan(source: str, options: dict[str, Any], run: Run) -> Decision:
     from sfumato.recipes.plan import Plan
-    from sfumato.releasing.gate import gate_plan
+    from sfumato.releasing.decide import decide_plan
+    from sfumato.releasing.prepare import with_control, with_requirements
 
     given = [name for name in ("original", "plan_path", "roles") if options[name]]
     if given:
         raise ParameterError("--original, --plan and --role are for a file, got: a plan, which says all that")
-    plan = controlled(Plan.read(Path(source)), options)
-    return gate_plan(_required(plan, options), run, subject=source)
+    plan = with_control(Plan.read(Path(source)), options["control"])
+    return decide_plan(with_requirements(plan, request_of(source, options)), run, subject=source)
 
 
-def _of_file(source: str, options: dict[str, Any], run: Run) -> Verdict:
-    from sfumato import front
-    from sfumato.data.schema import with_roles
-    from sfumato.recipes.plan import Plan
-    from sfumato.releasing.gate import gate_file
-    from sfumato.releasing.load import load_resources
+def _of_file(source: str, options: dict[str, Any], run: Run) -> Decision:
+    from sfumato.releasing.decide import decide_file
+    from sfumato.releasing.prepare import prepare_file
 
-    plan = resourced(Plan.read(options["plan_path"]) if options["plan_path"] else Plan(), options)
-    if options["control"] and plan.control:
-        raise ParameterError(
-            "`--control` of a file must be a file of others, got: a share to rehearse a plan"
-        )
-    original = None if options["original"] is None else front.read(options["original"], schema=plan.schema)
-    release = None if original is None else front.beside(original, source, aligned=options["aligned"])
-    table = front.read(source, schema=plan.schema) if release is None else release.reading()
-    table = replace(table, schema=with_roles(table.schema, roles_of(options["roles"])))
-    plan = _required(replace(plan, schema=table.schema), options)
-    run = replace(run, resources={**run.resources, **load_resources(plan)})
-    return gate_file(table, plan.demands, run, subject=source, original=original, release=release)
+    asked = prepare_file(
+        request_of(source, options), original=options["original"], aligned=options["aligned"]
+    )
+    for note in asked.notes:
+        say(f"note: {note}", quiet=options["quiet"])
+    run = replace(run, resources={**run.resources, **asked.resources})
+    original = None if asked.release is None else asked.table
+    table = asked.table if asked.release is None else asked.release.reading()
+    return decide_file(
+        table, asked.plan.demands, run, subject=source, original=original, release=asked.release
+    )
 
 
-def _required(plan: Plan, options: dict[str, Any]) -> Plan:
-    from sfumato.core.requirement import Requirement
-    from sfumato.recipes.profile import Profile
-
-    wanted = tuple(Requirement.parse(text) for text in options["require"])
-    plan = replace(plan, requirements=(*plan.requirements, *wanted))
-    return Profile.of(options["profile"]).apply_to(plan) if options["profile"] else plan
-
-
-def _told(verdict: Verdict, form: str) -> str:
+def _text(decision: Decision, form: str) -> str:
     from sfumato.report.findings import as_junit, as_sarif
 
     if form == "json":
-        return json.dumps(verdict.to_dict(), indent=2, ensure_ascii=False)
+        return json.dumps(decision.to_dict(), indent=2, ensure_ascii=False)
     if form != "text":
-        return as_junit(verdict) if form == "junit" else as_sarif(verdict)
-    blocked = "overridden" if verdict.override else "blocks"
+        return as_junit(decision) if form == "junit" else as_sarif(decision)
+    blocked = "overridden" if decision.override else "blocks"
     return "\n".join(
         [
-            f"{verdict.subject}: {'may leave' if verdict.is_open else 'may not leave'}",
-            *(f"  {blocked}  {each.rule}: {each.message}" for each in verdict.findings),
-            *(f"  ok  {each}" for each in verdict.met),
-            *([f"  because: {verdict.override}"] if verdict.override else []),
+            f"{decision.subject}: {'may leave' if decision.may_leave else 'may not leave'}",
+            *(f"  {blocked}  {each.rule}: {each.message}" for each in decision.findings),
+            *(f"  ok  {each}" for each in decision.met),
+            *([f"  because: {decision.override}"] if decision.override else []),
         ]
     )

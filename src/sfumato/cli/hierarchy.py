@@ -13,10 +13,6 @@ from sfumato.cli._options import (
     overwrite_option,
     plan_option,
     quiet_option,
-    reading_of,
-    require_columns,
-    schema_and_scenario,
-    with_source,
 )
 from sfumato.cli._screen import emit_json, emit_table, say
 from sfumato.errors import DataError, ParameterError
@@ -29,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @click.command("hierarchy", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
-@with_source("source")
+@click.argument("source")
 @click.argument("column")
 @plan_option
 @click.option(
@@ -49,6 +45,7 @@ def command(source: str, column: str, **options: Any) -> None:
     from sfumato.data.hierarchy.grow import present_values, propose
     from sfumato.io import check_writable
     from sfumato.io.hierarchies import read_hierarchy, write_hierarchy
+    from sfumato.releasing.prepare import require_columns
 
     out, quiet = options["out"], options["quiet"]
     if out is not None and options["check_path"] is not None:
@@ -73,10 +70,9 @@ def command(source: str, column: str, **options: Any) -> None:
 
 
 def _read(source: str, plan_path: Path | None) -> Table:
-    from sfumato.front import read
+    from sfumato.releasing.prepare import Request, resolve
 
-    schema, _ = schema_and_scenario(plan_path)
-    return read(source, schema=schema, reading=reading_of(plan_path))
+    return resolve(Request(source=source, plan=plan_path)).read()
 
 
 def _show(hierarchy: Hierarchy, values: pl.Series, column: str, options: dict[str, Any]) -> None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from sfumato.cli._options import (
-    DEFAULT_PROFILE,
     SOURCE,
     for_option,
     json_option,
@@ -75,6 +74,7 @@ def command(
 ) -> None:  # fmt: skip
     """Look into a file."""
     from sfumato.io import check_writable, write_text
+    from sfumato.releasing.prepare import DEFAULT_PROFILE
 
     if former is not None:  # everywhere else `--plan` is a plan that is read
         note_renamed("the option", "--plan", "--write-plan")

@@ -13,19 +13,20 @@ from sfumato.cli._options import (
     columns_option,
     for_option,
     option_of,
+    override_option,
     overwrite_option,
     parameters_from,
     plan_option,
     pseudonym_key_option,
     quiet_option,
+    reason_of,
     require_option,
     roles_option,
     seed_option,
-    source_argument,
     split,
     unjudged_option,
 )
-from sfumato.cli._release import announce_plan, one_step, tell, write_if_met
+from sfumato.cli._release import REQUIRE_IT, announce_plan, planned, tell, write_if_open
 from sfumato.cli._resources import control_option, hierarchy_option, resource_option
 from sfumato.cli._screen import running, say
 from sfumato.core import registry
@@ -56,7 +57,7 @@ def _command_of(cls: type[Method]) -> click.Command:
         _protect(cls.from_dict(parameters_from(cls, options)), options)
 
     made = click.Command(cls.name, callback=run_it, short_help=cls.summary(), help=cls.summary())
-    made.params.append(source_argument())
+    made.params.append(click.Argument(["source"]))
     made.params += [option_of(declared) for declared in cls.parameters()]
     for decorate in _shared:
         decorate(made)
@@ -75,6 +76,7 @@ _shared = [
     require_option,
     for_option,
     unjudged_option,
+    override_option,
     roles_option,
     pseudonym_key_option,
     hierarchy_option,
@@ -96,17 +98,20 @@ def _protect(method: Method, options: dict[str, Any]) -> None:
     from sfumato.io.codebook import place_beside
     from sfumato.recipes.recipe import Step
     from sfumato.releasing.carry_out import carry_out
+    from sfumato.releasing.decide import decide
 
     quiet, out, seeded = options["quiet"], options["out"], options["seed"] is not None
     step = Step(method, split(options["columns"]), split(options["within"]), options["together"])
-    plan, destination = one_step(step, options["source"], options)
+    reason = reason_of(options)
+    plan, destination = planned(step, options["source"], options)
     with running(quiet=quiet, seed=options["seed"]) as run:
         outcome = carry_out(plan, run, before=partial(announce_plan, quiet=quiet))
         tell(outcome, quiet=quiet)
-        written = write_if_met(
-            outcome, destination, run, seeded=seeded, quiet=quiet, unjudged=options["unjudged"],
-            where="say what it must meet: --require 'k >= 3', or --for scientific",
-        )  # fmt: skip
+        subject, unjudged = options["source"], options["unjudged"]
+        decision = decide(outcome, subject=subject, override=reason, unjudged=unjudged)
+        written = write_if_open(
+            decision, destination, run, required_by=REQUIRE_IT, seeded=seeded, quiet=quiet
+        )
     columns = ", ".join(outcome.release.provenance[0].columns)
     records = len(outcome.release.first)
     files = list(destination.files("", outcome.release.tables).values())

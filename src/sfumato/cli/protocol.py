@@ -13,16 +13,17 @@ from sfumato.cli._options import (
     columns_option,
     for_option,
     json_option,
+    override_option,
     overwrite_option,
     plan_option,
     quiet_option,
+    reason_of,
     require_option,
     roles_option,
     seed_option,
     split,
-    with_source,
 )
-from sfumato.cli._release import one_step, tell, write_if_met
+from sfumato.cli._release import REQUIRE_IT, planned, tell, write_if_open
 from sfumato.cli._resources import hierarchy_option, resource_option
 from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.errors import RequirementError
@@ -41,7 +42,7 @@ _ADVICE = "allow more with --local and --everywhere, or name a method that prote
 
 
 @click.command("protocol", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
-@with_source("source")
+@click.argument("source")
 @click.option(
     "-m",
     "--method",
@@ -72,6 +73,7 @@ _ADVICE = "allow more with --local and --everywhere, or name a method that prote
 @columns_option
 @require_option
 @for_option
+@override_option
 @roles_option
 @hierarchy_option
 @resource_option
@@ -85,12 +87,13 @@ def command(source: str, **options: Any) -> None:
     from sfumato.cli.compare import method_of
     from sfumato.recipes.recipe import Recipe, Step
     from sfumato.releasing.carry_out import carry_out
+    from sfumato.releasing.decide import decide
     from sfumato.study.protocol import Limits
 
     quiet, columns = options["quiet"], split(options["columns"])
     steps = tuple(Step(method_of(text), columns) for text in options["methods"])
     limits = Limits(options["local"], options["everywhere"])
-    plan, destination = one_step(steps[0], source, options)
+    plan, destination = planned(steps[0], source, options)
     plan, scenario = _limited(plan, limits, columns)
     ends: list[Protocol] = []
 
@@ -109,7 +112,10 @@ def command(source: str, **options: Any) -> None:
         record = {"protocol": ends[0].to_dict()}
         tell(outcome, quiet=quiet)
         seeded = options["seed"] is not None
-        write_if_met(outcome, destination, run, seeded=seeded, quiet=quiet, record=record)
+        decision = decide(outcome, subject=source, override=reason_of(options))
+        write_if_open(
+            decision, destination, run, required_by=REQUIRE_IT, seeded=seeded, quiet=quiet, record=record
+        )
     say(f"released with the bound Δ = {ends[0].bound:g}, which may be published: no record moved "
         "farther in what the intruder knows",
         quiet=quiet)  # fmt: skip

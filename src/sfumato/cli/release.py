@@ -5,33 +5,30 @@ from __future__ import annotations
 import shlex
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sfumato.cli._options import (
-    DEFAULT_PROFILE,
     SOURCE,
     for_option,
     json_option,
+    override_option,
     overwrite_option,
     pseudonym_key_option,
     quiet_option,
     reason_of,
-    roles_of,
     roles_option,
     seed_option,
 )
 from sfumato.cli._release import warn_of_earlier
-from sfumato.cli._resources import control_option
+from sfumato.cli._resources import control_option, request_of
 from sfumato.cli._screen import emit_json, running, say
-from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
     from sfumato.data.guess.overview import Overview, Summary
-    from sfumato.recipes.plan import Plan
     from sfumato.report.released import Released
 
 #: Proposals that are less sure than this are asked about on a terminal.
@@ -55,34 +52,32 @@ _EPILOG = (
 @click.option("--out", type=click.Path(path_type=Path), help="The folder to write.  [default: NAME-release]")
 @click.option("-m", "--method", "methods", multiple=True, help="A method to try (default: all that can).")
 @control_option
-@click.option(
-    "--override", metavar="REASON",
-    help="Release though something blocks it; the reason is recorded in the folder.",
-)  # fmt: skip
+@override_option
 @seed_option
 @overwrite_option
 @json_option
 @quiet_option
 def command(source: str, **options: Any) -> None:
     """Make a release for someone."""
-    from sfumato import front
+    from sfumato.front import make_release
+    from sfumato.releasing.prepare import DEFAULT_PROFILE, prepare_release
     from sfumato.report.released import folder_of
 
     quiet, seeded = options["quiet"], options["seed"] is not None
     reason = reason_of(options)
     folder = options["out"] or _default_folder(source)
-    plan, roles = _base(source, options)
-    if options["profile"] is None and not front.is_plan(source):
+    prepared = prepare_release(request_of(source, options), ask=asked_roles if on_terminal() else None)
+    plan = prepared.plan
+    if options["profile"] is None and prepared.source is None:
         say(f"for {DEFAULT_PROFILE} use; --for public, industry or secure for others", quiet=quiet)
-    own = Path(source) if front.is_plan(source) else None
-    place = folder_of(plan, folder, overwrite=options["overwrite"], source=own)
+    place = folder_of(plan, folder, overwrite=options["overwrite"], source=prepared.source)
     place.check(plan)
-    if not _has_steps(plan):
+    if prepared.table is not None:
         say(f"searching for at most {options['minutes']:g} minutes; Ctrl-C stops it cleanly", quiet=quiet)
     with running(quiet=quiet, seed=options["seed"]) as run:
-        released = front.release(
-            source, for_=options["profile"], minutes=options["minutes"], roles=roles, plan=plan, run=run,
-            methods=options["methods"], override=reason,
+        released = make_release(
+            prepared, subject=source, minutes=options["minutes"], run=run, override=reason,
+            search={"methods": options["methods"]},
         )  # fmt: skip
         warn_of_earlier(released.outcome, place.ledger, run, quiet=quiet)
         written = released.write(folder, overwrite=options["overwrite"], seeded=seeded)
@@ -93,67 +88,37 @@ def command(source: str, **options: Any) -> None:
     _tell_written(released, folder, written, quiet=quiet)
 
 
-def _has_steps(plan: Plan) -> bool:
-    return any(part.recipe.steps for part in plan.parts.values())
-
-
 def on_terminal() -> bool:
     """Whether there is someone to ask."""
     return sys.stdin.isatty()
 
 
-def asked_roles(found: Overview) -> dict[str, str]:
-    """Ask for the roles that nothing or little speaks for; what is proposed is the default, or else a key."""
+def asked_roles(found: Overview) -> dict[str, tuple[str, str]]:
+    """Ask for the roles that nothing or little speaks for; what is proposed is the default, or else a key.
+
+    Gives the role of each column that was asked about, and whose word it is: Enter accepts a proposal.
+    """
     from sfumato.data.schema import Role
+    from sfumato.releasing.prepare import ACCEPTED, ANSWERED, GUESSED
 
     answers = {}
     for summary in found.columns:
         role = summary.column.role
         if role is None or summary.guess.confidence < _SURE:
             say(_question(summary))
-            choice = click.Choice([each.value for each in Role])
-            proposed = role or Role.KEY
-            answers[summary.column.name] = click.prompt(
-                "  role", type=choice, default=proposed.value, err=True
+            choice = click.Choice([*(each.value for each in Role), ""])
+            proposed = (role or Role.KEY).value
+            answer = click.prompt(
+                f"  role [{proposed}]", type=choice, default="", show_default=False, err=True
             )
+            reason = f"; {GUESSED}: {summary.guess.role_reason}" if role else ""
+            answers[summary.column.name] = (answer, ANSWERED) if answer else (proposed, f"{ACCEPTED}{reason}")
     return answers
 
 
 def _question(summary: Summary) -> str:
     facts = f"{summary.distinct} distinct values, {summary.guess.role_reason}"
     return f"What is `{summary.column.name}`? ({facts}; key: others may know it)"
-
-
-def _base(source: str, options: Mapping[str, Any]) -> tuple[Plan, dict[str, str]]:
-    """The plan of a release as far as it is known, and the roles that were given or asked for."""
-    from dataclasses import replace
-
-    from sfumato import front
-    from sfumato.cli._resources import controlled, keyed, sourced
-    from sfumato.data.schema import with_roles
-
-    plan, roles = controlled(sourced(source), options), roles_of(options["roles"])
-    if plan.tables or _has_steps(plan):
-        refused = [name for name in ("pseudonym_key", "control") if plan.tables and options[name]]
-        if refused:
-            raise ParameterError(
-                f"--{refused[0].replace('_', '-')} must be for one table, got: a plan of several"
-            )
-        return replace(plan, output=keyed(plan, plan.folder, options)), roles
-    found = front.inspect(source, roles=roles)
-    roles |= asked_roles(found) if on_terminal() else {}
-    schema = with_roles(found.schema, roles)
-    front.require_roles(schema.select([name for name in schema.names if name not in plan.output.drop]))
-    reading: Mapping[str, Any] = found.reading
-    data = replace(plan.data, **reading) if plan.data else None
-    suffix = Path(data.path).suffix.lower() if data else ""
-    name = plan.output.path or f"release{suffix if suffix in _WRITTEN_AS_READ else '.csv'}"
-    output = replace(keyed(plan, plan.folder, options), path=name)
-    return replace(plan, data=data, output=output), roles
-
-
-#: Formats of files that a release is written in as it was read.
-_WRITTEN_AS_READ = frozenset({".csv", ".tsv", ".parquet", ".arrow", ".feather", ".xlsx", ".sav", ".dta"})
 
 
 def _default_folder(source: str) -> Path:

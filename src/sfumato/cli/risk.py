@@ -15,14 +15,13 @@ from sfumato.cli._options import (
     plan_option,
     quiet_option,
     seed_option,
-    with_source,
 )
 from sfumato.cli._resources import control_option, hierarchy_option, resource_option
 from sfumato.cli._score import score
 
 
 @click.command("risk", help=__doc__, epilog=f"ORIGINAL is {SOURCE}. Columns are those the intruder knows.")
-@with_source("original")
+@click.argument("original")
 @click.argument("protected", required=False)
 @click.option(
     "-m",

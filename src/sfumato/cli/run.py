@@ -10,14 +10,16 @@ import click
 
 from sfumato.cli._options import (
     json_option,
+    override_option,
     overwrite_option,
     plan_argument,
     quiet_option,
+    reason_of,
     seed_option,
     unjudged_option,
 )
-from sfumato.cli._release import WRITE_REQUIREMENTS, announce_plan, tell, write_if_met
-from sfumato.cli._resources import control_option, controlled
+from sfumato.cli._release import WRITE_REQUIREMENTS, announce_plan, tell, write_if_open
+from sfumato.cli._resources import control_option
 from sfumato.cli._screen import emit_json, running, say
 from sfumato.errors import ParameterError
 
@@ -41,18 +43,21 @@ if TYPE_CHECKING:
     "--public", is_flag=True, help="The report without parameters, risks and small groups, to publish."
 )
 @unjudged_option
+@override_option
 @seed_option
 @overwrite_option
 @json_option
 @quiet_option
 def command(
     plan_path: Path, *, replay: Path | None, control: str, seed: int | None, overwrite: bool, as_json: bool,
-    quiet: bool, unjudged: bool, report: Path | None, public: bool,
+    quiet: bool, unjudged: bool, override: str | None, report: Path | None, public: bool,
 ) -> None:  # fmt: skip
     """Carry out a plan."""
     from sfumato.recipes.plan import Plan
     from sfumato.releasing.carry_out import carry_out
+    from sfumato.releasing.decide import decide
     from sfumato.releasing.destination import Destination
+    from sfumato.releasing.prepare import with_control
     from sfumato.releasing.trail import seed_of
     from sfumato.report.page import twins
 
@@ -60,7 +65,8 @@ def command(
         raise ParameterError("only one of --seed and --replay can be given, got: both")
     if public and report is None:
         raise ParameterError("`--public` must come with `--report FILE.html`, got: no report")
-    plan = controlled(Plan.read(plan_path), {"control": control})
+    reason = reason_of({"override": override})
+    plan = with_control(Plan.read(plan_path), control)
     pages = twins(report) if report is not None else ()
     destination = Destination(plan, overwrite=overwrite, also_read=(plan_path,), pages=pages)
     destination.check()
@@ -72,9 +78,10 @@ def command(
         tell(outcome, quiet=quiet)
         if as_json:
             emit_json(outcome.to_dict())
-        write_if_met(
-            outcome, destination, run, seeded=given, replayed=replay is not None, quiet=quiet,
-            unjudged=unjudged, where=WRITE_REQUIREMENTS,
+        decision = decide(outcome, subject=str(plan_path), override=reason, unjudged=unjudged)
+        write_if_open(
+            decision, destination, run, required_by=WRITE_REQUIREMENTS, seeded=given,
+            replayed=replay is not None, quiet=quiet,
             pages=partial(_pages, outcome, run, report, public=public) if report is not None else None,
         )  # fmt: skip
 

@@ -15,12 +15,8 @@ from sfumato.cli._options import (
     overwrite_option,
     plan_option,
     quiet_option,
-    reading_of,
-    require_columns,
-    schema_and_scenario,
     seed_option,
     split,
-    with_source,
 )
 from sfumato.cli._screen import emit_json, emit_line, emit_table, running, say
 
@@ -29,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @click.command("simulate", help=__doc__, epilog=f"SOURCE is {SOURCE}; all of it is the population.")
-@with_source("source")
+@click.argument("source")
 @click.option("--fraction", default=0.05, show_default=True, help="Share of the population in a sample.")
 @click.option("--draws", default=100, show_default=True, type=click.IntRange(1), help="Number of samples.")
 @click.option(
@@ -49,8 +45,7 @@ if TYPE_CHECKING:
 def command(source: str, **options: Any) -> None:
     """Simulate, then tell which estimator came nearest."""
     from sfumato.core.requirement import parse_measure
-    from sfumato.data.evidence import Scenario
-    from sfumato.front import read
+    from sfumato.releasing.prepare import Request, prepare_question
     from sfumato.report import check_report, write_pictures
     from sfumato.report.simulated import simulation_pictures
     from sfumato.study.simulate import simulate
@@ -59,18 +54,19 @@ def command(source: str, **options: Any) -> None:
     if options["report"] is not None:
         check_report(options["report"], **how)
     measures = [parse_measure(text) for text in options["measure"]]
-    schema, scenario = schema_and_scenario(options["plan_path"])
-    table = read(source, schema=schema, reading=reading_of(options["plan_path"]))
-    known = split(options["columns"])
-    require_columns(table.schema, known)
+    asked = prepare_question(
+        Request(source=source, plan=options["plan_path"], columns=split(options["columns"]))
+    )
+    if asked.others:
+        say(f"note: {asked.others}", quiet=options["quiet"])
     with running(quiet=options["quiet"], seed=options["seed"]) as run:
         found = simulate(
-            table,
+            asked.table,
             run,
             fraction=options["fraction"],
             draws=options["draws"],
             measures=measures,
-            scenario=Scenario(columns=known) if known else scenario,
+            scenario=asked.scenario,
             seconds=60 * options["minutes"] if options["minutes"] else math.inf,
         )
     if options["as_json"]:

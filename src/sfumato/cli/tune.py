@@ -19,24 +19,16 @@ from sfumato.cli._options import (
     overwrite_option,
     plan_option,
     quiet_option,
-    require_columns,
     seed_option,
     split,
-    with_source,
 )
-from sfumato.cli._resources import (
-    control_of,
-    control_option,
-    hierarchy_option,
-    resource_option,
-    resourced,
-    with_resources,
-)
+from sfumato.cli._resources import control_option, hierarchy_option, request_of, resource_option
 from sfumato.cli._screen import announce, emit_json, emit_line, emit_table, running, say
 from sfumato.errors import Cancelled, ParameterError
 
 if TYPE_CHECKING:
     from sfumato.recipes.plan import Plan
+    from sfumato.releasing.prepare import Question
     from sfumato.tuning.candidate import Candidate
     from sfumato.tuning.tuned import Tuned
 
@@ -50,7 +42,7 @@ _GIVEN = (
 
 
 @click.command("tune", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
-@with_source("source")
+@click.argument("source")
 @click.option("--require", multiple=True, help="What the release must score, such as 'dbrl <= 0.05'.")
 @for_option
 @click.option(
@@ -120,32 +112,30 @@ def command(source: str, **options: Any) -> None:
 def _searched(source: str, options: Mapping[str, Any]) -> Tuned:
     """Read, search, and say how to go on if it is stopped."""
     from sfumato import front
-    from sfumato.recipes.plan import Plan
+    from sfumato.releasing.prepare import prepare_question, require_columns
     from sfumato.tuning import ledger as ledgers
 
-    base = Plan.read(options["plan_path"]) if options["plan_path"] else Plan()
-    table = front.read(source, schema=base.schema, reading=base.source_at(source).reading)
-    table, resources = with_resources(table, options)
+    asked = prepare_question(request_of(source, options, columns=(), profile=None))
     columns = split(options["columns"])
-    require_columns(table.schema, columns)
+    require_columns(asked.table.schema, columns)
     ledger: Path | None = options["ledger"]
     seed = options["seed"]
     if seed is None and ledger is not None:
         seed = ledgers.kept_seed(ledger)
-    own = () if options["require"] or options["profile"] else base.demands
-    described = options["plan_path"] is not None and not options["profile"]
+    own = () if options["require"] or options["profile"] else asked.plan.demands
+    described = asked.scenario is not None and not options["profile"] and not columns
     try:
         with running(quiet=options["quiet"], seed=seed) as run:
             return front.tune(
-                table,
+                asked.table,
                 options["require"] or own,
                 utility=options["rank_by"],
                 columns=columns,
                 groups=_groups(options["groups"]),
-                scenario=base.scenarios[0] if described and not columns else None,
-                resources=resources,
-                control=control_of(options),
-                plan=_base(base, source, options),
+                scenario=asked.scenarios if described else None,
+                resources=asked.resources,
+                control=asked.plan.control,
+                plan=_base(asked, options),
                 run=run,
                 before=partial(announce, quiet=options["quiet"], at_most=60 * options["minutes"]),
                 **{name: options[name] for name in _GIVEN},
@@ -171,21 +161,20 @@ def _groups(said: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return groups
 
 
-def _base(plan: Plan, source: str, options: Mapping[str, Any]) -> Plan:
+def _base(asked: Question, options: Mapping[str, Any]) -> Plan:
     """What the written plan says beside the recipe, its paths as they are seen from its folder."""
-    place: Path | None = options["write_plan"]
+    plan, place = asked.plan, options["write_plan"]
     folder = (place or Path("plan.toml")).resolve().parent
 
     def seen(path: str) -> str:
         return os.path.relpath(Path(path).resolve(), folder) if Path(path).is_file() else path
 
-    named = resourced(plan, options).resources
     output = replace(plan.output, path=options["out"]) if options["out"] else plan.output
     return replace(
         plan,
-        data=plan.source_at(seen(source)),
+        data=plan.source_at(seen(str(asked.source))),
         schema=None,  # that of the table, with the hierarchies declared on the command line
-        resources={name: replace(each, path=seen(each.path)) for name, each in named.items()},
+        resources={name: replace(each, path=seen(each.path)) for name, each in plan.resources.items()},
         output=output,
         folder=folder,
     )

@@ -6,14 +6,14 @@ from typing import Any
 
 import click
 
-from sfumato.cli._options import SOURCE, json_option, plan_option, quiet_option, seed_option, with_source
+from sfumato.cli._options import SOURCE, json_option, plan_option, quiet_option, seed_option
 from sfumato.cli._resources import hierarchy_option, resource_option
 from sfumato.cli._score import score
 
 
 @click.command("utility", help=__doc__, epilog=f"ORIGINAL is {SOURCE}.")
-@with_source("original")
-@click.argument("protected")
+@click.argument("original")
+@click.argument("protected", required=False)
 @click.option(
     "-m",
     "--measure",
@@ -28,6 +28,6 @@ from sfumato.cli._score import score
 @seed_option
 @json_option
 @quiet_option
-def command(original: str, protected: str, **options: Any) -> None:
+def command(original: str, protected: str | None, **options: Any) -> None:
     """Score the utility of a release."""
     score("utility", original, protected, {**options, "columns": ()})

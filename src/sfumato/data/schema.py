@@ -64,7 +64,8 @@ class Column:
     ``labels`` say what values mean (1 is "male"). ``hierarchy`` names a resource; columns of one
     ``pseudonym`` hold the same numbers (of persons, of households) and are renamed alike in a release;
     ``form`` is how a text file writes dates (``dd.mm.yyyy``), ``separator`` what stands there between the
-    items of a set.
+    items of a set. ``role_basis`` says whose word the role is where nobody has declared it: a guess and its
+    reason, an answer to a question, a default that was accepted.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Column:
     pseudonym: str = field(default="", kw_only=True)
     form: str = field(default="", kw_only=True)
     separator: str = field(default="", kw_only=True)
+    role_basis: str = field(default="", kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
         # "key" for Role.KEY and a list for a tuple are what people write; all code may rely on the latter.
@@ -197,6 +199,7 @@ _FACTS: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "pseudonym": ("a text", (str,)),
     "form": ("a text", (str,)),
     "separator": ("a text", (str,)),
+    "role_basis": ("a text", (str,)),
 }
 
 
@@ -394,7 +397,8 @@ class Schema:
 def with_roles(schema: Schema, roles: Mapping[str, str]) -> Schema:
     """A schema whose columns have the roles that are given by their names."""
     changed = [
-        Column.from_dict(name, {**schema[name].to_dict(), "role": role}) for name, role in roles.items()
+        Column.from_dict(name, {**schema[name].to_dict(), "role": role, "role_basis": ""})
+        for name, role in roles.items()
     ]
     return schema.replace(*changed)
 

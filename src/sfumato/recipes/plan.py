@@ -385,9 +385,9 @@ class Plan:
         return (*drop, *(identifiers_left(self.schema, drop) if self.schema else ()))
 
     @property
-    def unrequired(self) -> list[str]:
-        """The tables of which nothing is required; of a plan for one table, that one without a name."""
-        return [name for name, plan in self.parts.items() if not plan.demands]
+    def risk_demands(self) -> tuple[Demand, ...]:
+        """The demands that are about a risk: without one nobody has said what the release must meet."""
+        return tuple(demand for demand in self.demands if demand.measure.aspect == "risk")
 
 
 def _keys_untouched(schema: Schema, recipe: Recipe, left_out: Sequence[str]) -> list[str]:

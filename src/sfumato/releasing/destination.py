@@ -10,19 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.core.run import Run
-from sfumato.errors import PlanError, RequirementError, WriteError
+from sfumato.errors import PlanError, WriteError
 from sfumato.io import Staging, check_format, check_writable, codebook, stage
 from sfumato.recipes.plan import Plan, located
+from sfumato.releasing.decide import Decision, record_override
 from sfumato.releasing.load import reading_of
-from sfumato.releasing.outcome import Outcome
 from sfumato.releasing.pseudonym_keys import key_places
 from sfumato.releasing.series import files_of_earlier
 from sfumato.releasing.sums import has_private_part
 from sfumato.releasing.trail import LEDGER, TRAIL
 from sfumato.releasing.write_trail import files_of, grown_ledger, trail_of
-
-#: Said wherever a release stops because nobody has said what it must meet.
-NOTHING_REQUIRED = "a release must have a requirement to be judged by"
 
 
 @dataclass(frozen=True)
@@ -127,30 +124,25 @@ def _require_no_release_folder(places: Iterable[Path | str]) -> None:
 
 
 def write_release(
-    outcome: Outcome,
+    decision: Decision,
     destination: Destination,
     run: Run,
     *,
     seeded: bool = False,
     record: Mapping[str, Any] | None = None,
-    unjudged: bool = False,
-    overridden: bool = False,
     pages: Mapping[Path, str] | None = None,
 ) -> list[Path | str]:
-    """Write every table, the codebooks and one private trail for all of them; return what was written.
+    """Write what was decided on, if it may leave: every table, the codebooks, one private trail for all.
 
     Nothing is written unless everything may be: a table alone would not link to the others, and without its
-    trail it could not be made again. ``seeded`` says that someone chose the seed; ``record`` is what else the
-    trail shall keep. A table of which nothing is required is written only if it is to be ``unjudged``, which
-    the trail keeps; one that misses a requirement only if someone has ``overridden`` that. ``pages`` are
-    texts that belong to the release, by their places.
+    trail it could not be made again. The trail keeps what the decision rests on: that nothing was required,
+    or what someone has overridden and why, which the ledger of overrides keeps too. ``seeded`` says that
+    someone chose the seed; ``record`` is what else the trail shall keep; ``pages`` are texts that belong to
+    the release, by their places. Returns what was written.
     """
-    if outcome.unjudged and not unjudged:
-        raise RequirementError(f"{NOTHING_REQUIRED}, got: none; {'; '.join(outcome.unjudged)}")
-    if outcome.unmet and not overridden:
-        raise RequirementError(
-            f"a release must meet its requirements to be written, got: {outcome.unmet} not met"
-        )
+    decision.require_leave()
+    outcome = decision.outcome
+    assert outcome is not None  # a file that came from elsewhere is not written again
     places = {name: destination.files(name, part.release.tables) for name, part in outcome.parts.items()}
     further = {name: destination.copies(name)[1:] for name in outcome.parts}
     with Staging(originals=destination.originals, overwrite=destination.overwrite) as staging:
@@ -165,6 +157,7 @@ def write_release(
             staging.write_text(place, page)
         kept = {
             "unjudged": bool(outcome.unjudged),
+            **({"override": decision.to_dict()} if decision.override else {}),
             **files_of(destination.plan.folder, destination.trail, staging.written()),
             **(record or {}),
         }
@@ -176,4 +169,6 @@ def write_release(
         written: list[Path | str] = [*tables, *staging.written()]
         if ledger := grown_ledger(destination.ledger, outcome, run):
             staging.write_text(destination.ledger, ledger, private=True, grows=True)
+    if decision.override:
+        record_override(decision, destination.trail.parent, sha256="")
     return written

@@ -15,9 +15,8 @@ from sfumato.core.run import Run
 from sfumato.errors import PlanError, WriteError
 from sfumato.io import Staging, addresses, check_format
 from sfumato.recipes.plan import Plan, fingerprint
+from sfumato.releasing.decide import Decision
 from sfumato.releasing.destination import Destination, write_release
-from sfumato.releasing.gate import Verdict, overridden
-from sfumato.releasing.outcome import Outcome
 from sfumato.releasing.sums import OVERRIDES, PRIVATE, SUMS, contents, is_release_folder, states_of, sums_of
 from sfumato.releasing.trail import LEDGER, TRAIL
 
@@ -84,19 +83,17 @@ class ReleaseFolder:
         return replace(moved, tables=parts) if plan.tables else parts[""]
 
     def write(
-        self, outcome: Outcome, plan: Plan, run: Run, pages: Pages, *, verdict: Verdict, seeded: bool = False
+        self, decision: Decision, plan: Plan, run: Run, pages: Pages, *, seeded: bool = False
     ) -> list[Path]:
-        """Write the whole folder, and say what is in it.
-
-        ``verdict`` is that of the gate: what was overridden goes to the trail and the ledger of overrides.
-        """
+        """Write the whole folder of what was decided on, if it may leave, and say what is in it."""
+        decision.require_leave()
         self._require_free()
         self._require_keys(plan)
         placed = self.placed(plan)
         with Staging(overwrite=self.overwrite) as staging:
             fresh = staging.folder(self.real)
             self._carry_over(fresh)
-            self._write_tables(outcome, _in(placed, fresh / PRIVATE), run, verdict=verdict, seeded=seeded)
+            self._write_tables(decision, _in(placed, fresh / PRIVATE), run, seeded=seeded)
             hashes = {name: fingerprint(fresh / name) for name in _public(fresh)}
             texts = {f"{PRIVATE}/{PLAN}": placed.to_toml(), **pages(hashes)}
             with Staging() as inner:
@@ -106,24 +103,13 @@ class ReleaseFolder:
             self._require_free()  # others may have been here meanwhile
         return [self.place / name for name in contents(self.real)]
 
-    def _write_tables(
-        self, outcome: Outcome, plan: Plan, run: Run, *, verdict: Verdict, seeded: bool
-    ) -> None:
-        home = plan.folder
+    def _write_tables(self, decision: Decision, plan: Plan, run: Run, *, seeded: bool) -> None:
+        home, outcome = plan.folder, decision.outcome
+        assert outcome is not None  # a folder is made of what was carried out
         parts = {name: replace(part, plan=plan.parts[name]) for name, part in outcome.parts.items()}
         keys = {self._in_fresh(path, home.parent): key for path, key in outcome.new_keys.items()}
-        record = {"override": verdict.to_dict()} if verdict.override else {}
-        write_release(
-            replace(outcome, parts=parts, new_keys=keys),
-            Destination(plan, private=home),
-            run,
-            seeded=seeded,
-            record=record,
-            unjudged=True,  # what nobody requires anything of has passed the gate, or never comes here
-            overridden=bool(verdict.override),
-        )
-        if verdict.override:
-            overridden(verdict, verdict.override, home, sha256="")
+        moved = replace(decision, outcome=replace(outcome, parts=parts, new_keys=keys))
+        write_release(moved, Destination(plan, private=home), run, seeded=seeded)
 
     def _in_fresh(self, path: Path, fresh: Path) -> Path:
         real = path.resolve()

@@ -1,17 +1,23 @@
-"""Reads what a plan names: its data, as its schema says, and the other files that it uses."""
+"""Reads what someone names: a file, a frame, a built-in data set, the data of a plan and its other files."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from sfumato.data.schema import Schema
+from sfumato.data.guess.columns import guess_schema
+from sfumato.data.schema import Role, Schema, with_roles
 from sfumato.data.table import Table
-from sfumato.errors import PlanError
-from sfumato.io import FORMATS, addresses, read_contents, read_table
+from sfumato.errors import PlanError, UnknownNameError
+from sfumato.io import FORMATS, addresses, conform, frames, read_contents, read_table
 from sfumato.io.formats import Reading
 from sfumato.io.hierarchies import read_hierarchy
 from sfumato.recipes.plan import Plan, Source, located
+
+if TYPE_CHECKING:
+    from sfumato.data.guess.overview import Overview
 
 #: Records that are looked at to see how a text is written.
 _ROWS_LOOKED_AT = 10_000
@@ -57,3 +63,84 @@ def _read_source(
         table = datasets.from_uri(source.path)
         return table if schema is None else Table(table.frame, schema)
     return read_table(source.check(plan.folder), schema=schema, like=like, **source.reading)
+
+
+def is_plan(data: Any) -> bool:
+    """Whether this is the path of a plan, and so stands for its data with its schema."""
+    return isinstance(data, str | Path) and Path(data).suffix.lower() == ".toml"
+
+
+def read(
+    source: Any,
+    *,
+    schema: Schema | None = None,
+    roles: Mapping[str, str] | Literal["guess"] | None = "guess",
+    reading: Mapping[str, Any] | None = None,
+) -> Table:
+    """Read a file, a frame (pandas, polars, Arrow), the data of a plan, or a built-in data set.
+
+    A built-in data set is said like ``builtin:rand?per=person``.
+
+    Without a schema the kinds and roles of the columns are guessed; look at ``table.schema``. ``roles`` are
+    those of columns by name, ``{"age": "key"}``; the others are guessed, and with None no role is. A weight
+    is never guessed here: a column only weights results if a schema or ``roles`` says so. ``reading`` says
+    how a file is written where that is not to be found out: ``delimiter``, ``decimal``, ``encoding``,
+    ``header``, ``sheet``.
+    """
+    if isinstance(source, Table):
+        return source if schema is None else Table(source.frame, schema)
+    if isinstance(source, str) and source.startswith("builtin:"):
+        from sfumato import datasets
+
+        table = datasets.from_uri(source)
+        return table if schema is None else Table(table.frame, schema)
+    if is_plan(source) and schema is None:
+        return load(Plan.read(Path(source)))
+    if isinstance(source, str | Path):
+        table = read_table(source, schema=schema, **(reading or {}))
+    else:
+        frame, _ = frames.to_polars(source)
+        table = conform(frame, schema or guess_schema(frame))
+    return table if schema is not None else replace(table, schema=_with_roles(table.schema, roles))
+
+
+def _with_roles(guessed: Schema, roles: Mapping[str, str] | Literal["guess"] | None) -> Schema:
+    """What was guessed, with the roles that were given, and no weight that nobody has named."""
+    for column in guessed.columns:
+        if roles is None or column.role is Role.WEIGHT:
+            guessed = guessed.replace(replace(column, role=None))
+    return with_roles(guessed, roles if isinstance(roles, Mapping) else {})
+
+
+def as_table(data: Any, *, schema: Schema | None = None) -> tuple[Table, Any]:
+    """Make a ``Table`` of whatever came in, and a way back to its type."""
+    if isinstance(data, Table | str | Path):
+        return read(data, schema=schema), None
+    frame, native = frames.to_polars(data)
+    return read(frame, schema=schema), lambda out: frames.back(out, native)
+
+
+def inspect(data: Any, *, roles: Mapping[str, str] | None = None, **reading: Any) -> Overview:
+    """Say what is in a table: what each column seems to be and why, and who is alone in the likely keys.
+
+    ``data`` is a path, a plan, a pandas, polars or Arrow table or a ``Table``; ``roles`` are those that are
+    decided, ``{"edu": "key"}``. ``reading`` says how a file is to be read (``delimiter``, ``decimal``,
+    ``encoding``, ``sheet``). The result shows itself; ``.schema`` is what it proposes.
+    """
+    from sfumato.data.guess.columns import guess, guess_related
+    from sfumato.data.guess.overview import declared, survey
+
+    if is_plan(data) or isinstance(data, Table) or (isinstance(data, str) and data.startswith("builtin:")):
+        table = read(data)
+        return declared(replace(table, schema=with_roles(table.schema, roles or {})))
+    if isinstance(data, str | Path):
+        contents = read_contents(data, **reading)
+        frame, facts, told = contents.frame, contents.facts, contents.reading
+    else:
+        frame, facts, told = frames.to_polars(data)[0], {}, None
+    for name in roles or {}:
+        if name not in frame.columns:
+            raise UnknownNameError.of("column", name, frame.columns)
+    guesses = guess(frame, facts)
+    found = survey(frame, [each.given(roles or {}) for each in guesses], guess_related(frame, guesses))
+    return replace(found, notes=tuple(told.notes()), reading=told.to_dict()) if told else found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,23 @@ class Judgement:
     def met(self) -> bool:
         """Whether the score meets the requirement."""
         return self.requirement.met_by(self.score)
+
+    @property
+    def is_about_risk(self) -> bool:
+        """Whether a risk is required: what is required of utility alone lets everything out."""
+        return self.requirement.measure.aspect == "risk"
+
+    @property
+    def sentence(self) -> str:
+        """In which scenario it is met or not, and by what score."""
+        return f"{self.scenario}: {self.requirement.verdict(self.score)}"
+
+    def is_worse_than(self, other: Judgement) -> bool:
+        """Whether the same requirement does worse here: not certain is the worst."""
+        mine, theirs = (self.requirement.worst(each.score) for each in (self, other))
+        if math.isnan(mine) or math.isnan(theirs):
+            return math.isnan(mine) and not math.isnan(theirs)
+        return self.requirement.measure.is_better(theirs, mine)
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON."""
@@ -77,6 +95,18 @@ class Part:
     def budget(self) -> Budget:
         """What was spent for all copies together: each is drawn anew from the same people."""
         return all_spent(self.copies)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether anything is required of its risk."""
+        return any(judgement.is_about_risk for judgement in self.judgements)
+
+    @property
+    def at_stake(self) -> str:
+        """Who is alone in its keys, where nothing is required of its risk."""
+        utility = [judgement.requirement.short for judgement in self.judgements]
+        only = f"only utility is required ({', '.join(utility)}); " if utility else ""
+        return only + (self.stake.sentence() if self.stake else "no key is known")
 
     @property
     def met(self) -> bool | None:
@@ -150,16 +180,16 @@ class Outcome:
 
     @property
     def met(self) -> bool:
-        """Whether something is required of every table, and all of it is met in every scenario."""
-        return all(part.met for part in self.parts.values())
+        """Whether a risk is required of every table, and all that is required is met in every scenario."""
+        return all(part.is_judged and part.met for part in self.parts.values())
 
     @property
     def unjudged(self) -> list[str]:
-        """The tables of which nothing was required, each as what is at stake in it."""
+        """The tables of whose risk nothing was required, each as what is at stake in it."""
         return [
-            (f"{name}: " if name else "") + (part.stake.sentence() if part.stake else "no key is known")
+            (f"{name}: " if name else "") + part.at_stake
             for name, part in self.parts.items()
-            if not part.judgements
+            if not part.is_judged
         ]
 
     def to_dict(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ no value in a set that few have, rename people, and forget what no record shows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -57,6 +57,11 @@ def postprocess(
         tables[name] = forget_unshown(rename_people(left, run.secret if key is None else key))
         changes |= told
     return replace(release, tables=tables), changes
+
+
+def as_written(output: Output) -> Callable[[Release, Table, Run], Release]:
+    """What is done to a release of a table before it is judged and written as an output says."""
+    return lambda release, original, run: postprocess(release, original, output, run)[0]
 
 
 def _as_left(

@@ -10,13 +10,14 @@ from typing import Any
 import polars as pl
 
 from sfumato.core.release import Release
+from sfumato.data.persons import is_out_of_order
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
-from sfumato.io import conform
+from sfumato.io import conform, frames
 from sfumato.io import read as read_frame
 from sfumato.recipes.plan import fingerprint
-from sfumato.releasing.trail import read_rows
+from sfumato.releasing.trail import part_kept, read_rows, rows_kept
 
 
 def conformed(frame: pl.DataFrame, original: Table, others: Sequence[Column] = ()) -> Table:
@@ -54,6 +55,36 @@ def joined(original: Table, path: Path, kept: Mapping[str, Any]) -> Release:
         sources={name: read_rows(said) for name, said in files.items() if "rows" in said},
         moved={name: read_rows({"rows": each}) for name, each in kept["joined"].get("moved", {}).items()},
     )
+
+
+def read_release(original: Table, protected: Any, *, aligned: bool) -> Release:
+    """Make a release of a protected table that came from elsewhere, read as the original's schema says.
+
+    Which record is whose is known if it is ``aligned``, or from the private trail of the file.
+    """
+    path = Path(protected) if isinstance(protected, str | Path) else None
+    kept = None if path is None or aligned else part_kept(path, original)
+    if path is not None and kept is not None and "joined" in kept:
+        return joined(original, path, kept)
+    if isinstance(protected, Table):
+        table = protected
+    else:
+        frame = frames.to_polars(protected)[0] if path is None else read_frame(protected)
+        table = conformed(frame, original)
+    if not aligned:
+        rows, synthetic = (None, False) if path is None else rows_kept(path, original)
+        return replace(Release.of(table, source_rows=rows), synthetic=synthetic)
+    if len(table) != len(original):
+        raise ParameterError(
+            f"an aligned release must have the original's {len(original)} records, got: {len(table)}"
+        )
+    if is_out_of_order(original, table):
+        raise ParameterError(
+            "an aligned release must have its records in the original's order, got: columns that agree "
+            "with it only by chance",
+            hint="releases are shuffled; leave it out: the private trail of the release tells who is who",
+        )
+    return replace(Release.unchanged(original), tables=Release.of(table).tables)
 
 
 def _as_released(frame: pl.DataFrame, schema: Schema) -> Schema:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -73,22 +73,36 @@ def trails_in(place: Path) -> list[Path]:
 
 def part_kept(release: Path, original: Table) -> dict[str, Any] | None:
     """What the private trail of a released file says of it; None if there is none of it."""
+    for part, _, _ in _parts_telling_of(release):
+        if part["contents"] == original.digest.hex():
+            return part
+    return None
+
+
+def plan_kept(release: str | Path) -> tuple[Plan, Path] | None:
+    """The plan by which a file was released, and the private trail that keeps it; None if there is none."""
+    place = Path(release)
+    for part, trail, folder in _parts_telling_of(place) if place.is_file() else ():
+        if "plan" in part:
+            return Plan.from_dict(part["plan"], folder=folder), trail
+    return None
+
+
+def _parts_telling_of(release: Path) -> Iterator[tuple[dict[str, Any], Path, Path]]:
+    """What private trails say of a released file, each with the trail and the folder of its plan."""
     for trail in trails_beside(release):
         try:
-            said = json.loads(trail.read_text(encoding="utf-8"))
-            for part in said.get("tables", {"": said}).values():
-                if part["contents"] != original.digest.hex():
-                    continue
+            text = json.loads(trail.read_text(encoding="utf-8"))
+            folder = trail.parent / text.get("folder", "")
+            for part in text.get("tables", {"": text}).values():
                 files = [part["output"], *part.get("joined", {"files": {}})["files"].values()]
-                found: dict[str, Any] = part
                 if fingerprint(release) in {each["sha256"] for each in files}:
-                    return found
+                    yield part, trail, folder
                 for copy in part.get("further", ()):
                     if copy["output"]["sha256"] == fingerprint(release):
-                        return {**found, **copy}
+                        yield {**part, **copy}, trail, folder
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue  # a file of that name that is no trail
-    return None
 
 
 def environment() -> dict[str, str]:

@@ -21,6 +21,7 @@ from sfumato.io.atomic import settle
 from sfumato.io.stdin import STDIN
 from sfumato.recipes.plan import Plan, fingerprint
 from sfumato.releasing.carry_out import carry_out
+from sfumato.releasing.decide import decide_again
 from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.pseudonym_keys import key_places
 from sfumato.releasing.series import anchored, trails_of
@@ -204,8 +205,8 @@ def _made_again(plan: Plan, fresh: Path, run: Run, said: Mapping[str, Any]) -> d
 
     try:
         outcome = carry_out(plan, run, before=the_same)
-        how: dict[str, Any] = {"unjudged": said.get("unjudged", False), "overridden": "override" in said}
-        write_release(outcome, Destination(replace(plan, folder=fresh), private=fresh), run, **how)
+        destination = Destination(replace(plan, folder=fresh), private=fresh)
+        write_release(decide_again(outcome, said), destination, run)
     except RequirementError as error:
         raise _NotMade(error.message) from None
     return {(was / path.name).resolve(): path for home, was in homes.items() for path in home.iterdir()}

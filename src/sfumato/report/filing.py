@@ -130,7 +130,7 @@ def _judged(told: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _governance(released: Released, about: Mapping[str, str], told: Mapping[str, Any]) -> dict[str, Any]:
-    gate = released.gate
+    gate = released.decision
     found = gate.findings if gate else ()
     overridden: dict[str, Any] = {"rules": sorted({each.rule for each in found})}
     if not told["public"] and gate is not None and found:

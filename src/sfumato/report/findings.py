@@ -6,27 +6,27 @@ import json
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from sfumato.releasing.gate import RULES, Verdict
+from sfumato.releasing.decide import RULES, Decision
 from sfumato.version import __version__
 
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def as_junit(verdict: Verdict) -> str:
+def as_junit(decision: Decision) -> str:
     """A test for each rule and each requirement that is met; what was overridden counts as skipped."""
-    broken = {finding.rule for finding in verdict.findings}
-    kept = [*(rule for rule in RULES if rule not in broken), *verdict.met]
-    skipped = len(verdict.findings) if verdict.override else 0
+    broken = {finding.rule for finding in decision.findings}
+    kept = [*(rule for rule in RULES if rule not in broken), *decision.met]
+    skipped = len(decision.findings) if decision.override else 0
     suite = ET.Element(
-        "testsuite", name="sfumato gate", tests=str(len(kept) + len(verdict.findings)),
-        failures=str(len(verdict.findings) - skipped), skipped=str(skipped), errors="0",
+        "testsuite", name="sfumato gate", tests=str(len(kept) + len(decision.findings)),
+        failures=str(len(decision.findings) - skipped), skipped=str(skipped), errors="0",
     )  # fmt: skip
     for name in kept:
-        ET.SubElement(suite, "testcase", classname=verdict.subject, name=name)
-    for finding in verdict.findings:
-        case = ET.SubElement(suite, "testcase", classname=verdict.subject, name=finding.rule)
-        if verdict.override:
-            message = f"overridden: {verdict.override} ({finding.message})"
+        ET.SubElement(suite, "testcase", classname=decision.subject, name=name)
+    for finding in decision.findings:
+        case = ET.SubElement(suite, "testcase", classname=decision.subject, name=finding.rule)
+        if decision.override:
+            message = f"overridden: {decision.override} ({finding.message})"
             ET.SubElement(case, "skipped", message=message)
         else:
             ET.SubElement(case, "failure", message=finding.message).text = RULES[finding.rule]
@@ -34,18 +34,18 @@ def as_junit(verdict: Verdict) -> str:
     return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def as_sarif(verdict: Verdict) -> str:
+def as_sarif(decision: Decision) -> str:
     """A result for each finding; what was overridden is suppressed, with the reason as justification."""
-    said = {"kind": "external", "justification": verdict.override}
+    said = {"kind": "external", "justification": decision.override}
     results: list[dict[str, Any]] = [
         {
             "ruleId": finding.rule,
             "level": "error",
             "message": {"text": finding.message},
-            "locations": [{"physicalLocation": {"artifactLocation": {"uri": verdict.subject}}}],
-            **({"suppressions": [said]} if verdict.override else {}),
+            "locations": [{"physicalLocation": {"artifactLocation": {"uri": decision.subject}}}],
+            **({"suppressions": [said]} if decision.override else {}),
         }
-        for finding in verdict.findings
+        for finding in decision.findings
     ]
     rules = [{"id": rule, "shortDescription": {"text": must}} for rule, must in RULES.items()]
     driver = {"name": "sfumato", "version": __version__, "rules": rules}

@@ -16,8 +16,8 @@ from sfumato.core.run import Run
 from sfumato.recipes.plan import About, Plan
 from sfumato.recipes.profile import Profile
 from sfumato.releasing import folder as places
+from sfumato.releasing.decide import Decision, decide
 from sfumato.releasing.folder import ReleaseFolder
-from sfumato.releasing.gate import Verdict, gate_outcome, require_open
 from sfumato.releasing.outcome import Judgement, Outcome, Part
 from sfumato.releasing.series import files_of_earlier
 from sfumato.releasing.sums import PRIVATE
@@ -34,8 +34,8 @@ from sfumato.tuning.tuned import Tuned, describe
 class Released:
     """What `sfumato.release` gives: a release that meets what its profile requires, and all that tells so.
 
-    ``how`` says how the recipe was found, ``tuned`` what a search found on the way, ``gate`` what was
-    overridden to let it out; ``about`` is what the owner says of a release of several tables, and ``source``
+    ``how`` says how the recipe was found, ``tuned`` what a search found on the way, ``decision`` why it may
+    leave; ``about`` is what the owner says of a release of several tables, and ``source``
     the plan that was read, if one was. ``run`` holds the seed, which stays private. A release by a plan that
     somebody wrote has no profile.
     """
@@ -44,7 +44,7 @@ class Released:
     profile: Profile | None
     how: str
     run: Run = field(repr=False)
-    gate: Verdict | None = None
+    decision: Decision | None = None
     about: About = field(default_factory=About)
     source: Path | None = None
     tuned: Tuned | None = field(default=None, repr=False)
@@ -92,7 +92,7 @@ class Released:
             said = "nothing is required of the records" + ("" if about else ", so nobody has judged it")
         elif missed:
             said = f"misses {missed} of {len(judged)} requirements {of}"
-            said += ", which its owner has overridden" if self.gate and self.gate.override else ""
+            said += ", which its owner has overridden" if self.decision and self.decision.override else ""
         return f"{about}{said if about else said[:1].upper() + said[1:]}.{more}"
 
     @property
@@ -100,7 +100,7 @@ class Released:
         """What else the owner should know, and what of the profile does not apply here, with the reason."""
         own = [f"{_of(name)}{note}" for name, part in self.outcome.parts.items() for note in part.notes]
         left_out = [said for part in self.outcome.parts.values() for said in self.left_out(part)]
-        blocked = self.gate.findings if self.gate else ()
+        blocked = self.decision.findings if self.decision else ()
         return (*own, *dict.fromkeys(left_out), *(f"overridden: {each.message}" for each in blocked))
 
     def left_out(self, part: Part) -> tuple[str, ...]:
@@ -188,17 +188,17 @@ class Released:
     def write(self, folder: str | Path, *, overwrite: bool = False, seeded: bool = False) -> list[Path]:
         """Write the release folder, with what leaves and what is private, whole and in one instant.
 
-        What stands in the way of the gate is raised, unless it was overridden.
+        What keeps it from leaving is raised, unless it was overridden.
         """
-        verdict = self.gate
-        if verdict is None:
+        decision = self.decision
+        if decision is None:
             unjudged = self.profile is not None and not self.profile.thresholds
-            verdict = gate_outcome(self.outcome, subject=str(folder), unjudged=unjudged)
-            require_open(verdict)
+            decision = decide(self.outcome, subject=str(folder), unjudged=unjudged)
+            decision.require_leave()
         place = self.folder(folder, overwrite=overwrite)
         told = self.tell(generated=datetime.now(UTC).date().isoformat())
         pages = partial(self._pages, told)
-        return place.write(self.outcome, self.plan, self.run, pages, verdict=verdict, seeded=seeded)
+        return place.write(decision, self.plan, self.run, pages, seeded=seeded)
 
     def _pages(self, told: Told, files: Mapping[str, str]) -> dict[str, str]:
         """The texts of the folder by their names; ``files`` are the hashes of the tables that leave."""

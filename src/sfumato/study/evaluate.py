@@ -47,15 +47,18 @@ NUMBERS = (Status.OK, Status.APPROXIMATE)
 #: Makes a release of a table.
 Make: TypeAlias = Callable[[Table, Run], Release]
 
+#: Makes of a release of a table what would be written of it.
+After: TypeAlias = Callable[[Release, Table, Run], Release]
+
 
 @dataclass(frozen=True)
 class Case:
     """What is asked about: the original, the intruder, and other tables by the names measures call them.
 
     ``control`` is the share of the persons who sit out a rehearsal, for measures that attack people who were
-    not protected; ``make`` is what the rehearsal follows where a release is asked about and no recipe. Where
-    the numbers of persons and households were left out of the table, ``people`` is the table that has them:
-    nobody may sit out and take part.
+    not protected; ``make`` is what the rehearsal follows where a release is asked about and no recipe.
+    ``after`` is what is done to what a recipe makes before it is judged, as the way out does it: a search
+    and a release are judged by the same case.
     """
 
     table: Table
@@ -63,10 +66,17 @@ class Case:
     resources: Mapping[str, Any] = field(default_factory=dict, repr=False)
     control: float = 0.0
     make: Make | None = field(default=None, repr=False, compare=False)
-    people: Table | None = field(default=None, repr=False, compare=False)
+    after: After | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         require_share(self.control)
+
+    def maker(self, recipe: Recipe) -> Make:
+        """What makes the release of a table by a recipe, as it would be written."""
+        after = self.after
+        if after is None:
+            return recipe.apply
+        return lambda table, run: after(recipe.apply(table, run), table, run)
 
     def evidence(self, release: Release | None, scenario: Scenario | None = None) -> Evidence:
         """Put a release (None: the raw table itself) beside the original, before this or another intruder."""
@@ -115,7 +125,8 @@ def evaluate(
     """
     make, here = case.make, run if replicate is None else run.at("replicate", replicate)
     if isinstance(what, Recipe):
-        make, what = what.apply, what.apply(case.table, here)
+        make = case.maker(what)
+        what = make(case.table, here)
     brief = brief and not any(isinstance(each, Demand) for each in asked)
     whole, rehearsal, scores = _Stage(case, what, brief=brief), None, dict[str, Score]()
     for label, measure, scenario in _labelled(asked, case):
@@ -160,7 +171,7 @@ def rehearsed(make: Make, case: Case, run: Run) -> _Stage:
     """
     n = len(case.table)
     rng = replace(run, place=()).at(case.table.digest).rng(CONTROL)
-    held = drawn_together(case.people or case.table, min(max(round(case.control * n), 1), n), rng)
+    held = drawn_together(case.table, min(max(round(case.control * n), 1), n), rng)
     rows = np.setdiff1d(np.arange(n), held)
     if not len(rows):
         return _Stage(case, None, failed="a rehearsal must leave people to protect, got: all of them sit out")

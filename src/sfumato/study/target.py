@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sfumato.core.measure import Measure, Status
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.core.run import Run
+from sfumato.data.evidence import Scenario
 from sfumato.errors import ParameterError, RefusedError
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.profile import Profile
@@ -40,14 +42,17 @@ def demands_of(
     profile: Profile | None = None,
     columns: Sequence[str] = (),
     like: Release | None = None,
+    intruders: Sequence[Scenario] = (),
 ) -> tuple[Demand, ...]:
     """Every requirement of the profile and of the caller, each with its intruder.
 
-    ``columns`` are those that are protected; a measure without a number must be as good as in ``like``.
+    The caller's must be met against each of the ``intruders``, or that of the case. ``columns`` are those
+    that are protected; a measure without a number must be as good as in ``like``.
     """
     schema = case.table.schema
     found = [] if profile is None else list(profile.requirements(schema, keys=columns))
-    found += [_demand(each, case, run, like) for each in require]
+    cases = [replace(case, scenario=each) for each in intruders or (case.scenario,)]
+    found += dict.fromkeys(_demand(each, here, run, like) for here in cases for each in require)
     if profile is not None and not found:
         raise ParameterError(
             f"the profile `{profile.name}` must require something to compare at, got: nothing for this table",

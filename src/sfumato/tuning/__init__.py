@@ -25,7 +25,7 @@ from sfumato.recipes.demand import Demand
 from sfumato.recipes.plan import Output, Plan, identifiers_left
 from sfumato.recipes.recipe import Recipe
 from sfumato.study.cost import SETTINGS, Before, Work, sampled, works_of
-from sfumato.study.evaluate import Case, evaluate
+from sfumato.study.evaluate import After, Case, evaluate
 from sfumato.tuning.candidate import Judge
 from sfumato.tuning.derive_space import Scope, derive, untreated
 from sfumato.tuning.ledger import Ledger, fingerprint
@@ -53,6 +53,7 @@ def tune(
     notes: Sequence[str] = (),
     before: Before | None = None,
     known: Sequence[Recipe] = (),
+    finish: Callable[[Output], After] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Tuned:
     """Search recipes, confirm the best in fresh runs, and recommend one.
@@ -79,6 +80,8 @@ def tune(
         Told of about the work that is to be done, before it is; that counts as time of the search.
     known
         Recipes that are tried first, so that what is recommended loses no more than they do.
+    finish
+        What the way out does to a release, by the plan's output: candidates are judged as they would leave.
     clock
         Where the seconds of the budget are read.
     """
@@ -91,15 +94,16 @@ def tune(
     judge, budget = Judge(tuple(demands), tuple(utilities)), budget or Budget()
     watch = Watch(math.inf if budget.minutes is None else 60 * budget.minutes, clock)
     whole = case.table
-    case, plan, left = _without_links(case, demands, plan or Plan())
-    table, notes = case.table, (*notes, *left)
+    plan, left = _without_links(case, demands, plan or Plan())
+    case, notes = replace(case, after=finish and finish(plan.output)), (*notes, *left)
+    table = whole.select([name for name in whole.names if name not in plan.output.drop])
     run = replace(run, resources={**run.resources, **case.resources})
     space = derive(
         table,
         scope or Scope(),
         requirements=[demand.requirement for demand in demands],
         resources=run.resources,
-        sensitive=looks_at_sensitive(case, demands, run),
+        sensitive=looks_at_sensitive(replace(case, table=table), demands, run),
     )
     if before is not None:
         before(_works(space, judge, budget, case.resources), table, run)
@@ -111,8 +115,8 @@ def tune(
     return conclude(found, judge, space, lambda recipe: _planned(plan, recipe, demands, whole), said)
 
 
-def _without_links(case: Case, demands: Sequence[Demand], plan: Plan) -> tuple[Case, Plan, list[str]]:
-    """What leaves: without the persons' and households' numbers that the plan drops, or that no demand bears.
+def _without_links(case: Case, demands: Sequence[Demand], plan: Plan) -> tuple[Plan, list[str]]:
+    """The plan that also drops the persons' and households' numbers that no demand bears.
 
     Where a column joins records, a measure that looks at each alone is never certain, and nothing would do.
     """
@@ -121,15 +125,11 @@ def _without_links(case: Case, demands: Sequence[Demand], plan: Plan) -> tuple[C
     blind = sorted({demand.measure.name for demand in demands if not demand.measure.sees_persons})
     joined = joining(case.evidence(Release.unchanged(case.table))) if blind else {}
     new = [name for name in linking if name in joined and name not in plan.output.drop]
-    gone = {*new, *(name for name in linking if name in plan.output.drop)}
-    if not gone:
-        return case, plan, []
-    kept = case.table.select([name for name in case.table.names if name not in gone])
     plan = replace(plan, output=replace(plan.output, drop=(*plan.output.drop, *new)))
     said = [
         f"`{name}` is left out: it joins records, and {' and '.join(blind)} must be certain" for name in new
     ]
-    return replace(case, table=kept, people=case.people or case.table), plan, said
+    return plan, said
 
 
 def _works(space: SearchSpace, judge: Judge, budget: Budget, resources: Mapping[str, Any]) -> list[Work]:

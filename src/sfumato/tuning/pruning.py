@@ -45,8 +45,7 @@ class Pruning:
         self.case = case
         if 2 * records <= n:
             rows = drawn_together(case.table, records, self.run.at(case.table.digest).rng("rows"))
-            people = case.people.take(rows) if case.people is not None else None
-            self.case = replace(case, table=case.table.take(rows), people=people)
+            self.case = replace(case, table=case.table.take(rows))
         self.records = len(self.case.table) if 2 * records <= n else 0
         self.pairs: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {}
         self.best: Sequence[Candidate] = ()

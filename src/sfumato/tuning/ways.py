@@ -9,10 +9,10 @@ from sfumato.core.run import Run
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.errors import MissingDependencyError, UnreachableError
-from sfumato.recipes.plan import Plan
+from sfumato.recipes.plan import Output, Plan
 from sfumato.recipes.recipe import Recipe
 from sfumato.recipes.starter import safe_step
-from sfumato.study.evaluate import Case
+from sfumato.study.evaluate import After, Case
 from sfumato.study.losses import named
 from sfumato.study.requirements import weakest
 from sfumato.tuning.tuned import Tuned
@@ -23,7 +23,11 @@ WHAT_HELPS = (
 )
 
 
-def enforced(plan: Plan, table: Table, run: Run) -> tuple[Plan, bool]:
+#: What the way out does to a release before it is judged, by the plan's output.
+Finish = Callable[[Output], After]
+
+
+def enforced(plan: Plan, table: Table, run: Run, finish: Finish) -> tuple[Plan, bool]:
     """The plan whose step enforces what is required, at its weakest setting that does, and whether it does.
 
     Where it cannot while a number tells whose records belong together, that number is left out.
@@ -31,11 +35,12 @@ def enforced(plan: Plan, table: Table, run: Run) -> tuple[Plan, bool]:
     numbers = table.schema.with_role(Role.PERSON, Role.HOUSEHOLD)
     for drop in ((), numbers) if numbers else ((),):
         dropped = (*plan.output.drop, *drop)
-        known = table.select([name for name in table.names if name not in dropped])
         made = replace(plan, output=replace(plan.output, drop=dropped))
-        step = safe_step(known.schema, plan.demands)
+        left = table.schema.select([name for name in table.names if name not in dropped])
+        step = safe_step(left, plan.demands)
         if step is not None:
-            case = Case(known, resources=run.resources, control=plan.control, people=table)
+            after = finish(made.output)
+            case = Case(table, resources=run.resources, control=plan.control, after=after)
             end = weakest(step, case, plan.demands, run, repeats=1)
             if end.met:
                 return replace(made, recipe=Recipe((end.step,))), True
@@ -43,20 +48,19 @@ def enforced(plan: Plan, table: Table, run: Run) -> tuple[Plan, bool]:
 
 
 def ways(
-    plan: Plan, table: Table, run: Run, search: Callable[[Plan, Table, Sequence[Recipe]], Tuned]
+    plan: Plan, table: Table, run: Run, search: Callable[[Plan, Sequence[Recipe]], Tuned], finish: Finish
 ) -> Iterator[tuple[Plan, str]]:
     """The plans that may make the release, best first, each with how it was found; the next if one fails.
 
     First what the search recommends, then the step that enforces what is required, which is found before:
     it is safe, and it tells whether the numbers of persons and households can stay.
     """
-    if not plan.demands:
+    if not plan.risk_demands:
         yield plan, "nothing is required, so nothing was changed but what identifies people"
         return
-    safe, met = enforced(plan, table, run)
+    safe, met = enforced(plan, table, run, finish)
     try:
-        kept = table.select([name for name in table.names if name not in safe.output.drop])
-        found = search(safe, kept, (safe.recipe,) if met else ())
+        found = search(safe, (safe.recipe,) if met else ())
         best = replace(safe, recipe=found.recipe, output=replace(safe.output, drop=found.plan.output.drop))
         yield best, f"the best that the search found and fresh runs confirmed{_less(best, plan)}"
         why = "what the search found failed in the end"

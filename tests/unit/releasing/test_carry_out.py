@@ -34,10 +34,11 @@ from sfumato.methods.recoding import Recoding
 from sfumato.methods.swapping import RankSwapping
 from sfumato.recipes.plan import Output, Plan, Source, fingerprint
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.releasing import carry_out as carrying
 from sfumato.releasing import copies
 from sfumato.releasing import destination as writing
+from sfumato.releasing import load as loading
 from sfumato.releasing.carry_out import carry_out, load, load_resources
+from sfumato.releasing.decide import decide
 from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.trail import environment, seed_of
 from sfumato.releasing.write_trail import earlier_releases, grown_ledger
@@ -87,14 +88,10 @@ def files(folder):
     return sorted(path.name for path in folder.iterdir() if path.name != "releases.private.jsonl")
 
 
-def write(outcome, run, *, overwrite=False, **options):
-    """Write what came of the plan of one table."""
-    return write_release(
-        outcome,
-        Destination(outcome.parts[""].plan, overwrite=overwrite),
-        run,
-        **{"unjudged": True, **options},
-    )
+def write(outcome, run, *, overwrite=False, unjudged=True, **options):
+    """Decide on what came of the plan of one table, and write it."""
+    decision = decide(outcome, subject="it", unjudged=unjudged)
+    return write_release(decision, Destination(outcome.parts[""].plan, overwrite=overwrite), run, **options)
 
 
 def published(plan, run, **options):
@@ -387,7 +384,7 @@ def test_broken_promises_are_counted(plan, people):
     ],
 )
 def test_nothing_is_read_or_written_when_blocked(plan, change, words, tmp_path, monkeypatch):
-    monkeypatch.setattr(carrying, "read_table", lambda *args, **options: pytest.fail("the data were read"))
+    monkeypatch.setattr(loading, "read_table", lambda *args, **options: pytest.fail("the data were read"))
     with pytest.raises(PlanError) as caught:
         carry_out(replace(plan, **change), Run(seed=3))
     assert words in str(caught.value)

@@ -14,12 +14,13 @@ from sfumato.data.evidence import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import PlanError
-from sfumato.front import beside
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.carry_out import carry_out, load
 from sfumato.releasing.copies import judge_copies, mean_of
+from sfumato.releasing.decide import decide
 from sfumato.releasing.destination import Destination, write_release
+from sfumato.releasing.read_back import read_release
 from sfumato.releasing.verify import verify
 from sfumato.study.evaluate import Case
 
@@ -50,14 +51,14 @@ def planned(folder, method="uncorrelated-noise", copies=3, requirements=("rank-l
 def test_each_copy_is_a_file_and_one_trail_tells_of_all(folder):
     plan = planned(folder)
     outcome = carry_out(plan, Run(seed=1))
-    written = write_release(outcome, Destination(plan), Run(seed=1))
+    written = write_release(decide(outcome, subject="it"), Destination(plan), Run(seed=1))
     names = sorted(path.name for path in written)
     assert names == ["out.1.csv", "out.2.csv", "out.3.csv", "out.private.json"]
     assert not (folder / "out.csv").exists()
     original, texts = load(plan), {(folder / name).read_text() for name in names[:3]}
     assert len(texts) == 3
     for copy, release in enumerate(outcome.parts[""].copies, start=1):
-        read = beside(original, folder / f"out.{copy}.csv", aligned=False)
+        read = read_release(original, folder / f"out.{copy}.csv", aligned=False)
         np.testing.assert_array_equal(read.source_rows, release.source_rows)
     assert json.loads((folder / "out.private.json").read_text())["copies"] == 3
     again = verify(folder / "out.private.json", Run())
@@ -72,9 +73,9 @@ def test_the_first_copy_is_what_there_would_be_alone(folder):
 def test_a_synthetic_release_that_was_written_is_still_nobodys(folder):
     plan = planned(folder, "synthesis", copies=2)
     outcome = carry_out(plan, Run(seed=1))
-    write_release(outcome, Destination(plan), Run(seed=1))
-    assert beside(load(plan), folder / "out.2.csv", aligned=False).synthetic
-    assert not beside(load(plan), folder / "people.csv", aligned=False).synthetic
+    write_release(decide(outcome, subject="it"), Destination(plan), Run(seed=1))
+    assert read_release(load(plan), folder / "out.2.csv", aligned=False).synthetic
+    assert not read_release(load(plan), folder / "people.csv", aligned=False).synthetic
 
 
 def noisy(n=300, copies=4, scale=150.0):

@@ -48,6 +48,7 @@ from pathlib import Path
 from sfumato.core.run import Run
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.carry_out import carry_out
+from sfumato.releasing.decide import decide
 from sfumato.releasing.destination import Destination, write_release
 
 plan = Plan.read(Path("plan.toml"))
@@ -57,7 +58,7 @@ print("ready", flush=True)
 sys.stdin.readline()
 while True:
     for outcome, run in made:
-        write_release(outcome, destination, run, unjudged=True)
+        write_release(decide(outcome, subject="it", unjudged=True), destination, run)
 """
 
 RELEASED = {"persons.out.csv", "stays.out.csv", "tables.private.json", "releases.private.jsonl"}

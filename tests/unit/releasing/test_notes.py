@@ -13,13 +13,14 @@ from sfumato.data.persons import is_out_of_order
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
-from sfumato.front import beside
 from sfumato.methods.swapping import RankSwapping
 from sfumato.recipes.plan import Output, Plan, Source
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.carry_out import carry_out, load
+from sfumato.releasing.decide import decide
 from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.notes import notes_of
+from sfumato.releasing.read_back import read_release
 from sfumato.releasing.trail import rows_kept
 from sfumato.study.losses import losses
 
@@ -81,7 +82,7 @@ def test_a_shuffled_file_is_not_aligned(columns):
     assert not is_out_of_order(ORIGINAL, noisy)
     assert is_out_of_order(ORIGINAL, noisy.take(order))
     with pytest.raises(ParameterError, match="original's order"):
-        beside(ORIGINAL, noisy.take(order), aligned=True)
+        read_release(ORIGINAL, noisy.take(order), aligned=True)
 
 
 def test_where_nobody_can_tell_it_may_be_aligned():
@@ -105,12 +106,12 @@ def test_the_private_trail_tells_who_is_who(tmp_path):
         output=Output("release.csv"), folder=tmp_path,
     )  # fmt: skip
     outcome = carry_out(plan, Run(seed=1))
-    write_release(outcome, Destination(plan), Run(seed=1), unjudged=True)
+    write_release(decide(outcome, subject="it", unjudged=True), Destination(plan), Run(seed=1))
     original = load(plan)
     rows, synthetic = rows_kept(tmp_path / "release.csv", original)
     assert not synthetic
     np.testing.assert_array_equal(rows, outcome.release.source_rows)
-    read = beside(original, tmp_path / "release.csv", aligned=False)
+    read = read_release(original, tmp_path / "release.csv", aligned=False)
     assert read.table.frame["w"].to_list() == FRAME["w"].gather(pl.Series(rows)).to_list()
     assert "`house` stays" in json.loads((tmp_path / "release.private.json").read_text())["notes"][0]
     # Of other originals, or of a file that was changed since, it says nothing.

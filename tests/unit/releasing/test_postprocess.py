@@ -14,6 +14,7 @@ from sfumato.data.table import Table
 from sfumato.errors import PlanError, RequirementError, WriteError
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.carry_out import carry_out
+from sfumato.releasing.decide import decide
 from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.postprocess import dangling, mark_suppressed, rename_people
 
@@ -90,7 +91,7 @@ def test_a_mark_on_a_recoded_column_is_released(tmp_path):
     )
     outcome = carry_out(plan, Run(seed=1))
     assert outcome.met
-    write_release(outcome, Destination(plan), Run(seed=1), unjudged=True)
+    write_release(decide(outcome, subject="it", unjudged=True), Destination(plan), Run(seed=1))
     shown = pl.read_csv(tmp_path / "out.csv")["job"].value_counts(sort=True)
     assert shown.rows() == [("{cook|baker}", 10), (None, 3)]
 
@@ -197,16 +198,16 @@ def released(said, folder, *, raises=None, match=None, overwrite=False):
     plan, run = Plan.from_dict(said, folder=folder), Run(seed=3)
     outcome, destination = carry_out(plan, run), Destination(plan, overwrite=overwrite)
     if raises is None:
-        return write_release(outcome, destination, run, unjudged=True)
+        return write_release(decide(outcome, subject="it", unjudged=True), destination, run)
     with pytest.raises(raises, match=match):
-        write_release(outcome, destination, run, unjudged=True)
+        write_release(decide(outcome, subject="it", unjudged=True), destination, run)
     return None
 
 
 def test_two_tables_stay_linked(hospital):
     plan = Plan.read(hospital / "plan.toml")
     run = Run(seed=9)
-    written = write_release(carry_out(plan, run), Destination(plan), run, unjudged=True)
+    written = write_release(decide(carry_out(plan, run), subject="it", unjudged=True), Destination(plan), run)
     assert [path.name for path in written] == ["persons.out.csv", "stays.out.csv", "tables.private.json"]
     persons, stays = pl.read_csv(written[0]), pl.read_csv(written[1])
     before = joined(

@@ -13,8 +13,8 @@ from sfumato.core.run import Run
 from sfumato.errors import DataError, PlanError, ReadError, SfumatoError, WriteError
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.carry_out import carry_out
+from sfumato.releasing.decide import decide, decide_plan
 from sfumato.releasing.destination import Destination, write_release
-from sfumato.releasing.gate import gate_plan
 from sfumato.releasing.verify import verify
 
 PLAN = """
@@ -63,7 +63,7 @@ def planned(folder, number, *earlier, more="", text=PLAN):
 def released(plan, seed):
     run = Run(seed=seed)
     outcome = carry_out(plan, run)
-    write_release(outcome, Destination(plan), run)
+    write_release(decide(outcome, subject="it"), Destination(plan), run)
     return outcome
 
 
@@ -138,9 +138,9 @@ def test_every_release_of_a_series_verifies(waves):
 def test_requirements_on_several_releases_judge_and_gate(waves):
     plan = planned(waves, 2, "out1", text=PLAN.replace("averaging-risk <= 1", "averaging-risk <= 0.001"))
     assert carry_out(plan, Run(seed=2)).unmet == 1
-    verdict = gate_plan(plan, Run(seed=2), subject="plan")
+    verdict = decide_plan(plan, Run(seed=2), subject="plan")
     assert [each.rule for each in verdict.findings] == ["requirement-missed"]
-    assert gate_plan(planned(waves, 2, "out1"), Run(seed=2), subject="plan").is_open
+    assert decide_plan(planned(waves, 2, "out1"), Run(seed=2), subject="plan").may_leave
 
 
 def test_the_original_of_an_earlier_release_may_be_gone(waves):
@@ -351,7 +351,7 @@ path = "stays.out.csv"
         plan = Plan.read(folder / "plan.toml")
         run = Run(seed=ord(year))
         outcome = carry_out(plan, run)
-        write_release(outcome, Destination(plan), run)
+        write_release(decide(outcome, subject="it"), Destination(plan), run)
         part = outcome.parts["people"]
         pay = part.release.first.frame["pay"].to_numpy()
         rows = part.release.source_rows

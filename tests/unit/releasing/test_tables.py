@@ -10,11 +10,12 @@ from sfumato import Column, Kind, Recipe, Role, Schema, Step, assess
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.errors import ParameterError, PlanError, RequirementError, SfumatoError
-from sfumato.front import beside
 from sfumato.methods import Anatomy, Angelisation, Bucketisation, Slicing
 from sfumato.recipes.plan import Output, Plan, Source
 from sfumato.releasing.carry_out import carry_out, load
+from sfumato.releasing.decide import decide
 from sfumato.releasing.destination import Destination, write_release
+from sfumato.releasing.read_back import read_release
 
 N = 120
 SCHEMA = Schema(
@@ -60,7 +61,7 @@ def written(plan, **how):
     destination = Destination(plan, **how)
     destination.check()
     outcome = carry_out(plan, run)
-    return outcome, write_release(outcome, destination, run)
+    return outcome, write_release(decide(outcome, subject="it"), destination, run)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def test_each_table_is_a_file_and_all_of_them_are_read_back(plan, tmp_path, meth
     asked, original = ["k", "l", "t", "attribute-disclosure", "query-error", "dbrl"], load(made)
     scores = assess(original, outcome.release, asked, seed=1)
     for name in names:  # whichever of them is named, the private trail knows the others
-        again = assess(original, beside(original, str(tmp_path / name), aligned=False), asked, seed=1)
+        again = assess(original, read_release(original, str(tmp_path / name), aligned=False), asked, seed=1)
         for each in asked:
             assert again[each].value == pytest.approx(scores[each].value)
             if scores[each].by_record is not None:
@@ -115,10 +116,10 @@ def test_a_file_that_was_changed_or_is_gone_is_not_read_for_what_it_was(plan, tm
     first, second = str(tmp_path / "out.qit.csv"), tmp_path / "out.st.csv"
     second.write_text(second.read_text().replace("ill1", "ill2"))
     with pytest.raises(ParameterError, match="as it was written with it, got: another"):
-        beside(load(made), first, aligned=False)
+        read_release(load(made), first, aligned=False)
     second.unlink()
     with pytest.raises(ParameterError, match="got: none"):
-        beside(load(made), first, aligned=False)
+        read_release(load(made), first, aligned=False)
 
 
 def test_a_bucket_that_is_dropped_leaves_no_promise(plan):

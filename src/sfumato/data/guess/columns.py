@@ -46,6 +46,7 @@ class Guess:
     kind_reason: str
     role_reason: str
     confidence: float
+    is_guessed: bool = True  # False: someone has declared it
 
     def given(self, roles: Mapping[str, str]) -> Guess:
         """The proposal with the role that someone has given the column, if any has."""
@@ -53,7 +54,7 @@ class Guess:
         if role is None:
             return self
         column = Column.from_dict(self.column.name, {**self.column.to_dict(), "role": role})
-        return Guess(column, self.kind_reason, "given", 1.0)
+        return Guess(column, self.kind_reason, "given", 1.0, is_guessed=False)
 
 
 def guess(frame: pl.DataFrame, told: Told | None = None) -> tuple[Guess, ...]:

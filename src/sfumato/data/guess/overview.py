@@ -199,7 +199,7 @@ class Overview:
 
 def declared(table: Table) -> Overview:
     """A table whose schema is known at a glance: nothing is guessed."""
-    guesses = [Guess(column, _DECLARED, _DECLARED, 1.0) for column in table.schema.columns]
+    guesses = [Guess(column, _DECLARED, _DECLARED, 1.0, is_guessed=False) for column in table.schema.columns]
     return survey(table.frame, guesses, [Relation(group, _DECLARED, 1.0) for group in table.schema.related])
 
 

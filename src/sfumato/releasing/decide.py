@@ -1,0 +1,328 @@
+"""Decides whether something may leave: **the one place** that says so, whoever asks.
+
+What blocks a release is a finding: a rule of `RULES` that it breaks. A finding yields only to someone who
+overrides it with a reason, and the reason is recorded. Nothing is written without a `Decision`
+(see `sfumato.releasing.destination.write_release`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from sfumato.core.budget import NO_GUARANTEE
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.checks import Violation, violations
+from sfumato.data.guess.columns import guess
+from sfumato.data.persons import joining_columns
+from sfumato.data.schema import Column, Role
+from sfumato.data.table import Table
+from sfumato.errors import RequirementError
+from sfumato.io import Staging
+from sfumato.recipes.demand import Demand
+from sfumato.recipes.plan import Plan, bare_numbers
+from sfumato.releasing.carry_out import carry_out
+from sfumato.releasing.load import load_resources
+from sfumato.releasing.outcome import Judgement, Outcome, Part
+from sfumato.releasing.stakes import stake_of
+from sfumato.releasing.sums import OVERRIDES, PRIVATE, has_private_part
+from sfumato.study.evaluate import Case, evaluate
+
+#: What is looked for, by name, and what must hold.
+RULES: Mapping[str, str] = {
+    "identifier-left-in": "no column may name people",
+    "role-missing": "every column must have a role",
+    "rule-broken": "every record must keep what the schema promises",
+    "nothing-required": "something must be required of the risk of the release",
+    "requirement-missed": "every requirement must be met",
+    "not-private": "what is spent for differential privacy must be a guarantee",
+}
+
+#: Said wherever a release stops because nobody has said what it must meet.
+NOTHING_REQUIRED = "a release must have a requirement to be judged by"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that keeps a release from leaving: the rule it breaks, and how."""
+
+    rule: str
+    message: str
+
+    def to_dict(self) -> dict[str, str]:
+        """As a dictionary for JSON."""
+        return {"rule": self.rule, "must": RULES[self.rule], "message": self.message}
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether something may leave, and why: what blocks it, and how it scores in every scenario.
+
+    ``outcome`` is what it was decided on; of a file that came from elsewhere there is none. ``override`` is
+    the reason of someone who takes the findings on; ``unjudged`` says that its owner accepts by name that
+    nothing is required of the risk.
+    """
+
+    subject: str
+    findings: tuple[Finding, ...]
+    judgements: tuple[Judgement, ...] = ()
+    override: str = ""
+    unjudged: bool = False
+    outcome: Outcome | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether nothing blocks it, or someone has taken on what does."""
+        return not self.findings or bool(self.override)
+
+    @property
+    def worst(self) -> tuple[Judgement, ...]:
+        """Of each requirement the judgement in the scenario where it does worst: that one decides."""
+        by_requirement: dict[str, Judgement] = {}
+        for each in self.judgements:
+            before = by_requirement.setdefault(str(each.requirement), each)
+            if each.is_worse_than(before):
+                by_requirement[str(each.requirement)] = each
+        return tuple(by_requirement.values())
+
+    @property
+    def met(self) -> tuple[str, ...]:
+        """The requirements that are met, each with its scenario and its score."""
+        return tuple(each.sentence for each in self.judgements if each.met)
+
+    @property
+    def estimated(self) -> tuple[str, ...]:
+        """The requirements that are judged by an estimate, which they ask for."""
+        return tuple(
+            f"{each.scenario}: {each.requirement.short}"
+            for each in self.judgements
+            if each.requirement.is_estimated(each.score)
+        )
+
+    def require_leave(self, *, hint: str = "") -> None:
+        """Raise what keeps it from leaving, unless someone has taken that on; the hint says the way on."""
+        if not self.may_leave:
+            raise RequirementError(f"{self._why_not}, so nothing was written", hint=hint or self.way_on)
+
+    @property
+    def _why_not(self) -> str:
+        rules = {each.rule for each in self.findings}
+        if rules == {"nothing-required"}:
+            messages = "; ".join(each.message for each in self.findings)
+            return f"{NOTHING_REQUIRED}, got: none; {messages}"
+        if rules == {"requirement-missed"}:
+            missed = sum(not each.met for each in self.judgements)
+            return f"{missed} of {len(self.judgements)} requirements are not met"
+        count = len(self.findings)
+        reasons = "; ".join(f"{each.rule}: {each.message}" for each in self.findings)
+        return f"{self.subject} may not leave: {count} finding{'s' * (count != 1)}; {reasons}"
+
+    @property
+    def way_on(self) -> str:
+        """What to do about what blocks it."""
+        return 'mend it; or --override "REASON", which is recorded'
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a dictionary for JSON: nothing per record."""
+        return {
+            "subject": self.subject,
+            "open": self.may_leave,
+            "findings": [finding.to_dict() for finding in self.findings],
+            "met": list(self.met),
+            "estimated": list(self.estimated),
+            **({"override": self.override} if self.override else {}),
+        }
+
+
+def decide(outcome: Outcome, *, subject: str, override: str = "", unjudged: bool = False) -> Decision:
+    """Decide whether what came of a plan may leave.
+
+    Parameters
+    ----------
+    outcome
+        What was made and how it is judged, in every scenario and of every table.
+    subject
+        What it is called in messages.
+    override
+        The reason of someone who releases it whatever is found.
+    unjudged
+        Whether its owner accepts that nothing is required of its risk.
+    """
+    found = [
+        replace(finding, message=(f"{name}: " if name else "") + finding.message)
+        for name, part in outcome.parts.items()
+        for finding in _findings_in(part, unjudged=unjudged)
+    ]
+    accepted = unjudged and bool(outcome.unjudged)
+    reason = override.strip() if found else ""
+    return Decision(subject, tuple(found), outcome.judgements, reason, accepted, outcome)
+
+
+def _findings_in(part: Part, *, unjudged: bool) -> Iterator[Finding]:
+    yield from _identifiers(part.release.reading())
+    yield from _broken(part.broken)
+    yield from _not_private(part.release)
+    if not part.is_judged and not unjudged:
+        yield Finding("nothing-required", part.at_stake)
+    yield from _missed(part.judgements)
+
+
+def decide_again(outcome: Outcome, trail: Mapping[str, Any]) -> Decision:
+    """The decision that a private trail tells of, on what was made again to be compared with what left."""
+    override = trail.get("override", {}).get("override", "")
+    missed = () if override else tuple(_missed(outcome.judgements))
+    return Decision("the release", missed, outcome.judgements, override, bool(outcome.unjudged), outcome)
+
+
+def decide_plan(plan: Plan, run: Run, *, subject: str) -> Decision:
+    """Decide on what a plan would release, without writing anything."""
+    blocked = tuple(Finding("role-missing", each) for each in plan.blockers())
+    return Decision(subject, blocked) if blocked else decide(carry_out(plan, run), subject=subject)
+
+
+def foresee(plan: Plan, tables: Mapping[str, Table], *, subject: str, unjudged: bool = False) -> Decision:
+    """Decide what can be decided before anything is protected, by the originals of the tables at hand.
+
+    A column that no step is about leaves as it is: if it names people there, it does so in the release.
+    """
+    found = [Finding("role-missing", each) for each in plan.blockers()]
+    for name, part in plan.parts.items():
+        where, table = f"{name}: " if name else "", tables.get(name)
+        if table is not None and part.schema is not None:
+            touched = {each for step in part.recipe.steps for each in step.resolve(part.schema)}
+            bare = [each for each in table.names if each not in {*part.left_out, *touched}]
+            found += [
+                replace(each, message=f"{where}{each.message}") for each in _identifiers(table.select(bare))
+            ]
+        if not part.risk_demands and not unjudged:
+            stake = None
+            if table is not None:
+                stake = stake_of(part, table, None, Run(resources=load_resources(part)))
+            found.append(
+                Finding("nothing-required", where + (stake.sentence() if stake else "nobody has looked"))
+            )
+    return Decision(subject, tuple(found))
+
+
+def decide_file(
+    table: Table,
+    demands: Sequence[Demand],
+    run: Run,
+    *,
+    subject: str,
+    original: Table | None = None,
+    release: Release | None = None,
+) -> Decision:
+    """Decide whether a file may leave as it is.
+
+    With the ``original`` and the ``release`` that was made of it, measures that need both can be required;
+    alone the file is judged as its own release, and what needs the original is not met.
+    """
+    undecided, alone = table.schema.undecided(), original is None
+    case = Case(_as_keys(table if original is None else original, undecided), resources=run.resources)
+    if alone and joining_columns(table):
+        release = Release.unchanged(case.table)
+    judgements = []
+    for demand in demands:
+        seen = None if alone and demand.measure.needs_release else release
+        (score,) = evaluate(seen, case, [demand], run).scores.values()
+        judgements.append(Judgement(demand.requirement, demand.scenario.name, score))
+    findings = [*_identifiers(table)]
+    findings += [Finding("role-missing", f"nobody has said what `{name}` is to others") for name in undecided]
+    findings += _broken(violations(table))
+    if not any(each.is_about_risk for each in judgements):
+        findings.append(Finding("nothing-required", "nobody has said what its risk must meet"))
+    findings += _missed(judgements)
+    return Decision(subject, tuple(findings), tuple(judgements))
+
+
+def _as_keys(table: Table, names: Sequence[str]) -> Table:
+    """What nobody has decided counts as known to others, so that no requirement is met by not looking."""
+    own = [replace(table.schema[name], role=Role.KEY) for name in names if name in table.schema]
+    return replace(table, schema=table.schema.replace(*own))
+
+
+def _identifiers(table: Table) -> Iterator[Finding]:
+    """Columns that are identifiers by their role, or look as if they were, whatever was declared of them.
+
+    A key that only its name speaks against, as of a hospital's number, is judged as a key where several share
+    each value.
+    """
+    schema = table.schema
+    for warning in bare_numbers(schema, ()):
+        yield Finding("identifier-left-in", warning)
+    numbers = {Role.PERSON, Role.HOUSEHOLD}
+    for proposal in guess(table.frame):
+        column = schema[proposal.column.name]
+        if column.pseudonym or column.role in numbers:
+            continue
+        if column.role is Role.IDENTIFIER:
+            yield Finding("identifier-left-in", f"`{column.name}` {_identifier_by(column)}")
+        elif proposal.column.role is Role.IDENTIFIER and not _is_shared_key(table, column):
+            yield Finding(
+                "identifier-left-in", f"`{column.name}` looks as if it named people: {proposal.role_reason}"
+            )
+
+
+def _identifier_by(column: Column) -> str:
+    """Who says that a column is an identifier."""
+    if column.role_basis:
+        return f"is taken for an identifier ({column.role_basis})"
+    return "is declared an identifier"
+
+
+def _is_shared_key(table: Table, column: Column) -> bool:
+    shown = table.frame.select(pl.col(column.name).alias("column"))
+    (by_values,) = guess(shown)
+    if column.role is not Role.KEY or by_values.column.role is Role.IDENTIFIER:
+        return False
+    shares = shown.drop_nulls().group_by("column").len()["len"]
+    return len(shares) > 0 and int(shares.min()) > 1  # type: ignore[arg-type]
+
+
+def _broken(broken: Sequence[Violation]) -> Iterator[Finding]:
+    for each in broken:
+        yield Finding("rule-broken", f"{each.records} records break the promise that {each.promise}")
+
+
+def _not_private(release: Release) -> Iterator[Finding]:
+    """Steps that spent an ε which guarantees nothing, as it or its bounds were chosen by the data."""
+    for spent in release.budget.spent:
+        if not spent.kept:
+            yield Finding("not-private", f"the ε of {spent.mechanism} is {NO_GUARANTEE}")
+
+
+def _missed(judgements: Sequence[Judgement]) -> Iterator[Finding]:
+    for each in judgements:
+        if not each.met:
+            yield Finding("requirement-missed", each.sentence)
+
+
+def overridden(decision: Decision, reason: str, folder: Path, *, sha256: str) -> Decision:
+    """The decision with the reason of someone who takes it on, recorded beside what it is about."""
+    if not decision.findings:
+        return decision
+    decision = replace(decision, override=reason)
+    record_override(decision, folder, sha256=sha256)
+    return decision
+
+
+def record_override(decision: Decision, folder: Path, *, sha256: str) -> None:
+    """Add what was overridden, and why, to the ledger of a folder."""
+    ledger = (folder / PRIVATE if has_private_part(folder) else folder) / OVERRIDES
+    line = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "sha256": sha256,
+        "reason": decision.override,
+        **replace(decision, override="").to_dict(),
+    }
+    before = ledger.read_text(encoding="utf-8") if ledger.is_file() else ""
+    with Staging() as staging:
+        staging.write_text(ledger, before + json.dumps(line) + "\n", private=True, grows=True)

@@ -1,0 +1,539 @@
+"""Makes a plan of what was asked: **the one place** where options, answers and files get their meaning.
+
+Whoever asks (a verb, a Python call, a page) fills a `Request`. A source may be data, a plan, or a release:
+a folder that `release` wrote, or a file in one, brings the plan along by which it was released.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sfumato.core.release import Release
+from sfumato.core.requirement import Requirement
+from sfumato.data.evidence import CONTROL, Scenario
+from sfumato.data.schema import Role, Schema, with_roles
+from sfumato.data.table import Table
+from sfumato.errors import ParameterError, PlanError, ReadError, UnknownNameError
+from sfumato.io import frames
+from sfumato.io.addresses import is_address
+from sfumato.recipes.demand import Demand
+from sfumato.recipes.plan import Output, Plan, Source, located
+from sfumato.recipes.recipe import Recipe, Step
+from sfumato.releasing.load import inspect, is_plan, load_resources, read
+from sfumato.releasing.read_back import read_release
+from sfumato.releasing.sums import PRIVATE, is_release_folder
+from sfumato.releasing.trail import plan_kept
+from sfumato.study.evaluate import require_share
+
+if TYPE_CHECKING:
+    from sfumato.data.guess.overview import Overview
+    from sfumato.recipes.profile import Profile
+
+#: Whom a release is for, unless someone says.
+DEFAULT_PROFILE = "scientific"
+
+#: Whose word the role of a column is where nobody has declared it: what `Column.role_basis` says.
+GUESSED, ACCEPTED, ANSWERED = "guessed", "proposed, and accepted with Enter", "answered"
+
+#: Formats of files that a release is written in as it was read.
+_WRITTEN_AS_READ = frozenset({".csv", ".tsv", ".parquet", ".arrow", ".feather", ".xlsx", ".sav", ".dta"})
+
+#: Asks a person for the roles that nothing or little speaks for: by column the role, and whose word it is.
+Ask = Callable[["Overview"], Mapping[str, tuple[str, str]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What someone asks for: a source, and what they say of it; the rest is found or left as usual.
+
+    ``source`` is a path, a plan, a release, a built-in data set, a frame or a ``Table``; ``plan`` is a plan
+    beside it. ``columns`` are those that the intruder knows. ``hierarchies`` are files by column,
+    ``resources`` by the names that methods and measures call them; ``control`` is a share of the persons or
+    a file of others.
+    """
+
+    source: Any = None
+    plan: Path | Plan | None = None
+    roles: Mapping[str, str] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+    require: Sequence[str | Requirement] = ()
+    profile: Profile | str | Path | None = None
+    hierarchies: Mapping[str, str] = field(default_factory=dict)
+    resources: Mapping[str, str] = field(default_factory=dict)
+    control: str | float = ""
+    pseudonym_key: str = ""
+    output: Mapping[str, Any] = field(default_factory=dict)
+
+
+# What a source stands for -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a source stands for: a plan (an empty one where none is named), the data, and a released file."""
+
+    plan: Plan
+    data: Any
+    path: Path | None = None
+    released: Path | None = None
+    notes: tuple[str, ...] = ()
+
+    def read(self) -> Table:
+        """The data, as the plan says that they are to be read."""
+        reading = self.plan.data.reading if self.plan.data else None
+        return read(self.data, schema=self.plan.schema, reading=reading)
+
+    @property
+    def files(self) -> list[str]:
+        """The files that are named, which must not be overwritten."""
+        named = [self.data, self.path, self.released]
+        return [str(each) for each in named if isinstance(each, str | Path)]
+
+
+def resolve(request: Request, *, released: Any = None) -> Named:
+    """Find out what a source and a released file beside it stand for, and the plan that belongs to them."""
+    source, given = request.source, request.plan
+    folder = _release_folder(source)
+    if folder is not None and given is None:
+        path = folder / PRIVATE / "plan.toml"
+        plan = Plan.read(path)
+        table = folder / Path(plan.output.path).name
+        notes = (f"roles, scenarios and data are those of `{path}`, by which it was released",)
+        return Named(plan, _data_of(plan, path), path, table, notes)
+    if is_plan(source):
+        path = Path(source)
+        plan = Plan.read(path)
+        return Named(plan, _data_of(plan, path), path, *_beside(released, plan))
+    if given is not None:
+        file = None if isinstance(given, Plan) else given
+        plan = given if isinstance(given, Plan) else Plan.read(given)
+        return Named(plan, source, file, *_beside(released, plan))
+    kept = plan_kept(released) if isinstance(released, str | Path) else None
+    if kept is None:
+        return Named(Plan(), source, None, *_beside(released, Plan()))
+    plan, trail = kept
+    note = f"roles and scenarios are those of the plan by which `{released}` was released, in `{trail}`"
+    return Named(plan, source, None, Path(released), (note,))
+
+
+def _release_folder(source: Any) -> Path | None:
+    """The release folder that a source names, if it does and its private part is there."""
+    place = Path(source) if isinstance(source, str | Path) else None
+    if place is None or not place.is_dir() or not is_release_folder(place):
+        return None
+    return place if (place / PRIVATE / "plan.toml").is_file() else None
+
+
+def _data_of(plan: Plan, path: Path) -> str:
+    if plan.data is None:
+        raise PlanError(f"`{path}` must be a plan that names its data, got: none or several tables")
+    return plan.data.path if plan.data.is_builtin else str(plan.data.check(plan.folder))
+
+
+def _beside(released: Any, plan: Plan) -> tuple[Path | None, tuple[str, ...]]:
+    """A released file, and how the roles of its own plan differ from those of the plan that is named."""
+    if not isinstance(released, str | Path) or str(released).startswith("builtin:"):
+        return None, ()
+    kept, place = plan_kept(released), Path(released)
+    if kept is None or kept[0].schema is None or plan.schema is None:
+        return place, ()
+    then, now = kept[0].schema, plan.schema
+    differing = [
+        f"`{name}` ({then[name].role} then, {now[name].role or 'none'} now)"
+        for name in then.names
+        if name in now and then[name].role is not now[name].role
+    ]
+    note = f"the roles differ from those by which `{place}` was released: {', '.join(differing)}"
+    return place, (note,) if differing else ()
+
+
+# Other files ----------------------------------------------------------------------------------------------
+
+
+def with_files(plan: Plan, request: Request) -> Plan:
+    """A plan that also names the files that were asked for, all as they are seen from the present folder."""
+    resources = {
+        name: each if each.is_builtin else replace(each, path=str(located(each.path, plan.folder)))
+        for name, each in plan.resources.items()
+    }
+    for column, path in request.hierarchies.items():
+        resources[_resource(column)] = Source(path, holds="hierarchy")
+    resources |= {name: Source(path) for name, path in request.resources.items()}
+    series = plan.series and plan.series.seen_from(Path(), now=plan.folder)
+    output = with_key(plan, Path(), request)
+    plan = replace(plan, resources=resources, output=output, series=series, folder=Path())
+    return with_control(plan, request.control)
+
+
+def with_key(plan: Plan, folder: Path, request: Request) -> Output:
+    """The plan's output with its key of pseudonyms as seen from another folder, or that asked for."""
+    own = request.pseudonym_key
+    key = Path(own) if own else located(plan.output.pseudonym_key, plan.folder)
+    if not (own or plan.output.pseudonym_key) or not isinstance(key, Path):
+        return plan.output
+    return replace(plan.output, pseudonym_key=os.path.relpath(key, folder))
+
+
+def with_control(plan: Plan, control: str | float) -> Plan:
+    """The plan with a control: a share of the persons who sit out a rehearsal, or a file of others."""
+    share = control if isinstance(control, float) else share_of(control)
+    if not control:
+        return plan
+    if share is not None:
+        require_share(share)
+        others = {name: each for name, each in plan.resources.items() if name != CONTROL}
+        parts = {name: with_control(part, control) for name, part in plan.tables.items()}
+        return replace(plan, control=share, resources=others, tables=parts)
+    if plan.tables:
+        raise ParameterError(
+            "`--control` must be a share of the persons for a plan of several tables, got: a file",
+            hint="in the plan each table can name one as its resource `control`",
+        )
+    text = str(control)
+    is_file = not text.startswith("builtin:") and not is_address(text)
+    place = os.path.relpath(text, plan.folder) if is_file else text
+    return replace(plan, control=0.0, resources={**plan.resources, CONTROL: Source(place)})
+
+
+def share_of(control: str) -> float | None:
+    """A share of the persons, if that is what was given as control, and no file."""
+    try:
+        return float(control)
+    except ValueError:
+        return None
+
+
+def with_hierarchies(schema: Schema, request: Request) -> Schema:
+    """A schema whose columns have the hierarchies that were asked for."""
+    require_columns(schema, tuple(request.hierarchies))
+    return schema.replace(
+        *(replace(schema[column], hierarchy=_resource(column)) for column in request.hierarchies)
+    )
+
+
+def _resource(column: str) -> str:
+    return f"hierarchy of {column}"
+
+
+def require_columns(schema: Schema, names: Sequence[str]) -> None:
+    """Stop at the first column that is not there, suggesting near names."""
+    for name in names:
+        if not name.startswith("@") and name not in schema:
+            raise UnknownNameError.of("column", name, schema.names)
+
+
+# What is looked at: `risk`, `utility`, `explain`, `compare`, `tune`, a file at the gate -------------------
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked about: an original, the intruders, other tables, and perhaps a release that was made."""
+
+    plan: Plan
+    table: Table
+    scenarios: tuple[Scenario, ...]
+    resources: Mapping[str, Any]
+    release: Release | None = None
+    source: Any = None
+    files: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def scenario(self) -> Scenario | None:
+        """The first intruder, where only one can be looked at; None where nobody describes any."""
+        return None if self.scenarios == (Scenario(),) else self.scenarios[0]
+
+    @property
+    def others(self) -> str:
+        """What to know where only the first intruder is looked at, and there are others."""
+        if len(self.scenarios) == 1:
+            return ""
+        return f"looked at against `{self.scenarios[0].name}`, the first of {len(self.scenarios)} scenarios"
+
+    def demands(self, requirements: Sequence[Requirement]) -> tuple[Demand, ...]:
+        """Requirements against every intruder: each must be met by the worst of them."""
+        return tuple(
+            Demand(requirement, scenario) for scenario in self.scenarios for requirement in requirements
+        )
+
+
+def prepare_question(request: Request, *, released: Any = None, aligned: bool = False) -> Question:
+    """Read what is asked about; where a plan has several intruders, each of them is meant."""
+    named = resolve(request, released=released)
+    plan, table = with_files(named.plan, request), named.read()
+    schema = with_roles(with_hierarchies(table.schema, request), request.roles)
+    table = replace(table, schema=schema)
+    require_columns(schema, request.columns)
+    scenarios = (Scenario(columns=request.columns),) if request.columns else plan.scenarios
+    resources = load_resources(plan, schema)
+    other: Any = released if named.released is None else named.released
+    if isinstance(other, str) and other.startswith("builtin:"):
+        other = read(other).frame
+    release = None if other is None else read_release(table, other, aligned=aligned)
+    return Question(plan, table, scenarios, resources, release, named.data, tuple(named.files), named.notes)
+
+
+def prepare_file(request: Request, *, original: str | None = None, aligned: bool = False) -> Question:
+    """Read a file as it would leave, with what is required of it and, where that is known, its original.
+
+    A file that was released brings its plan along: roles, requirements, and the original if that is still
+    where the plan looks for it and still the same.
+    """
+    named = resolve(request, released=request.source)
+    file, plan = named.released or Path(request.source), named.plan
+    if plan.data is not None and original is None and named.notes:
+        original = _original_of(plan)
+    if request.control and share_of(str(request.control)) is not None:
+        raise ParameterError(
+            "`--control` of a file must be a file of others, got: a share to rehearse a plan"
+        )
+    asked = replace(request, source=str(original or file), plan=plan, require=(), profile=None, roles={})
+    question = prepare_question(asked, released=None if original is None else file, aligned=aligned)
+    table = question.table if question.release is None else question.release.reading()
+    schema = with_roles(_with_guesses(table.schema, plan), request.roles)
+    plan = with_requirements(replace(question.plan, schema=schema), request)
+    if question.release is None:
+        question = replace(question, table=replace(table, schema=schema))
+    return replace(question, plan=plan, notes=named.notes)
+
+
+def _original_of(plan: Plan) -> str | None:
+    """Where the data of a plan are, if they are still there."""
+    assert plan.data is not None
+    try:
+        return plan.data.path if plan.data.is_builtin else str(plan.data.check(plan.folder))
+    except ReadError:
+        return None
+
+
+def _with_guesses(schema: Schema, plan: Plan) -> Schema:
+    """The schema of a file, saying of roles that no plan declares that they are guessed."""
+    if plan.schema is not None:
+        return schema
+    guessed = (replace(each, role_basis=GUESSED) for each in schema.columns if each.role)
+    return schema.replace(*guessed)
+
+
+# What is protected by one step: `protect`, `protocol` -----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The plan that was asked for; its table and the way back to its type where they are at hand."""
+
+    plan: Plan
+    table: Table | None = None
+    native: Any = None
+    profile: Profile | None = None
+    source: Path | None = None
+    notes: tuple[str, ...] = ()
+
+
+def prepare_step(request: Request, step: Step, *, check: Callable[[Plan], None] | None = None) -> Prepared:
+    """The plan that protects a file by one step.
+
+    A plan that is named says the rest: columns, resources, scenarios, requirements, and what else is to be
+    dropped or repaired. ``check`` sees the plan before the data are read.
+    """
+    named = resolve(request)
+    plan = with_files(named.plan, request)
+    drop = tuple(request.output.get("drop", ()))
+    output = replace(
+        plan.output,
+        path=str(request.output["path"]),
+        drop=tuple(dict.fromkeys((*plan.output.drop, *drop))),
+        shuffle=plan.output.shuffle and not request.output.get("keep_order"),
+    )
+    data = plan.source_at(str(named.data))
+    plan = replace(plan, data=data, recipe=Recipe((step,)), output=output, tables={})
+    if check is not None:
+        check(plan)
+    schema = with_hierarchies(plan.schema or read(named.data, reading=data.reading).schema, request)
+    require_columns(schema, (*step.columns, *step.within, *drop))
+    schema = _pseudonymous(with_roles(schema, request.roles), request)
+    # What the owner has not decided counts as known: a plan that is written down is stricter.
+    undecided = schema.undecided()
+    known = (
+        replace(schema[name], role=Role.KEY, role_basis="nobody has decided, so taken as known")
+        for name in undecided
+    )
+    plan = with_requirements(replace(plan, schema=schema.replace(*known)), request, step)
+    if blockers := plan.blockers():
+        raise PlanError("; ".join(blockers), hint="drop fewer columns")
+    left = [name for name in undecided if name not in (*step.resolve(schema), *step.within, *plan.left_out)]
+    notes = [f"warning: {warning}" for warning in plan.warnings()]
+    if left:
+        names = ", ".join(f"`{name}`" for name in left)
+        notes.insert(
+            0,
+            f"note: nobody has decided on {names}, released as they are: give them a --role, or --drop them",
+        )
+    return Prepared(plan, source=named.path, notes=(*named.notes, *notes))
+
+
+def _pseudonymous(schema: Schema, request: Request) -> Schema:
+    """A schema with pseudonyms for numbers of persons and households, where a key for them is named."""
+    from sfumato.recipes.starter import with_pseudonyms
+
+    if not request.pseudonym_key:
+        return schema
+    schema = with_pseudonyms(schema)
+    if not any(column.pseudonym for column in schema.columns):
+        raise PlanError(
+            "--pseudonym-key must find a number of persons or households, got: none",
+            hint="say which column it is: --role COLUMN=person",
+        )
+    return schema
+
+
+def with_requirements(plan: Plan, request: Request, step: Step | None = None) -> Plan:
+    """The plan with what is required beside its own: single requirements, and those of a profile.
+
+    Where nothing is required of the risk, a method that enforces something asks for that.
+    """
+    from sfumato.recipes.profile import Profile
+
+    wanted = tuple(
+        each if isinstance(each, Requirement) else Requirement.parse(each) for each in request.require
+    )
+    plan = replace(plan, requirements=(*plan.requirements, *wanted))
+    if request.profile:
+        return Profile.of(request.profile).apply_to(plan)
+    return plan if step is None or plan.risk_demands else _enforced(plan, step)
+
+
+def _enforced(plan: Plan, step: Step) -> Plan:
+    """The plan that requires what its step enforces: of all keys, or of combinations of columns."""
+    assert plan.schema is not None  # it was read, or the plan declares it
+    enforced = step.method.enforced_requirements(plan.schema, step.resolve(plan.schema))
+    whole = tuple(Requirement.parse(text) for text, columns in enforced if not columns)
+    parts: dict[Scenario, tuple[Requirement, ...]] = {}
+    for text, columns in enforced:
+        if columns:
+            intruder = Scenario("+".join(columns), columns)
+            parts[intruder] = (*parts.get(intruder, ()), Requirement.parse(text))
+    if not parts:
+        return replace(plan, requirements=(*plan.requirements, *whole))
+    required = {each.name: (*plan.required_in.get(each.name, ()), *whole) for each in plan.scenarios}
+    required |= {scenario.name: each for scenario, each in parts.items()}
+    return replace(
+        plan,
+        scenarios=(*plan.scenarios, *parts),
+        required_in={name: each for name, each in required.items() if each},
+    )
+
+
+# What is released for someone: `release` ------------------------------------------------------------------
+
+
+def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
+    """The plan of a release: that which is named, or one with every role decided and a profile's demands.
+
+    A plan that has steps is taken as it stands. Else columns are looked at, ``ask`` is asked for the roles
+    that nothing or little speaks for, and each role says whose word it is.
+    """
+    from sfumato.recipes.profile import Profile
+    from sfumato.recipes.starter import with_pseudonyms
+
+    data, path = request.source, Path(request.source) if is_plan(request.source) else None
+    plan = with_control(_named_plan(request), request.control)
+    if plan.tables or plan.recipe.steps:
+        return Prepared(_as_it_stands(plan, request), profile=_profile_of(request), source=path)
+    if plan.series is not None:
+        raise PlanError(
+            "a plan in a series must have steps, so that people keep the noise they have, got: none",
+            hint="release the first without [series] in it, and take the steps of its plan",
+        )
+    overview = inspect(data, roles=request.roles)
+    schema = _decided(overview, request, ask)
+    require_roles(schema.select([name for name in schema.names if name not in plan.output.drop]))
+    native = None
+    if not isinstance(data, Table | str | Path):
+        _, form = frames.to_polars(data)
+        native = partial(frames.back, native=form)
+    table = read(data) if isinstance(data, Table) or is_plan(data) else read(data, schema=schema)
+    how: Mapping[str, Any] = overview.reading
+    source = replace(plan.data, **how) if plan.data else None
+    suffix = Path(source.path).suffix.lower() if source else ""
+    name = plan.output.path or f"release{suffix if suffix in _WRITTEN_AS_READ else '.csv'}"
+    output = replace(with_key(plan, plan.folder, request), path=name)
+    plan = replace(plan, data=source, output=output, schema=with_pseudonyms(schema))
+    profile = _profile_of(request)
+    if request.profile or not plan.risk_demands:
+        profile = Profile.of(request.profile or DEFAULT_PROFILE)
+        plan = profile.apply_to(replace(plan, scenarios=(), requirements=(), required_in={}))
+    return Prepared(plan, replace(table, schema=schema), native, profile, path)
+
+
+def _named_plan(request: Request) -> Plan:
+    """What is known of a plan before its data are looked at: at least where a file is."""
+    if isinstance(request.plan, Plan):
+        return request.plan
+    if is_plan(request.source):
+        return Plan.read(Path(request.source))
+    is_file = isinstance(request.source, str | Path)
+    return Plan(Source(str(request.source))) if is_file else Plan()
+
+
+def _profile_of(request: Request) -> Profile:
+    """The profile that is asked for; else one that stands for what the plan itself requires."""
+    from sfumato.recipes.profile import Profile
+
+    if request.profile:
+        return Profile.of(request.profile)
+    own: dict[str, Any] = {"name": "plan", "title": "What the plan requires", "summary": ""}
+    return replace(Profile.of(DEFAULT_PROFILE), **own, intruders=(), thresholds=())
+
+
+def _as_it_stands(plan: Plan, request: Request) -> Plan:
+    """A plan that has its steps, with roles that were given, and what a profile requires beside it."""
+    from sfumato.recipes.profile import Profile
+
+    refused = [name for name in ("pseudonym_key", "control") if plan.tables and getattr(request, name)]
+    if refused:
+        raise ParameterError(
+            f"--{refused[0].replace('_', '-')} must be for one table, got: a plan of several"
+        )
+    if plan.tables and not any(part.recipe.steps for part in plan.parts.values()):
+        raise PlanError(
+            "a plan of several tables must have steps to be released, got: none",
+            hint="search for those of one table at a time with `sfumato tune`",
+        )
+    if request.roles and plan.schema is None:
+        raise PlanError("roles must be given to a plan that declares its columns, got: one that does not")
+    if request.roles and plan.schema is not None:
+        plan = replace(plan, schema=with_roles(plan.schema, request.roles))
+    plan = replace(plan, output=with_key(plan, plan.folder, request))
+    return Profile.of(request.profile).apply_to(plan) if request.profile else plan
+
+
+def _decided(overview: Overview, request: Request, ask: Ask | None) -> Schema:
+    """The schema with a role for each column, and whose word each is."""
+    answers = ask(overview) if ask is not None else {}
+    columns = []
+    for summary in overview.columns:
+        column = summary.column
+        if column.name in answers:
+            role, basis = answers[column.name]
+            columns.append(replace(column, role=Role(role), role_basis=basis))
+        elif column.name not in request.roles and summary.guess.is_guessed:
+            reason = f"{GUESSED}: {summary.guess.role_reason}"
+            columns.append(replace(column, role_basis=reason if column.role else ""))
+    return overview.schema.replace(*columns)
+
+
+def require_roles(schema: Schema) -> None:
+    """Stop if nothing says what a column is to others; list the columns, and what to type."""
+    if undecided := schema.undecided():
+        flags = " ".join(f"--role {shlex.quote(f'{name}=key')}" for name in undecided)
+        names = ", ".join(f"`{name}`" for name in undecided)
+        raise PlanError(
+            f"every column must have a role before it is released, got none for: {names}",
+            hint=f"say what each is to others: {flags} (or sensitive, identifier, other)",
+        )
