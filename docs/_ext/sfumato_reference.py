@@ -106,7 +106,7 @@ def described_page(cls: type[Described], facts: Sequence[tuple[str, str]], usage
 
 def meaning(declared) -> str:
     """Say what a parameter does, and what a level search does with it."""
-    said = escape(declared.help)
+    said = escape(declared.explanation)
     if declared.drive and declared.tune:
         low, high = (number(end) for end in declared.tune)
         said += f" *Drive*: searched from {low} to {high}{', on a log scale' * declared.log}."

@@ -93,4 +93,4 @@ def _show_parameters(cls: type[Described]) -> None:
     for each in cls.parameters():
         symbol = f" ({each.symbol})" if each.symbol not in {"", each.name} else ""
         emit_text(f"{each.name}{symbol}: {each.domain}  [default: {each.default}]", indent=2)
-        emit_text(each.help, indent=6)
+        emit_text(each.explanation, indent=6)
