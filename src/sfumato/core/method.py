@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Literal, Self, final
+from typing import Any, ClassVar, Literal, NamedTuple, Self, final
 
 import numpy as np
 import polars as pl
@@ -17,7 +17,7 @@ from sfumato.core.release import MAIN, Confided, Release, stitched
 from sfumato.core.run import Chance, Run
 from sfumato.data.digest import BLOCK_RECORDS
 from sfumato.data.promises import as_promised
-from sfumato.data.schema import Column, Kind, Role
+from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import TEXTUAL, Codes, Table
 from sfumato.errors import DataError, ParameterError, RefusedError
 from sfumato.kernels.arrays import Flags, Floats, Values
@@ -31,6 +31,17 @@ _MAX_SQUARABLE = 1e150
 
 #: What becomes of a true value: less of it is shown, it is shown wrong, apart from its record, or not at all.
 Nature = Literal["non-perturbative", "perturbative", "de-associative", "synthetic"]
+
+
+class EnforcedRequirement(NamedTuple):
+    """A requirement that every release of a method meets, as a plan writes it: ``k-anonymity >= 5``.
+
+    With ``columns`` it is enforced for an intruder who knows these and no others, as in combinations of keys;
+    without, it is about all that an intruder knows, of which the step may protect only a part.
+    """
+
+    requirement: str
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -113,6 +124,18 @@ class Method(Component):
     def protect(self, table: Table, run: Run) -> Release:
         """Protect the chosen columns (``table.chosen``); the input is not changed."""
         raise NotImplementedError  # abstract: every method in the registry has its own
+
+    def enforced_requirements(
+        self,
+        schema: Schema,  # noqa: ARG002  — most enforce nothing
+        columns: Sequence[str],  # noqa: ARG002
+    ) -> tuple[EnforcedRequirement, ...]:
+        """What it enforces on these columns of such a table: empty for a method that enforces nothing.
+
+        Who requires nothing else of a release requires this. What depends on the records themselves, such as
+        the least t within reach, is enforced besides and not listed.
+        """
+        return ()
 
     def unmet(self, table: Table, release: Release, run: Run) -> list[str]:  # noqa: ARG002  — most promise nothing
         """What it vouches for and a release put together from parts does not meet, in words."""
