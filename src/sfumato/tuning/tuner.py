@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from sfumato.errors import Cancelled
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.tuning.candidate import Candidate, Judge, Reading, Result, Shortfall, in_order
+from sfumato.tuning.candidate import Candidate, Confirmed, Judge, Reading, Result, Shortfall, in_order
 from sfumato.tuning.proposals import Proposals
 from sfumato.tuning.watch import CONFIRMING, ENDING, SAMPLING, SEARCHING
 from sfumato.tuning.workbench import AS_IT_IS, LATE, MOST_PATIENCE, NUDGED, SEARCHED, SINGLE, Workbench
@@ -229,7 +229,10 @@ class Tuner(Workbench):
                     continue
                 met = max(self.shortfall(result)) <= 0 and self.judge.losses(result) is not None
                 (passed if met else failed).append((candidate, result))
-                if not met:
+                if met:
+                    settled = Confirmed(candidate.recipe, *self.judge.spreads(result), result)
+                    self.run.progress.found(settled.to_dict(self.judge))
+                else:
                     self._nudge(candidate)
         self.run.tell("confirming", len(looked), len(looked), f"{len(passed)} confirmed")
         return passed, failed
