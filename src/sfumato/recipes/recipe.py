@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -75,6 +76,11 @@ class Step:
         if not private_by or private_by not in self.tuned:
             return ""
         return f"`{private_by}` was chosen by looking at the data: {NO_GUARANTEE}"
+
+    @cached_property
+    def digest(self) -> str:
+        """The fingerprint of the recipe that is this step alone."""
+        return Recipe((self,)).digest
 
     def resolve(self, schema: Schema) -> tuple[str, ...]:
         """The columns this step protects in a table of this schema."""
@@ -511,7 +517,7 @@ class Recipe:
         last = replace(made.provenance[-1], notes=(*made.provenance[-1].notes, note))
         return replace(made, provenance=(*made.provenance[:-1], last), budget=made.budget.unkept())
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A fingerprint of what the recipe says: the same for ``window=50`` and ``window=50.0``."""
         text = json.dumps(self.to_list(), sort_keys=True, separators=(",", ":"))
