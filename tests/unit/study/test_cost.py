@@ -13,7 +13,7 @@ from sfumato.core.measure import Measure, Score
 from sfumato.core.method import Method, Randomness
 from sfumato.core.params import param
 from sfumato.core.release import Release
-from sfumato.core.run import Run
+from sfumato.core.run import Progress, Run
 from sfumato.data.evidence import Scenario
 from sfumato.data.schema import Kind
 from sfumato.errors import Cancelled, DataError, ParameterError
@@ -383,7 +383,12 @@ def test_what_shows_to_be_slow_is_not_awaited(clock):
 
 def test_a_trial_can_be_stopped(clock):
     with pytest.raises(Cancelled):
-        estimate(Work(Recipe.of(Slow())), table(10_000), Run(seed=1, stopped=lambda: True), clock=clock)
+        estimate(
+            Work(Recipe.of(Slow())),
+            table(10_000),
+            Run(seed=1, progress=Progress(stopped=lambda: True)),
+            clock=clock,
+        )
 
 
 @pytest.mark.parametrize("n", [0, 1, 50, 119])
