@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from sfumato.report.charts import column_charts, pair_charts
+from sfumato.report.frame import OUTCOMES
 from sfumato.report.pair_charts import PARTS
 from sfumato.report.pictures import Cell, Section
-from sfumato.report.strip_charts import OUTCOMES
 from sfumato.report.words import named_in_row
 
 Told = Mapping[str, Any]

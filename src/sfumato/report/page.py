@@ -20,7 +20,7 @@ from sfumato.errors import ParameterError
 from sfumato.io import atomic
 from sfumato.report.charts import charts
 from sfumato.report.content import twin
-from sfumato.report.marks import Spec
+from sfumato.report.frame import Spec
 from sfumato.report.pictures import Pictures, specs_of
 from sfumato.report.release_sections import sections_of
 from sfumato.report.words import figure, setting, shared_decimals

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sfumato.report.marks import Spec
+from sfumato.report.frame import Spec
 from sfumato.version import __version__
 
 Cell = float | str | None

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sfumato.report.attack_charts import attack_chart, drawable
-from sfumato.report.before_after_charts import before_after, gauge_chart
 from sfumato.report.charts import class_charts
-from sfumato.report.exposure_charts import risk_bars, slider_chart
-from sfumato.report.marks import Spec
+from sfumato.report.frame import OUTCOMES, Spec
 from sfumato.report.pictures import Cell, Section
-from sfumato.report.strip_charts import OUTCOMES, strip_chart
+from sfumato.report.release_charts import (
+    attack_chart,
+    before_after,
+    drawable,
+    gauge_chart,
+    risk_bars,
+    slider_chart,
+    strip_chart,
+)
 from sfumato.report.words import named_in_row, setting
 
 Told = Mapping[str, Any]
