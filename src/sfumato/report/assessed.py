@@ -12,13 +12,14 @@ from sfumato.report.exposure import slider
 from sfumato.report.frame import Spec
 from sfumato.report.pictures import Pictures, Section
 from sfumato.report.release_charts import contribution_chart, slider_chart
+from sfumato.report.words import finite
 from sfumato.risk.individual import cut_at
 
 
 def assessment_pictures(measures: Sequence[Measure], scores: Mapping[str, Score]) -> Pictures:
     """Say scores as a page: a table of all, and the pictures of those that have some."""
     rows = [
-        [str(each), _finite(found.value), each.better, type(each).summary(), found.status.value, found.reason]
+        [str(each), finite(found.value), each.better, type(each).summary(), found.status.value, found.reason]
         for each in measures
         if (found := scores[str(each)])
     ]
@@ -57,7 +58,3 @@ def _pictures_of(measure: Measure, found: Score, place: int) -> Section:
                 f"they were protected down to it, {rate:.2%} of all records would be expected to be found."
             )
     return Section(measure.title, words, headers, rows, charts)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -29,7 +29,7 @@ from sfumato.report.page import page_of_release
 from sfumato.report.recipients import THREATS, meant_for, recipients
 from sfumato.report.rejected import rejected
 from sfumato.report.values import PUBLIC
-from sfumato.report.words import plain, setting
+from sfumato.report.words import finite, plain, setting
 from sfumato.study.losses import Loss
 from sfumato.tuning.tuned import Tuned
 from sfumato.version import __version__
@@ -149,7 +149,7 @@ def _internal(found: Measured, profile: Profile | None, tuned: Tuned | None) -> 
     part = found.part
     utility = [_entry(measure, score) for measure, score in found.utilities.values()]
     risks = [
-        {**_entry(measure, score, each.name), "original": _of_original(each.before.get(name))}
+        {**_entry(measure, score, each.name), "original": _value(each.before.get(name))}
         for each in found.intruders
         for name, (measure, score) in each.risks.items()
     ]
@@ -356,11 +356,11 @@ def _entry(measure: Measure, score: Score, scenario: str = "") -> dict[str, Any]
         "scenario": scenario,
         "threat": measure.threat,
         "better": measure.better,
-        "value": _finite(score.value) if is_number(score) else None,
-        "interval": [_finite(end) for end in score.interval] if score.interval else None,
-        "baseline": _finite(score.baseline),
-        "control": _finite(control) if isinstance(control, float | int) else None,
-        "rate": _finite(float(score.details["rate"])) if isinstance(control, float | int) else None,
+        "value": finite(score.value) if is_number(score) else None,
+        "interval": [finite(end) for end in score.interval] if score.interval else None,
+        "baseline": finite(score.baseline),
+        "control": finite(control) if isinstance(control, float | int) else None,
+        "rate": finite(float(score.details["rate"])) if isinstance(control, float | int) else None,
         "status": score.status.value,
         "reason": score.reason,
         "words": score_words(measure, score),
@@ -394,12 +394,8 @@ def score_words(measure: Measure, score: Score) -> str:
     return "; ".join(said)
 
 
-def _of_original(score: Score | None) -> float | None:
-    return None if score is None else _finite(score.value)
-
-
-def _finite(value: float | None) -> float | None:
-    return float(value) if value is not None and math.isfinite(value) else None
+def _value(score: Score | None) -> float | None:
+    return None if score is None else finite(score.value)
 
 
 def _pictures(found: Measured, *, public: bool) -> dict[str, Any]:

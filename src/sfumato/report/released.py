@@ -23,7 +23,7 @@ from sfumato.releasing.series import files_of_earlier
 from sfumato.releasing.sums import PRIVATE
 from sfumato.report.filing import change_note, data_card, evidence_of
 from sfumato.report.outcome import Told, left_out_of, tell
-from sfumato.report.page import as_json, twins
+from sfumato.report.page import as_json, twins, write_twins
 from sfumato.study.losses import sentences
 from sfumato.tuning.tuned import Tuned, describe
 
@@ -164,13 +164,9 @@ class Released:
         self, path: str | Path, *, public: bool = False, overwrite: bool = False, generated: str = ""
     ) -> Path:
         """Write the page of the release, and its JSON twin beside it; the public form may be given out."""
-        from sfumato.io.atomic import Staging
-
         told = self.tell(generated=generated)
-        with Staging(originals=(), overwrite=overwrite) as staging:
-            for place, text in report_files(told, Path(path), public=public).items():
-                staging.write_text(place, text)
-        return Path(path)
+        page, twin = told.page(public=public), told.to_dict(public=public)
+        return write_twins(Path(path), page, twin, overwrite=overwrite)[0]
 
     def page(self, *, public: bool = False) -> str:
         """The page of the release."""
