@@ -97,7 +97,7 @@ def test_what_has_no_number_says_why():
     assert (told["draws"], told["not_estimable"], told["bias"]) == (0, 3, None)
     assert "differ in the keys" in told["reason"]
     assert "none of the estimators" in found.verdict()[0]
-    assert not simulation_pictures(found).specs
+    assert not specs_of(simulation_pictures(found).sections)
 
 
 def test_an_interval_of_another_number_tells_nothing():
