@@ -11,11 +11,12 @@ from __future__ import annotations
 import tomllib
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import date
-from enum import EnumType
-from functools import cache
+from enum import Enum, EnumType
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,8 +26,8 @@ T = TypeVar("T")
 
 #: What makes a value of a type out of what the file says.
 Makers = Mapping[Any, Callable[[Any], Any]]
+_NOTHING: Mapping[Any, Any] = types.MappingProxyType({})
 
-_WRONG: Any = object()
 _WORDS = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
 
 
@@ -49,22 +50,63 @@ def parse_toml(text: str, what: str) -> dict[str, Any]:
         raise PlanError(f"{what} must be TOML, got: {error}") from None
 
 
+@contextmanager
+def gathering(faults: list[str], place: str = "") -> Iterator[None]:
+    """Note what is raised on purpose as faults, each behind its place, and go on."""
+    try:
+        yield
+    except SfumatoError as error:
+        faults += [fault for line in error.lines if (fault := place + line) not in faults]
+
+
+def raise_all(what: str, faults: list[str]) -> None:
+    """Raise the faults that were gathered, if there are any: a user mends a file once."""
+    if faults:
+        raise PlanError.gather(what, faults)
+
+
 def read_record(
-    cls: type[T],
-    spec: object,
-    what: str,
-    *,
-    given: Mapping[str, Any] | None = None,
-    makers: Makers | None = None,
+    cls: type[T], spec: object, what: str, *, given: Mapping[str, Any] = _NOTHING, makers: Makers = _NOTHING
 ) -> T:
     """Make a record of a table of TOML, or raise all its faults together.
 
     ``given`` are fields that the table does not say, such as the name that it has in the file.
     """
-    reader = RecordReader(makers)
-    made: T = reader.record(cls, spec, name="it", given=given)
-    reader.raise_faults(what)
+    if not isinstance(spec, Mapping):
+        raise _unfit("it", "a table", spec)
+    faults: list[str] = []
+    values = {**given, **read_values(cls, spec, faults, given=given, makers=makers)}
+    if {item.name for item in _fields(cls).values() if _default(item) is MISSING} <= values.keys():  # type: ignore[arg-type]
+        with gathering(faults):
+            made = cls(**values)
+    raise_all(what, faults)
     return made
+
+
+def read_values(
+    cls: type,
+    spec: Mapping[str, Any],
+    faults: list[str],
+    *,
+    noun: str = "setting",
+    given: Iterable[str] = (),
+    makers: Makers = _NOTHING,
+) -> dict[str, Any]:
+    """The values that a table says rightly for the fields of a record, by name; the others are faults."""
+    known = {key: item for key, item in _fields(cls).items() if item.name not in given}
+    values = {}
+    for key, value in spec.items():
+        with gathering(faults):
+            if key not in known:
+                raise UnknownNameError.of(noun, key, known)
+            name, prepare = known[key].name, known[key].metadata.get("prepare")
+            values[name] = _read(_hints(cls)[name], prepare(value) if prepare else value, f"`{key}`", makers)
+    faults += [
+        f"`{key}` must be given, got: nothing"
+        for key, item in known.items()
+        if _default(item) is MISSING and key not in spec
+    ]
+    return values
 
 
 def as_spec(record: Any) -> dict[str, Any]:
@@ -77,6 +119,8 @@ def as_spec(record: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
     return [_plain(each) for each in value] if isinstance(value, tuple) else value
 
 
@@ -85,7 +129,7 @@ def _default(item: Field[Any]) -> Any:
 
 
 @cache
-def _fields(cls: Any) -> dict[str, Field[Any]]:
+def _fields(cls: type) -> dict[str, Field[Any]]:
     """The fields that a caller sets, by their keys."""
     return {_key(item): item for item in fields(cls) if item.init}
 
@@ -96,133 +140,100 @@ def _key(item: Field[Any]) -> str:
 
 
 @cache
-def _hints(cls: Any) -> dict[str, Any]:
+def _hints(cls: type) -> dict[str, Any]:
     return typing.get_type_hints(cls)
 
 
-class RecordReader:
-    """Reads values by type hints, notes what is wrong with each in ``faults``, and goes on.
+def _read(hint: Any, value: object, name: str, makers: Makers, given: Mapping[str, Any] = _NOTHING) -> Any:
+    """A value as its type hint wants it; what is wrong with it is said of its name."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin is types.UnionType and inner[1:] == (types.NoneType,):
+        return value if value is None else _read(inner[0], value, name, makers)
+    if origin is tuple:
+        return _read_list(inner, value, name, makers)
+    if origin is Mapping:
+        return _read_table(inner[1], value, name, makers)
+    if hint in makers:
+        return _make(makers[hint], value, name)
+    if isinstance(hint, type) and is_dataclass(hint):
+        read = partial(read_record, hint, what=name, given=given, makers=makers)
+        return _make(read, _table(value, name), name)
+    is_choice = isinstance(hint, EnumType) or origin is typing.Literal
+    return (_read_choice if is_choice else _read_scalar)(hint, value, name)
 
-    A fault names the value by its ``name`` behind the ``place`` it stands in: "scenario 1: `columns` must …".
-    """
 
-    def __init__(self, makers: Makers | None = None) -> None:
-        self.makers = makers or {}
-        self.faults: list[str] = []
+def _read_scalar(hint: Any, value: object, name: str) -> Any:
+    allowed = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    if hint is str and isinstance(value, date):  # TOML has dates of its own
+        return value.isoformat()
+    if hint is Any or any(_is_a(each, value) for each in allowed):
+        return value
+    raise _unfit(name, " or ".join(_WORDS[each] for each in allowed if each in _WORDS), value)
 
-    def raise_faults(self, what: str) -> None:
-        """Raise all faults together, if there are any: a user mends a file once."""
-        if self.faults:
-            raise PlanError.gather(what, self.faults)
 
-    def values(
-        self,
-        cls: type,
-        spec: Mapping[str, Any],
-        *,
-        place: str = "",
-        noun: str = "setting",
-        given: Iterable[str] = (),
-    ) -> dict[str, Any]:
-        """The values that a table says rightly for the fields of a record, by the fields' names."""
-        known = {key: item for key, item in _fields(cls).items() if item.name not in given}
-        made: dict[str, Any] = {}
-        for key, value in spec.items():
-            if key in known:
-                item = known[key]
-                prepare = item.metadata.get("prepare")
-                prepared = prepare(value) if prepare else value
-                made[item.name] = self.value(_hints(cls)[item.name], prepared, place=place, name=f"`{key}`")
-            else:
-                self.faults.append(place + UnknownNameError.of(noun, key, known).line)
-        self.faults += [
-            f"{place}`{key}` must be given, got: nothing"
-            for key, item in known.items()
-            if _default(item) is MISSING and key not in spec
-        ]
-        return {name: value for name, value in made.items() if value is not _WRONG}
+def _is_a(kind: type, value: object) -> bool:
+    """Whether a value is of a type: a whole number is a number, true is none."""
+    if isinstance(value, bool):
+        return kind is bool
+    return isinstance(value, (int, float) if kind is float else kind)
 
-    def record(
-        self, cls: type, spec: object, *, place: str = "", name: str, given: Mapping[str, Any] | None = None
-    ) -> Any:
-        """Make a record of a table, if it says all that is required."""
-        if not isinstance(spec, Mapping):
-            return self._refuse(f"{place}{name}", "a table", _type_of(spec))
-        place = f"{place}{_bare(name)}: " if name != "it" else place
-        before = len(self.faults)
-        given = given or {}
-        values = {**given, **self.values(cls, spec, place=place, given=given)}
-        if any(_default(item) is MISSING and item.name not in values for item in _fields(cls).values()):
-            return _WRONG
-        made = self.make(lambda each: cls(**each), values, place=place)
-        return made if len(self.faults) == before else _WRONG
 
-    def make(self, maker: Callable[[Any], Any], value: Any, *, place: str = "") -> Any:
-        """What is made of a value, unless that raises faults."""
-        try:
-            return maker(value)
-        except SfumatoError as error:
-            self.faults += [place + line for line in error.lines]
-            return _WRONG
+def _read_choice(hint: Any, value: object, name: str) -> Any:
+    """Read one of a few words; a `StrEnum` may understand former ones."""
+    choices = tuple(hint) if isinstance(hint, EnumType) else typing.get_args(hint)
+    with suppress(ValueError):
+        return hint(value) if isinstance(hint, EnumType) else choices[choices.index(value)]
+    got = f"`{value}`" if isinstance(value, str) else type(value).__name__
+    raise PlanError(f"{name} must be one of {', '.join(filter(None, choices))}, got: {got}")
 
-    def value(self, hint: Any, value: object, *, place: str, name: str) -> Any:
-        """A value as its type hint wants it."""
-        origin, inner = typing.get_origin(hint), typing.get_args(hint)
-        if hint in self.makers:
-            return self.make(self.makers[hint], value, place=f"{place}{name}: ")
-        if isinstance(hint, type) and is_dataclass(hint):
-            return self.record(hint, value, place=place, name=name)
-        if origin is types.UnionType and inner[1:] == (types.NoneType,):
-            return value if value is None else self.value(inner[0], value, place=place, name=name)
-        if origin is tuple:
-            return self._items(inner, value, place, name)
-        if origin is Mapping:
-            return self._table(inner[1], value, place, name)
-        return self._scalar(hint, value, f"{place}{name}")
 
-    def _scalar(self, hint: Any, value: object, subject: str) -> Any:
-        if hint is str and isinstance(value, date):  # TOML has dates of its own
-            return value.isoformat()
-        if _fits(hint, value):
-            return hint(value) if isinstance(hint, EnumType) else value
-        is_choice = isinstance(hint, EnumType) or typing.get_origin(hint) is typing.Literal
-        got = f"`{value}`" if is_choice and isinstance(value, str) else _type_of(value)
-        return self._refuse(subject, _in_words(hint), got)
-
-    def _items(self, inner: tuple[Any, ...], value: object, place: str, name: str) -> Any:
-        if not isinstance(value, list | tuple):
-            return self._refuse(f"{place}{name}", "a list", _type_of(value))
-        hints = (inner[0],) * len(value) if inner[-1] is Ellipsis else inner
-        if len(value) != len(hints):
-            return self._refuse(f"{place}{name}", f"a list of {len(hints)}", f"one of {len(value)}")
-        numbered = hints and (hints[0] in self.makers or is_dataclass(hints[0]))
-        made = [
-            self.value(
-                hint, each, place=place, name=_item(name, number) if numbered else f"each item of {name}"
+def _read_list(inner: tuple[Any, ...], value: object, name: str, makers: Makers) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple):
+        raise _unfit(name, "a list", value)
+    hints = (inner[0],) * len(value) if inner[-1] is Ellipsis else inner
+    if len(value) != len(hints):
+        raise PlanError(f"{name} must be a list of {len(hints)}, got: one of {len(value)}")
+    numbered = inner[0] in makers or is_dataclass(inner[0])
+    faults: list[str] = []
+    made = []
+    for number, (hint, each) in enumerate(zip(hints, value, strict=True), start=1):
+        with gathering(faults):
+            made.append(
+                _read(hint, each, _item(name, number) if numbered else f"each item of {name}", makers)
             )
-            for number, (hint, each) in enumerate(zip(hints, value, strict=True), start=1)
-        ]
-        return _WRONG if any(each is _WRONG for each in made) else tuple(made)
+    raise_all(name, faults)
+    return tuple(made)
 
-    def _table(self, hint: Any, value: object, place: str, name: str) -> Any:
-        """Read a table by names; a record in it that has a ``name`` has that one."""
-        if not isinstance(value, Mapping):
-            return self._refuse(f"{place}{name}", "a table", _type_of(value))
-        made = {}
-        for key, each in value.items():
-            label = _item(name, f"`{key}`")
-            if isinstance(hint, type) and is_dataclass(hint) and "name" in _hints(hint):
-                made[key] = self.record(hint, each, place=place, name=label, given={"name": key})
-            else:
-                made[key] = self.value(hint, each, place=place, name=label)
-        return _WRONG if any(each is _WRONG for each in made.values()) else made
 
-    def _refuse(self, subject: str, expected: str, got: str) -> Any:
-        """Note what is wrong with a value, once for all items of a list."""
-        fault = f"{subject} must be {expected}, got: {got}"
-        if fault not in self.faults:
-            self.faults.append(fault)
-        return _WRONG
+def _read_table(hint: Any, value: object, name: str, makers: Makers) -> dict[str, Any]:
+    """Read a table by names; a record in it that has a ``name`` has that one."""
+    named = isinstance(hint, type) and is_dataclass(hint) and "name" in _fields(hint)
+    faults: list[str] = []
+    made = {}
+    for key, each in _table(value, name).items():
+        with gathering(faults):
+            given = {"name": key} if named else _NOTHING
+            made[key] = _read(hint, each, _item(name, f"`{key}`"), makers, given)
+    raise_all(name, faults)
+    return made
+
+
+def _make(maker: Callable[[Any], Any], value: Any, name: str) -> Any:
+    faults: list[str] = []
+    with gathering(faults, f"{_bare(name)}: "):
+        return maker(value)
+    raise PlanError.gather(name, faults)
+
+
+def _table(value: object, name: str) -> Mapping[str, Any]:
+    if isinstance(value, Mapping):
+        return value
+    raise _unfit(name, "a table", value)
+
+
+def _unfit(name: str, expected: str, value: object) -> PlanError:
+    got = "nothing" if value is None else type(value).__name__
+    return PlanError(f"{name} must be {expected}, got: {got}")
 
 
 def _bare(name: str) -> str:
@@ -233,34 +244,3 @@ def _bare(name: str) -> str:
 def _item(name: str, label: object) -> str:
     """What one of several is called: step 1 and step 2 are among `steps`."""
     return f"{_bare(name).removesuffix('s')} {label}"
-
-
-def _type_of(value: object) -> str:
-    return "nothing" if value is None else type(value).__name__
-
-
-def _fits(hint: Any, value: object) -> bool:
-    if hint is Any:
-        return True
-    if isinstance(hint, EnumType):
-        try:
-            return hint(value) is not None
-        except ValueError:
-            return False
-    if isinstance(hint, types.UnionType):
-        return any(_fits(each, value) for each in typing.get_args(hint))
-    if typing.get_origin(hint) is typing.Literal:
-        return value in typing.get_args(hint)
-    allowed = (int, float) if hint is float else hint  # None is a type hint, too
-    return isinstance(value, allowed) and (hint is bool or not isinstance(value, bool))
-
-
-def _in_words(hint: Any) -> str:
-    """What a value must be."""
-    if isinstance(hint, EnumType):
-        return f"one of {', '.join(hint)}"
-    if isinstance(hint, types.UnionType):
-        return " or ".join(_in_words(each) for each in typing.get_args(hint) if each is not types.NoneType)
-    if typing.get_origin(hint) is typing.Literal:
-        return " or ".join(filter(None, typing.get_args(hint)))
-    return _WORDS[hint]

@@ -12,7 +12,7 @@ from typing import Any, Self
 import polars as pl
 
 from sfumato.data.date_forms import FORMS
-from sfumato.data.records import RecordReader, as_spec, read_record
+from sfumato.data.records import as_spec, raise_all, read_record, read_values
 from sfumato.data.rules import Rule
 from sfumato.errors import PlanError, UnknownNameError, note_renamed, quoted
 
@@ -99,12 +99,11 @@ class Column:
 
     def __post_init__(self) -> None:
         # "key" for Role.KEY and a list for a tuple are what people write; all code may rely on the latter.
-        read, cls = RecordReader(), type(self)
+        cls, faults = type(self), list[str]()
         spec = {key: value for key, value in vars(self).items() if value is not getattr(cls, key, MISSING)}
-        for key, value in read.values(cls, spec).items():
+        for key, value in read_values(cls, spec, faults).items():
             object.__setattr__(self, key, value)
-        read.faults += [] if read.faults else self._faults()
-        read.raise_faults(f"column `{self.name}`")
+        raise_all(f"column `{self.name}`", faults or list(self._faults()))
 
     def _faults(self) -> Iterator[str]:
         if not self.name:

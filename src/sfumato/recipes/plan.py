@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,7 +13,7 @@ from sfumato.core.params import Resource
 from sfumato.core.requirement import Requirement
 from sfumato.data.evidence import CONTROL, Scenario
 from sfumato.data.notebook import as_html
-from sfumato.data.records import Makers, RecordReader, as_spec, parse_toml, read_text
+from sfumato.data.records import Makers, as_spec, gathering, parse_toml, raise_all, read_text, read_values
 from sfumato.data.rules import Rule
 from sfumato.data.schema import Role, Schema, SchemaSpec
 from sfumato.errors import PlanError, UnknownNameError, counted, quoted
@@ -108,16 +107,17 @@ class Plan:
     @classmethod
     def from_dict(cls, spec: Mapping[str, Any], *, folder: Path = Path()) -> Self:
         """Make a plan of what a TOML file says."""
-        read = RecordReader(_MAKERS)
-        spec, control = _without_control(spec, read)
-        right = read.values(_Parts, spec, noun="part of a plan")
-        parts = _Parts(**right)
+        faults: list[str] = []
+        spec, control = _without_control(spec, faults)
+        values = read_values(_Parts, spec, faults, noun="part of a plan", makers=_MAKERS)
+        parts, schema = _Parts(**values), None
         if "tables" in spec:
-            tables = _linked(spec, parts.tables, read.faults, folder)
+            tables = _linked(spec, parts.tables, faults, folder)
             return cls(tables=tables, about=parts.release, folder=folder)
-        read.faults += repeated_names(scenario_names(spec.get("scenarios")))
         declared = spec.keys() & {"columns", "rules", "related"}
-        schema = read.make(attrgetter("schema"), parts) if declared and declared <= right.keys() else None
+        if declared and declared <= values.keys():
+            with gathering(faults):
+                schema = parts.schema
         plan = cls(
             data=parts.data,
             schema=schema,
@@ -132,11 +132,12 @@ class Plan:
             control=control,
             folder=folder,
         )
-        if isinstance(schema, Schema):
-            read.faults += _cross_faults(plan, schema)
-            if "resources" in right or "resources" not in spec:
-                read.faults += _resource_faults(plan, schema)
-        read.raise_faults("the plan")
+        faults += repeated_names(scenario_names(spec.get("scenarios")))
+        if schema is not None:
+            faults += _cross_faults(plan, schema)
+        if schema is not None and ("resources" in values or "resources" not in spec):
+            faults += _resource_faults(plan, schema)
+        raise_all("the plan", faults)
         return plan
 
     def to_dict(self) -> dict[str, Any]:
@@ -300,22 +301,19 @@ def bare_numbers(schema: Schema, drop: Sequence[str]) -> list[str]:
     ]
 
 
-def _without_control(spec: Mapping[str, Any], read: RecordReader) -> tuple[Mapping[str, Any], float]:
+def _without_control(spec: Mapping[str, Any], faults: list[str]) -> tuple[Mapping[str, Any], float]:
     """The parts of a plan, and the share of the persons who sit out a rehearsal: it is said with the data."""
     data = spec.get("data")
     if not isinstance(data, Mapping):
         return spec, 0.0
     source = {key: value for key, value in data.items() if key != CONTROL}
-    control = read.make(_share, data.get(CONTROL, 0.0), place="data: ")
+    share = data.get(CONTROL, 0.0)
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
+        got = f"`{share}`" if isinstance(share, int | float) else type(share).__name__
+        faults.append(f"data: `{CONTROL}` must be a share of the persons, from 0 to less than 1, got: {got}")
+        share = 0.0
     rest = {key: part for key, part in spec.items() if key != "data"}
-    return {**rest, **({"data": source} if source else {})}, control
-
-
-def _share(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
-        got = f"`{value}`" if isinstance(value, int | float) else type(value).__name__
-        raise PlanError(f"`{CONTROL}` must be a share of the persons, from 0 to less than 1, got: {got}")
-    return float(value)
+    return {**rest, **({"data": source} if source else {})}, float(share)
 
 
 def _linked(
@@ -342,8 +340,7 @@ def _linked(
     paths = [located(plan.output.path, folder) for plan in plans.values() if plan.output.path]
     if len({path.resolve() if isinstance(path, Path) else path for path in paths}) < len(paths):
         faults.append("each table must be written to a file of its own, got: the same `path` twice")
-    if faults:
-        raise PlanError.gather("the plan", faults)
+    raise_all("the plan", faults)
     return plans
 
 

@@ -7,7 +7,7 @@ industry and public use. Each is a TOML file in ``profiles``; who thinks otherwi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NewType, Self
@@ -19,7 +19,7 @@ from sfumato.core.measure import Measure
 from sfumato.core.references import references
 from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.data.evidence import Evidence, Scenario
-from sfumato.data.records import RecordReader, parse_toml, read_text
+from sfumato.data.records import Makers, gathering, parse_toml, raise_all, read_record, read_text, read_values
 from sfumato.data.schema import Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import PlanError, UnknownNameError, quoted
@@ -152,21 +152,22 @@ class Profile(_Defaults):
         """Make a profile of the text of its file."""
         spec = parse_toml(text, f"the profile `{name}`")
         names = scenario_names(spec.get("scenarios"))
-        read = RecordReader(
-            {
-                Requirement: Requirement.parse,
-                Measure: parse_measure,
-                ScenarioName: _one_of("scenario", names),
-                Reference: _one_of("reference", list(references())),
-            }
-        )
-        defaults = read.record(_Defaults, spec.pop("defaults", {}), name="defaults")
-        right = read.values(cls, spec, given=("name", "text", *_Defaults.__dataclass_fields__))
-        if right.get("intruders") == ():
-            read.faults.append("a profile must have at least one scenario, got: none")
-        read.faults += repeated_names(names)
-        read.raise_faults(f"the profile `{name}`")
-        return cls(name=name, text=text, **right, **vars(defaults))
+        makers: Makers = {
+            Requirement: Requirement.parse,
+            Measure: parse_measure,
+            ScenarioName: _one_of("scenario", names),
+            Reference: _one_of("reference", list(references())),
+        }
+        faults: list[str] = []
+        values: dict[str, Any] = {}
+        with gathering(faults, "defaults: "):
+            values |= vars(read_record(_Defaults, spec.pop("defaults", {}), "the defaults", makers=makers))
+        given = ("name", "text", *(item.name for item in fields(_Defaults)))
+        values |= read_values(cls, spec, faults, given=given, makers=makers)
+        if values.get("intruders") == ():
+            faults.append("a profile must have at least one scenario, got: none")
+        raise_all(f"the profile `{name}`", [*faults, *repeated_names(names)])
+        return cls(name=name, text=text, **values)
 
     def requirements(self, schema: Schema, *, keys: Sequence[str] = ()) -> tuple[Demand, ...]:
         """The requirements that apply to tables of a schema, each with the intruder it is judged against.

@@ -21,7 +21,7 @@ from sfumato.core.run import Run, Stopwatch
 from sfumato.core.series import said_of
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.persons import persons_of
-from sfumato.data.records import RecordReader, as_spec, read_record
+from sfumato.data.records import as_spec, read_record
 from sfumato.data.schema import Schema
 from sfumato.data.strata import strata
 from sfumato.data.table import Table
@@ -490,7 +490,4 @@ class Recipe:
     @classmethod
     def from_list(cls, specs: Sequence[Mapping[str, Any]]) -> Self:
         """Read the plan's steps, gathering the faults of all of them."""
-        read = RecordReader({Step: Step.from_dict})
-        steps = read.value(tuple[Step, ...], specs, place="", name="`steps`")
-        read.raise_faults("the recipe")
-        return cls(steps)
+        return read_record(cls, {"steps": specs}, "the recipe", makers={Step: Step.from_dict})

@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from sfumato.data.records import RecordReader, as_spec, read_record
+from sfumato.data.records import as_spec, read_record, read_values
 from sfumato.errors import ParameterError, PlanError
 
 
@@ -104,8 +104,8 @@ def test_reads_every_sort_of_value():
         ({"wide": 1}, "`wide` must be true or false, got: int"),
         ({"colours": "red"}, "`colours` must be a list, got: str"),
         ({"colours": ["green", "green"]}, "each item of `colours` must be one of red, blue, got: `green`"),
-        ({"form": "flat"}, "`form` must be round or square, got: `flat`"),
-        ({"form": 2}, "`form` must be round or square, got: int"),
+        ({"form": "flat"}, "`form` must be one of round, square, got: `flat`"),
+        ({"form": 2}, "`form` must be one of round, square, got: int"),
         ({"code": []}, "`code` must be a text or a number, got: list"),
         ({"points": []}, "`points` must be a table, got: list"),
         ({"points": {"a": 3}}, "point `a` must be a table, got: int"),
@@ -114,7 +114,7 @@ def test_reads_every_sort_of_value():
         ({"points": {"a": {"at": [-1, 1]}}}, "point `a`: `at` must not be left of 0"),
         ({"points": {"a": {"name": "b"}}}, "point `a`: there is no setting `name` (there are `at`)"),
         ({"first": [{"name": "b"}, {}]}, "first 2: `name` must be given, got: nothing"),
-        ({"how_large": "small"}, "`how_large`: a size must be large (write large)"),
+        ({"how_large": "small"}, "how_large: a size must be large (write large)"),
         ({"titel": 1}, "there is no setting `titel` (did you mean `title`?)"),
     ],
 )
@@ -133,9 +133,9 @@ def test_gathers_all_faults_those_of_what_is_made_among_them():
 
 
 def test_keeps_what_is_right():
-    reader = RecordReader()
-    assert reader.values(Picture, {"title": "t", "count": "x"}) == {"title": "t"}
-    assert reader.faults == ["`count` must be a whole number, got: str"]
+    found = []
+    assert read_values(Picture, {"title": "t", "count": "x"}, found) == {"title": "t"}
+    assert found == ["`count` must be a whole number, got: str"]
 
 
 def test_says_what_is_required_or_not_default():

@@ -207,7 +207,7 @@ def test_a_mistake_in_every_part_at_once():
         "scenario 1: there is no setting `colums` (did you mean `columns`?)",
         "`records` of scenario `default` must be a share above 0",
         "each scenario must have a name of its own, got twice: `default`, `u`",
-        "resource `r`: `holds` must be table or hierarchy, got: `tree`",
+        "resource `r`: `holds` must be one of table, hierarchy, got: `tree`",
         "resource `s` must be a table, got: str",
         "step 1: there is no method `mdaw` (did you mean `mdav`",
         "there is no measure `nonsense`",
