@@ -15,7 +15,7 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.measure import Measure, Threat
+from sfumato.core.measure import Counting, Measure, Threat
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
@@ -114,8 +114,7 @@ class TrueLinkMeasure(Measure):
     better = "low"
     bounds = (0.0, 1.0)
     kinds = LINKABLE
-    only_held = True
-    sees_copies = True
+    counts = Counting(pools_copies=True, intruder_records_only=True)
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns that the intruder knows and their table has."""

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from sfumato import kernels
-from sfumato.core.measure import Score, Status
+from sfumato.core.measure import Scaling, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
@@ -104,10 +104,11 @@ class GlobalLinkage(LinkageMeasure):
 
     name = "gdbrl"
     family = "linkage"
-    usual = True
-    exact_up_to = 50_000
+    tells = Tells(
+        places={"default": 0, "comparison": 4, "report": 15}, intruder="links everybody at once, one to one,"
+    )
+    scales = Scaling(exact_up_to=50_000)
     title = "Global record linkage"
-    intruder = "links everybody at once, one to one,"
     references = ("herranz2015", "tassa2012")
     cost = "n²"
 
@@ -220,7 +221,7 @@ class GlobalLinkage(LinkageMeasure):
         details = {**score.details, "links_certain": tied.certain}
         if not tied.exact:
             details["ties"] = "not looked through: the interval may be wider than need be"
-        return replace(score, interval=interval, interval_holds=True, details=details)
+        return replace(score, interval=interval, interval_is_proved=True, details=details)
 
     def radii(self, space: Space, run: Run) -> Floats | None:
         """How far the partner of each record may be; None: any distance."""

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.measure import Measure, Score
+from sfumato.core.measure import Measure, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
@@ -83,7 +83,9 @@ class IntervalDisclosure(Measure):
     name = "interval-disclosure"
     family = "what is learnt"
     title = "Interval disclosure"
-    says = "of its values, {:.0%} lie within the interval around what was released for it"
+    tells = Tells(
+        record_sentence="of its values, {:.0%} lie within the interval around what was released for it"
+    )
     aspect = "risk"
     threat = "inference"
     better = "low"
@@ -188,7 +190,7 @@ class IntervalLinkage(LinkageMeasure):
     name = "interval-linkage"
     family = "linkage"
     title = "Linkage within intervals"
-    intruder = "looks among the records all of whose values are near"
+    tells = Tells(intruder="looks among the records all of whose values are near")
     references = ("herranz2015", "domingoferrer2001")
     cost = "n²"
 
@@ -265,7 +267,7 @@ class RankIntervalLinkage(TrueLinkMeasure):
     name = "rank-interval-linkage"
     family = "linkage"
     title = "Rank interval linkage"
-    intruder = "knows how far ranks may have moved"
+    tells = Tells(intruder="knows how far ranks may have moved")
     kinds = ORDERED
     references = ("nin2008",)
     cost = "n²"

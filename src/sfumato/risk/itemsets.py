@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from sfumato.core.measure import Measure, Score
+from sfumato.core.measure import Measure, Needs, Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import seen_table
@@ -80,7 +80,7 @@ class KmAnonymity(Measure):
     better = "high"
     bounds = (0.0, np.inf)
     kinds = frozenset({Kind.SET})
-    needs_release = False
+    needs = Needs(release=False)
     references = ("terrovitis2008",)
     cost = "n"
 

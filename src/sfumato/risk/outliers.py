@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.measure import Measure, Score
+from sfumato.core.measure import Measure, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.codings import numbers_of_both
@@ -63,9 +63,8 @@ class OutlierDisclosure(DistanceLinkage):
     name = "outlier-disclosure"
     family = "isolation"
     threat = "singling out"
-    usual = False
+    tells = Tells(intruder="knows it as an outlier and takes the nearest released record")
     title = "Outliers found again"
-    intruder = "knows it as an outlier and takes the nearest released record"
     references = ("domingoferrer2001", "templ2008", "ichim2009", "hubert2012", "breunig2000")
 
     rule: Literal["quantile", "deviations", "mahalanobis", "density"] = param(
@@ -173,7 +172,10 @@ class RobustIntervals(Measure):
     name = "rmdid1"
     family = "isolation"
     title = "Robust interval disclosure (RMDID1)"
-    says = "its values can be told from what was released for it, seen how far out it lies: {:.0f} (1: yes)"
+    tells = Tells(
+        record_sentence="its values can be told from what was released for it, seen how far out it lies: "
+        "{:.0f} (1: yes)"
+    )
     aspect = "risk"
     threat = "inference"
     better = "low"
@@ -265,7 +267,10 @@ class RobustIntervalsInCrowds(RobustIntervals):
     family = "isolation"
     title = "Robust interval disclosure outside crowds (RMDID2)"
     cost = "n²"
-    says = "its values can be told from what was released for it, and few others are near: {:.0f} (1: yes)"
+    tells = Tells(
+        record_sentence="its values can be told from what was released for it, and few others are near: "
+        "{:.0f} (1: yes)"
+    )
 
     near: float = param(
         5.0, "How near others must be, by Euclidean distance, as a share of a deviation.", gt=0, le=1000,

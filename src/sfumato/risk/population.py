@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from sfumato.core.measure import EstimatedMeasure, Score, Status
+from sfumato.core.measure import Counting, EstimatedMeasure, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
@@ -131,7 +131,8 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
 
     name = "population-uniqueness"
     family = "chance to be found"
-    sees_persons = True
+    counts = Counting(people=True, joins_person_records=True)
+    tells = Tells(places={"report": 7})
     title = "Population uniqueness"
     better = "low"
     bounds = (0.0, 1.0)

@@ -9,7 +9,7 @@ import polars as pl
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.measure import Counting, Measure, Score, Status, Tells
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
@@ -131,10 +131,10 @@ class ProbabilisticLinkage(Measure):
     name = "probabilistic-linkage"
     family = "linkage"
     title = "Probabilistic record linkage"
-    intruder = "weighs agreements and disagreements of columns"
+    counts = Counting(intruder_records_only=True)
+    tells = Tells(intruder="weighs agreements and disagreements of columns")
     aspect = "risk"
     threat = "linkability"
-    only_held = True
     better = "low"
     bounds = (0.0, 1.0)
     kinds = LINKABLE

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from sfumato import kernels
-from sfumato.core.measure import Score, Status
+from sfumato.core.measure import Scaling, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, seen_table
@@ -124,6 +124,8 @@ class Suda(KeyMeasure):
 
     name = "suda"
     family = "who is alike"
+    tells = Tells(places={"report": 9, "uniques": 1})
+    scales = Scaling(exact_up_to=200_000)
     title = "SUDA"
     better = "low"
     bounds = (0.0, np.inf)

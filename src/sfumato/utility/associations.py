@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from sfumato.core.measure import Measure, Score
+from sfumato.core.measure import Measure, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
@@ -207,6 +207,7 @@ class CramersVDifference(ContingencyMeasure):
 
     name = "cramers-v-difference"
     family = "associations"
+    tells = Tells(places={"report": 2})
     title = "Difference of Cramér's V"
     references = ("cramer1946",)
 
@@ -327,7 +328,7 @@ class CorrelationDifference(PairMeasure):
 
     name = "correlation-difference"
     family = "associations"
-    usual = True
+    tells = Tells(places={"default": 0})
     title = "Difference of correlations"
     bounds = (0.0, 2.0)
     kinds = ORDERED

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.measure import Measure, Score
+from sfumato.core.measure import Measure, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
@@ -117,7 +117,7 @@ class ColumnEarthMoversDistance(ColumnDistance):
 
     name = "column-emd"
     family = "distributions"
-    usual = True
+    tells = Tells(places={"default": 0})
     title = "Earth mover's distance by column"
     bounds = (0.0, np.inf)
     references = ("rubner2000", "vallender1974")

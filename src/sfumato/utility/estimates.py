@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from sfumato.core.measure import Measure, Score
+from sfumato.core.measure import Measure, Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
@@ -233,6 +233,8 @@ class IntervalOverlap(EstimateMeasure):
 
     name = "interval-overlap"
     family = "analyses"
+    tells = Tells(places={"report": 3, "models": 1})
+    scales = Scaling(exact_up_to=200_000)
     title = "Overlap of confidence intervals"
     better = "high"
     bounds = (0.0, 1.0)

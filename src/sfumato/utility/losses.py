@@ -6,7 +6,7 @@ from abc import abstractmethod
 
 import numpy as np
 
-from sfumato.core.measure import Measure, Score
+from sfumato.core.measure import Measure, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
@@ -146,7 +146,7 @@ class Il1s(MappedLoss):
 
     name = "il1s"
     family = "cells"
-    usual = True
+    tells = Tells(places={"default": 0})
     title = "Mean change in spreads (IL1s)"
     references = ("yancey2002", "mateosanz2005")
 

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from sfumato.core.measure import Score
+from sfumato.core.measure import Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
@@ -143,6 +143,8 @@ class Prediction(PredictionMeasure):
 
     name = "prediction"
     family = "analyses"
+    tells = Tells(places={"report": 5, "models": 3})
+    scales = Scaling(exact_up_to=200_000)
     title = "Prediction of classes"
     better = "high"
     bounds = (0.0, 1.0)
@@ -198,6 +200,8 @@ class PredictionError(PredictionMeasure):
 
     name = "prediction-error"
     family = "analyses"
+    tells = Tells(places={"report": 6, "models": 4})
+    scales = Scaling(exact_up_to=200_000)
     title = "Prediction error"
     better = "low"
     bounds = (0.0, np.inf)

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from sfumato.core.measure import Score
+from sfumato.core.measure import Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
@@ -153,6 +153,8 @@ class PropensityRatio(PropensityMeasure):
     name = "pmse-ratio"
     family = "distributions"
     title = "Propensity score ratio"
+    tells = Tells(places={"report": 7, "models": 5})
+    scales = Scaling(exact_up_to=200_000)
     bounds = (0.0, np.inf)
     references = ("snoke2018", "woo2009")
 
