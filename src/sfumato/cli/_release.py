@@ -221,6 +221,6 @@ def _way_out(outcome: Outcome, *, fixed: bool) -> str:
     """What to try when a release misses a requirement."""
     steps = [step for part in outcome.parts.values() for step in part.plan.recipe.steps]
     stronger = "make a step stronger, or let `sfumato tune` find one that meets them in every run"
-    if fixed or not any(step.method.stochastic for step in steps):
+    if fixed or not any(step.method.randomness.stochastic for step in steps):
         return stronger
     return f"every run has chance of its own: after a near miss another one may meet them; else {stronger}"

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Literal, Protocol, final
 import numpy as np
 import polars as pl
 
+from sfumato.core.component import Component
 from sfumato.core.drawing import mean_interval
-from sfumato.core.method import Described
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
@@ -183,7 +183,7 @@ class Scaling:
     persons_drawn: int = 0
 
 
-class Measure(Described):
+class Measure(Component):
     """Gives a score to evidence. Write ``measure``, and ``refuses`` where kinds do not say enough."""
 
     aspect: ClassVar[Aspect]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
 import polars as pl
 
+from sfumato.core.component import Component
 from sfumato.core.first_fit import FirstFit
-from sfumato.core.params import Parameters
+from sfumato.core.params import listed
 from sfumato.core.release import MAIN, Confided, Release, stitched
 from sfumato.core.run import Chance, Run
 from sfumato.data.digest import BLOCK_RECORDS
@@ -32,56 +33,58 @@ _MAX_SQUARABLE = 1e150
 Nature = Literal["non-perturbative", "perturbative", "de-associative", "synthetic"]
 
 
-class Described(Parameters):
-    """What methods and measures say of themselves."""
+@dataclass(frozen=True)
+class Takes:
+    """What a method takes besides columns of its kinds with exact values."""
 
-    name: ClassVar[str]  # kebab-case: the word in the CLI, in URLs and in plans
-    aliases: ClassVar[tuple[str, ...]] = ()  # other words for it, as in `k >= 5`
-    former: ClassVar[tuple[str, ...]] = ()  # what it was called once: still understood, with a note
-    title: ClassVar[str] = ""
-    family: ClassVar[str] = "other"  # a few plain words: what the lists are grouped by
-    kinds: ClassVar[frozenset[Kind]] = frozenset()
-    references: ClassVar[tuple[str, ...]] = ()
-    cost: ClassVar[str] = "n"
-
-    @classmethod
-    def summary(cls) -> str:
-        """The first line of the docstring."""
-        return (cls.__doc__ or "").strip().partition("\n")[0]
-
-    @classmethod
-    def describe(cls) -> dict[str, Any]:
-        """As a dictionary for JSON (``--json``) and for the docs."""
-        return {
-            "name": cls.name,
-            "aliases": list(cls.aliases),
-            "title": cls.title,
-            "family": cls.family,
-            "summary": cls.summary(),
-            "kinds": sorted(kind.value for kind in cls.kinds),
-            "cost": cls.cost,
-            "references": list(cls.references),
-            "parameters": [declared.to_dict() for declared in cls.parameters()],
-        }
+    generalised: bool = False  # columns that were generalised before
+    edit_rules: bool = False  # the rules of the schema, which it respects in what else records say
 
 
-class Method(Described):
+@dataclass(frozen=True)
+class Gives:
+    """What a release of a method may have that its original has not."""
+
+    generalised: bool = False  # intervals or labels in place of values
+    suppressed: bool = False  # cells that had a value and are missing or a wildcard
+    imputed: bool = False  # values where cells were suppressed or coarsened before, and no other change
+    deassociated: bool = False  # values apart from their records: a last step
+    other_records: bool = False  # fewer, more or reordered records
+    new_columns: bool = False
+
+
+@dataclass(frozen=True)
+class Randomness:
+    """What a method draws; with an ``epsilon_parameter`` that is the ε of a guarantee."""
+
+    stochastic: bool = True
+    replay: bool = True  # False: noise that must not be repeatable (differential privacy)
+    epsilon_parameter: str = ""  # moved on the data, its ε is no guarantee
+
+
+#: Flags that stand in groups now; a class that still declares one would be taken for what it is not.
+_FORMER_FLAGS = frozenset({
+    "stochastic", "replay", "private_by", "generalises", "takes_generalised", "suppresses", "fills",
+    "changes_records", "adds_columns", "keeps_rules", "takes_apart",
+})  # fmt: skip
+
+
+class Method(Component):
     """Turns a table into a release. Write ``protect`` for methods that need the whole table at once."""
 
     nature: ClassVar[Nature] = "perturbative"
-    produces: ClassVar[frozenset[Kind]] = frozenset()  # empty: the kinds it is given
-    analysts: ClassVar[str] = ""  # a sentence or two: what who analyses the release must correct for
-    stochastic: ClassVar[bool] = True
-    replay: ClassVar[bool] = True  # False: noise that must not be repeatable (differential privacy)
-    private_by: ClassVar[str] = ""  # the parameter that is the ε of a guarantee: moved on the data it is none
-    generalises: ClassVar[bool] = False  # True: values may be intervals or labels afterwards
-    takes_generalised: ClassVar[bool] = False  # True: it also works on columns that were generalised before
-    suppresses: ClassVar[bool] = False  # True: cells that had a value may be missing or a wildcard afterwards
-    fills: ClassVar[bool] = False  # True: changes nothing but cells that were suppressed or coarsened before
-    changes_records: ClassVar[bool] = False  # True: the release may have other records than the original
-    adds_columns: ClassVar[bool] = False  # True: the release may have columns that the original has not
-    keeps_rules: ClassVar[bool] = False  # True: it looks at the rules of the schema, in what else records say
-    takes_apart: ClassVar[bool] = False  # True: values stand apart from their records afterwards: a last step
+    analyst_note: ClassVar[str] = ""  # a sentence or two: what to correct for when analysing the release
+    takes: ClassVar[Takes] = Takes()
+    gives: ClassVar[Gives] = Gives()
+    randomness: ClassVar[Randomness] = Randomness()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if loose := sorted(_FORMER_FLAGS & vars(cls).keys() - cls.__annotations__.keys()):
+            raise TypeError(
+                f"{cls.__name__} must declare {listed(loose)} in `takes`, `gives` or `randomness`, as in "
+                "gives = Gives(suppressed=True)"
+            )
 
     def refuses(self, table: Table) -> str | None:
         """Why this method cannot protect the chosen columns of this table; None when it can."""
@@ -98,7 +101,7 @@ class Method(Described):
 
     def by_person(self) -> bool:
         """Whether all it draws is one record's each: in a series of releases people then keep their noise."""
-        return not self.stochastic
+        return not self.randomness.stochastic
 
     def drive_range(self, table: Table) -> tuple[float, float]:  # noqa: ARG002  — a method may look at it
         """The values of the drive parameter worth searching on this table."""
@@ -132,12 +135,11 @@ class Method(Described):
         return {
             **super().describe(),
             "nature": cls.nature,
-            "analysts": cls.analysts,
+            "analyst_note": cls.analyst_note,
             "shape": shape_of(cls),
-            "stochastic": cls.stochastic,
-            "replay": cls.replay,
-            "private_by": cls.private_by or None,
-            "produces": sorted(kind.value for kind in cls.produces or cls.kinds),
+            "takes": asdict(cls.takes),
+            "gives": asdict(cls.gives),
+            **asdict(cls.randomness),
             "drive": drive.name if drive else None,
         }
 

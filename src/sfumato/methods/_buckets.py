@@ -16,7 +16,7 @@ import polars as pl
 
 from sfumato import kernels
 from sfumato.core import registry
-from sfumato.core.method import Method
+from sfumato.core.method import Gives, Method, Takes
 from sfumato.core.params import Columns, listed, param
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
@@ -38,15 +38,14 @@ _SHORT = 1 << 16
 class BucketMethod(Method):
     """Takes sensitive values apart from their records: only the bucket of each is told. Write ``part``."""
 
-    analysts = (
+    analyst_note = (
         "Sensitive values stand apart from their records: a count over both is the expected share of "
         "each bucket, which `expected_count` gives; a join of single records is wrong."
     )
     kinds = COMPARABLE
     nature = "de-associative"
-    takes_apart = True
-    takes_generalised = True
-    adds_columns = True
+    takes = Takes(generalised=True)
+    gives = Gives(deassociated=True, new_columns=True)
     cost = "n log n"
 
     l: int = param(  # noqa: E741  — the model's own letter

@@ -14,7 +14,7 @@ from typing import Any, final
 import numpy as np
 
 from sfumato.core.measure import ClassMeasure, EstimatedMeasure, Score, Status
-from sfumato.core.method import Method
+from sfumato.core.method import Gives, Method, Randomness
 from sfumato.core.params import Requirements, listed, param
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
@@ -184,8 +184,8 @@ class EnforcingMethod(Method):
     """
 
     kinds = COMPARABLE
-    stochastic = False
-    suppresses = True
+    gives = Gives(suppressed=True)
+    randomness = Randomness(stochastic=False)
 
     k: int = param(
         5,

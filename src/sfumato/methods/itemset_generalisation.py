@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from sfumato.core.method import Gives
 from sfumato.core.params import PerColumn, Resource, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -84,13 +85,13 @@ class ItemsetGeneralisation(EnforcingMethod):
     family = "recoding"
     nature = "non-perturbative"
     title = "Generalisation of sets"
-    analysts = (
+    analyst_note = (
         "Items are shown by wider groups, or are missing: counts of single items are lower bounds, and "
         "sets look more alike than they were."
     )
     kinds = frozenset({Kind.SET})
     references = ("terrovitis2008",)
-    generalises = True
+    gives = Gives(generalised=True, suppressed=True)
 
     m: int = param(2, "Largest number of items an intruder knows.", ge=1, le=5, symbol="m")
     hierarchies: PerColumn[Resource] | None = param(

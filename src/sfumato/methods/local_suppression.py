@@ -10,6 +10,7 @@ from math import comb
 
 import numpy as np
 
+from sfumato.core.method import Takes
 from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
@@ -89,9 +90,9 @@ class LocalSuppression(EnforcingMethod):
     name = "local-suppression"
     family = "suppression"
     nature = "non-perturbative"
-    takes_generalised = True
+    takes = Takes(generalised=True)
     title = "Local suppression"
-    analysts = (
+    analyst_note = (
         "Cells are missing, and not at random: those of rare combinations are. Do not drop incomplete "
         "records; impute, or model why they are missing."
     )

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core import registry
-from sfumato.core.method import Method
+from sfumato.core.method import Gives, Method, Takes
 from sfumato.core.params import Columns, param
 from sfumato.core.release import Confided, Release
 from sfumato.core.requirement import Requirement
@@ -92,17 +92,15 @@ class MInvariantBuckets(Method):
     name = "m-invariance"
     family = "taking apart"
     title = "m-invariance"
-    analysts = (
+    analyst_note = (
         "Sensitive values stand apart from their records, in buckets that hold some invented records, whose "
         "number is published: subtract these, and take a count over both as the share of each bucket."
     )
     kinds = COMPARABLE
     nature = "de-associative"
     references = ("xiao2007minvariance",)
-    takes_apart = True
-    takes_generalised = True
-    adds_columns = True
-    changes_records = True
+    takes = Takes(generalised=True)
+    gives = Gives(deassociated=True, other_records=True, new_columns=True)
     cost = "n log n"
 
     m: int = param(

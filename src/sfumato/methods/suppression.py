@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from sfumato.core.method import Method
+from sfumato.core.method import Gives, Method, Randomness, Takes
 from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -73,15 +73,15 @@ class RecordSuppression(EnforcingMethod):
     name = "record-suppression"
     family = "suppression"
     nature = "non-perturbative"
-    takes_generalised = True
+    takes = Takes(generalised=True)
+    gives = Gives(suppressed=True, other_records=True)
     title = "Record suppression"
-    analysts = (
+    analyst_note = (
         "Rare records say nothing of their keys, or are gone: small groups are undercounted, and what is "
         "left is no random sample."
     )
     kinds = COMPARABLE | {Kind.SET}
     references = ("samarati2001", "sweeney2002generalization", "hundepool2012")
-    changes_records = True
 
     show: Literal["wildcard", "missing", "drop"] = param(
         "wildcard",
@@ -215,9 +215,9 @@ class AttributeSuppression(EnforcingMethod):
     name = "attribute-suppression"
     family = "suppression"
     nature = "non-perturbative"
-    takes_generalised = True
+    takes = Takes(generalised=True)
     title = "Attribute suppression"
-    analysts = "Whole columns say nothing: what they would have told cannot be adjusted for."
+    analyst_note = "Whole columns say nothing: what they would have told cannot be adjusted for."
     references = ("hundepool2012", "willenborg2001")
 
     importance: PerColumn[float] = param(
@@ -345,13 +345,13 @@ class TrivialRemoval(Method):
     name = "trivial-removal"
     family = "suppression"
     nature = "non-perturbative"
-    takes_generalised = True
+    takes = Takes(generalised=True)
+    gives = Gives(suppressed=True)
+    randomness = Randomness(stochastic=False)
     title = "Trivial removal"
-    analysts = "The columns say nothing at all."
+    analyst_note = "The columns say nothing at all."
     kinds = COMPARABLE
     references = ("brickell2008",)
-    stochastic = False
-    suppresses = True
 
     def protect(self, table: Table, run: Run) -> Release:  # noqa: ARG002  — no chance is used
         """Cover the columns."""

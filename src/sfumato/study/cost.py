@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.core.component import Component
 from sfumato.core.measure import Measure
-from sfumato.core.method import Described
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence, Scenario
@@ -206,7 +206,7 @@ def estimate(
 class _Part:
     """A step or a measure, the seconds it took on each size, and how often it will be done."""
 
-    described: Described
+    described: Component
     times: int
     points: list[tuple[int, float]] = field(default_factory=list)
     too_slow: bool = False  # to be tried on more records

@@ -11,6 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from sfumato.core import registry
+from sfumato.core.method import Gives, Takes
 from sfumato.core.params import PerColumn
 from sfumato.core.release import Release, reordered
 from sfumato.core.run import Run
@@ -139,11 +140,11 @@ def test_all_faults_of_all_steps_come_before_anything_runs():
 def test_a_step_that_needs_exact_values_cannot_follow_one_that_generalises_them():
     class Ranges(Mean):
         name = "ranges"
-        generalises = True
+        gives = Gives(generalised=True)
 
     class Hiding(Mean):
         name = "hiding"
-        takes_generalised = True
+        takes = Takes(generalised=True)
 
     ranges, hiding, mean = (Step(method(), ("age",)) for method in (Ranges, Hiding, Mean))
     (fault,) = Recipe((ranges, hiding, mean)).faults(SCHEMA)

@@ -201,7 +201,7 @@ def test_the_check_of_the_schema_finds_faults(released):
 def test_the_change_note_says_by_column_what_to_correct_for():
     note = change_note(told(public=True))
     age, town = (note.index(f"## {name}") for name in ("age", "town"))
-    assert registry.method("mondrian").analysts in note[age:town]
+    assert registry.method("mondrian").analyst_note in note[age:town]
     assert "corrected_counts" in note[town:]
     assert "corrected_counts" not in note[:town]
     assert note.index("use the weights") < age

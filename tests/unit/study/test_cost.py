@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sfumato.cli._screen import announce
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Needs, Score
-from sfumato.core.method import Method
+from sfumato.core.method import Method, Randomness
 from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -58,7 +58,7 @@ class Slow(Method):
     title = "Slow"
     kinds = CONTINUOUS
     cost = "n²"
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     def protect(self, table, run):
         CLOCK.work(1e-3 + 1e-6 * len(table) ** 2, len(table), held=100 * len(table) * 1000)

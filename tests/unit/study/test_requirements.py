@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import sfumato
 from effort import examples
 from sfumato.core.measure import Score, Status
+from sfumato.core.method import Randomness
 from sfumato.core.params import param
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
@@ -61,7 +62,7 @@ class TwoIslands(Shift):
 
 class Noisy(Shift):
     name = "toy-noisy"
-    stochastic = True
+    randomness = Randomness()
 
     def shift(self, rng):
         return self.by + rng.normal(0, 5)
