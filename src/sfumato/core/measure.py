@@ -194,6 +194,11 @@ class Measure(Component):
     counts: ClassVar[Counting] = Counting()
     tells: ClassVar[Tells] = Tells()
     scales: ClassVar[Scaling] = Scaling()
+    _former_flags = frozenset({
+        "needs_release", "usual", "exact_up_to", "persons_drawn", "told_by", "sees_persons", "sees_copies",
+        "only_held", "not_required", "counts_people", "needs_control", "intruder", "says",
+        "survives_joining", "counts_persons",
+    })  # fmt: skip
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns it looks at: for a risk those the intruder knows, for a utility all that both have."""
