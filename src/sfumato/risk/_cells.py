@@ -95,7 +95,12 @@ class CellMeasure(SampledMeasure):
     counts = Counting(people=True, joins_person_records=True)
 
     chance: ChanceOf = param(
-        "unique", "What is estimated of records: that they are unique in the population, or a match is right."
+        "unique",
+        "What is estimated of records that are unique in the sample.",
+        choices={
+            "unique": "The chance that they are unique in the population.",
+            "match": "The chance that a match with one is right.",
+        },
     )
 
     def undefined(self, evidence: Evidence) -> str | None:

@@ -40,7 +40,12 @@ class KeyMeasure(Measure):
 
     missing: Missing = param(
         "category",
-        "What a missing key counts for: a value of its own, any value, or the worst it could be.",
+        "What a missing key counts for.",
+        choices={
+            "category": "A value of its own.",
+            "any": "Any value: it agrees with every other.",
+            "worst": "The worst it could be: who lacks a key is alone.",
+        },
     )
 
     def wanted(self, evidence: Evidence) -> tuple[str, ...]:

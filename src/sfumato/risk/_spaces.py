@@ -147,12 +147,36 @@ class TrueLinkMeasure(Measure):
 class LinkageMeasure(TrueLinkMeasure):
     """A measure of links by distance."""
 
-    metric: Metric = param("euclidean", "How the distance between two records is taken.")
+    metric: Metric = param(
+        "euclidean",
+        "How the distance between two records is taken.",
+        choices={
+            "euclidean": "The root of the sum of squared differences.",
+            "manhattan": "The sum of absolute differences.",
+            "chebyshev": "The difference in the column that differs most.",
+            "mahalanobis": "Numbers weighted by the inverse of the sum of both tables' covariances.",
+            "hamming": "The number of columns that differ.",
+            "gower": "The sum of absolute differences, of numbers as shares of the range over both tables.",
+        },
+    )
     scale: Scale = param(
-        "deviation", "By what each number is divided before distances are taken, or its rank instead of it."
+        "deviation",
+        "By what each number is divided before distances are taken.",
+        choices={
+            "deviation": "The standard deviation of what the intruder knows.",
+            "range": "The range of what the intruder knows.",
+            "pooled": "The range over both tables.",
+            "rank": "Nothing: its rank is taken in place of it.",
+        },
+        when="metric=euclidean|manhattan|chebyshev",
     )
     nominal: Nominal = param(
-        "equal", "Whether categories are equal or not, or as far apart as they are in their hierarchies."
+        "equal",
+        "How far two categories are apart.",
+        choices={
+            "equal": "Equal or not.",
+            "hierarchy": "By the levels of the column's hierarchy at which they differ.",
+        },
     )
 
     def unfit(self, evidence: Evidence) -> str | None:

@@ -178,8 +178,13 @@ class TCloseness(WorstColumnMeasure):
 
     distance: Literal["equal", "ordered", "hierarchy", "kind"] = param(
         "equal",
-        "How far two sensitive values are apart: all alike, by order, by hierarchy, or by the kind of the "
-        "column: by order where it has one.",
+        "How far two sensitive values are apart.",
+        choices={
+            "equal": "All are 1 apart.",
+            "ordered": "By their places in the order of the distinct values.",
+            "hierarchy": "By the height of their lowest common label in the hierarchy of the column.",
+            "kind": "By order in a column that has one, else all are 1 apart.",
+        },
     )
 
     def refuses(self, evidence: Evidence) -> str | None:
@@ -397,7 +402,12 @@ class BetaLikeness(WorstColumnMeasure):
     class_values = ClassValues(survive_merging=True)
 
     kind: Literal["basic", "enhanced"] = param(
-        "basic", "Whether frequent values have a bound of their own: not in the basic model."
+        "basic",
+        "Whether frequent values have a bound of their own.",
+        choices={
+            "basic": "Every value may gain the same relative share.",
+            "enhanced": "The gain of a value is at most minus the logarithm of its share, too.",
+        },
     )
 
     def per_class(self, evidence: Evidence, classes: Classes, name: str) -> Floats:  # noqa: ARG002

@@ -174,10 +174,21 @@ class LDiversity(_Diversity):
     references = ("machanavajjhala2007",)
 
     kind: Literal["distinct", "entropy", "recursive"] = param(
-        "distinct", "What well represented means: being there, entropy, or the recursive condition."
+        "distinct",
+        "When sensitive values are well represented in a class.",
+        choices={
+            "distinct": "Each value that occurs counts.",
+            "entropy": "As many as would have the same entropy, were all equally frequent.",
+            "recursive": "The most frequent is rarer than c times the l-th and all rarer ones together.",
+        },
     )
     c: float = param(
-        3.0, "Constant of the recursive condition: the larger, the milder.", gt=0, le=1e6, symbol="c"
+        3.0,
+        "Constant of the recursive condition: the larger, the milder.",
+        gt=0,
+        le=1e6,
+        symbol="c",
+        when="kind=recursive",
     )
 
     def share_failing(self, values: Floats, level: float) -> Floats:

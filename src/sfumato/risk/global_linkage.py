@@ -113,9 +113,19 @@ class GlobalLinkage(LinkageMeasure):
     cost = "n²"
 
     pairs: Literal["all", "delta", "published", "rank", "own"] = param(
-        "all", "Which pairs of records can be linked: all, or those near enough in one of four senses."
+        "all",
+        "Which pairs of records can be linked.",
+        choices={
+            "all": "Every pair.",
+            "delta": "Those no farther apart than the record that moved most.",
+            "published": "Those no farther apart than `bound`.",
+            "rank": "Of each record the h + 1 nearest, where at most h are nearer than its own.",
+            "own": "Those no farther from a record than its own released one.",
+        },
     )
-    bound: float | None = param(None, "The bound on distances that is published with the file.", gt=0)
+    bound: float | None = param(
+        None, "The bound on distances that is published with the file.", gt=0, when="pairs=published"
+    )
     rounds: int | None = param(None, "Rounds after which the search ends without a proof.", ge=1)
 
     def refuses(self, evidence: Evidence) -> str | None:

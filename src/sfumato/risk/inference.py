@@ -113,7 +113,13 @@ class Inference(AttackMeasure):
     references = ("giomi2023", "carvalho2023")
 
     by: Literal["worst", "neighbours", "forest"] = param(
-        "worst", "How values are guessed; worst is the better of both."
+        "worst",
+        "How values are guessed.",
+        choices={
+            "worst": "By both, of which the better counts.",
+            "neighbours": "The value of the released record that is nearest in the other columns.",
+            "forest": "What a random forest trained on the release predicts.",
+        },
     )
     learn: Columns = param(Columns(), "The columns to guess; by default the sensitive ones.")
     within: float = param(

@@ -105,7 +105,12 @@ class IntersectionRisk(SensitiveMeasure):
 
     k: int = param(2, "Candidates below which a person is at risk.", ge=2, le=1000, symbol="k")
     candidates: Literal["values", "persons"] = param(
-        "values", "What an intruder tells apart: values of sensitive columns, or persons."
+        "values",
+        "What an intruder tells apart.",
+        choices={
+            "values": "The sensitive values that a person may have.",
+            "persons": "The persons who are in the same class in every release.",
+        },
     )
     other: Resource | None = param(
         None, "What another owner released of common persons, with the column of persons.", holds="table"

@@ -25,6 +25,10 @@ from sfumato.risk.linkage import ROUNDING, around_median, deviation, expected_li
 ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
 
 By = Literal["deviation", "rank"]
+_BY_MEANS = {
+    "deviation": "The standard deviation of the column.",
+    "rank": "The number of records: the interval is one of ranks.",
+}
 
 NOBODY = "the intruder holds no record that is in the release"
 
@@ -96,7 +100,9 @@ class IntervalDisclosure(Measure):
 
     width: float = param(10.0, "Width of the interval.", gt=0, le=1000, unit="%", symbol="p")
     by: Literal["deviation", "rank"] = param(
-        "deviation", "Of what it is a share: the standard deviation, or the number of records."
+        "deviation",
+        "What the width is a share of.",
+        choices=_BY_MEANS,
     )
     steps: int = param(1, "Number of widths, up to the whole, over which to take the mean.", ge=1, le=100)
 
@@ -196,7 +202,9 @@ class IntervalLinkage(LinkageMeasure):
 
     width: float = param(50.0, "Width of the interval in each column.", gt=0, le=1000, unit="%", symbol="p")
     by: Literal["deviation", "rank"] = param(
-        "deviation", "Of what it is a share: the standard deviation, or the number of records."
+        "deviation",
+        "What the width is a share of.",
+        choices=_BY_MEANS,
     )
 
     def measure(self, evidence: Evidence, run: Run) -> Score:

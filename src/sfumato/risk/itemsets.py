@@ -87,7 +87,12 @@ class KmAnonymity(Measure):
     m: int = param(2, "Largest number of items an intruder knows.", ge=1, le=5)
     missing: Literal["category", "any", "worst"] = param(
         "category",
-        "What a missing set counts for: an item of its own, any items, or the worst it could be.",
+        "What a missing set counts for.",
+        choices={
+            "category": "An item of its own.",
+            "any": "Any items: it has every combination of its column.",
+            "worst": "The worst it could be: its record is alone.",
+        },
     )
 
     def measure(self, evidence: Evidence, run: Run) -> Score:

@@ -68,13 +68,36 @@ class OutlierDisclosure(DistanceLinkage):
     references = ("domingoferrer2001", "templ2008", "ichim2009", "hubert2012", "breunig2000")
 
     rule: Literal["quantile", "deviations", "mahalanobis", "density"] = param(
-        "mahalanobis", "By what a record is extreme."
+        "mahalanobis",
+        "By what a record is extreme.",
+        choices={
+            "quantile": "A value of it is in the lowest or highest `tail` of its column.",
+            "deviations": "A value of it is more than `beyond` standard deviations from the mean.",
+            "mahalanobis": "Its distance from a robust middle, as a normal score, is above `beyond`.",
+            "density": "Its neighbours are `farther` times as far away as theirs are.",
+        },
     )
-    tail: float = param(1.0, "Share of a column at either end that is extreme.", gt=0, lt=50, unit="%")
-    beyond: float = param(3.0, "How far out a record must lie.", gt=0, le=1e6, unit="deviations")
-    neighbours: int = param(10, "Neighbours by which density is judged.", ge=1, le=1000, symbol="k")
+    tail: float = param(
+        1.0, "Share of a column at either end that is extreme.", gt=0, lt=50, unit="%", when="rule=quantile"
+    )
+    beyond: float = param(
+        3.0,
+        "How far out a record must lie.",
+        gt=0,
+        le=1e6,
+        unit="deviations",
+        when="rule=deviations|mahalanobis",
+    )
+    neighbours: int = param(
+        10, "Neighbours by which density is judged.", ge=1, le=1000, symbol="k", when="rule=density"
+    )
     farther: float = param(
-        1.5, "How many times as far neighbours must be as theirs are.", gt=1, le=1e6, symbol="λ"
+        1.5,
+        "How many times as far neighbours must be as theirs are.",
+        gt=1,
+        le=1e6,
+        symbol="λ",
+        when="rule=density",
     )
 
     def refuses(self, evidence: Evidence) -> str | None:

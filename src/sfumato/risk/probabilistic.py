@@ -141,7 +141,14 @@ class ProbabilisticLinkage(Measure):
     references = ("fellegi1969", "carvalho2023", "herzog2007")
     cost = "n²"
 
-    differences: Differences = param("values", "By what two numbers are compared.")
+    differences: Differences = param(
+        "values",
+        "By what two numbers are compared.",
+        choices={
+            "values": "The difference of the numbers.",
+            "ranks": "The difference of their ranks.",
+        },
+    )
     one_to_one: bool = param(False, "Link all records at once, each released record at most once.")
     threshold: float | None = param(
         None,

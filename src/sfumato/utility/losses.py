@@ -35,7 +35,12 @@ class MappedLoss(Measure):
 
     generalised: Reading = param(
         "midpoint",
-        "How a range or set is read: in its middle, at its member farthest from the truth, or as any member.",
+        "How a range or set is read.",
+        choices={
+            "midpoint": "In its middle.",
+            "worst": "At its member farthest from the truth.",
+            "expected": "As any of its members, each as likely.",
+        },
     )
 
     def refuses(self, evidence: Evidence) -> str | None:

@@ -42,7 +42,12 @@ class PropensityMeasure(ModelMeasure):
         20_000, "Largest number of records fitted; of larger tables samples are.", ge=20, unit="records"
     )
     effects: Literal["main", "pairs"] = param(
-        "pairs", "Whether the model has columns alone, or their squares and products too."
+        "pairs",
+        "Which terms the model has.",
+        choices={
+            "main": "Columns alone.",
+            "pairs": "Squares of numbers and products of columns, too.",
+        },
     )
     terms: int = param(100, "Largest number of terms of the model.", ge=1, le=2000)
 
