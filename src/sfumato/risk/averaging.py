@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from sfumato.core.measure import Score
+from sfumato.core.measure import Score, Tells
 from sfumato.core.release import Release, stitched
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
@@ -72,8 +72,7 @@ class AveragingRisk(DistanceLinkage):
     name = "averaging-risk"
     family = "several releases"
     title = "Linkage by the mean of releases"
-    usual = False
-    intruder = "takes the nearest mean of what all releases say"
+    tells = Tells(places={"series": 2}, intruder="takes the nearest mean of what all releases say")
     references = ("domingoferrer2001", "carvalho2023")
 
     def refuses(self, evidence: Evidence) -> str | None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sfumato.core.measure import Score
+from sfumato.core.measure import Counting, Score, Tells
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, classes_of
 from sfumato.data.evidence import Evidence
@@ -72,7 +72,8 @@ class ExactMatch(TrueLinkMeasure):
     name = "exact-match"
     family = "linkage"
     title = "Exact matches"
-    sees_persons = True
+    counts = Counting(joins_person_records=True, pools_copies=True, intruder_records_only=True)
+    tells = Tells(places={"report": 13})
     references = ("hundepool2012", "herzog2007")
     cost = "n log n"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.core.measure import Score
+from sfumato.core.measure import Score, Tells
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.kernels.arrays import Floats
@@ -43,6 +43,7 @@ class MembershipInference(AttackMeasure):
     name = "membership"
     family = "attacks"
     threat = "inference"
+    tells = Tells(places={"report": 23})
     title = "Membership inference"
     references = ("vanbreugel2023", "yeom2018")
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.measure import Score
+from sfumato.core.measure import Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
@@ -109,6 +109,7 @@ class SinglingOut(AttackMeasure):
     name = "singling-out"
     family = "attacks"
     threat = "singling out"
+    tells = Tells(places={"report": 20})
     title = "Singling out"
     references = ("giomi2023", "cohen2020")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from sfumato.core.measure import Measure, Score
+from sfumato.core.measure import Measure, Score, Tells
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import wildcards
@@ -61,7 +61,7 @@ class SuppressedCells(Measure):
 
     name = "suppressed-cells"
     family = "cells"
-    usual = True
+    tells = Tells(places={"default": 0})
     title = "Suppressed cells"
     aspect = "utility"
     better = "low"
@@ -161,6 +161,7 @@ class CellsChanged(Measure):
 
     name = "cells-changed"
     family = "cells"
+    tells = Tells(places={"report": 1})
     title = "Cells changed"
     aspect = "utility"
     better = "low"

@@ -90,7 +90,7 @@ def test_persons_count_where_the_release_no_longer_tells():
     assert found.by_record.tolist() == [1, 1, 3, 3]
     assert found.details["counted"] == "persons"
     fewest = score(KAnonymity(), table, protected=released.take(np.arange(4)))  # nobody knows whose they are
-    assert (fewest.status, fewest.interval, fewest.interval_holds) == (Status.APPROXIMATE, (1, 2), True)
+    assert (fewest.status, fewest.interval, fewest.interval_is_proved) == (Status.APPROXIMATE, (1, 2), True)
     found = score(ProsecutorRisk(), table, protected=released)
     assert found.status is Status.NOT_ESTIMABLE
 
