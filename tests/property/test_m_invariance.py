@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from effort import examples
 from sfumato.core.run import Run
 from sfumato.core.series import Series, secret_of
+from sfumato.core.waves import Waves
 from sfumato.data.schema import Column, Kind, Role, Schema
-from sfumato.data.series import Waves
 from sfumato.data.table import Table
 from sfumato.errors import DataError, RefusedError, UnreachableError
 from sfumato.methods.m_invariance import MInvariantBuckets

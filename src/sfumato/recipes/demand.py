@@ -9,7 +9,7 @@ from typing import Any
 from sfumato.core.measure import Measure
 from sfumato.core.params import listed
 from sfumato.core.requirement import Requirement
-from sfumato.data.evidence import Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.errors import ParameterError
 
 

@@ -15,7 +15,7 @@ import tomli_w
 
 from sfumato.core.params import Resource
 from sfumato.core.requirement import Requirement
-from sfumato.data.evidence import CONTROL, Scenario
+from sfumato.data.scenario import CONTROL, Scenario
 from sfumato.data.schema import Role, Schema
 from sfumato.errors import PlanError, ReadError, SfumatoError, UnknownNameError, trouble_with
 from sfumato.io import addresses

@@ -25,11 +25,12 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure
 from sfumato.core.method import Described
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.table import Table
 from sfumato.errors import Cancelled, ParameterError, SfumatoError
 from sfumato.recipes.recipe import Recipe, Step

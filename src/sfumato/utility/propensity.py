@@ -7,10 +7,10 @@ from typing import Literal
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.utility._features import Features, ModelMeasure, features_of, weights_of_both
 from sfumato.utility.regression import maximum_likelihood

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Flags, Floats, Ints
