@@ -15,6 +15,7 @@ from typing import Any, NewType, Self
 import numpy as np
 import polars as pl
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure
 from sfumato.core.references import references
 from sfumato.core.requirement import Requirement, parse_measure

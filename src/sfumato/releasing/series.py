@@ -22,7 +22,7 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Column, Kind, Schema
-from sfumato.data.series import NOBODY, SERIES, Identity, Wave, Waves
+from sfumato.data.series import NOBODY, Identity
 from sfumato.data.strata import Stratum
 from sfumato.data.table import Table
 from sfumato.errors import PlanError, ReadError, SfumatoError

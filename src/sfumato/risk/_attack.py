@@ -25,7 +25,6 @@ from sfumato.core.measure import Counting, EstimatedMeasure, Needs, Score, Statu
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover, cover_of
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Role, Schema

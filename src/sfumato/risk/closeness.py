@@ -11,7 +11,6 @@ import numpy as np
 from sfumato.core.measure import ClassValues, Tells
 from sfumato.core.params import param
 from sfumato.data.classes.classes import Classes, Counts
-from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints

@@ -17,8 +17,7 @@ from sfumato import kernels
 from sfumato.core.measure import Scaling, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
-from sfumato.data.persons import best_by_person, untrue
+from sfumato.data.persons import best_by_person
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._box_distances import nearness_of
 from sfumato.risk._global_coverage import (

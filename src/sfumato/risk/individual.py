@@ -10,9 +10,8 @@ import numpy as np
 from sfumato.core.measure import ClassValues, Counting, EstimatedMeasure, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import Classes, classes_of, seen_table
-from sfumato.data.evidence import Evidence
-from sfumato.data.persons import joining, persons_of
+from sfumato.data.classes.classes import Classes
+from sfumato.data.persons import persons_of
 from sfumato.data.schema import Role
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._key_measures import (

@@ -11,7 +11,6 @@ import numpy as np
 from sfumato.core.measure import Score, Tells
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover, cover_of
 from sfumato.data.schema import Role
 from sfumato.data.table import Table

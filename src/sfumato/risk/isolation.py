@@ -14,8 +14,6 @@ from sfumato import kernels
 from sfumato.core.measure import Counting, Measure, Needs, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import seen_table
-from sfumato.data.evidence import Evidence
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.points import points_of
 from sfumato.kernels.arrays import Floats

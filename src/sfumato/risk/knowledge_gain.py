@@ -7,7 +7,6 @@ import numpy as np
 from sfumato.core.measure import Score, Tells
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Counts
-from sfumato.data.evidence import Evidence
 from sfumato.kernels.arrays import Floats
 from sfumato.risk._key_measures import SensitiveMeasure, by_original, of_records
 

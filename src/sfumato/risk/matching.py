@@ -12,7 +12,6 @@ import polars as pl
 from sfumato.core.measure import Score, Tells
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._spaces import Space, TrueLinkMeasure, space_of, unknown_block
 from sfumato.risk.linkage import expected_links

@@ -11,8 +11,7 @@ from sfumato.core.measure import Measure, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.codings import numbers_of_both
-from sfumato.data.evidence import Evidence
-from sfumato.data.persons import belonging, best_by_person, owners_of, persons_of
+from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.points import standardised
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Flags, Floats, Ints

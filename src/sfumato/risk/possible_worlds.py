@@ -8,7 +8,6 @@ from sfumato import kernels
 from sfumato.core.measure import Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.risk._spaces import LinkageMeasure
 from sfumato.risk.global_linkage import distortion
 from sfumato.risk.linkage import by_original

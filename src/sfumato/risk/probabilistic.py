@@ -12,8 +12,7 @@ from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 from sfumato.core.measure import Counting, Measure, Score, Status, Tells
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
-from sfumato.data.persons import best_by_person, untrue
+from sfumato.data.persons import best_by_person
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._agreement import (
     Comparison,

@@ -10,8 +10,7 @@ import numpy as np
 from sfumato.core.measure import ClassMeasure, ClassValues, Counting, Score, Status, Tells
 from sfumato.core.params import Resource, param
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import Classes, seen_table
-from sfumato.data.evidence import Evidence
+from sfumato.data.classes.classes import Classes
 from sfumato.data.generalised.cover import suppressed_records
 from sfumato.data.schema import Role
 from sfumato.kernels.arrays import Floats, Ints

@@ -24,7 +24,7 @@ from sfumato.core.component import Component
 from sfumato.core.measure import Measure
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.table import Table
 from sfumato.errors import Cancelled, SfumatoError
 from sfumato.recipes.recipe import Recipe, Step

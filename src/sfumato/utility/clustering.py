@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Score
 from sfumato.core.params import param
 from sfumato.core.run import Run

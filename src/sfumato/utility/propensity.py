@@ -10,7 +10,6 @@ import numpy as np
 from sfumato.core.measure import Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.regression import fit_logistic, weighted_gram, whitening, with_constant
 from sfumato.utility._features import Features, ModelMeasure, features_of, weights_of_both

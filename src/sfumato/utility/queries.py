@@ -14,7 +14,6 @@ from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.buckets import Buckets
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover, Sets
 from sfumato.data.schema import Kind, Schema
 from sfumato.data.table import Table

@@ -17,6 +17,7 @@ from sfumato.core.requirement import Requirement
 from sfumato.core.run import Progress, Run
 from sfumato.data.evidence import Scenario
 from sfumato.data.rules import Rule
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.errors import (
     Cancelled,

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.run import Progress, Run
 from sfumato.data.evidence import Evidence
