@@ -12,6 +12,8 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.component import Component
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import joining
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.core.sample_interval import mean_interval

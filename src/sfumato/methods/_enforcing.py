@@ -23,6 +23,7 @@ from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, Missing
 from sfumato.data.generalised.suppressing import to_missing
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import RefusedError, SfumatoError, UnreachableError

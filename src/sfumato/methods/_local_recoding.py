@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.method import Gives
 from sfumato.core.params import listed, param
 from sfumato.core.release import Release

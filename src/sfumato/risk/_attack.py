@@ -21,6 +21,7 @@ import numpy as np
 import polars as pl
 
 from sfumato import kernels
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Counting, EstimatedMeasure, Needs, Score, Status
 from sfumato.core.params import param
 from sfumato.core.run import Run

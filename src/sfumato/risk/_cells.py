@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Counting
 from sfumato.core.params import param
 from sfumato.data.classes.classes import Classes

@@ -9,6 +9,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import classes_of, joining, seen_table, untraced
 from sfumato.core.measure import ClassMeasure, Counting, Measure, Needs, Score, Status, Threat
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run

@@ -15,6 +15,8 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from sfumato import kernels
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import belonging, untrue
 from sfumato.core.measure import Counting, Measure, Threat
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run

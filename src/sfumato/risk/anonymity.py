@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import seen_table, untraced
 from sfumato.core.measure import ClassValues, Counting, Score, Status, Tells
 from sfumato.core.params import Columns, Resource, listed, param
 from sfumato.core.run import Run

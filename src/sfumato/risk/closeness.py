@@ -8,6 +8,7 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import ClassValues, Tells
 from sfumato.core.params import param
 from sfumato.data.classes.classes import Classes, Counts

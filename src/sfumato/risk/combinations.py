@@ -7,6 +7,8 @@ from math import comb
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import seen_table
 from sfumato.core.measure import Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run

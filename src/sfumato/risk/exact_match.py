@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import classes_of, joining, untrue
 from sfumato.core.measure import Counting, Score, Tells
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import classes_of, joining, seen_table
 from sfumato.core.measure import ClassValues, Counting, EstimatedMeasure, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Needs, Score, Tells
 from sfumato.core.params import Resource, param
 from sfumato.core.run import Run

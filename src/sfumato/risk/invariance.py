@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Needs, Score, Tells
 from sfumato.core.run import Run
 from sfumato.core.waves import Wave

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato import kernels
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import seen_table
 from sfumato.core.measure import Counting, Measure, Needs, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run

@@ -6,6 +6,8 @@ from typing import Literal
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import seen_table
 from sfumato.core.measure import Measure, Needs, Score
 from sfumato.core.params import param
 from sfumato.core.run import Run

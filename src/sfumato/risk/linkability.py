@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import owners_of
 from sfumato.core.measure import Score, Tells
 from sfumato.core.params import Columns, listed, param
 from sfumato.core.run import Run

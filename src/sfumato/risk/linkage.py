@@ -12,6 +12,8 @@ from typing import ClassVar
 import numpy as np
 
 from sfumato import kernels
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import untrue
 from sfumato.core.measure import Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato import kernels
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run

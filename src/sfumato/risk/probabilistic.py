@@ -9,6 +9,8 @@ import polars as pl
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import untrue
 from sfumato.core.measure import Counting, Measure, Score, Status, Tells
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run

@@ -7,6 +7,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import seen_table
 from sfumato.core.measure import ClassMeasure, ClassValues, Counting, Score, Status, Tells
 from sfumato.core.params import Resource, param
 from sfumato.core.run import Run

@@ -9,6 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import owners_of
 from sfumato.core.measure import Measure, Score, Tells
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sfumato import kernels
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import owners_of
 from sfumato.core.measure import Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato import kernels
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import classes_of, seen_table
 from sfumato.core.measure import Counting, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.core.component import Component
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure
 from sfumato.core.release import Release
 from sfumato.core.run import Run

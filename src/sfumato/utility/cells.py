@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score, Tells
 from sfumato.core.run import Run
 from sfumato.data.generalised.cover import wildcards

@@ -12,7 +12,6 @@ from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.errors import MissingDependencyError
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.utility._features import ModelMeasure, features_of

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from sfumato import kernels
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run

@@ -15,7 +15,6 @@ import pytest
 from sfumato.core.measure import Score, Status
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Progress, Run
-from sfumato.data.evidence import Scenario
 from sfumato.data.rules import Rule
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
