@@ -16,6 +16,7 @@ from sfumato.data.generalised.cover import cover_of
 from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
+from sfumato.io.codebook import place_beside
 from sfumato.methods.recoding import Recoding
 from sfumato.recipes.plan import Output, Plan
 from sfumato.releasing.carry_out import carry_out
@@ -71,7 +72,7 @@ def test_no_file_names_a_value_that_few_have(people, tmp_path, step, ending):
     write_release(decide(outcome, subject="it"), Destination(plan), Run(seed=1))
     out = tmp_path / f"out.{ending}"
     (tmp_path / "plan.toml").write_text(plan.to_toml())
-    files = [path for path in (out, place_read_release(out), tmp_path / "plan.toml") if path.exists()]
+    files = [path for path in (out, place_beside(out), tmp_path / "plan.toml") if path.exists()]
     counts = Counter(people["nation"]) + Counter(people["icd"])
     rare = [value for value, count in counts.items() if count < K]
     assert len(rare) > 50

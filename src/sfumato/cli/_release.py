@@ -99,7 +99,7 @@ def _stronger(decision: Decision, *, fixed: bool) -> str:
     parts = decision.outcome.parts.values() if decision.outcome else ()
     steps = [step for part in parts for step in part.plan.recipe.steps]
     stronger = "make a step stronger, or let `sfumato tune` find one that meets them in every run"
-    if fixed or not any(step.method.stochastic for step in steps):
+    if fixed or not any(step.method.randomness.stochastic for step in steps):
         return stronger
     return f"every run has chance of its own: after a near miss another one may meet them; else {stronger}"
 

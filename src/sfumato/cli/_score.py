@@ -14,7 +14,7 @@ from sfumato.errors import ParameterError, RequirementError
 if TYPE_CHECKING:
     from sfumato.core.requirement import Requirement
     from sfumato.core.run import Run
-    from sfumato.data.evidence import Scenario
+    from sfumato.data.scenario import Scenario
     from sfumato.data.table import Table
     from sfumato.releasing.prepare import Question
 
@@ -35,7 +35,7 @@ def score(
             raise ParameterError(f"{measure.name} must be a measure of {aspect}, got: {measure.aspect}")
     usual = not measures and not requirements
     if usual:
-        measures = [measure for measure in _every(aspect) if measure.usual]
+        measures = [measure for measure in registry.measures_for("default") if measure.aspect == aspect]
     asked = prepare_question(request_of(original, options), released=protected, aligned=options["aligned"])
     if aspect == "utility" and asked.release is None:
         raise ParameterError("PROTECTED must be a released file beside the original, got: none")
@@ -98,7 +98,7 @@ def _scored(
     usual: bool,
     first: bool,
 ) -> dict[str, Score]:
-    """Score, saying before what it costs; if nobody asked for them by name, large tables in brief."""
+    """Score, saying before what it costs; if nobody asked for them by name, a sample of large tables."""
     from sfumato.front import assess
     from sfumato.study.cost import Work
     from sfumato.study.evaluate import Case
@@ -106,8 +106,8 @@ def _scored(
     table, quiet = asked.table, options["quiet"] or not first
     how: dict[str, Any] = {"release": asked.release, "scenario": scenario, "resources": asked.resources}
     evidence = Case(table, scenario, asked.resources).evidence(asked.release)
-    brief = [measure for measure in every if usual and measure.is_brief(evidence)]
-    exact = tuple(measure for measure in every if measure not in brief)
+    sampled = [measure for measure in every if usual and measure.is_sampled(evidence)]
+    exact = tuple(measure for measure in every if measure not in sampled)
     with running(quiet=options["quiet"], seed=options["seed"]) as run:
         announce(Work(measures=exact, **how), table, run, quiet=quiet)
         asking: dict[str, Any] = {
@@ -122,7 +122,7 @@ def _scored(
             scores |= _judged_together(table, every, asking, quiet=quiet)
         if not quiet:
             _offer(
-                [each for each in brief if scores[str(each)].status is not Status.REFUSED], table, run, how
+                [each for each in sampled if scores[str(each)].status is not Status.REFUSED], table, run, how
             )
     return scores
 
@@ -131,11 +131,11 @@ def _every(aspect: str) -> list[Measure]:
     return [cls() for cls in registry.measures().values() if cls.aspect == aspect]
 
 
-def _offer(brief: list[Measure], table: Table, run: Run, how: dict[str, Any]) -> None:
+def _offer(sampled: list[Measure], table: Table, run: Run, how: dict[str, Any]) -> None:
     """Say by what name the exact number is to be had of measures that were estimated or left out."""
     from sfumato.study.cost import Work, estimate
 
-    for measure in brief:
+    for measure in sampled:
         cost = estimate(Work(measures=(measure,), **how), table, run)
         takes = "" if cost is None else f": {cost.sentence()}"
         say(f"note: {measure.name} of all {len(table):,} records is measured by -m {measure.name}{takes}")
@@ -149,7 +149,7 @@ def _judged_together(
     from sfumato.data.persons import joining_columns
     from sfumato.front import assess
 
-    names, measures = joining_columns(table), [each for each in measures if not each.needs_release]
+    names, measures = joining_columns(table), [each for each in measures if not each.needs.release]
     if not names or not measures:
         return {}
     listed = " and ".join(f"`{name}`" for name in names)

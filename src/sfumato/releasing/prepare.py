@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
-from sfumato.data.evidence import CONTROL, Scenario
+from sfumato.data.scenario import CONTROL, Scenario
 from sfumato.data.schema import Role, Schema, with_roles
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, ReadError, UnknownNameError

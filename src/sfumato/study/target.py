@@ -9,7 +9,7 @@ from sfumato.core.measure import Measure, Status
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.core.run import Run
-from sfumato.data.evidence import Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.errors import ParameterError, RefusedError
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.profile import Profile
