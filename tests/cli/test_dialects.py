@@ -108,7 +108,7 @@ def test_a_plan_says_yes_or_no_of_a_header(run, tmp_path):
     (tmp_path / "plan.toml").write_text('[data]\npath = "a.csv"\nheader = "perhaps"\n')
     code, _, err = run("check", "plan.toml")
     assert code != 0
-    assert "`header` of data must be yes or no" in err
+    assert "data: `header` must be one of yes, no" in err
 
 
 def test_no_cell_is_the_name_of_a_column(run, tmp_path):

@@ -37,7 +37,19 @@ def zips(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_column_climbs_the_hierarchy_that_it_is_given(tmp_path: Path, zips: Path, sfumato: Verb) -> None:
     out = tmp_path / "out.csv"
-    words = ["protect", "recoding", SOURCE, "--levels", "2", "-c", "patzip", "-o", str(out)]
+    words = [
+        "protect",
+        "recoding",
+        SOURCE,
+        "--levels",
+        "2",
+        "-c",
+        "patzip",
+        "--drop",
+        "oshpd_id",
+        "-o",
+        str(out),
+    ]
     code, said = sfumato(*words, "--unjudged", "--hierarchy", f"patzip={zips}")
     assert code == 0, said
     assert "was grown" not in said

@@ -56,7 +56,7 @@ drop = ["name"]
 def plan(tmp_path):
     """Write the plan that says of the columns what a file cannot."""
 
-    def write(requirements="", output=""):
+    def write(requirements="", output="repair = true"):
         (tmp_path / "plan.toml").write_text(PLAN.format(requirements=requirements, output=output))
 
     return write

@@ -24,7 +24,7 @@ from sfumato.data.guess.columns import guess
 from sfumato.data.persons import joining_columns
 from sfumato.data.schema import Column, Role
 from sfumato.data.table import Table
-from sfumato.errors import RequirementError
+from sfumato.errors import RequirementError, counted
 from sfumato.io import Staging
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.plan import Plan, bare_numbers
@@ -109,20 +109,24 @@ class Decision:
     def require_leave(self, *, hint: str = "") -> None:
         """Raise what keeps it from leaving, unless someone has taken that on; the hint says the way on."""
         if not self.may_leave:
-            raise RequirementError(f"{self._why_not}, so nothing was written", hint=hint or self.way_on)
+            raise RequirementError(
+                f"{self._why_not}, so nothing was written; {self._reasons}", hint=hint or self.way_on
+            )
 
     @property
     def _why_not(self) -> str:
         rules = {each.rule for each in self.findings}
         if rules == {"nothing-required"}:
-            messages = "; ".join(each.message for each in self.findings)
-            return f"{NOTHING_REQUIRED}, got: none; {messages}"
+            return f"{NOTHING_REQUIRED}, got: none"
         if rules == {"requirement-missed"}:
             missed = sum(not each.met for each in self.judgements)
             return f"{missed} of {len(self.judgements)} requirements are not met"
-        count = len(self.findings)
-        reasons = "; ".join(f"{each.rule}: {each.message}" for each in self.findings)
-        return f"{self.subject} may not leave: {count} finding{'s' * (count != 1)}; {reasons}"
+        return f"{self.subject} may not leave ({counted(len(self.findings), 'finding')})"
+
+    @property
+    def _reasons(self) -> str:
+        alone = {each.rule for each in self.findings} == {"nothing-required"}
+        return "; ".join(each.message if alone else f"{each.rule}: {each.message}" for each in self.findings)
 
     @property
     def way_on(self) -> str:
