@@ -15,7 +15,6 @@ from typing import Any
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Score
 from sfumato.core.run import Run
-from sfumato.data.guess.columns import guess
 from sfumato.recipes.profile import Profile
 from sfumato.releasing.outcome import Judgement, Outcome, Part
 from sfumato.report.class_sizes import class_sizes
@@ -310,22 +309,17 @@ def _shape(part: Part) -> dict[str, Any]:
 
 
 def _roles(part: Part, became: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Each column of the original: what it is to others and why, and what became of it."""
-    proposed = {each.column.name: each for each in guess(part.original.frame)}
-    told = []
-    for column in part.original.schema.columns:
-        own = proposed.get(column.name)
-        agreed = own is not None and own.column.role is column.role and column.role is not None
-        told.append(
-            {
-                "column": column.name,
-                "role": column.role.value if column.role else "",
-                "kind": column.kind.value,
-                "reason": own.role_reason if agreed and own else "declared",
-                "became": became.get(column.name, ""),
-            }
-        )
-    return told
+    """Each column of the original: what it is to others and whose word that is, and what became of it."""
+    return [
+        {
+            "column": column.name,
+            "role": column.role.value if column.role else "",
+            "kind": column.kind.value,
+            "reason": column.role_basis or "declared",
+            "became": became.get(column.name, ""),
+        }
+        for column in part.original.schema.columns
+    ]
 
 
 def _step(taken: Any, *, parameters: bool) -> dict[str, Any]:

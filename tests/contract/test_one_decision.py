@@ -1,0 +1,385 @@
+"""One question, one verdict: whoever asks whether something may leave gets the same answer.
+
+Each case is tried through every verb that answers it, and in Python.
+"""
+
+import json
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sfumato
+from sfumato.cli import _exit_code
+from sfumato.core.run import Run
+from sfumato.errors import RequirementError, UnknownNameError
+from sfumato.methods.mondrian import Mondrian
+from sfumato.recipes.demand import labelled
+from sfumato.recipes.plan import Plan
+from sfumato.recipes.recipe import Recipe, Step
+from sfumato.releasing import decide as deciding
+from sfumato.releasing import destination, folder
+from sfumato.releasing.carry_out import carry_out
+from sfumato.releasing.decide import Decision, decide
+from sfumato.releasing.destination import Destination, write_release
+from sfumato.releasing.postprocess import as_written
+from sfumato.study.evaluate import Case, evaluate
+
+PLAN = """
+requirements = [{requirements}]
+[data]
+path = "people.csv"
+[columns]
+mail = {{ kind = "nominal", role = "{mail}" }}
+age = {{ kind = "continuous", role = "key" }}
+town = {{ kind = "nominal", role = "key" }}
+ill = {{ kind = "nominal", role = "{ill}" }}
+{scenarios}
+[[steps]]
+{step}
+[output]
+path = "out.csv"
+"""
+
+GROUPED = 'method = "mondrian"\ncolumns = ["age", "town"]\nparameters = { k = 3 }'
+SWAPPED = 'method = "rank-swapping"\ncolumns = ["age"]'
+
+
+@pytest.fixture
+def people(tmp_path, monkeypatch):
+    """Sixty people, three alike each in age and town, and addresses that name them."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SFUMATO_WIDTH", "80")
+    n = 60
+    frame = pl.DataFrame(
+        {
+            "mail": [f"person{i}@example.org" for i in range(n)],
+            "age": [20 + i // 3 for i in range(n)],
+            "town": [f"T{i // 6}" for i in range(n)],
+            "ill": [("flu", "cold", "none")[i % 3] for i in range(n)],
+        }
+    )
+    frame.write_csv(tmp_path / "people.csv")
+    return frame
+
+
+def plan(
+    path="plan.toml", *, requirements='"k >= 2"', mail="identifier", ill="sensitive", scenarios="",
+    step=GROUPED,
+):  # fmt: skip
+    """Write a plan."""
+    text = PLAN.format(requirements=requirements, mail=mail, ill=ill, scenarios=scenarios, step=step)
+    Path(path).write_text(text)
+    return path
+
+
+def verb(capfd, *arguments):
+    code = _exit_code([str(each) for each in arguments])
+    out, err = capfd.readouterr()
+    return code, out, err
+
+
+def ways_out(path):
+    """Every way to a file by the plan, each with the file that it would write."""
+    return {
+        "run": ("run", path),
+        "protect": (
+            "protect", "mondrian", "people.csv", "--plan", path, "-c", "age,town", "--k", 2, "-o", "out.csv",
+        ),
+        "protocol": (
+            "protocol", "people.csv", "-m", "mdav(k=3)", "--plan", path, "-c", "age",
+            "--local", 1, "--everywhere", 1, "-o", "out.csv",
+        ),
+        "release": ("release", path, "--out", "rel"),
+    }  # fmt: skip
+
+
+def written():
+    return sorted(each.name for each in Path().iterdir() if each.name not in {"people.csv", "plan.toml"})
+
+
+WAYS = tuple(ways_out(""))
+
+
+# ------------------------------------------------------------------------------- what names people (case 1)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_column_that_names_people_leaves_by_no_verb(way, people, capfd):
+    path = plan(mail="other")
+    code, out, err = verb(capfd, *ways_out(path)[way], "-q")
+    assert code == 1, out + err
+    assert "identifier-left-in" in err
+    assert "example.org" not in out + err
+    assert not written()
+
+
+def test_check_and_gate_and_python_say_the_same_of_it(people, capfd):
+    path = plan(mail="other")
+    for words in (("check", path), ("gate", path)):
+        code, out, err = verb(capfd, *words)
+        assert code == 1
+        assert "identifier-left-in" in out + err
+    with pytest.raises(RequirementError, match="identifier-left-in"):
+        sfumato.release(path)
+    outcome = carry_out(Plan.read(Path(path)), Run(seed=1))
+    decision = decide(outcome, subject="it")
+    assert [each.rule for each in decision.findings] == ["identifier-left-in"]
+    with pytest.raises(RequirementError, match="identifier-left-in"):
+        write_release(decision, Destination(Plan.read(Path(path))), Run(seed=1))
+    assert not written()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_it_leaves_with_a_reason_which_is_recorded(way, people, capfd):
+    path = plan(mail="other")
+    code, out, err = verb(capfd, *ways_out(path)[way], "--override", "made up for a test")
+    assert code == 0, out + err
+    private = Path("rel/private") if way == "release" else Path()
+    (trail,) = private.glob("*.private.json")
+    assert json.loads(trail.read_text())["override"]["override"] == "made up for a test"
+    ledger = (private / "overrides.private.jsonl").read_text()
+    assert "made up for a test" in ledger
+    assert verb(capfd, "verify", "rel" if way == "release" else trail)[0] == 0
+
+
+# ------------------------------------------------------------------- what is required of utility alone (case 2)
+
+
+@pytest.mark.parametrize("way", ["run", "release"])
+def test_a_requirement_on_utility_alone_lets_nothing_out(way, people, capfd):
+    path = plan(requirements='"column-emd <= 1000"', step=SWAPPED)
+    code, out, err = verb(capfd, *ways_out(path)[way], "-q")
+    assert code == 1, out + err
+    assert "a release must have a requirement to be judged by" in err
+    assert "only utility is required (column-emd <= 1000)" in err
+    assert not written()
+
+
+def test_gate_check_and_python_do_not_take_utility_for_a_requirement(people, capfd):
+    path = plan(requirements='"column-emd <= 1000"', step=SWAPPED)
+    code, out, _ = verb(capfd, "gate", path, "--format", "json")
+    assert code == 1
+    assert [each["rule"] for each in json.loads(out)["findings"]] == ["nothing-required"]
+    assert verb(capfd, "check", path)[0] == 1
+    with pytest.raises(RequirementError, match="requirement to be judged by"):
+        sfumato.release(path)
+
+
+# ------------------------------------------------------------------------------------- every scenario (case 3)
+
+TWO = """
+[[scenarios]]
+name = "knows the town"
+columns = ["town"]
+[[scenarios]]
+name = "knows all"
+columns = ["age", "town"]
+"""
+
+
+def test_a_requirement_must_be_met_against_every_intruder_and_the_worst_is_named(people, capfd):
+    path = plan(scenarios=TWO)
+    assert verb(capfd, "run", path)[0] == 0
+    released = pl.read_csv("out.csv")
+    towns = released.group_by("town").len()["len"].min()
+    both = released.group_by("age", "town").len()["len"].min()
+    assert both < towns
+    met = f"k >= {both + 1}"
+    code, out, err = verb(capfd, "risk", path, "out.csv", "--require", met)
+    assert code == 1, out + err
+    assert "knows all: not met" in err
+    assert "knows the town: met" in err
+    code, out, _ = verb(capfd, "risk", path, "out.csv", "-m", "k", "--json")
+    assert code == 0
+    assert {name.split(":")[0] for name in json.loads(out)} == {"knows the town", "knows all"}
+
+
+def test_a_decision_says_the_worst_of_each_requirement(people):
+    outcome = carry_out(Plan.read(Path(plan(scenarios=TWO))), Run(seed=1))
+    decision = decide(outcome, subject="it")
+    (worst,) = decision.worst
+    assert worst.scenario == "knows all"
+    assert len(decision.judgements) == 2
+
+
+# ------------------------------------------------------------------ a release brings its plan along (case 4)
+
+
+def test_whoever_looks_at_a_released_file_judges_it_by_its_own_plan(people, capfd):
+    """`ill` is a key for whoever guesses; its release says that it is none."""
+    path = plan(ill="other")
+    assert verb(capfd, "release", path, "--out", "rel")[0] == 0
+    evidence = json.loads(Path("rel/private/trail.private.json").read_text())
+    promised = evidence["requirements"][0]["score"]["value"]
+    for words in (("risk", "people.csv", "rel/out.csv"), ("risk", "rel")):
+        code, out, err = verb(capfd, *words, "-m", "k", "--json")
+        assert code == 0, err
+        assert json.loads(out)["k-anonymity"]["value"] == promised
+        assert "by which" in err  # it says whose roles these are
+    scores = sfumato.assess("people.csv", "rel/out.csv", ["k"])
+    assert scores["k"].value == promised
+    for words in (("gate", "rel/out.csv"), ("gate", "rel")):
+        code, out, err = verb(capfd, *words)
+        assert code == 0, out + err
+        assert "may leave" in out
+    assert verb(capfd, "utility", "rel", "-m", "column-emd")[0] == 0
+    assert verb(capfd, "explain", "rel", "--record", 0)[0] == 0
+
+
+def test_roles_that_differ_from_those_of_the_release_are_told(people, capfd):
+    assert verb(capfd, "release", plan(ill="other"), "--out", "rel")[0] == 0
+    other = plan("other.toml", ill="key")
+    _, _, err = verb(capfd, "risk", "people.csv", "rel/out.csv", "--plan", other, "-m", "k")
+    assert "`ill` (other then, key now)" in err
+
+
+# ------------------------------------------------------------- search and release have one case (case 5)
+
+
+def test_a_search_judges_what_the_release_is(people, capfd):
+    """Persons of several records: their number is left out, but counts all the same in both."""
+    rng = np.random.default_rng(1)
+    frame = pl.DataFrame(
+        {
+            "who": [f"P{i // 2}" for i in range(80)],
+            "age": rng.integers(20, 60, 80),
+            "town": rng.choice(["A", "B", "C"], 80),
+            "cost": rng.lognormal(5, 1, 80).round(1),
+        }
+    )
+    roles = {"who": "person", "age": "key", "town": "key", "cost": "sensitive"}
+    released = sfumato.release(
+        frame, roles=roles, minutes=0.05, seed=1, methods=("mondrian", "rank-swapping"), trials=4
+    )
+    assert released.outcome.met
+    tuned = released.tuned
+    assert tuned is not None
+    part = released.outcome.parts[""]
+    case = Case(part.original, after=as_written(part.plan.output))
+    recipe = Recipe((Step(Mondrian(k=4), ("age", "town")),))
+    plan = replace(part.plan, recipe=recipe)
+    searched = evaluate(recipe, case, plan.demands, Run(seed=1)).scores
+    judged = carry_out(plan, Run(seed=1), table=part.original).judgements
+    labels = dict(labelled(plan.demands))
+    assert len(labels) == len(judged)
+    for label, each in zip(labels, judged, strict=True):
+        assert searched[label].value == pytest.approx(each.score.value, nan_ok=True)
+        assert searched[label].status is each.score.status
+
+
+# --------------------------------------------------------------------- combinations of columns (case 6)
+
+
+@pytest.mark.parametrize("how", [("--subsets", "age,town"), ("--combine", 1)], ids=["subsets", "combine"])
+def test_what_a_method_enforces_of_combinations_is_what_it_is_judged_by(how, people, capfd):
+    words = ("protect", "local-suppression", "people.csv", "-c", "age,town", "--k", 3, "--drop", "mail")
+    code, out, err = verb(capfd, *words, *how, "-r", "ill=other", "-o", "out.csv")
+    assert code == 0, out + err
+    assert "age: met" in err
+    assert "town: met" in err
+
+
+# ------------------------------------------------------------------------------- whose word a role is (case 7)
+
+
+def test_who_accepts_a_proposal_has_not_declared_it(people, capfd, monkeypatch):
+    from sfumato.cli import release as asking
+
+    monkeypatch.setattr(asking, "on_terminal", lambda: True)
+    answers = iter(["", "other"] + [""] * 9)
+    monkeypatch.setattr(asking.click, "prompt", lambda *args, **more: next(answers))
+    monkeypatch.setattr(asking, "_SURE", 2.0)  # everything is asked about
+    people.drop("mail").write_csv("people.csv")
+    code, out, err = verb(capfd, "release", "people.csv", "--minutes", 0.05, "--out", "rel", "-m", "mondrian")
+    assert code == 0, out + err
+    columns = Plan.read(Path("rel/private/plan.toml")).schema
+    assert "accepted with Enter" in columns["age"].role_basis
+    assert columns["town"].role_basis == "answered"
+    report = json.loads(Path("rel/private/report.json").read_text())
+    assert "declared" not in json.dumps([each["reason"] for each in _columns_of(report)])
+
+
+def _columns_of(report):
+    found = []
+
+    def walk(part):
+        if isinstance(part, dict):
+            if {"reason", "role"} <= set(part):
+                found.append(part)
+            for each in part.values():
+                walk(each)
+        elif isinstance(part, list):
+            for each in part:
+                walk(each)
+
+    walk(report)
+    assert found
+    return found
+
+
+def test_a_guess_is_not_called_a_declaration(people, capfd):
+    code, out, _ = verb(capfd, "gate", "people.csv", "--require", "k >= 1", "-r", "ill=other")
+    assert code == 1
+    assert "declared" not in out
+
+
+def test_a_role_for_a_column_that_is_not_there_is_refused(people, capfd):
+    for words in (
+        ("inspect", "people.csv"),
+        ("release", "people.csv"),
+        ("gate", "people.csv", "--require", "k >= 1"),
+    ):
+        code, _, err = verb(capfd, *words, "--role", "twon=key")
+        assert code == 2, words
+        assert "twon" in err
+    with pytest.raises(UnknownNameError):
+        sfumato.inspect("people.csv", roles={"twon": "key"})
+    with pytest.raises(UnknownNameError):
+        sfumato.release("people.csv", roles={"twon": "key"})
+
+
+# -------------------------------------------------------------------------------- every way out (case 8, contract)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_to_a_file_asks_for_the_decision(way, people, capfd, monkeypatch):
+    """If `decide` refused everything, nothing would be written by any verb."""
+    path = plan()
+    refusing = deciding.Finding("requirement-missed", "refused by a test")
+    original = deciding.decide
+    monkeypatch.setattr(
+        deciding,
+        "decide",
+        lambda *args, **more: Decision("it", (refusing,), outcome=original(*args, **more).outcome),
+    )
+    code, out, err = verb(capfd, *ways_out(path)[way], "-q")
+    assert code == 1, out + err
+    assert not written()
+
+
+def test_nothing_is_written_without_a_decision_that_lets_it_leave(people):
+    outcome = carry_out(Plan.read(Path(plan())), Run(seed=1))
+    closed = Decision("it", (deciding.Finding("requirement-missed", "no"),), outcome=outcome)
+    with pytest.raises(RequirementError):
+        write_release(closed, Destination(Plan.read(Path("plan.toml"))), Run(seed=1))
+    with pytest.raises(RequirementError):
+        folder.ReleaseFolder(Path("rel")).write(
+            closed, Plan.read(Path("plan.toml")), Run(seed=1), lambda _: {}
+        )
+    assert not written()
+    assert destination.write_release is write_release
+
+
+def test_the_way_out_of_python_writes_what_the_verb_writes(people, capfd):
+    released = sfumato.release(plan(), seed=3)
+    assert released.decision.may_leave
+    released.write("python")
+    assert verb(capfd, "release", "plan.toml", "--out", "verb", "--seed", 3)[0] == 0
+    assert Path("python/out.csv").read_bytes() == Path("verb/out.csv").read_bytes()
+
+
+def test_a_decision_is_slim():
+    assert len(fields(Decision)) <= 8
