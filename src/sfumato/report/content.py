@@ -238,14 +238,9 @@ def _outcome(study: Study, place: int, labels: Sequence[str], *, key: str, publi
 def _spread(spread: Spread | None) -> dict[str, Any] | None:
     if spread is None:
         return None
-    low, high = spread.interval
-    return {
-        "mean": finite(spread.mean),
-        "deviation": finite(spread.deviation),
-        "interval": [finite(low), finite(high)],
-        "runs": spread.runs,
-        "approximate": spread.approximate,
-    }
+    ends = [finite(end) for end in spread.interval]
+    numbers = {"mean": finite(spread.mean), "deviation": finite(spread.deviation), "interval": ends}
+    return {**spread.to_dict(), **numbers}
 
 
 def _map(study: Study, keys: Sequence[str], *, public: bool) -> list[dict[str, Any]]:
