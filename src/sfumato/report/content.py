@@ -11,8 +11,8 @@ from typing import Any, overload
 import numpy as np
 import tomli_w
 
+from sfumato.core.component import Component
 from sfumato.core.measure import Measure
-from sfumato.core.method import Described
 from sfumato.core.references import cite, references
 from sfumato.core.release import Release
 from sfumato.data.persons import persons_of
@@ -323,7 +323,7 @@ def _glossary(study: Study) -> list[dict[str, Any]]:
     ]
 
 
-def _entry(described: Described, what: str) -> dict[str, Any]:
+def _entry(described: Component, what: str) -> dict[str, Any]:
     return {
         "name": described.name,
         "title": described.title or described.name,

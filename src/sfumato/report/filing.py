@@ -264,12 +264,12 @@ def change_note(told: Mapping[str, Any]) -> str:
 
 def _on_all(steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Steps that change which records there are: they concern every column."""
-    found = [step for step in steps if registry.method(step["method"]).changes_records]
+    found = [step for step in steps if registry.method(step["method"]).gives.other_records]
     if found:
         yield from ("## All records", "")
         for step in found:
             yield f"- {_done(step)}"
-            yield f"- **To correct for:** {registry.method(step['method']).analysts}"
+            yield f"- **To correct for:** {registry.method(step['method']).analyst_note}"
         yield ""
 
 
@@ -278,7 +278,7 @@ def _on_column(column: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) ->
     if became.endswith(_ENDINGS):
         return
     own = [step for step in steps if name in step["columns"]]
-    said = dict.fromkeys(registry.method(step["method"]).analysts for step in own)
+    said = dict.fromkeys(registry.method(step["method"]).analyst_note for step in own)
     yield from (f"## {name}", "", f"- {became}.")
     for step in own:
         yield f"- {_done(step)}"

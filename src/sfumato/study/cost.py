@@ -20,11 +20,12 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.core.component import Component
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure
-from sfumato.core.method import Described
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.table import Table
 from sfumato.errors import Cancelled, SfumatoError
 from sfumato.recipes.recipe import Recipe, Step
@@ -148,7 +149,7 @@ def estimate(
 class _Part(Timings):
     """A step or a measure, the seconds it took on each size, and how often it will be done."""
 
-    def __init__(self, described: Described, times: int) -> None:
+    def __init__(self, described: Component, times: int) -> None:
         # a part is all, until there are two
         super().__init__(Growth.declared_as(re.sub(r"\bpart\b", "n", described.cost)))
         self.described, self.times = described, times

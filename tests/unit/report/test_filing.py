@@ -199,7 +199,7 @@ def test_the_check_of_the_schema_finds_faults(released):
 def test_the_change_note_says_by_column_what_to_correct_for():
     note = change_note(told(public=True))
     age, town = (note.index(f"## {name}") for name in ("age", "town"))
-    assert registry.method("mondrian").analysts in note[age:town]
+    assert registry.method("mondrian").analyst_note in note[age:town]
     assert "corrected_counts" in note[town:]
     assert "corrected_counts" not in note[:town]
     assert note.index("use the weights") < age
@@ -233,7 +233,7 @@ def test_what_the_owner_says_goes_through_the_plan_and_back():
         ({"titel": "T"}, "did you mean `title`"),
         ({"title": 3}, "`title` must be a text"),
         ({"recipients": "all"}, "`recipients` must be a list"),
-        ({"recipients": [1]}, "a list of texts"),
+        ({"recipients": [1]}, "each item of `recipients` must be a text"),
         ({"review_date": "soon"}, "a date as in 2030-12-31"),
     ],
 )

@@ -7,12 +7,12 @@ import pytest
 
 from sfumato.cli._screen import announce
 from sfumato.core import registry
-from sfumato.core.measure import Measure, Score
-from sfumato.core.method import Method
+from sfumato.core.measure import Measure, Needs, Score
+from sfumato.core.method import Method, Randomness
 from sfumato.core.params import param
 from sfumato.core.release import Release
-from sfumato.core.run import Run
-from sfumato.data.evidence import Scenario
+from sfumato.core.run import Progress, Run
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Kind
 from sfumato.errors import Cancelled, DataError
 from sfumato.methods.microaggregation import Mdav
@@ -56,7 +56,7 @@ class Slow(Method):
     title = "Slow"
     kinds = CONTINUOUS
     cost = "n²"
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     def protect(self, table, run):
         CLOCK.work(1e-3 + 1e-6 * len(table) ** 2, len(table), held=100 * len(table) * 1000)
@@ -95,7 +95,7 @@ class Ruler(Measure):
     better = "low"
     kinds = CONTINUOUS
     cost = "n log n"
-    needs_release = False
+    needs = Needs(release=False)
 
     def measure(self, evidence, run):
         n = len(evidence.original)
@@ -251,7 +251,7 @@ def test_releases_are_sampled_with_their_originals(clock):
 
     class Pairs(Ruler):
         name = "pairs-seen"
-        needs_release = True
+        needs = Needs()
 
         def measure(self, evidence, run):
             CLOCK.work(1e-6, len(evidence.original))
@@ -308,7 +308,12 @@ def test_what_shows_to_be_slow_is_not_awaited(clock):
 
 def test_a_trial_can_be_stopped(clock):
     with pytest.raises(Cancelled):
-        estimate(Work(Recipe.of(Slow())), table(10_000), Run(seed=1, stopped=lambda: True), clock=clock)
+        estimate(
+            Work(Recipe.of(Slow())),
+            table(10_000),
+            Run(seed=1, progress=Progress(stopped=lambda: True)),
+            clock=clock,
+        )
 
 
 @pytest.mark.parametrize("n", [0, 1, 50, 119])

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from sfumato.core.measure import Score, Status
-from sfumato.core.run import Run
+from sfumato.core.run import Progress, Run
 from sfumato.data.schema import Kind, Role
 from sfumato.errors import Cancelled, ParameterError
 from sfumato.report.pictures import specs_of
@@ -115,7 +115,7 @@ def test_time_that_is_over_and_stopping(people):
     found = simulate(people, Run(seed=1), fraction=0.2, draws=50, measures=QUICK, seconds=0)
     assert (found.draws, found.asked) == (1, 50)
     with pytest.raises(Cancelled):
-        simulate(people, Run(seed=1, stopped=lambda: True), measures=QUICK)
+        simulate(people, Run(seed=1, progress=Progress(stopped=lambda: True)), measures=QUICK)
 
 
 @pytest.mark.parametrize("how", [{"fraction": 1.0}, {"fraction": 0.001}, {"draws": 0}])
