@@ -5,6 +5,7 @@ import math
 import pytest
 
 from sfumato.core.run import Run
+from sfumato.errors import Cancelled
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.swapping import RankSwapping
 from sfumato.recipes.recipe import Recipe, Step
@@ -40,7 +41,8 @@ def test_without_a_limit_every_run_may_go_on(clock):
     assert Watch(math.inf, clock).limited(run) is run
     limited = Watch(10.0, clock).limited(run)
     clock.now += 11
-    assert limited.stopped()
+    with pytest.raises(Cancelled):
+        limited.check()
 
 
 def test_what_a_run_will_take_is_told_by_the_longest_on_the_most_records(clock):
