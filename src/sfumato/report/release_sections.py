@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sfumato.report.charts import class_charts, column_charts, pair_charts
+from sfumato.report.column_charts import charts_of_classes, charts_of_column
 from sfumato.report.frame import OUTCOMES, Spec
-from sfumato.report.pair_charts import PARTS
+from sfumato.report.pair_charts import PARTS, charts_of_pairs
 from sfumato.report.pictures import Cell, Section
 from sfumato.report.release_charts import (
     attack_chart,
@@ -237,7 +237,7 @@ def _class_sizes(told: Told, place: int) -> Section | None:
         "records by the size of their class, then the share in classes of fewer than k, by k. Grey is the "
         "original."
     )
-    charts = class_charts(found, OUTCOMES, suffix=f"-{place}")
+    charts = charts_of_classes(found, OUTCOMES, suffix=f"-{place}")
     notes = [found["note"]] if "note" in found else []
     return Section("How many records are alike?", words, charts=charts, layout="pair", notes=notes)
 
@@ -356,13 +356,13 @@ def _column(entry: Told, place: str) -> Section:
             for key, share in missing.items()
         )
         notes.append(f"Missing: {', '.join(shares)}.")
-    charts = column_charts(entry, OUTCOMES, place)
+    charts = charts_of_column(entry, OUTCOMES, place)
     return Section(entry["label"] or entry["column"], charts=charts, layout="pair", notes=notes)
 
 
 def _associations(told: Told, place: int) -> Section | None:
     """Correlations and tables of two columns, before and after."""
-    charts = pair_charts(told["mosaics"], told["correlations"], suffix=f"-{place}")
+    charts = charts_of_pairs(told["mosaics"], told["correlations"], suffix=f"-{place}")
     triptych = {name: spec for name, spec in charts.items() if name.startswith("correlation-")}
     parts = [Section("Numbers", _CORRELATIONS, charts=triptych, layout="triptych")] if triptych else []
     for number, entry in enumerate((told["mosaics"] or {}).get("pairs", ())):
