@@ -88,15 +88,16 @@ def test_what_cannot_be_read_is_taken_for_the_worst_that_is_usual():
     assert max(map(Growth.declared_as, ("n", "n log n", "n d²"))) == Growth(1, 1)
 
 
-def test_what_is_likely_lies_between_what_does_not_grow_and_all_that_is_declared():
+def test_between_what_does_not_grow_and_all_that_is_declared():
     one = Timings(Growth(2), [(100, 0.5)])
-    assert one.likely(50) == one.likely(100) == 0.5
-    assert one.likely(1000) == pytest.approx(0.5 * 10)  # between 1 and 100 times
+    assert one.between(50, Growth(0)) == one.between(100, Growth(0)) == 0.5
+    assert one.between(1000, Growth(0)) == pytest.approx(0.5 * 10)  # between 1 and 100 times
     assert one.at_most(1000) == pytest.approx(50.0)
-    assert (Timings(Growth(2)).likely(1000), Timings(Growth(2)).at_most(1000)) == (0.0, math.inf)
+    assert Timings(Growth(2)).between(1000, Growth(0)) == 0.0
+    assert Timings(Growth(2)).at_most(1000) == math.inf
 
 
 @given(seconds=st.lists(st.floats(1e-3, 10), min_size=1, max_size=4), n=st.integers(1, 10**7))
-def test_what_is_likely_is_never_more_than_the_most(seconds, n):
+def test_what_lies_between_is_never_more_than_the_most(seconds, n):
     timings = Timings(Growth(2), [(60 * 4**i, each) for i, each in enumerate(seconds)])
-    assert 0 < timings.likely(n) <= timings.expected(n)[1] * (1 + 1e-9)
+    assert 0 < timings.between(n, Growth(1)) <= timings.expected(n)[1] * (1 + 1e-9)
