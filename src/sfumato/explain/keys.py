@@ -20,7 +20,6 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.classes.classes import Missing, column_codes
-from sfumato.data.classes.packing import Coding, pack
 from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.persons import persons_of
@@ -199,8 +198,15 @@ class _Crowd:
     def alike(self, places: Sequence[int]) -> int:
         """The number of persons who agree in these keys, the record's own among them."""
         patterns, weights, persons = self._patterns
-        chosen = patterns[:, list(places)].all(axis=1)
+        chosen = np.flatnonzero(self._agreements >= len(places))
+        chosen = chosen[patterns[chosen][:, list(places)].all(axis=1)]
         return 1 + (int(weights[chosen].sum()) if persons is None else len(np.unique(persons[chosen])))
+
+    @cached_property
+    def _agreements(self) -> Ints:
+        """In how many keys each of the patterns agrees: none agrees in more."""
+        counts: Ints = self._patterns[0].sum(axis=1, dtype=np.int64)
+        return counts
 
     def pointing(self, depth: int) -> Iterator[tuple[int, ...]]:
         """Yield the smallest sets of up to so many keys in which nobody else agrees."""
@@ -220,19 +226,13 @@ class _Crowd:
 
         Where a column tells whose record it is, a pattern stands once for each person who has it.
         """
-        rows = np.flatnonzero(self.others)
-        codings = [Coding(each.astype(np.uint8), 2) for each in self.agree[rows].T]
-        persons = None
+        keys = [str(place) for place in range(len(self.names))]
+        frame = pl.DataFrame(self.agree[self.others], schema=keys)
         if self.table.schema.only_role(Role.PERSON) is not None:
-            persons = np.unique(persons_of(self.table)[rows], return_inverse=True)[1].astype(np.uint64)
-            codings.append(Coding(persons, len(rows) + 1))
-        packed = pack(codings, len(rows))
-        _, first, counts = np.unique(packed.codes, return_index=True, return_counts=True)
-        return (
-            self.agree[rows[first]],
-            counts.astype(np.int64),
-            None if persons is None else persons[first].astype(np.int64),
-        )
+            frame = frame.with_columns(person=persons_of(self.table)[self.others])
+        counted = frame.group_by(pl.all()).agg(records=pl.len())
+        persons = counted["person"].to_numpy() if "person" in counted.columns else None
+        return counted.select(keys).to_numpy(), counted["records"].to_numpy().astype(np.int64), persons
 
     def _bits(self) -> list[int]:
         """For each key, which of the patterns say yes, as the bits of one number."""

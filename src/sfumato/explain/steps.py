@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -76,17 +76,13 @@ def follow_record(
     for after in recipe.follow(table, run):
         taken = after.provenance[-1]
         story = _story(taken.method, table, row, before, after)
-        stories.append(_said(story, parameters=taken.parameters, columns=taken.columns))
+        stories.append(replace(story, parameters=taken.parameters, columns=taken.columns))
         before = after
     if postprocess is not None:
         after = postprocess(before)
         stories.append(_story("postprocessing", table, row, before, after))
         before = after
     return tuple(stories), before
-
-
-def _said(story: StepStory, *, parameters: Mapping[str, Any], columns: tuple[str, ...]) -> StepStory:
-    return StepStory(story.step, parameters, columns, story.copies, story.changes, story.note)
 
 
 def rows_of(release: Release, row: int) -> list[int] | None:

@@ -5,37 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sfumato.report.column_charts import (
-    against_original,
-    bars,
-    class_bars,
-    class_steps,
-    histogram,
-    quantiles,
-)
-from sfumato.report.distributions import drawn
-from sfumato.report.frame import (
-    GREY,
-    INK,
-    MUTED,
-    PAPER,
-    TEXT_SIZE,
-    Row,
-    Spec,
-    arrow,
-    by_method,
-    chart,
-    dashed,
-    label_axis,
-    layer,
-    nominal,
-    quantitative,
-    scale,
-    ticks,
-    tips,
-    together,
-)
-from sfumato.report.pair_charts import PARTS, correlation, mosaic
+from sfumato.report import frame
+from sfumato.report.column_charts import charts_of_classes, charts_of_column
+from sfumato.report.frame import Row, Spec, chart, layer, nominal, quantitative, tips, together
+from sfumato.report.pair_charts import charts_of_pairs
 from sfumato.report.words import figure, setting
 
 #: The room that a method takes in a legend.
@@ -50,56 +23,11 @@ def charts(twin: Mapping[str, Any]) -> dict[str, Spec]:
         found["ranking"] = ranking(twin)
     if twin["map"] or "ranking" in found:
         found["map"] = risk_utility_map(twin)
-    for place, entry in drawn(twin["distributions"]):
-        found |= column_charts(entry, outcomes, str(place))
+    for place, entry in enumerate(twin["distributions"]):
+        found |= charts_of_column(entry, outcomes, str(place))
     if twin["class_sizes"]:
-        found |= class_charts(twin["class_sizes"], outcomes)
-    return {**found, **pair_charts(twin["mosaics"], twin["correlations"])}
-
-
-def column_charts(
-    entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]], place: str
-) -> dict[str, Spec]:
-    """The charts of one column: its shape, and of numbers and dates their quantiles."""
-    if not entry["drawn"]:
-        return {}
-    if entry["drawn"] == "bars":
-        return {f"shape-{place}": bars(entry, outcomes)}
-    found = {f"shape-{place}": histogram(entry, outcomes)}
-    if entry["quantiles"]:
-        found[f"quantiles-{place}"] = quantiles(entry, outcomes)
-        if len(entry["quantiles"]["values"]) > 1:
-            found[f"against-{place}"] = against_original(entry, outcomes)
-    return found
-
-
-def class_charts(
-    found: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]], *, suffix: str = ""
-) -> dict[str, Spec]:
-    """The charts of class sizes, where they can be shown."""
-    if not found["shares"]:
-        return {}
-    return {
-        f"classes-sizes{suffix}": class_bars(found, outcomes),
-        f"classes-below{suffix}": class_steps(found, outcomes),
-    }
-
-
-def pair_charts(
-    mosaics: Mapping[str, Any] | None, correlations: Mapping[str, Any] | None, *, suffix: str = ""
-) -> dict[str, Spec]:
-    """The triptychs: only the original where there is no release."""
-    found: dict[str, Spec] = {}
-    if mosaics:
-        first = next(iter(mosaics["releases"]), None)
-        for place, entry in enumerate(mosaics["pairs"]):
-            for part in PARTS if len(entry["shares"]) > 1 else ("original",):
-                found[f"mosaic-{place}-{part}{suffix}"] = mosaic(entry, part, first=first)
-    if correlations:
-        first = next(iter(correlations["releases"]), None)
-        for part in PARTS if first else ("original",):
-            found[f"correlation-{part}{suffix}"] = correlation(correlations, part, first=first)
-    return found
+        found |= charts_of_classes(twin["class_sizes"], outcomes)
+    return {**found, **charts_of_pairs(twin["mosaics"], twin["correlations"])}
 
 
 def ranking(twin: Mapping[str, Any]) -> Spec:
@@ -114,12 +42,11 @@ def ranking(twin: Mapping[str, Any]) -> Spec:
         for o in placed
     ]  # fmt: skip
     values = [row[part] for row in rows for part in ("low", "mean", "high")]
-    fitted = scale(values, nice=False, padding=24)
-    title = [f"{arrow(measure)} {measure['title']}", measure["direction"]]
-    mean, low = (
-        quantitative(field, title, scale=fitted, axis=ticks(fitted, values)) for field in ("mean", "low")
-    )
-    y, color, shape = label_axis(rows), by_method(placed), by_method(placed, channel="shape")
+    fitted = frame.scale(values, nice=False, padding=24)
+    title = [f"{frame.arrow(measure)} {measure['title']}", measure["direction"]]
+    axis, y = frame.ticks(fitted, values), frame.label_axis(rows)
+    mean, low = (quantitative(field, title, scale=fitted, axis=axis) for field in ("mean", "low"))
+    color, shape = (frame.by_method(placed, channel=channel) for channel in ("color", "shape"))
     interval = {"y": y, "x": low, "x2": {"field": "high"}, "color": color}
     tooltip = tips(label="Method", said=measure["title"])
     dots = {"y": y, "x": mean, "color": color, "shape": shape, "tooltip": tooltip}
@@ -180,41 +107,41 @@ def _map_axis(
     field: str, measure: Mapping[str, Any], points: Sequence[Row], reached: Sequence[Row], *, upright: bool
 ) -> Spec:
     values = [p[field] for p in points] + [o[field + end] for o in reached for end in ("_low", "_high")]
-    fitted = scale([*values, *([measure["level"]] if "level" in measure else [])], padding=14)
+    fitted = frame.scale([*values, *([measure["level"]] if "level" in measure else [])], padding=14)
     aspect = "Risk" if measure["aspect"] == "risk" else "Utility"
     said = f"{aspect}: {measure['title']}{' (log scale)' if fitted.get('type') == 'log' else ''}"
-    axis: Spec = ticks(fitted, values)
+    axis: Spec = frame.ticks(fitted, values)
     if upright:  # a title beside the axis would be turned, and its arrow with it
         axis |= {"titleAngle": 0, "titleAlign": "left", "titleAnchor": "end", "titleX": -34, "titleY": -30}
-    title = [f"{arrow(measure, upright=upright)} {said}", measure["direction"]]  # a phone is narrow
+    title = [f"{frame.arrow(measure, upright=upright)} {said}", measure["direction"]]  # a phone is narrow
     return quantitative(field, title, scale=fitted, axis=axis)
 
 
 def _band(held: Mapping[str, Any], axis: str) -> Spec:
     row = {"low": held["level"] - held["slack"], "high": held["level"] + held["slack"]}
     ends = {axis: {"field": "low", "type": "quantitative"}, f"{axis}2": {"field": "high"}}
-    return layer("rect", ends, rows=[row], color=GREY, opacity=0.14)
+    return layer("rect", ends, rows=[row], color=frame.GREY, opacity=0.14)
 
 
 def _level_rule(held: Mapping[str, Any], axis: str) -> Spec:
     place = {axis: {"field": "level", "type": "quantitative"}}
     side, shift = ({"y": {"value": 2}}, (6, 0)) if axis == "x" else ({"x": {"value": 4}}, (0, 5))
-    text: Spec = {"fontSize": TEXT_SIZE, "align": "left", "baseline": "top", "dx": shift[0], "dy": shift[1]}
+    text: Spec = {"align": "left", "baseline": "top", "dx": shift[0], "dy": shift[1], "color": frame.MUTED}
     return together(
-        layer("rule", place, color=MUTED, strokeDash=[5, 4]),
-        layer("text", {**place, **side, "text": nominal("said")}, color=MUTED, **text),
+        layer("rule", place, color=frame.MUTED, strokeDash=[5, 4]),
+        layer("text", {**place, **side, "text": nominal("said")}, fontSize=frame.TEXT_SIZE, **text),
         rows=[{"level": held["level"], "said": f"level {held['level']:g}"}],
     )
 
 
 def _better_corner(risk: Mapping[str, Any], utility: Mapping[str, Any]) -> Spec:
     left, low = risk["better"] == "low", utility["better"] == "low"
-    arrow = {(True, True): "↙", (True, False): "↖", (False, True): "↘", (False, False): "↗"}[left, low]
+    towards = {(True, True): "↙", (True, False): "↖", (False, True): "↘", (False, False): "↗"}[left, low]
     corner = {"x": {"value": 0 if left else "width"}, "y": {"value": "height" if low else 0}}
     style: Spec = {
-        "text": f"{arrow} better" if left else f"better {arrow}", "color": MUTED, "fontStyle": "italic",
-        "fontSize": 12, "align": "left" if left else "right", "baseline": "bottom" if low else "top",
-        "dx": 6 if left else -6, "dy": -6 if low else 6,
+        "text": f"{towards} better" if left else f"better {towards}", "color": frame.MUTED,
+        "fontStyle": "italic", "fontSize": 12, "align": "left" if left else "right",
+        "baseline": "bottom" if low else "top", "dx": 6 if left else -6, "dy": -6 if low else 6,
     }  # fmt: skip
     return layer("text", corner, rows=[{}], **style)
 
@@ -226,9 +153,9 @@ class _Map:
         self.axes, self.methods, self.risk, self.utility = axes, methods, risk, utility
         columns = {"expr": f"clamp(floor(width / {_LEGEND_WIDTH}), 1, {min(len(methods), 4)})"}
         legend = {"orient": "bottom", "columns": columns, "title": None, "offset": 14}
-        self.color = by_method(methods, legend=legend)
-        self.shape = by_method(methods, channel="shape", legend=legend)
-        self.dashed = dashed(methods, legend=legend)
+        self.color = frame.by_method(methods, legend=legend)
+        self.shape = frame.by_method(methods, channel="shape", legend=legend)
+        self.dashed = frame.dashed(methods, legend=legend)
 
     def lines(self, points: Sequence[Row], *, internal: bool) -> list[Spec]:
         """A line per method through its parameter's values, and the front beneath."""
@@ -253,7 +180,7 @@ class _Map:
             "opacity": {"condition": {"test": "datum.front", "value": 1}, "value": 0.45},
         }  # fmt: skip
         return [
-            layer("line", self.axes, rows=front, color=INK, **wide),
+            layer("line", self.axes, rows=front, color=frame.INK, **wide),
             layer("line", lined, rows=rows, strokeWidth=1.5, opacity=0.85),
             layer("point", dots, rows=rows, filled=True),
         ]
@@ -270,5 +197,5 @@ class _Map:
             risk_said=self.risk["title"], utility_said=self.utility["title"],
         )  # fmt: skip
         dots = {**self.axes, "color": self.color, "shape": self.shape, "tooltip": tooltip}
-        style: Spec = {"filled": True, "opacity": 1, "stroke": PAPER, "strokeWidth": 1.5, "size": 230}
+        style: Spec = {"filled": True, "opacity": 1, "stroke": frame.PAPER, "strokeWidth": 1.5, "size": 230}
         return [together(*intervals, layer("point", dots, **style), rows=reached)]

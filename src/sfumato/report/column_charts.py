@@ -8,29 +8,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
 from typing import Any
 
+from sfumato.report import frame
 from sfumato.report.class_sizes import said_group
-from sfumato.report.frame import (
-    GREY_FILL,
-    SHOWN,
-    Row,
-    Spec,
-    broad_line,
-    by_method,
-    chart,
-    curves,
-    dashed,
-    layer,
-    named,
-    nominal,
-    pickable,
-    picked,
-    quantitative,
-    share_axis,
-    side_by_side,
-    tips,
-    together,
-    unseen_dots,
-)
+from sfumato.report.frame import Row, Spec, chart, layer, nominal, quantitative, tips, together
 
 #: Charts that stand beside each other are of one height.
 CHART_HEIGHT = 190
@@ -41,10 +21,38 @@ def titled(entry: Mapping[str, Any]) -> str:
     return str(entry["label"] or entry["column"])
 
 
+def charts_of_column(
+    entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]], place: str
+) -> dict[str, Spec]:
+    """The charts of one column: its shape, and of numbers and dates their quantiles."""
+    if not entry["drawn"]:
+        return {}
+    if entry["drawn"] == "bars":
+        return {f"shape-{place}": bars(entry, outcomes)}
+    found = {f"shape-{place}": histogram(entry, outcomes)}
+    if entry["quantiles"]:
+        found[f"quantiles-{place}"] = quantiles(entry, outcomes)
+        if len(entry["quantiles"]["values"]) > 1:
+            found[f"against-{place}"] = against_original(entry, outcomes)
+    return found
+
+
+def charts_of_classes(
+    found: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]], *, suffix: str = ""
+) -> dict[str, Spec]:
+    """The charts of class sizes, where they can be shown."""
+    if not found["shares"]:
+        return {}
+    return {
+        f"classes-sizes{suffix}": class_bars(found, outcomes),
+        f"classes-below{suffix}": class_steps(found, outcomes),
+    }
+
+
 def histogram(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
     """Steps over common bins: the original as a grey area, each release as a line."""
     places, widths = _places(entry)
-    rows, tables = [], named(outcomes, entry["shares"])
+    rows, tables = [], frame.named(outcomes, entry["shares"])
     for series in tables:
         heights = [share / w for share, w in zip(entry["shares"][series["key"]], widths, strict=True)]
         rows += [
@@ -54,16 +62,18 @@ def histogram(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -
     x = value_axis(entry, "x")
     both = {"x": x, "y": quantitative("y", axis=None, scale={"zero": True})}
     tooltip = tips(bin=titled(entry), **{each["key"]: each["label"] for each in tables})
-    lined: Spec = {**both, "color": by_method(outcomes), **dashed(outcomes)}
+    lined: Spec = {**both, "color": frame.by_method(outcomes), **frame.dashed(outcomes)}
     bins = {"x": x, "x2": {"field": "x2"}, "tooltip": tooltip}
     return chart(
         f"Distribution of {titled(entry)}: the original and what was released, over common bins.",
-        layer("area", both, where=picked(original=True), interpolate="step-after", color=GREY_FILL),
-        layer("line", lined, where=picked(original=False), interpolate="step-after", strokeWidth=1.75),
+        layer(
+            "area", both, where=frame.picked(original=True), interpolate="step-after", color=frame.GREY_FILL
+        ),
+        layer("line", lined, where=frame.picked(original=False), interpolate="step-after", strokeWidth=1.75),
         layer("rect", bins, rows=_bins(entry, places, tables), opacity=0),
         rows=rows,
         height=CHART_HEIGHT,
-        params=pickable(),
+        params=frame.pickable(),
     )
 
 
@@ -119,24 +129,24 @@ def bars(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]], descri
     x = quantitative("share", axis={"format": "%", "tickCount": 5})
     both = {"x": x, "y": y, "tooltip": tips(label="Table", value=titled(entry), said="Share of records")}
     beside = {"yOffset": {"field": "offset", "type": "quantitative", "scale": None}}
-    marked = {"color": by_method(outcomes), "shape": by_method(outcomes, channel="shape")}
+    marked = {"color": frame.by_method(outcomes), "shape": frame.by_method(outcomes, channel="shape")}
     return chart(
         description or f"Shares of the values of {titled(entry)} in the original and in the releases.",
-        layer("bar", both, where=picked(original=True), color=GREY_FILL, height={"band": 0.85}),
+        layer("bar", both, where=frame.picked(original=True), color=frame.GREY_FILL, height={"band": 0.85}),
         layer(
-            "point", {**both, **marked, **beside}, where=picked(original=False),
+            "point", {**both, **marked, **beside}, where=frame.picked(original=False),
             filled=True, size=55, opacity=0.9,
         ),
         rows=_bar_rows(entry, outcomes, gap=gap, band=band),
         height=len(categories) * band,
-        params=pickable(),
+        params=frame.pickable(),
     )  # fmt: skip
 
 
 def _bar_rows(
     entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]], *, gap: float, band: float
 ) -> list[Row]:
-    tables = named(outcomes, entry["shares"])
+    tables = frame.named(outcomes, entry["shares"])
     middle = 0.45 * band  # offsets count from the top of a bar, which is nine tenths of its band
     return [
         {
@@ -153,15 +163,15 @@ def _bar_rows(
 
 def quantiles(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
     """The distribution functions, drawn through quantiles: the original as a broad grey line."""
-    series, x = named(outcomes, entry["quantiles"]["values"]), value_axis(entry, "value")
+    series, x = frame.named(outcomes, entry["quantiles"]["values"]), value_axis(entry, "value")
     tooltip = [*tips(label="Table", said="Share at or below"), _value_tip(x, titled(entry))]
     return chart(
         f"Share of records at or below each value of {titled(entry)}: the original and the releases.",
-        *curves(x, share_axis("level"), outcomes, tooltip, order="level"),
+        *frame.curves(x, frame.share_axis("level"), outcomes, tooltip, order="level"),
         rows=_quantile_rows(entry, series),
         height=CHART_HEIGHT,
-        params=pickable(),
-        transform=side_by_side(series),
+        params=frame.pickable(),
+        transform=frame.side_by_side(series),
     )
 
 
@@ -171,7 +181,7 @@ def _value_tip(axis: Spec, title: str) -> Spec:
 
 def against_original(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
     """The quantiles of each release against those of the original; on the diagonal nothing has changed."""
-    series = named(outcomes, entry["quantiles"]["values"])
+    series = frame.named(outcomes, entry["quantiles"]["values"])
     releases = [each for each in series if each["key"] != "original"]
     rows = [row for row in _quantile_rows(entry, series) if row["original"] is not None]
     values = [row[each["key"]] for row in rows for each in series if row[each["key"]] is not None]
@@ -180,18 +190,19 @@ def against_original(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, A
     x["axis"] = y["axis"] = {"tickCount": 5}
     tooltip = tips(label="Method", said="Share at or below")
     tooltip += [_value_tip(x, "Original"), _value_tip(y, "Release")]
-    lined = {"x": x, "y": y, "order": {"field": "level"}, "color": by_method(outcomes), **dashed(outcomes)}
+    both = {"x": x, "y": y, "order": {"field": "level"}}
+    lined = {**both, "color": frame.by_method(outcomes), **frame.dashed(outcomes)}
     return chart(
         f"Quantiles of {titled(entry)} after against those before: on the diagonal nothing has changed.",
-        broad_line({"x": {**x, "field": "value"}, "y": y}, rows=ends),
+        frame.broad_line({"x": {**x, "field": "value"}, "y": y}, rows=ends),
         together(
             layer("line", lined, strokeWidth=1.5),
-            unseen_dots(x, y, tooltip),
+            frame.unseen_dots(x, y, tooltip),
             rows=rows,
-            where=[*side_by_side(releases), SHOWN],
+            where=[*frame.side_by_side(releases), frame.SHOWN],
         ),
         height=CHART_HEIGHT,
-        params=pickable(),
+        params=frame.pickable(),
     )
 
 
@@ -223,7 +234,7 @@ def class_bars(found: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) 
 
 def class_steps(found: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
     """The share of records in classes of fewer than 2, 3, 5, 10 … records: those that break k-anonymity."""
-    series = named(outcomes, found["shares"])
+    series = frame.named(outcomes, found["shares"])
     rows = _running_sums(found, series)
     axis = {"grid": False, "values": [row["k"] for row in rows], "labelOverlap": True}
     x = quantitative("k", scale={"type": "log", "nice": False}, axis=axis)
@@ -231,11 +242,11 @@ def class_steps(found: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]])
     tooltip[-1]["format"] = ".1%"
     return chart(
         "Share of records in classes smaller than k, by k, of the original and of the releases.",
-        *curves(x, share_axis("value"), outcomes, tooltip, order="k"),
+        *frame.curves(x, frame.share_axis("value"), outcomes, tooltip, order="k"),
         rows=rows,
         height=class_bars(found, outcomes)["height"],  # it stands beside them
-        params=pickable(),
-        transform=side_by_side(series),
+        params=frame.pickable(),
+        transform=frame.side_by_side(series),
     )
 
 

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import tomli_w
@@ -90,37 +90,27 @@ def _coarse(study: Study) -> Study:
     that the release hides, and where most of a small mean is one record's, two digits are too many.
     """
     grain = 1 / max(len(study.original), 1)
+
+    def number(value: float) -> float:
+        return public_digits(value, grain=grain)
+
+    def spread(each: Spread) -> Spread:
+        return replace(each, mean=number(each.mean), deviation=number(each.deviation))
+
     outcomes = tuple(
         replace(
             outcome,
-            level=replace(outcome.level, score=public_digits(outcome.level.score, grain=grain)),
-            held=_coarse_spread(outcome.held, grain),
-            ranked=_coarse_spread(outcome.ranked, grain),
-            scores={label: _coarse_spread(spread, grain) for label, spread in outcome.scores.items()},
-            beside={
-                name: replace(s, value=public_digits(s.value, grain=grain))
-                for name, s in outcome.beside.items()
-            },
+            level=replace(outcome.level, score=number(outcome.level.score)),
+            held=outcome.held and spread(outcome.held),
+            ranked=outcome.ranked and spread(outcome.ranked),
+            scores={label: spread(each) for label, each in outcome.scores.items()},
+            beside={name: replace(each, value=number(each.value)) for name, each in outcome.beside.items()},
         )
         for outcome in study.outcomes
     )
-    points = tuple(
-        replace(p, risk=public_digits(p.risk, grain=grain), utility=public_digits(p.utility, grain=grain))
-        for p in study.points
-    )
+    points = tuple(replace(p, risk=number(p.risk), utility=number(p.utility)) for p in study.points)
     target = replace(study.target, value=public_digits(study.target.value, 3))
     return replace(study, outcomes=outcomes, points=points, target=target)
-
-
-@overload
-def _coarse_spread(spread: Spread, grain: float) -> Spread: ...
-@overload
-def _coarse_spread(spread: None, grain: float) -> None: ...
-def _coarse_spread(spread: Spread | None, grain: float) -> Spread | None:
-    if spread is None:
-        return None
-    mean, deviation = (public_digits(each, grain=grain) for each in (spread.mean, spread.deviation))
-    return replace(spread, mean=mean, deviation=deviation)
 
 
 def public_digits(value: float, digits: int = 2, *, grain: float = 0.0) -> float:
@@ -238,14 +228,9 @@ def _outcome(study: Study, place: int, labels: Sequence[str], *, key: str, publi
 def _spread(spread: Spread | None) -> dict[str, Any] | None:
     if spread is None:
         return None
-    low, high = spread.interval
-    return {
-        "mean": finite(spread.mean),
-        "deviation": finite(spread.deviation),
-        "interval": [finite(low), finite(high)],
-        "runs": spread.runs,
-        "approximate": spread.approximate,
-    }
+    ends = [finite(end) for end in spread.interval]
+    numbers = {"mean": finite(spread.mean), "deviation": finite(spread.deviation), "interval": ends}
+    return {**spread.to_dict(), **numbers}
 
 
 def _map(study: Study, keys: Sequence[str], *, public: bool) -> list[dict[str, Any]]:

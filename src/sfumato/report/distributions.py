@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -293,8 +293,3 @@ def _too_few(rules: Rules) -> str:
         f"Suppressed: nothing can be drawn here without showing groups of fewer than {rules.floor} records "
         "or the ends of the distribution."
     )
-
-
-def drawn(entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The summaries that can be drawn, with their places."""
-    return ((place, entry) for place, entry in enumerate(entries) if entry["drawn"])

@@ -9,24 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sfumato.report.frame import (
-    GREY_FILL,
-    INK,
-    MUTED,
-    PAPER,
-    SHOWN,
-    TEXT_SIZE,
-    Row,
-    Spec,
-    chart,
-    inline,
-    layer,
-    nominal,
-    pickable,
-    quantitative,
-    tips,
-    together,
-)
+from sfumato.report import frame
+from sfumato.report.frame import Row, Spec, chart, layer, nominal, quantitative, tips, together
 
 PARTS = {"original": "Original", "release": "Release", "difference": "Release − original"}
 _NUMBERS_UP_TO = 15
@@ -36,6 +20,23 @@ _NARROW, _LOW = 34, 14  # pixels that a number needs in a tile
 _LABEL, _SHORT = 84, 4  # pixels of the longest label, and letters of a short one
 _PLENTY = 4.0  # a residual beyond this is far more than chance explains
 _SAID = {"text": nominal("said")}
+
+
+def charts_of_pairs(
+    mosaics: Mapping[str, Any] | None, correlations: Mapping[str, Any] | None, *, suffix: str = ""
+) -> dict[str, Spec]:
+    """The triptychs: only the original where there is no release."""
+    found: dict[str, Spec] = {}
+    if mosaics:
+        first = next(iter(mosaics["releases"]), None)
+        for place, entry in enumerate(mosaics["pairs"]):
+            for part in PARTS if len(entry["shares"]) > 1 else ("original",):
+                found[f"mosaic-{place}-{part}{suffix}"] = mosaic(entry, part, first=first)
+    if correlations:
+        first = next(iter(correlations["releases"]), None)
+        for part in PARTS if first else ("original",):
+            found[f"correlation-{part}{suffix}"] = correlation(correlations, part, first=first)
+    return found
 
 
 def correlation(found: Mapping[str, Any], part: str, *, first: str | None) -> Spec:
@@ -60,14 +61,14 @@ def correlation(found: Mapping[str, Any], part: str, *, first: str | None) -> Sp
     }
     return chart(
         f"Correlations of {len(names)} columns, {PARTS[part].lower()}, as a heat map.",
-        layer("rect", encoding, color=GREY_FILL, opacity=0.35),
+        layer("rect", encoding, color=frame.GREY_FILL, opacity=0.35),
         *_heat_map(encoding, 1.0 if part != "difference" else max(0.1, _largest(matrices)), size=size),
         rows=rows,
         title=PARTS[part],
         width={"step": cell},
         height={"step": cell},
-        params=pickable(first),
-        transform=[{"filter": SHOWN}],
+        params=frame.pickable(first),
+        transform=[{"filter": frame.SHOWN}],
     )
 
 
@@ -139,7 +140,7 @@ def mosaic(entry: Mapping[str, Any], part: str, *, first: str | None) -> Spec:
         title={"text": PARTS[part], "offset": -6},  # in one line with the remark
         width=_WIDTH,
         height=_HEIGHT,
-        params=pickable(first),
+        params=frame.pickable(first),
     )
 
 
@@ -203,10 +204,10 @@ def _tiled(entry: Mapping[str, Any], tiles: Sequence[Row]) -> Spec:
         {"calculate": "(datum.y + datum.y2) / 2", "as": "centre"},
     ]
     return together(
-        layer("rect", {**corners, "color": color, "tooltip": tooltip}, stroke=PAPER, strokeWidth=1.5),
+        layer("rect", {**corners, "color": color, "tooltip": tooltip}, stroke=frame.PAPER, strokeWidth=1.5),
         layer("text", {"x": _across("middle"), "y": _down("centre"), **share}, where=middle, fontSize=10),
         rows=tiles,
-        where=[SHOWN, *_category_names(entry)],
+        where=[frame.SHOWN, *_category_names(entry)],
     )
 
 
@@ -215,16 +216,17 @@ def _category_names(entry: Mapping[str, Any]) -> list[Spec]:
     looked_up: list[Spec] = []
     for place, name, categories in zip("ab", ("first", "second"), entry["categories"], strict=True):
         rows = [{place: number, name: category} for number, category in enumerate(categories)]
-        looked_up.append({"lookup": place, "from": {"data": inline(rows), "key": place, "fields": [name]}})
+        source = {"data": frame.inline(rows), "key": place, "fields": [name]}
+        looked_up.append({"lookup": place, "from": source})
     return looked_up
 
 
 def _labels(entry: Mapping[str, Any], tiles: Sequence[Row]) -> list[Spec]:
     """The categories: the first below their columns, the second beside the leftmost tiles."""
-    wide = {(t["key"], t["a"]): t for t in tiles if (t["x2"] - t["x"]) * _WIDTH >= TEXT_SIZE}
-    high = [t for t in tiles if t["x"] == 0 and (t["y2"] - t["y"]) * _HEIGHT >= TEXT_SIZE - 1]
+    wide = {(t["key"], t["a"]): t for t in tiles if (t["x2"] - t["x"]) * _WIDTH >= frame.TEXT_SIZE}
+    high = [t for t in tiles if t["x"] == 0 and (t["y2"] - t["y"]) * _HEIGHT >= frame.TEXT_SIZE - 1]
     first, second = entry["categories"]
-    text: Spec = {"where": [SHOWN], "fontSize": TEXT_SIZE, "color": MUTED, "limit": _LABEL}
+    text: Spec = {"where": [frame.SHOWN], "fontSize": frame.TEXT_SIZE, "color": frame.MUTED, "limit": _LABEL}
     angle = _angle(first)
     below: Spec = {"angle": angle, "baseline": "top", "dy": 6, "align": "right" if angle else "center"}
     beside: Spec = {"align": "right", "baseline": "middle", "dx": -6}
@@ -253,8 +255,8 @@ def _reasons(entry: Mapping[str, Any]) -> list[Row]:
 def _remark(rows: Sequence[Row]) -> Spec:
     """What is said of a table at the top right."""
     place = {"x": {"value": _WIDTH}, "y": {"value": 0}, **_SAID}
-    style = {"align": "right", "baseline": "bottom", "dy": -8, "color": INK}
-    return layer("text", place, rows=rows, where=[SHOWN], **style)
+    style = {"align": "right", "baseline": "bottom", "dy": -8, "color": frame.INK}
+    return layer("text", place, rows=rows, where=[frame.SHOWN], **style)
 
 
 def _difference(entry: Mapping[str, Any], *, first: str | None) -> Spec:
@@ -277,8 +279,8 @@ def _difference(entry: Mapping[str, Any], *, first: str | None) -> Spec:
         title="Release − original, in points",
         width=_WIDTH,
         height=_HEIGHT,
-        params=pickable(first),
-        transform=[{"filter": SHOWN}, *_category_names(entry)],
+        params=frame.pickable(first),
+        transform=[{"filter": frame.SHOWN}, *_category_names(entry)],
     )
 
 

@@ -6,21 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from sfumato.report.frame import (
-    COLOR,
-    GREY,
-    GREY_FILL,
-    INK,
-    MUTED,
-    Spec,
-    by_table,
-    chart,
-    label_axis,
-    layer,
-    nominal,
-    quantitative,
-    tips,
-)
+from sfumato.report import frame
+from sfumato.report.frame import Spec, chart, layer, nominal, quantitative, tips
 from sfumato.report.words import figure
 from sfumato.risk.individual import Cut
 
@@ -30,8 +17,8 @@ _LINE, _WIDE_LINE, _BAND, _HEIGHT = 26, 30, 34, 240
 _TABLES = {"original": "Original", "release": "Release"}
 #: What a gauge shows of each intruder.
 _FACTS = {"highest": "highest chance", "mean": "mean chance", "share_at_risk": "share at risk"}
-_DOT: Spec = {"filled": True, "opacity": 1, "color": COLOR}
-_GREY_DOT: Spec = {**_DOT, "size": 110, "color": GREY_FILL, "stroke": MUTED, "strokeWidth": 0.5}
+_DOT: Spec = {"filled": True, "opacity": 1, "color": frame.COLOR}
+_GREY_DOT: Spec = {**_DOT, "size": 110, "color": frame.GREY_FILL, "stroke": frame.MUTED, "strokeWidth": 0.5}
 
 
 def strip_chart(rows: Sequence[Mapping[str, Any]], *, title: str, reads: str, least: float = 1.0) -> Spec:
@@ -44,7 +31,8 @@ def strip_chart(rows: Sequence[Mapping[str, Any]], *, title: str, reads: str, le
         for row in rows
     ]  # fmt: skip
     most = max([least, *(row[key] or 0.0 for row in rows for key in _TABLES)])
-    y, tooltip = label_axis(drawn), tips(label="Measure", release_said="Release", original_said="Original")
+    y = frame.label_axis(drawn)
+    tooltip = tips(label="Measure", release_said="Release", original_said="Original")
     before, after = (
         quantitative(key, title, scale={"domain": [0, most], "nice": most > least}, axis={"tickCount": 6})
         for key in _TABLES
@@ -52,7 +40,7 @@ def strip_chart(rows: Sequence[Mapping[str, Any]], *, title: str, reads: str, le
     line, known = {"y": y, "x": before, "x2": {"field": "release"}}, ["isValid(datum.original)"]
     return chart(
         reads,
-        layer("rule", line, where=known, color=GREY_FILL, strokeWidth=3),
+        layer("rule", line, where=known, color=frame.GREY_FILL, strokeWidth=3),
         layer("point", {"y": y, "x": before, "tooltip": tooltip}, where=known, **_GREY_DOT),
         layer("point", {"y": y, "x": after, "tooltip": tooltip}, size=90, **_DOT),
         rows=drawn,
@@ -79,7 +67,7 @@ def attack_chart(entries: Sequence[Mapping[str, Any]]) -> Spec:
         }
         for each in entries
     ]  # fmt: skip
-    y, tooltip = label_axis(rows), tips(label="Measure", said="Release", words="In words")
+    y, tooltip = frame.label_axis(rows), tips(label="Measure", said="Release", words="In words")
     title = "share of people, or chance (0 to 1; lower is safer)"
 
     def across(field: str) -> Spec:
@@ -100,11 +88,11 @@ def attack_chart(entries: Sequence[Mapping[str, Any]]) -> Spec:
         "with a control the open circle is how often they are right of people in the release, the open "
         "diamond of people who are not: the risk is what lies between the two.",
         marks("original", **_GREY_DOT),
-        line("low", "high", "low", strokeWidth=2.5, opacity=0.55, color=COLOR),
-        marks("baseline", "tick", color=INK, thickness=2, size=18),
-        line("control", "rate", "rate", strokeDash=[2, 3], color=MUTED),
-        marks("rate", color=COLOR, size=70, filled=False),
-        marks("control", shape="diamond", color=INK, size=90, filled=False),
+        line("low", "high", "low", strokeWidth=2.5, opacity=0.55, color=frame.COLOR),
+        marks("baseline", "tick", color=frame.INK, thickness=2, size=18),
+        line("control", "rate", "rate", strokeDash=[2, 3], color=frame.MUTED),
+        marks("rate", color=frame.COLOR, size=70, filled=False),
+        marks("control", shape="diamond", color=frame.INK, size=90, filled=False),
         marks("value", size=100, **_DOT),
         rows=rows,
         height=_WIDE_LINE * max(len(rows), 1),
@@ -133,9 +121,9 @@ def before_after(
         for key, table in _TABLES.items()
         if row[key] is not None
     ]
-    beside, color = by_table()
+    beside, color = frame.by_table()
     encoding = {
-        "y": label_axis([{"label": str(row[field])} for row in rows]),
+        "y": frame.label_axis([{"label": str(row[field])} for row in rows]),
         "yOffset": beside,
         "x": quantitative("value", title, **(axis or {"axis": {"tickCount": 5, "tickMinStep": 1}})),
         "color": color,
@@ -160,7 +148,7 @@ def risk_bars(found: Mapping[str, Any]) -> Spec:
         for place, (label, count) in enumerate(zip(labels, found[key], strict=True))
     ]  # fmt: skip
     axis = {"labelAngle": -30, "labelLimit": 110}
-    x, (beside, color) = nominal("label", labels, title="chance to be found", axis=axis), by_table()
+    x, (beside, color) = nominal("label", labels, title="chance to be found", axis=axis), frame.by_table()
     encoding = {
         "x": x,
         "xOffset": beside,
@@ -172,7 +160,7 @@ def risk_bars(found: Mapping[str, Any]) -> Spec:
     layers = [layer("bar", encoding)]
     if any(above):
         first, offset = [{"label": labels[above.index(True)]}], {"expr": "-bandwidth('x') * 0.56"}
-        layers += [layer("rule", {"x": x}, rows=first, color=INK, strokeDash=[5, 4], xOffset=offset)]
+        layers += [layer("rule", {"x": x}, rows=first, color=frame.INK, strokeDash=[5, 4], xOffset=offset)]
     return chart(
         "Bars show which share of the records has which chance to be found. Those right of the dashed line "
         f"are above {_short(threshold)}: records at risk. Grey is the original.",
@@ -199,8 +187,8 @@ def slider_chart(title: str, rows: Sequence[Sequence[float | str | None]], told:
         return layer("line", encoding, color=color, strokeWidth=2, strokeDash=dash, interpolate=how)
 
     layers = [
-        line("at_risk", "records at risk", INK, [1, 0], "step-after"),
-        line("rate", "rate", GREY, [6, 3], "linear"),
+        line("at_risk", "records at risk", frame.INK, [1, 0], "step-after"),
+        line("rate", "rate", frame.GREY, [6, 3], "linear"),
     ]
     words = (
         f"{title}: how many records are above a threshold (solid), and the share of re-identifications if "
@@ -208,7 +196,7 @@ def slider_chart(title: str, rows: Sequence[Sequence[float | str | None]], told:
     )
     if told is not None:
         place = {"x": {"field": "threshold", "type": "quantitative"}, "tooltip": tooltip}
-        layers += [layer("rule", place, rows=[told._asdict()], color=GREY, strokeWidth=1)]
+        layers += [layer("rule", place, rows=[told._asdict()], color=frame.GREY, strokeWidth=1)]
         words += f" The line stands at {figure(told.threshold)}."
     drawn = [{"threshold": at, "at_risk": above, "rate": rate} for at, above, rate in rows]
     apart = {"scale": {"y": "independent"}}
@@ -220,12 +208,12 @@ def contribution_chart(title: str, by_column: Mapping[str, float]) -> Spec:
     ordered = sorted(by_column.items(), key=lambda each: -each[1])
     rows = [{"column": column, "value": value, "said": figure(value)} for column, value in ordered]
     encoding = {
-        "y": label_axis(rows, "column"),
+        "y": frame.label_axis(rows, "column"),
         "x": quantitative("value", f"what each column adds to {title}"),
         "tooltip": tips(column="Column", said=title),
     }
     words = f"{title} by column: what each contributes."
-    return chart(words, layer("bar", encoding, color=GREY), rows=rows, height=24 * max(len(rows), 1))
+    return chart(words, layer("bar", encoding, color=frame.GREY), rows=rows, height=24 * max(len(rows), 1))
 
 
 def estimator_chart(what: str, estimators: Sequence[Mapping[str, Any]]) -> Spec:
@@ -240,7 +228,7 @@ def estimator_chart(what: str, estimators: Sequence[Mapping[str, Any]]) -> Spec:
     ]  # fmt: skip
     # who has no number of some samples knows less of the truth
     truth = max(estimators, key=lambda each: each["draws"])["truth"]
-    y = label_axis(rows)
+    y = frame.label_axis(rows)
     mean, low = (
         quantitative(field, f"share: {what}", scale={"zero": True}, axis={"tickCount": 8})
         for field in ("mean", "low")
@@ -248,7 +236,7 @@ def estimator_chart(what: str, estimators: Sequence[Mapping[str, Any]]) -> Spec:
     place = {"x": {"field": "truth", "type": "quantitative"}}
     return chart(
         f"Mean and spread of each estimate of {what}; the line is the truth, {figure(truth)}.",
-        layer("rule", place, rows=[{"truth": truth}], color=GREY, strokeWidth=2),
+        layer("rule", place, rows=[{"truth": truth}], color=frame.GREY, strokeWidth=2),
         layer("rule", {"y": y, "x": low, "x2": {"field": "high"}}, strokeWidth=2.5, opacity=0.55),
         layer(
             "point", {"y": y, "x": mean, "tooltip": tips(label="Estimator", said="Mean estimate")},

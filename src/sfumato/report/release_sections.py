@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sfumato.report.charts import class_charts, column_charts, pair_charts
+from sfumato.report.column_charts import charts_of_classes, charts_of_column
 from sfumato.report.frame import OUTCOMES, Spec
-from sfumato.report.pair_charts import PARTS
+from sfumato.report.pair_charts import PARTS, charts_of_pairs
 from sfumato.report.pictures import Cell, Section
 from sfumato.report.release_charts import (
     attack_chart,
@@ -23,7 +23,7 @@ from sfumato.report.release_charts import (
 )
 from sfumato.report.words import named_in_row, setting
 
-Told = Mapping[str, Any]
+Content = Mapping[str, Any]
 
 #: What is said of each risk, and its key in the twin; columns that say nothing are left out.
 _SAID = (
@@ -72,7 +72,7 @@ _MEANT = {
 }
 
 
-def sections_of(told: Told, place: int = 0) -> list[Section]:
+def sections_of(told: Content, place: int = 0) -> list[Section]:
     """All sections of one table; ``place`` tells the charts of several tables apart."""
     sections = (
         _judged(told), _columns(told), _strip(told, place), _singled_out(told, place), _linked(told, place),
@@ -82,7 +82,7 @@ def sections_of(told: Told, place: int = 0) -> list[Section]:
     return [each for each in sections if each is not None]
 
 
-def _judged(told: Told) -> Section | None:
+def _judged(told: Content) -> Section | None:
     said = told["requirements"]
     if isinstance(said, Mapping):
         return _judged_in_public(said) if said["of"] else None
@@ -112,7 +112,7 @@ def _judged(told: Told) -> Section | None:
     return Section.table("Is it safe enough?", words, columns, judged, notes=notes)
 
 
-def _judged_in_public(said: Told) -> Section:
+def _judged_in_public(said: Content) -> Section:
     yes = "Yes" if said["met"] == said["of"] else "Yes, and its owner let it out though some are missed"
     words = (
         f"{yes}: {said['met']} of {said['of']} requirements on it are met. What they are, and by how much "
@@ -121,7 +121,7 @@ def _judged_in_public(said: Told) -> Section:
     return Section("Was it judged before it was released?", words)
 
 
-def _columns(told: Told) -> Section | None:
+def _columns(told: Content) -> Section | None:
     words = (
         "What each column is to others, why it is thought so, and what became of it. A key may be known to "
         "others; a sensitive column is what nobody should learn; an identifier names somebody, and stays."
@@ -138,7 +138,7 @@ def _columns(told: Told) -> Section | None:
 # Risks ----------------------------------------------------------------------------------------------------
 
 
-def _strip(told: Told, place: int) -> Section | None:
+def _strip(told: Content, place: int) -> Section | None:
     """Risks and losses at a glance."""
     charts: dict[str, Spec] = {}
     risks, losses = told["strip"].get("risks"), told["strip"]["losses"]
@@ -153,7 +153,7 @@ def _strip(told: Told, place: int) -> Section | None:
     return Section(title, charts=charts, layout="pair")
 
 
-def _singled_out(told: Told, place: int) -> Section | None:
+def _singled_out(told: Content, place: int) -> Section | None:
     """Who can be told apart from everybody else."""
     made = (_class_sizes, _individual, _gauges, _combinations)
     parts = [part for make in made if (part := make(told, place)) is not None]
@@ -170,7 +170,7 @@ def _singled_out(told: Told, place: int) -> Section | None:
     return _threat(told, place, "singling out", title=title, words=words, parts=parts)
 
 
-def _linked(told: Told, place: int) -> Section | None:
+def _linked(told: Content, place: int) -> Section | None:
     """Who is found again by their values."""
     words = (
         "Linked is who is found again by an intruder who holds their values, exact or nearly so, and looks "
@@ -180,7 +180,7 @@ def _linked(told: Told, place: int) -> Section | None:
     return _threat(told, place, "linkability", title=title, words=words)
 
 
-def _learnt(told: Told, place: int) -> Section | None:
+def _learnt(told: Content, place: int) -> Section | None:
     """What the release tells of a person, and not of everybody."""
     words = "Learnt is a sensitive value that the release tells of a person more surely than of everybody."
     parts = [_given_away(told["learnt"])] if told.get("learnt") else []
@@ -189,7 +189,7 @@ def _learnt(told: Told, place: int) -> Section | None:
 
 
 def _threat(
-    told: Told, place: int, threat: str, *, title: str, words: str, parts: Sequence[Section] = ()
+    told: Content, place: int, threat: str, *, title: str, words: str, parts: Sequence[Section] = ()
 ) -> Section | None:
     if not told["attacks"]:
         return None
@@ -209,7 +209,7 @@ def _threat(
     return Section(title, words, headers, rows, charts, notes=notes, parts=parts)
 
 
-def _table(entries: Sequence[Told]) -> tuple[list[str], list[list[Cell]]]:
+def _table(entries: Sequence[Content]) -> tuple[list[str], list[list[Cell]]]:
     """Risks as a table: what none of them has is no column of it, and what a measure is is said once."""
     said = [{**each, "interval": _interval(each["interval"]), "what": _explained(each)} for each in entries]
     there = [(header, key) for header, key in _SAID if any(each[key] is not None for each in said)]
@@ -220,7 +220,7 @@ def _table(entries: Sequence[Told]) -> tuple[list[str], list[list[Cell]]]:
     return [header for header, _ in there] if rows else [], rows
 
 
-def _explained(entry: Told) -> str:
+def _explained(entry: Content) -> str:
     return f"{entry['what'].rstrip('.')}. {'Lower' if entry['better'] == 'low' else 'Higher'} is safer."
 
 
@@ -228,7 +228,7 @@ def _interval(ends: Sequence[float] | None) -> str | None:
     return None if ends is None else f"{setting(ends[0])} – {setting(ends[1])}"
 
 
-def _class_sizes(told: Told, place: int) -> Section | None:
+def _class_sizes(told: Content, place: int) -> Section | None:
     found = told.get("class_sizes")
     if not found:
         return None
@@ -237,12 +237,12 @@ def _class_sizes(told: Told, place: int) -> Section | None:
         "records by the size of their class, then the share in classes of fewer than k, by k. Grey is the "
         "original."
     )
-    charts = class_charts(found, OUTCOMES, suffix=f"-{place}")
+    charts = charts_of_classes(found, OUTCOMES, suffix=f"-{place}")
     notes = [found["note"]] if "note" in found else []
     return Section("How many records are alike?", words, charts=charts, layout="pair", notes=notes)
 
 
-def _individual(told: Told, place: int) -> Section | None:
+def _individual(told: Content, place: int) -> Section | None:
     found = told.get("individual_risk")
     if not found:
         return None
@@ -262,7 +262,7 @@ def _individual(told: Told, place: int) -> Section | None:
     return Section("How many records are at risk?", words, charts=charts, layout="pair")
 
 
-def _gauges(told: Told, place: int) -> Section | None:
+def _gauges(told: Content, place: int) -> Section | None:
     gauges = told.get("gauges") or []
     shown = [each for each in gauges if each["release"]]
     if not shown:
@@ -276,7 +276,7 @@ def _gauges(told: Told, place: int) -> Section | None:
     return Section("Who might look?", words, charts={f"gauges-{place}": gauge_chart(shown)}, notes=notes)
 
 
-def _combinations(told: Told, place: int) -> Section | None:
+def _combinations(told: Content, place: int) -> Section | None:
     found = told.get("combinations")
     if not found:
         return None
@@ -301,7 +301,7 @@ def _keys(number: int) -> str:
     return "one key" if number == 1 else f"up to {number} keys"
 
 
-def _given_away(found: Told) -> Section:
+def _given_away(found: Content) -> Section:
     measures = [key for key in found["columns"][0] if key != "column"] if found["columns"] else []
     pairs = [
         (each, key, when) for each in measures for key, when in (("original", "before"), ("release", "after"))
@@ -317,7 +317,7 @@ def _given_away(found: Told) -> Section:
     return Section("What do classes give away?", _CLASSES, headers, rows, notes=notes)
 
 
-def _recipients(told: Told) -> Section | None:
+def _recipients(told: Content) -> Section | None:
     found = told["recipients"]
     if "meant" in found[0]:
         meant = [_MEANT[each["recipient"]] for each in found if each["meant"] and each["recipient"] in _MEANT]
@@ -336,7 +336,7 @@ def _recipients(told: Told) -> Section | None:
 # Losses ---------------------------------------------------------------------------------------------------
 
 
-def _distributions(told: Told, place: int) -> Section | None:
+def _distributions(told: Content, place: int) -> Section | None:
     """Each column that changed, before and after."""
     entries, left = told["distributions"], told["not_drawn"]
     if not entries and not left:
@@ -347,7 +347,7 @@ def _distributions(told: Told, place: int) -> Section | None:
     return Section("Do the columns still look the same?", words, notes=notes, parts=parts)
 
 
-def _column(entry: Told, place: str) -> Section:
+def _column(entry: Content, place: str) -> Section:
     notes = [entry["note"]] if "note" in entry else []
     missing = {key: share for key, share in entry["missing"].items() if share != 0}
     if missing:
@@ -356,13 +356,13 @@ def _column(entry: Told, place: str) -> Section:
             for key, share in missing.items()
         )
         notes.append(f"Missing: {', '.join(shares)}.")
-    charts = column_charts(entry, OUTCOMES, place)
+    charts = charts_of_column(entry, OUTCOMES, place)
     return Section(entry["label"] or entry["column"], charts=charts, layout="pair", notes=notes)
 
 
-def _associations(told: Told, place: int) -> Section | None:
+def _associations(told: Content, place: int) -> Section | None:
     """Correlations and tables of two columns, before and after."""
-    charts = pair_charts(told["mosaics"], told["correlations"], suffix=f"-{place}")
+    charts = charts_of_pairs(told["mosaics"], told["correlations"], suffix=f"-{place}")
     triptych = {name: spec for name, spec in charts.items() if name.startswith("correlation-")}
     parts = [Section("Numbers", _CORRELATIONS, charts=triptych, layout="triptych")] if triptych else []
     for number, entry in enumerate((told["mosaics"] or {}).get("pairs", ())):
@@ -374,7 +374,7 @@ def _associations(told: Told, place: int) -> Section | None:
     return Section("Do columns still go together as before?", _MOSAICS, parts=parts) if parts else None
 
 
-def _analyses(told: Told) -> Section | None:
+def _analyses(told: Content) -> Section | None:
     """Every loss that was measured, models last."""
     known = [
         {**each, "better": "lower" if each["better"] == "low" else "higher"}
@@ -388,7 +388,7 @@ def _analyses(told: Told) -> Section | None:
     return Section.table("Do analyses still give the same answers?", _ANALYSES, columns, known)
 
 
-def _to_report(told: Told) -> Section | None:
+def _to_report(told: Content) -> Section | None:
     """What the profile asks to be reported."""
     asked = [{"scenario": "", "words": each["what"], **each} for each in told["listed"]]
     words = "Measures that nothing is required of, and that whoever decides should have seen."
@@ -399,7 +399,7 @@ def _to_report(told: Told) -> Section | None:
 # How it came about -----------------------------------------------------------------------------------------
 
 
-def _rejected(told: Told) -> Section | None:
+def _rejected(told: Content) -> Section | None:
     if not told["rejected"]:
         return None
     loss = f"loss ({told['rejected'][0]['measure']})"
@@ -409,7 +409,7 @@ def _rejected(told: Told) -> Section | None:
     return Section.table(title, words, columns, told["rejected"])
 
 
-def _not_estimated(told: Told) -> Section | None:
+def _not_estimated(told: Content) -> Section | None:
     unknown = told["not_estimated"]
     if told["public"]:
         columns = {"measure": "title", "why": "reason"}
@@ -420,7 +420,7 @@ def _not_estimated(told: Told) -> Section | None:
     return Section.table("What could not be estimated?", words, columns, unknown)
 
 
-def _series(told: Told) -> Section | None:
+def _series(told: Content) -> Section | None:
     """What all releases of a series tell together."""
     found = told.get("series")
     if not found:
@@ -439,7 +439,7 @@ def _series(told: Told) -> Section | None:
     return table or Section(title, words, notes=notes)
 
 
-def _made(told: Told) -> Section:
+def _made(told: Content) -> Section:
     own = any("parameters" in each for each in told["steps"])
     rows: list[list[Cell]] = []
     for number, each in enumerate(told["steps"], start=1):
@@ -458,7 +458,7 @@ def _made(told: Told) -> Section:
     return Section("How was it made?", " ".join(words), headers if rows else (), rows, notes=notes)
 
 
-def _budget(told: Told) -> list[str]:
+def _budget(told: Content) -> list[str]:
     """What differential privacy promises, which may be published."""
     found = told.get("budget")
     if not found or "epsilon" not in found:

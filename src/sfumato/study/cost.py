@@ -173,6 +173,12 @@ class _Part(Timings):
         low = high if self.too_slow else low  # the last trial was not awaited, so it tells too little
         return self.times * self.turns(n) * low, self.times * self.turns(n) * high
 
+    def next_seconds(self, n: int) -> float:
+        """What the next trial may take: two sizes are needed to tell what grows from what does not."""
+        if len(self.points) < 2:  # noqa: PLR2004
+            return self.points[-1][1] if self.points else 0.0
+        return self.between(n, Growth(1))
+
 
 class _Trial:
     """Tries work on samples of a table."""
@@ -202,7 +208,7 @@ class _Trial:
             expected = [part.total(len(self.table)) for part in parts]
             allowed = max(_SPENT, min(_SHARE * sum(low for low, _ in expected), _MOST_SPENT))
             added = max(self.peak() - before - _NOISE, 0) * len(self.table) / n
-            coming = sum(part.likely(n * _RATIO) for part in steps)
+            coming = sum(part.next_seconds(n * _RATIO) for part in steps)
             spent = self.clock() - self.aside - started
             if sum(high for _, high in expected) < SHORT or spent + coming > allowed:
                 break
@@ -223,7 +229,7 @@ class _Trial:
         evidence = Case(sample, work.scenario or Scenario(), work.resources).evidence(release)
         for part in measures:
             afford = max(_AT_A_TIME, min(_SHARE * part.total(len(self.table))[0], _MOST_SPENT))
-            if n <= part.at_once and not part.too_slow and part.likely(n) <= afford:
+            if n <= part.at_once and not part.too_slow and part.next_seconds(n) <= afford:
                 self._measured(part, evidence, run, afford, n)
         return True
 

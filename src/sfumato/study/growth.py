@@ -121,12 +121,9 @@ class Timings:
         last, seconds = self.points[-1]
         return seconds * self.growth.at(n) / self.growth.at(last)
 
-    def likely(self, n: int) -> float:
-        """Seconds between what grows least and all that is declared; two sizes tell what does not grow."""
-        if not self.points:
-            return 0.0
-        least = Timings(Growth(min(len(self.points) - 1, 1)), self.points).expected(n)[0]
-        return math.sqrt(least * self.expected(n)[1])
+    def between(self, n: int, least: Growth) -> float:
+        """Seconds for n records between what they are if it grows no more than this, and as declared."""
+        return math.sqrt(Timings(least, self.points).expected(n)[0] * self.expected(n)[1])
 
 
 def _power(points: Sequence[tuple[int, float]], ratio: float) -> float:

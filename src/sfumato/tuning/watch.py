@@ -54,7 +54,7 @@ class Watch:
         Then between what it took there, much of which does not grow, and that grown as its methods declare.
         """
         known = self.took.get(_methods(recipe))
-        return known.likely(records) if known else 0.0
+        return known.between(records, Growth(0)) if known else 0.0
 
 
 def _methods(recipe: Recipe) -> tuple[str, ...]:

@@ -4,8 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sfumato.cli._screen import announce
 from sfumato.core import registry
@@ -16,12 +14,11 @@ from sfumato.core.release import Release
 from sfumato.core.run import Progress, Run
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Kind
-from sfumato.errors import Cancelled, DataError, ParameterError
+from sfumato.errors import Cancelled, DataError
 from sfumato.methods.microaggregation import Mdav
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.study import cost
 from sfumato.study.cost import Cost, Work, duration, estimate, size
-from sfumato.study.growth import Growth, Timings
 from toys import CONTINUOUS, table_of
 
 
@@ -136,79 +133,6 @@ def table(n):
 
 def estimated(works, n, clock):
     return estimate(works, table(n), Run(seed=1), clock=clock, peak=clock.peak)
-
-
-# ---------------------------------------------------------------------------------------------- what is declared
-
-
-@pytest.mark.parametrize(
-    ("text", "power", "logs"),
-    [("n", 1, 0), ("n log n", 1, 1), ("n²", 2, 0), ("n^2", 2, 0), ("n³", 3, 0), ("n d²", 1, 0), ("n g²", 1, 0),
-     ("n² log n", 2, 1), ("n log k", 1, 0), ("n n", 2, 0), ("n + nodes · classes", 1, 0), ("n + n² d", 2, 0), ("n · log n", 1, 1)],
-)  # fmt: skip
-def test_costs_are_read(text, power, logs):
-    assert Growth.parse(text) == Growth(power, logs)
-
-
-@pytest.mark.parametrize(
-    "text", ["fast", "d²", "", "n + ", "n+n", "2n", "n*n", "n!", "log² n", "n^x", "O(n)", "nlog n"]
-)
-def test_other_forms_are_refused(text):
-    with pytest.raises(ParameterError, match="cost"):
-        Growth.parse(text)
-
-
-@pytest.mark.parametrize("name", [*registry.methods(), *registry.measures()])
-def test_everything_declares_a_cost_that_can_be_read(name):
-    cls = registry.methods().get(name) or registry.measure(name)
-    assert Growth.parse(cls.cost).power >= 1
-
-
-# ------------------------------------------------------------------------------------------------ extrapolation
-
-
-@given(
-    power=st.sampled_from([1, 2, 3]),
-    ready=st.floats(0, 1),
-    slope=st.floats(1e-9, 1e-5),
-    n=st.integers(4_000, 10**6),
-)
-def test_what_grows_as_declared_is_met_exactly(power, ready, slope, n):
-    points = [(size_, ready + slope * size_**power) for size_ in (240, 960, 3840)]
-    expected, most = Timings(Growth(power), points).expected(n)
-    truth = ready + slope * n**power
-    growing = slope * 3840**power / points[-1][1]
-    if growing > 0.11:  # less is taken for a tenth, since it would be noise
-        assert expected == pytest.approx(truth, rel=1e-3)
-        assert most == pytest.approx(truth, rel=1e-3)
-    assert expected <= most * (1 + 1e-12)
-
-
-@given(
-    seconds=st.lists(st.floats(0, 10), min_size=1, max_size=5),
-    n=st.integers(1, 10**7),
-    logs=st.integers(0, 1),
-)
-def test_whatever_the_clock_says_there_is_an_estimate(seconds, n, logs):
-    points = [(60 * 4**i, each) for i, each in enumerate(seconds)]
-    expected, most = Timings(Growth(1, logs), points).expected(n)
-    assert 0 <= expected <= most * (1 + 1e-9)
-    assert math.isfinite(most)
-    if n > points[-1][0]:
-        assert most >= seconds[-1]
-
-
-def test_what_does_better_than_declared_is_believed_but_the_worst_is_told():
-    points = [(size_, 1e-3 + 1e-5 * size_) for size_ in (240, 960, 3840)]
-    expected, most = Timings(Growth(2), points).expected(100_000)
-    assert expected == pytest.approx(1.001, rel=1e-6)
-    assert most > 20 * expected
-
-
-def test_one_size_alone_grows_as_declared():
-    assert Timings(Growth(2), [(100, 0.5)]).expected(1000) == (50.0, 50.0)
-    assert Timings(Growth(2)).expected(1000) == (0.0, 0.0)
-    assert Timings(Growth(2), [(100, 0.5)]).expected(50) == (0.5, 0.5)
 
 
 # ------------------------------------------------------------------------------------------------------ trials

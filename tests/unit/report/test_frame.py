@@ -1,0 +1,65 @@
+"""The frame of charts: what every specification has, and that charts without data are charts all the same."""
+
+import json
+
+import pytest
+
+from sfumato.report.frame import CONFIG, OUTCOMES, by_method, chart, curves, label_axis, layer, tips, together
+from sfumato.report.release_charts import (
+    attack_chart,
+    before_after,
+    contribution_chart,
+    gauge_chart,
+    slider_chart,
+    strip_chart,
+)
+
+
+def test_a_chart_says_in_words_what_it_shows_and_fills_its_place():
+    spec = chart("Two dots.", layer("point", {}, size=3), rows=[{"x": 1}], height=10)
+    assert (spec["description"], spec["width"], spec["height"]) == ("Two dots.", "container", 10)
+    assert spec["config"] is CONFIG
+    assert spec["mark"] == {"type": "point", "size": 3}
+    assert spec["data"] == {"values": [{"x": 1}]}
+    assert "layer" not in spec
+
+
+def test_layers_share_rows_and_filters():
+    both = together(layer("line", {}), layer("point", {}), rows=[], where=["datum.a", {"fold": ["b"]}])
+    assert [each["mark"]["type"] for each in both["layer"]] == ["line", "point"]
+    assert both["transform"] == [{"filter": "datum.a"}, {"fold": ["b"]}]
+    assert both["data"] == {"values": []}
+    assert chart("Both.", both, layer("rule", {}))["layer"][0] is both
+
+
+def test_names_of_columns_are_data_never_fields():
+    evil = "datum.key == 'x'"
+    assert label_axis([{"label": evil}])["sort"] == [evil]
+    assert tips(said=evil) == [{"field": "said", "type": "nominal", "title": evil}]
+    assert by_method([{"label": evil, "color": "#000000"}])["field"] == "label"
+
+
+def test_curves_are_of_the_original_of_the_releases_and_of_what_is_told_of_both():
+    original, releases, dots = curves({"field": "x"}, {"field": "y"}, OUTCOMES, tips(said="Share"), order="x")
+    assert original["transform"][0] == {"filter": "datum.key == 'original'"}
+    assert releases["encoding"]["color"]["scale"]["domain"] == ["Release"]
+    assert dots["mark"]["opacity"] == 0
+    assert dots["encoding"]["tooltip"][0]["title"] == "Share"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        strip_chart([], title="risk", reads="Nothing."),
+        attack_chart([]),
+        gauge_chart([]),
+        before_after([], "column", title="records", reads="Nothing."),
+        slider_chart("Risk", []),
+        contribution_chart("Risk", {}),
+    ],
+)
+def test_charts_without_data_are_drawn_all_the_same(spec):
+    assert spec["description"]
+    assert spec["height"] > 0
+    assert spec["data"] == {"values": []}
+    json.dumps(spec, allow_nan=False)

@@ -1,0 +1,63 @@
+"""A search keeps to its time, under a clock that the test turns."""
+
+import math
+
+import pytest
+
+from sfumato.core.run import Run
+from sfumato.errors import Cancelled
+from sfumato.methods.microaggregation import Mdav
+from sfumato.methods.swapping import RankSwapping
+from sfumato.recipes.recipe import Recipe, Step
+from sfumato.tuning.watch import CONFIRMING, SAMPLING, Watch
+
+SWAPPING, QUADRATIC = (Recipe((Step(method, ("x",)),)) for method in (RankSwapping(), Mdav()))
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+def test_each_stage_ends_at_its_share_of_the_time(clock):
+    watch = Watch(100.0, clock)
+    clock.now += 10
+    watch.stage = SAMPLING
+    assert watch.left == pytest.approx(15)
+    watch.stage = CONFIRMING
+    assert watch.left == pytest.approx(75)
+
+
+def test_without_a_limit_every_run_may_go_on(clock):
+    run = Run(seed=1)
+    assert Watch(math.inf, clock).limited(run) is run
+    limited = Watch(10.0, clock).limited(run)
+    clock.now += 11
+    with pytest.raises(Cancelled):
+        limited.check()
+
+
+def test_what_a_run_will_take_is_told_by_the_longest_on_the_most_records(clock):
+    watch = Watch(100.0, clock)
+    assert watch.expected(QUADRATIC, 10_000) == 0
+    for records, seconds in ((500, 1.0), (1000, 2.0), (1000, 1.5), (500, 9.0)):
+        watch.note(QUADRATIC, records, seconds)
+    assert watch.expected(QUADRATIC, 800) == watch.expected(QUADRATIC, 1000) == 2.0
+    assert watch.expected(QUADRATIC, 10_000) == pytest.approx(20.0)  # between 1 and 100 times
+    assert watch.expected(SWAPPING, 10_000) == 0
+    assert watch.may_begin(QUADRATIC, 10_000)
+    assert not watch.may_begin(QUADRATIC, 10_000, share=0.1)
+
+
+def test_nothing_at_all_does_not_grow(clock):
+    watch = Watch(100.0, clock)
+    watch.note(Recipe(), 100, 2.0)
+    assert watch.expected(Recipe(), 10_000) == 2.0
