@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from effort import examples
 from sfumato.kernels import box_distances, linking
-from sfumato.kernels.linking import Window
+from sfumato.kernels.linking import Window, count_inside
 from sfumato.kernels.pace import Allowance
 from sfumato.kernels.trees.covering import first_covering
-from sfumato.kernels.trees.inside import count_inside
 
 METRICS = ("euclidean", "manhattan", "chebyshev", "hamming")
 seeds = st.integers(0, 2**32)

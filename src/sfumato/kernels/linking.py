@@ -164,6 +164,35 @@ def nearest_in_window(
     return tied, inside
 
 
+def count_inside(points: Floats, amounts: Ints, lows: Floats, highs: Floats) -> Ints:
+    r"""Sum the amounts of the points in each box, its sides included.
+
+    Parameters
+    ----------
+    points : float64[n, d]
+        Without NaN.
+    amounts : int64[n]
+        How often each point occurs.
+    lows, highs : float64[m, d]
+        The sides of each box; −∞ and ∞ leave it open.
+
+    Returns
+    -------
+    int64[m]
+
+    Notes
+    -----
+    Exact: a window without a distance. **Cost:** :math:`O(n \log^2 n)` to plant the tree; a box then costs
+    what its surface cuts.
+    """
+    tree = linking_tree.plant(
+        points, amounts, norm=norm_of("hamming", 0, 0), n_counted=0, units=np.ones(points.shape[1])
+    )
+    anybody = np.full(len(lows), np.inf)
+    questions = Questions(np.empty((len(lows), 0)), lows, highs, anybody, anybody)
+    return linking_tree.count(tree, questions, np.iinfo(np.int64).max)[0]
+
+
 # The shell: checks, identical records, threads ----------------------------------------------------------
 
 
@@ -249,13 +278,13 @@ def _plant(others: Floats, window: Window, norm: Norm) -> Tree:
     points = np.concatenate((others, window.values), axis=1)
     first, back = _distinct(points)
     weights = np.bincount(back, minlength=len(first)).astype(np.int64)
-    return linking_tree.plant(
-        points[first],
-        weights,
-        norm=norm,
-        n_counted=others.shape[1],
-        by_window=window.decides,
-    )
+    n_counted, units = others.shape[1], np.zeros(points.shape[1])
+    if len(points) and (window.decides or n_counted == 0):  # by the ranges of what is watched
+        spans = np.ptp(window.values, axis=0)
+        units[n_counted:] = 1.0 / np.where(spans > 0, spans, 1.0)
+    else:
+        units[:n_counted] = 1.0
+    return linking_tree.plant(points[first], weights, norm=norm, n_counted=n_counted, units=units)
 
 
 def _distinct(rows: Floats) -> tuple[Ints, Ints]:

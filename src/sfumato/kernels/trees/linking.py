@@ -43,15 +43,12 @@ class Questions(NamedTuple):
     far: Floats  # [n] keys from there up to this tie
 
 
-def plant(points: Floats, weights: Ints, *, norm: Norm, n_counted: int, by_window: bool) -> Tree:
-    """Build the tree of points, each of which stands for ``weights`` records."""
-    # Boxes are halved where they are widest: in units of distance, or of the ranges of what is watched.
-    units, most = np.zeros(points.shape[1]), np.full(points.shape[1], np.inf)
-    if len(points) and (by_window or n_counted == 0):
-        spans = np.ptp(points[:, n_counted:], axis=0)
-        units[n_counted:] = 1.0 / np.where(spans > 0, spans, 1.0)
-    else:
-        units[:n_counted] = 1.0
+def plant(points: Floats, weights: Ints, *, norm: Norm, n_counted: int, units: Floats) -> Tree:
+    """Build the tree of points, each of which stands for ``weights`` records.
+
+    Boxes are halved where they are widest in these units.
+    """
+    most = np.full(points.shape[1], np.inf)
     most[norm.n_measured : n_counted] = norm.weights  # two codes, which are whole numbers, are so far apart
     order, starts = planting.plant(points, LEAF, units=units, most=most)
     points, weights = points[order], weights[order]
@@ -76,25 +73,16 @@ def plant(points: Floats, weights: Ints, *, norm: Norm, n_counted: int, by_windo
 @njit(cache=True, nogil=True, forceinline=True)
 def _least_key(tree: Tree, node: int, point: Floats) -> float:
     """Bound from below the keys of a node's points."""
-    key, norm = 0.0, tree.norm
-    for column in range(tree.n_counted):
-        here = point[column]
-        gap = max(tree.lows[node, column] - here, here - tree.highs[node, column], 0.0)
-        if column >= norm.n_measured:
-            part = norm.weights[column - norm.n_measured] if gap > 0.0 else 0.0
-        else:
-            part = gap * gap if norm.euclidean else gap
-        key = max(key, part) if norm.largest else key + part
-    return key
+    return _bound(tree, node, point, False)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _greatest_key(tree: Tree, node: int, point: Floats) -> float:
-    """Bound from above the keys of a node's points."""
+def _bound(tree: Tree, node: int, point: Floats, above: bool) -> float:  # noqa: FBT001
+    """Bound from below, or from above, the keys of a node's points."""
     key, norm = 0.0, tree.norm
     for column in range(tree.n_counted):
-        here = point[column]
-        gap = max(tree.highs[node, column] - here, here - tree.lows[node, column])
+        here, low, high = point[column], tree.lows[node, column], tree.highs[node, column]
+        gap = max(high - here, here - low) if above else max(low - here, here - high, 0.0)
         if column >= norm.n_measured:
             part = norm.weights[column - norm.n_measured] if gap > 0.0 else 0.0
         else:
@@ -169,7 +157,7 @@ def count(tree: Tree, questions: Questions, cap: int) -> tuple[Ints, Ints]:
             if overlap == 0:
                 continue
             if overlap == 2:  # noqa: PLR2004  — wholly within the window: perhaps wholly within reach
-                greatest = _greatest_key(tree, node, point)
+                greatest = _bound(tree, node, point, True)
                 if greatest < near[i]:
                     nearer[i] += tree.totals[node]
                     continue
@@ -220,7 +208,7 @@ def ties(tree: Tree, questions: Questions) -> tuple[Ints, Ints]:
             if _least_key(tree, node, point) > far[i]:
                 continue
             overlap = _overlap(tree, node, low, high)
-            if overlap != 1 and _greatest_key(tree, node, point) <= far[i]:
+            if overlap != 1 and _bound(tree, node, point, True) <= far[i]:
                 tied[i] += tree.totals[node]
                 inside[i] += tree.totals[node] if overlap == 2 else 0  # noqa: PLR2004  — wholly in the window
                 continue
