@@ -116,7 +116,7 @@ def rivals(
     if _SMALL.takes(len(asked) * others.size):
         nearer, tied = _counted(questions, asked, others, window.values, norm, cap=cap)
     else:
-        nearer, tied = _counts(_plant(others, window, norm), questions, asked, cap=cap, tick=tick)
+        nearer, tied, _ = _counts(_plant(others, window, norm), questions, asked, cap=cap, tick=tick)
     return Rivals(np.sqrt(keys) if norm.euclidean else keys, own, tied, nearer)
 
 
@@ -144,24 +144,20 @@ def nearest_in_window(
     points, others, norm = _checked(points, others, metric, n_codes, weights)
     window = _checked_window(window, len(points), len(others))
     tree = _plant(others, window, norm)
-    asked = np.arange(len(points) if len(others) else 0)
-    keys, tied, inside = np.zeros(len(points)), *np.zeros((2, len(points)), dtype=np.int64)
+    asked, keys = np.arange(len(points) if len(others) else 0), np.zeros(len(points))
 
     def least(part: Ints) -> None:
         keys[part] = linking_tree.least(tree, points[part])
 
-    def ties(part: Ints) -> None:
-        tied[part], inside[part] = linking_tree.ties(tree, Questions(*(each[part] for each in questions)))
-
     first, back = _asked_once(tree, points, asked)
     share_out(first, least, _of_parts(tick, 0, 2))
     keys[asked] = keys[back]
-    near, far = _tying(keys, points, norm)
-    questions = Questions(points, window.lows, window.highs, near, far)
-    first, back = _asked_once(tree, np.column_stack(questions), asked)
-    share_out(first, ties, _of_parts(tick, 1, 2))
-    tied[asked], inside[asked] = tied[back], inside[back]
-    return tied, inside
+    nobody, far = np.full(len(points), -np.inf), _tying(keys, points, norm)[1]  # nearer than the nearest
+    questions = Questions(points, window.lows, window.highs, nobody, far)
+    _, inside, outside = _counts(
+        tree, questions, asked, cap=None, everywhere=True, tick=_of_parts(tick, 1, 2)
+    )
+    return inside + outside, inside
 
 
 def count_inside(points: Floats, amounts: Ints, lows: Floats, highs: Floats) -> Ints:
@@ -190,7 +186,7 @@ def count_inside(points: Floats, amounts: Ints, lows: Floats, highs: Floats) -> 
     )
     anybody = np.full(len(lows), np.inf)
     questions = Questions(np.empty((len(lows), 0)), lows, highs, anybody, anybody)
-    return linking_tree.count(tree, questions, np.iinfo(np.int64).max)[0]
+    return linking_tree.count(tree, questions, np.iinfo(np.int64).max, False)[0]
 
 
 # The shell: checks, identical records, threads ----------------------------------------------------------
@@ -312,22 +308,26 @@ def _distinct(rows: Floats) -> tuple[Ints, Ints]:
 
 
 def _counts(
-    tree: Tree, questions: Questions, asked: Ints, *, cap: int | None, tick: Tick | None
-) -> tuple[Ints, Ints]:
-    """Count, for the points ``asked`` for, the records that are nearer and those that tie."""
-    n = len(questions.points)
-    nearer, tied = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    tree: Tree,
+    questions: Questions,
+    asked: Ints,
+    *,
+    cap: int | None,
+    everywhere: bool = False,
+    tick: Tick | None,
+) -> Ints:
+    """Count, for the points ``asked`` for, the records nearer, those that tie, and those outside [3, n]."""
+    counts = np.zeros((3, len(questions.points)), dtype=np.int64)
     first, back = _asked_once(tree, np.column_stack(questions), asked)
     limit = np.iinfo(np.int64).max if cap is None else cap
 
     def work(part: Ints) -> None:
-        nearer[part], tied[part] = linking_tree.count(
-            tree, Questions(*(each[part] for each in questions)), limit
-        )
+        some = Questions(*(each[part] for each in questions))
+        counts[:, part] = linking_tree.count(tree, some, limit, everywhere)
 
     share_out(first, work, tick)
-    nearer[asked], tied[asked] = nearer[back], tied[back]
-    return nearer, tied
+    counts[:, asked] = counts[:, back]
+    return counts
 
 
 def _asked_once(tree: Tree, questions: Floats, asked: Ints) -> tuple[Ints, Ints]:

@@ -15,7 +15,7 @@ from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.compiling import njit
 from sfumato.kernels.norms import Norm
 from sfumato.kernels.trees import planting
-from sfumato.kernels.trees.planting import MAX_DEPTH, by_node
+from sfumato.kernels.trees.planting import MAX_DEPTH, by_node, push_children
 
 LEAF = 32
 
@@ -137,11 +137,19 @@ def _overlap(tree: Tree, node: int, low: Floats, high: Floats) -> int:
 
 
 @njit(cache=True, nogil=True)
-def count(tree: Tree, questions: Questions, cap: int) -> tuple[Ints, Ints]:
-    """Count the records in each point's window that are nearer, up to ``cap``, and those that tie."""
+def count(
+    tree: Tree,
+    questions: Questions,
+    cap: int,
+    everywhere: bool,  # noqa: FBT001
+) -> tuple[Ints, Ints, Ints]:
+    """Count the records in each point's window that are nearer, up to ``cap``, and those that tie.
+
+    With ``everywhere``, count those outside of it, too, that tie or are nearer.
+    """
     points, lows, highs, near, far = questions
     n_inner, n_watched = len(tree.sizes) - 1, lows.shape[1]
-    nearer, tied = np.zeros(len(points), dtype=np.int64), np.zeros(len(points), dtype=np.int64)
+    nearer, tied, outside = np.zeros((3, len(points)), dtype=np.int64)
     nodes, bounds = np.zeros(MAX_DEPTH, dtype=np.int64), np.zeros(MAX_DEPTH)
     keys = np.empty(LEAF)
     for i in range(len(points)):
@@ -154,24 +162,23 @@ def count(tree: Tree, questions: Questions, cap: int) -> tuple[Ints, Ints]:
             if bound > far[i]:
                 continue
             overlap = _overlap(tree, node, low, high)
-            if overlap == 0:
+            if overlap == 0 and not everywhere:
                 continue
-            if overlap == 2:  # noqa: PLR2004  — wholly within the window: perhaps wholly within reach
+            if overlap != 1:  # wholly within the window, or wholly outside: perhaps wholly within reach
                 greatest = _bound(tree, node, point, True)
-                if greatest < near[i]:
+                if overlap == 0 and greatest <= far[i]:
+                    outside[i] += tree.totals[node]
+                    continue
+                if overlap != 0 and greatest < near[i]:
                     nearer[i] += tree.totals[node]
                     continue
-                if bound >= near[i] and greatest <= far[i]:
+                if overlap != 0 and bound >= near[i] and greatest <= far[i]:
                     tied[i] += tree.totals[node]
                     continue
             if node < n_inner:
-                left, right = 2 * node + 1, 2 * node + 2
-                of_left, of_right = _least_key(tree, left, point), _least_key(tree, right, point)
-                if of_left < of_right:
-                    left, right, of_left, of_right = right, left, of_right, of_left
-                nodes[height], bounds[height] = left, of_left
-                nodes[height + 1], bounds[height + 1] = right, of_right  # on top: the nearer goes first
-                height += 2
+                of_left = _least_key(tree, 2 * node + 1, point)
+                of_right = _least_key(tree, 2 * node + 2, point)
+                height = push_children(nodes, bounds, height, node, of_left, of_right)
                 continue
             leaf = node - n_inner
             if not _scan(tree, leaf, point, far[i], keys):
@@ -183,51 +190,14 @@ def count(tree: Tree, questions: Questions, cap: int) -> tuple[Ints, Ints]:
                 for c in range(n_watched):
                     value = tree.places[leaf, tree.n_counted + c, slot]
                     inside &= low[c] <= value <= high[c]
-                if inside and keys[slot] < near[i]:
+                if not inside:
+                    outside[i] += tree.weights[leaf, slot]
+                elif keys[slot] < near[i]:
                     nearer[i] += tree.weights[leaf, slot]
-                elif inside:
+                else:
                     tied[i] += tree.weights[leaf, slot]
         nearer[i] = min(nearer[i], cap)
-    return nearer, tied
-
-
-@njit(cache=True, nogil=True)
-def ties(tree: Tree, questions: Questions) -> tuple[Ints, Ints]:
-    """Count the records whose key is no greater than ``far``, and those of them in each point's window."""
-    points, lows, highs, _, far = questions
-    n_inner, n_watched = len(tree.sizes) - 1, lows.shape[1]
-    tied, inside = np.zeros(len(points), dtype=np.int64), np.zeros(len(points), dtype=np.int64)
-    nodes, keys = np.zeros(MAX_DEPTH, dtype=np.int64), np.empty(LEAF)
-    for i in range(len(points)):
-        point, low, high = points[i], lows[i], highs[i]
-        nodes[0] = 0
-        height = 1 if tree.totals[0] > 0 else 0
-        while height > 0:
-            height -= 1
-            node = nodes[height]
-            if _least_key(tree, node, point) > far[i]:
-                continue
-            overlap = _overlap(tree, node, low, high)
-            if overlap != 1 and _bound(tree, node, point, True) <= far[i]:
-                tied[i] += tree.totals[node]
-                inside[i] += tree.totals[node] if overlap == 2 else 0  # noqa: PLR2004  — wholly in the window
-                continue
-            if node < n_inner:
-                nodes[height], nodes[height + 1] = 2 * node + 1, 2 * node + 2
-                height += 2
-                continue
-            leaf = node - n_inner
-            if not _scan(tree, leaf, point, far[i], keys):
-                continue
-            for slot in range(tree.sizes[leaf]):
-                if keys[slot] > far[i]:
-                    continue
-                within = True
-                for c in range(n_watched):
-                    within &= low[c] <= tree.places[leaf, tree.n_counted + c, slot] <= high[c]
-                tied[i] += tree.weights[leaf, slot]
-                inside[i] += tree.weights[leaf, slot] if within else 0
-    return tied, inside
+    return nearer, tied, outside
 
 
 @njit(cache=True, nogil=True)
@@ -247,13 +217,9 @@ def least(tree: Tree, points: Floats) -> Floats:
             if bounds[height] >= best:
                 continue
             if node < n_inner:
-                left, right = 2 * node + 1, 2 * node + 2
-                of_left, of_right = _least_key(tree, left, point), _least_key(tree, right, point)
-                if of_left < of_right:
-                    left, right, of_left, of_right = right, left, of_right, of_left
-                nodes[height], bounds[height] = left, of_left
-                nodes[height + 1], bounds[height + 1] = right, of_right
-                height += 2
+                of_left = _least_key(tree, 2 * node + 1, point)
+                of_right = _least_key(tree, 2 * node + 2, point)
+                height = push_children(nodes, bounds, height, node, of_left, of_right)
             elif _scan(tree, node - n_inner, point, best, keys):
                 for slot in range(tree.sizes[node - n_inner]):
                     best = min(best, keys[slot])
