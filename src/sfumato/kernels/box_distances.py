@@ -136,31 +136,28 @@ def _gap(x: float, low: float, high: float, least: float, most: float, is_step: 
     return float(max(low - x, x - high, 0.0))
 
 
-@njit(cache=True, nogil=True)
-def _key(  # noqa: PLR0917
-    numbers: Floats, codes: Ints, places: Ints, lows: Floats, highs: Floats, ends: Floats, steps: Bytes,
-    labels: Ints, table: Floats, bits: Words, exact: Bytes, i: int, g: int, euclidean: bool,  # noqa: FBT001
-    is_far: bool, most: float,  # noqa: FBT001
-) -> float:  # fmt: skip
-    """The distance, or its square, of a point and a box; some number above ``most`` if it is above that.
+@njit(cache=True, nogil=True, forceinline=True)
+def _key(points: Points, shown: Shown, i: int, g: int, is_far: bool, most: float) -> float:  # noqa: FBT001, PLR0917
+    """The near or far distance, or its square, of a point and a box; something above ``most`` if it is above.
 
-    ``table`` is the near or the far one. Arrays come one by one: to take them out of a tuple for each pair
-    would take many times as long as all the rest.
+    Compiled into who asks: to hand over all these arrays for each pair would take many times as long.
     """
-    key, word, bit = 0.0, g >> 6, np.uint64(g & 63)
-    for c in range(exact.shape[1]):
-        is_there = bits[places[i, c], word] >> bit & np.uint64(1) == 1
-        if not is_there or (is_far and exact[g, c] == 0):
+    key, word, bit, euclidean = 0.0, g >> 6, np.uint64(g & 63), shown.euclidean
+    for c in range(shown.exact.shape[1]):
+        is_there = shown.bits[points.places[i, c], word] >> bit & np.uint64(1) == 1
+        if not is_there or (is_far and shown.exact[g, c] == 0):
             key += 1.0
             if key > most:
                 return key
-    for c in range(codes.shape[1]):
-        gap = table[labels[g, c], codes[i, c]]
+    table = shown.far if is_far else shown.near
+    for c in range(points.codes.shape[1]):
+        gap = table[shown.labels[g, c], points.codes[i, c]]
         key += gap * gap if euclidean else gap
-    for c in range(numbers.shape[1]):
+    for c in range(points.numbers.shape[1]):
         if key > most:
             return key
-        gap = _gap(numbers[i, c], lows[g, c], highs[g, c], ends[0, c], ends[1, c], steps[c], is_far)
+        ends, low, high = shown.ends, shown.lows[g, c], shown.highs[g, c]
+        gap = _gap(points.numbers[i, c], low, high, ends[0, c], ends[1, c], shown.steps[c], is_far)
         key += gap * gap if euclidean else gap
     return key
 
@@ -197,18 +194,13 @@ def _count(  # noqa: PLR0917
     counts: Ints,
 ) -> None:  # fmt: skip
     """Count for the points ``asked`` for; ``as_lossy`` is where the boxes of each one's loss end."""
-    numbers, codes, places = points
-    lows, highs, ends, steps, labels, near, far, bits, exact, n_steps, losses, sizes, euclidean = shown
+    numbers, places = points.numbers, points.places
+    bits, losses, euclidean = shown.bits, shown.losses, shown.euclidean
     n_columns, n_boxes = places.shape[1], len(losses)
     for i in asked:
         least = np.inf
         for place in range(own.starts[i], own.ends[i]):
-            g = own.boxes[place]
-            key = _key(
-                numbers, codes, places, lows, highs, ends, steps, labels, near, bits, exact, i, g, euclidean,
-                False, np.inf,
-            )  # fmt: skip
-            least = min(least, key)
+            least = min(least, _key(points, shown, i, own.boxes[place], False, np.inf))
         if own.starts[i] == own.ends[i]:
             continue
         distances[i] = np.sqrt(least) if euclidean else least
@@ -216,7 +208,7 @@ def _count(  # noqa: PLR0917
             continue
         length = 0.0  # how far out the point lies
         for c in range(numbers.shape[1]):
-            if not np.isnan(numbers[i, c]) and not steps[c]:
+            if not np.isnan(numbers[i, c]) and not shown.steps[c]:
                 length += abs(numbers[i, c])
         slack = SLACK * (distances[i] + length) if least > 0.0 else 0.0
         low, high = max(distances[i] - slack, 0.0), distances[i] + slack
@@ -227,43 +219,33 @@ def _count(  # noqa: PLR0917
             g = own.boxes[place]
             if loss >= 0 and losses[g] > loss:
                 break
-            key = _key(
-                numbers, codes, places, lows, highs, ends, steps, labels, near, bits, exact, i, g, euclidean,
-                False, high,
-            )  # fmt: skip
+            key = _key(points, shown, i, g, False, high)
             if key <= high:
                 loss, end = losses[g], as_lossy[g]
                 counts[0, i] += own.counts[place]
         # Those that cover, of no more loss than the own: if that covers too there are no other rivals.
         g = _next(bits, places, i, 0, end, n_columns, 0.0)
         while g < end:
-            key = _key(
-                numbers, codes, places, lows, highs, ends, steps, labels, near, bits, exact, i, g, euclidean,
-                False, high,
-            )  # fmt: skip
+            key = _key(points, shown, i, g, False, high)
             if key < low or (key <= high and losses[g] < loss):
                 counts[2, i] = 1
                 break
             if key <= high:
-                counts[1, i] += sizes[g]
+                counts[1, i] += shown.sizes[g]
             g = _next(bits, places, i, g + 1, end, n_columns, 0.0)
         if least <= 0.0 or counts[2, i]:
             continue
         counts[1, i] = 0
-        g = _next(bits, places, i, 0, n_boxes, n_steps, high)  # another category is one unit
+        g = _next(bits, places, i, 0, n_boxes, shown.n_steps, high)  # another category is one unit
         while g < n_boxes:
             is_coarser = losses[g] > loss
-            table = far if is_coarser else near
-            key = _key(
-                numbers, codes, places, lows, highs, ends, steps, labels, table, bits, exact, i, g, euclidean,
-                is_coarser, high,
-            )  # fmt: skip
+            key = _key(points, shown, i, g, is_coarser, high)
             if key < low or (key <= high and losses[g] < loss):
                 counts[2, i] = 1
                 break
             if key <= high and not is_coarser:
-                counts[1, i] += sizes[g]
-            g = _next(bits, places, i, g + 1, n_boxes, n_steps, high)
+                counts[1, i] += shown.sizes[g]
+            g = _next(bits, places, i, g + 1, n_boxes, shown.n_steps, high)
 
 
 @njit(cache=True, nogil=True)
@@ -329,22 +311,18 @@ def _list(  # noqa: PLR0917
 ) -> None:  # fmt: skip
     """Write the boxes of each point from its slot on; with nowhere to write, only count them."""
     limits, prices = bounds
-    numbers, codes, places = points
-    lows, highs, ends, steps, labels, near, _, bits, exact, n_steps, losses, _, euclidean = shown
+    places, bits, losses, euclidean = points.places, shown.bits, shown.losses, shown.euclidean
     writing, n_boxes, highest = found.shape[1] > 0, len(losses), _highest(prices)
     for i in range(span[0], span[1]):
         slot = slots[i]
         width, farthest = places.shape[1], 0.0
         if pricing.reach != 0.0:
-            width, farthest = n_steps, _reach(pricing, limits[i] + highest, euclidean)
+            width, farthest = shown.n_steps, _reach(pricing, limits[i] + highest, euclidean)
         g = _next(bits, places, i, 0, n_boxes, width, farthest)
         while g < n_boxes:
             most = limits[i] + prices[g]
             reach = _reach(pricing, most, euclidean)
-            key = _key(
-                numbers, codes, places, lows, highs, ends, steps, labels, near, bits, exact, i, g, euclidean,
-                False, reach,
-            )  # fmt: skip
+            key = _key(points, shown, i, g, False, reach)
             cost = _cost(key, reach, losses[g], pricing.scale, euclidean)
             if cost <= most and cost < NEVER:
                 if writing:
@@ -366,15 +344,9 @@ def costs(points: Points, shown: Shown, pricing: Pricing, rows: Ints, boxes: Int
 def _price(  # noqa: PLR0917
     points: Points, shown: Shown, pricing: Pricing, rows: Ints, boxes: Ints, found: Ints
 ) -> None:
-    numbers, codes, places = points
-    lows, highs, ends, steps, labels, near, _, bits, exact, _, losses, _, euclidean = shown
     for place in range(len(rows)):
-        i, g = rows[place], boxes[place]
-        key = _key(
-            numbers, codes, places, lows, highs, ends, steps, labels, near, bits, exact, i, g, euclidean,
-            False, np.inf,
-        )  # fmt: skip
-        found[place] = _cost(key, np.inf, losses[g], pricing.scale, euclidean)
+        key = _key(points, shown, rows[place], boxes[place], False, np.inf)
+        found[place] = _cost(key, np.inf, shown.losses[boxes[place]], pricing.scale, shown.euclidean)
 
 
 def best(  # noqa: PLR0917
@@ -399,21 +371,17 @@ def _best(  # noqa: PLR0917
     keys: Ints,
 ) -> None:  # fmt: skip
     limits, prices = bounds
-    numbers, codes, places = points
-    lows, highs, ends, steps, labels, near, _, bits, exact, n_steps, losses, _, euclidean = shown
+    places, bits, losses, euclidean = points.places, shown.bits, shown.losses, shown.euclidean
     k, n_boxes, highest = boxes.shape[1], len(losses), _highest(prices)
     for i in asked:
         least, last = limits[i], 0  # what a key must be below, and whose place it takes
         n_found, farthest, g = 0, _reach(pricing, least + highest, euclidean), -1
         while True:
-            g = _next(bits, places, i, g + 1, n_boxes, n_steps, farthest)
+            g = _next(bits, places, i, g + 1, n_boxes, shown.n_steps, farthest)
             if g >= n_boxes:
                 break
             reach = _reach(pricing, least + prices[g], euclidean)
-            far = _key(
-                numbers, codes, places, lows, highs, ends, steps, labels, near, bits, exact, i, g, euclidean,
-                False, reach,
-            )  # fmt: skip
+            far = _key(points, shown, i, g, False, reach)
             key = _cost(far, reach, losses[g], pricing.scale, euclidean) - prices[g]
             if key >= least:
                 continue

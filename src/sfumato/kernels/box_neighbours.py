@@ -9,6 +9,7 @@ import numpy as np
 from sfumato.kernels.arrays import Flags, Floats, Ints, Values
 from sfumato.kernels.compiling import njit
 from sfumato.kernels.pace import Tick, share_out
+from sfumato.kernels.trees.planting import plant
 
 LEAF = 128  # boxes that are looked at together: what is known of all of them spares most
 
@@ -79,29 +80,19 @@ class _Leaves(NamedTuple):
 
 
 def _planted(boxes: Boxes) -> _Leaves:
-    """Cut the boxes in halves along the widest column until few are left."""
+    """Lay together boxes whose middles are near, and say in what all of a leaf lie."""
     with np.errstate(invalid="ignore"):
         middles = boxes.lows / 2 + boxes.highs / 2
     middles = np.where(np.isfinite(middles), middles, -1.0)  # what says nothing, together
-    parts, leaves = [np.arange(len(middles))], []
-    while parts:
-        part = parts.pop()
-        widths = np.ptp(middles[part], axis=0) if len(part) > LEAF else np.zeros(1)
-        widths = np.where(boxes.is_step & (widths > 0), 1.0, widths) if len(part) > LEAF else widths
-        if not widths.max(initial=0.0) > 0:
-            leaves += [part[start : start + LEAF] for start in range(0, len(part), LEAF)]
-            continue
-        order = part[np.argpartition(middles[part, int(widths.argmax())], len(part) // 2)]
-        parts += [order[len(part) // 2 :], order[: len(part) // 2]]
-    ranks = np.concatenate(leaves) if leaves else np.zeros(0, dtype=np.int64)
-    starts = np.cumsum([0, *map(len, leaves)])
+    ranks, starts = plant(middles, LEAF, most=np.where(boxes.is_step, 1.0, np.inf))
+    starts = starts if len(ranks) else starts[:1]  # no box, no leaf
     lows, highs = np.ascontiguousarray(boxes.lows[ranks]), np.ascontiguousarray(boxes.highs[ranks])
     held = Boxes(lows, highs, boxes.is_step, boxes.blind, boxes.extras[ranks])
     is_open, is_hole = np.isneginf(lows) & np.isposinf(highs), np.isnan(lows)
     silent = is_open | is_hole
 
     def least(values: Values, how: np.ufunc) -> Values:
-        return how.reduceat(values, starts[:-1], axis=0) if len(leaves) else values[:0]
+        return how.reduceat(values, starts[:-1], axis=0)
 
     return _Leaves(
         held, ranks, starts,

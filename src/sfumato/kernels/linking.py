@@ -116,7 +116,7 @@ def rivals(
     if _SMALL.takes(len(asked) * others.size):
         nearer, tied = _counted(questions, asked, others, window.values, norm, cap=cap)
     else:
-        nearer, tied = _counts(_plant(others, window, norm), questions, asked, cap=cap, tick=tick)
+        nearer, tied, _ = _counts(_plant(others, window, norm), questions, asked, cap=cap, tick=tick)
     return Rivals(np.sqrt(keys) if norm.euclidean else keys, own, tied, nearer)
 
 
@@ -144,24 +144,49 @@ def nearest_in_window(
     points, others, norm = _checked(points, others, metric, n_codes, weights)
     window = _checked_window(window, len(points), len(others))
     tree = _plant(others, window, norm)
-    asked = np.arange(len(points) if len(others) else 0)
-    keys, tied, inside = np.zeros(len(points)), *np.zeros((2, len(points)), dtype=np.int64)
+    asked, keys = np.arange(len(points) if len(others) else 0), np.zeros(len(points))
 
     def least(part: Ints) -> None:
         keys[part] = linking_tree.least(tree, points[part])
 
-    def ties(part: Ints) -> None:
-        tied[part], inside[part] = linking_tree.ties(tree, Questions(*(each[part] for each in questions)))
-
     first, back = _asked_once(tree, points, asked)
     share_out(first, least, _of_parts(tick, 0, 2))
     keys[asked] = keys[back]
-    near, far = _tying(keys, points, norm)
-    questions = Questions(points, window.lows, window.highs, near, far)
-    first, back = _asked_once(tree, np.column_stack(questions), asked)
-    share_out(first, ties, _of_parts(tick, 1, 2))
-    tied[asked], inside[asked] = tied[back], inside[back]
-    return tied, inside
+    nobody, far = np.full(len(points), -np.inf), _tying(keys, points, norm)[1]  # nearer than the nearest
+    questions = Questions(points, window.lows, window.highs, nobody, far)
+    _, inside, outside = _counts(
+        tree, questions, asked, cap=None, everywhere=True, tick=_of_parts(tick, 1, 2)
+    )
+    return inside + outside, inside
+
+
+def count_inside(points: Floats, amounts: Ints, lows: Floats, highs: Floats) -> Ints:
+    r"""Sum the amounts of the points in each box, its sides included.
+
+    Parameters
+    ----------
+    points : float64[n, d]
+        Without NaN.
+    amounts : int64[n]
+        How often each point occurs.
+    lows, highs : float64[m, d]
+        The sides of each box; −∞ and ∞ leave it open.
+
+    Returns
+    -------
+    int64[m]
+
+    Notes
+    -----
+    Exact: a window without a distance. **Cost:** :math:`O(n \log^2 n)` to plant the tree; a box then costs
+    what its surface cuts.
+    """
+    tree = linking_tree.plant(
+        points, amounts, norm=norm_of("hamming", 0, 0), n_counted=0, units=np.ones(points.shape[1])
+    )
+    anybody = np.full(len(lows), np.inf)
+    questions = Questions(np.empty((len(lows), 0)), lows, highs, anybody, anybody)
+    return linking_tree.count(tree, questions, np.iinfo(np.int64).max, False)[0]
 
 
 # The shell: checks, identical records, threads ----------------------------------------------------------
@@ -249,13 +274,13 @@ def _plant(others: Floats, window: Window, norm: Norm) -> Tree:
     points = np.concatenate((others, window.values), axis=1)
     first, back = _distinct(points)
     weights = np.bincount(back, minlength=len(first)).astype(np.int64)
-    return linking_tree.plant(
-        points[first],
-        weights,
-        norm=norm,
-        n_counted=others.shape[1],
-        by_window=window.decides,
-    )
+    n_counted, units = others.shape[1], np.zeros(points.shape[1])
+    if len(points) and (window.decides or n_counted == 0):  # by the ranges of what is watched
+        spans = np.ptp(window.values, axis=0)
+        units[n_counted:] = 1.0 / np.where(spans > 0, spans, 1.0)
+    else:
+        units[:n_counted] = 1.0
+    return linking_tree.plant(points[first], weights, norm=norm, n_counted=n_counted, units=units)
 
 
 def _distinct(rows: Floats) -> tuple[Ints, Ints]:
@@ -283,22 +308,26 @@ def _distinct(rows: Floats) -> tuple[Ints, Ints]:
 
 
 def _counts(
-    tree: Tree, questions: Questions, asked: Ints, *, cap: int | None, tick: Tick | None
-) -> tuple[Ints, Ints]:
-    """Count, for the points ``asked`` for, the records that are nearer and those that tie."""
-    n = len(questions.points)
-    nearer, tied = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    tree: Tree,
+    questions: Questions,
+    asked: Ints,
+    *,
+    cap: int | None,
+    everywhere: bool = False,
+    tick: Tick | None,
+) -> Ints:
+    """Count, for the points ``asked`` for, the records nearer, those that tie, and those outside [3, n]."""
+    counts = np.zeros((3, len(questions.points)), dtype=np.int64)
     first, back = _asked_once(tree, np.column_stack(questions), asked)
     limit = np.iinfo(np.int64).max if cap is None else cap
 
     def work(part: Ints) -> None:
-        nearer[part], tied[part] = linking_tree.count(
-            tree, Questions(*(each[part] for each in questions)), limit
-        )
+        some = Questions(*(each[part] for each in questions))
+        counts[:, part] = linking_tree.count(tree, some, limit, everywhere)
 
     share_out(first, work, tick)
-    nearer[asked], tied[asked] = nearer[back], tied[back]
-    return nearer, tied
+    counts[:, asked] = counts[:, back]
+    return counts
 
 
 def _asked_once(tree: Tree, questions: Floats, asked: Ints) -> tuple[Ints, Ints]:

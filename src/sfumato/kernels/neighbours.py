@@ -218,25 +218,27 @@ def _from_tree(points: Floats, others: Floats, nearest: Floats, norm: str) -> Wo
 
 def _from_pairs(points: Floats, others: Floats, nearest: Floats, norm: str) -> Work:
     """Have the distances of points lowered to those of the nearest others, pair by pair."""
-    kernel = _maximum_pairs if norm == "maximum" else _euclidean_pairs
     columns = np.ascontiguousarray(others.T)  # so that the distances to many others are summed side by side
 
     def work(part: Ints) -> None:
-        nearest[part] = kernel(points[part], columns, nearest[part])
+        nearest[part] = _nearer_pairs(points[part], columns, nearest[part], norm == "maximum")
 
     return work
 
 
 @njit(cache=True, nogil=True)
-def _euclidean_pairs(points: Floats, columns: Floats, nearest: Floats) -> Floats:
-    """Lower ``nearest`` to the scaled Euclidean distance of each point's nearest other."""
+def _nearer_pairs(points: Floats, columns: Floats, nearest: Floats, largest: bool) -> Floats:  # noqa: FBT001
+    """Lower ``nearest`` to the distance of each point's nearest other.
+
+    It is Euclidean and scaled to all columns, or the ``largest`` difference in one.
+    """
     n_columns, n_others = columns.shape
     lowered = nearest.copy()
     totals, n_shared = np.empty(BLOCK), np.empty(BLOCK)
     for i in range(len(points)):
         present = np.flatnonzero(~np.isnan(points[i]))
-        best = so_far = lowered[i] * lowered[i]
-        least_scale = n_columns / max(len(present), 1)
+        best = so_far = lowered[i] if largest else lowered[i] * lowered[i]
+        least_scale = 1.0 if largest else n_columns / max(len(present), 1)
         for start in range(0, n_others, BLOCK):
             size = min(BLOCK, n_others - start)
             totals[:size] = 0.0
@@ -246,36 +248,12 @@ def _euclidean_pairs(points: Floats, columns: Floats, nearest: Floats) -> Floats
                 for j in range(size):
                     difference = column[j] - here
                     is_shared = difference == difference  # noqa: PLR0124  — false for NaN, and vectorised
-                    totals[j] += difference * difference if is_shared else 0.0
+                    part = (abs(difference) if largest else difference * difference) if is_shared else 0.0
+                    totals[j] = max(totals[j], part) if largest else totals[j] + part
                     n_shared[j] += 1.0 if is_shared else 0.0
             for j in range(size):
                 if totals[j] * least_scale < best and n_shared[j] > 0:  # few pass: spares most divisions
-                    best = min(best, totals[j] * (n_columns / n_shared[j]))
+                    best = min(best, totals[j] * (1.0 if largest else n_columns / n_shared[j]))
         if best < so_far:
-            lowered[i] = np.sqrt(best)
-    return lowered
-
-
-@njit(cache=True, nogil=True)
-def _maximum_pairs(points: Floats, columns: Floats, nearest: Floats) -> Floats:
-    """Lower ``nearest`` to the greatest difference in a column of each point's nearest other."""
-    n_others = columns.shape[1]
-    lowered = nearest.copy()
-    greatest = np.empty(BLOCK)
-    for i in range(len(points)):
-        present = np.flatnonzero(~np.isnan(points[i]))
-        best = lowered[i]
-        for start in range(0, n_others, BLOCK):
-            size = min(BLOCK, n_others - start)
-            greatest[:size] = -1.0
-            for c in present:
-                here, column = points[i, c], columns[c, start : start + size]
-                for j in range(size):
-                    difference = abs(column[j] - here)
-                    # Not max(): a comparison with NaN is false and so leaves it out.
-                    greatest[j] = difference if difference > greatest[j] else greatest[j]  # noqa: FURB136
-            for j in range(size):
-                if 0.0 <= greatest[j] < best:
-                    best = greatest[j]
-        lowered[i] = best
+            lowered[i] = best if largest else np.sqrt(best)
     return lowered

@@ -110,7 +110,7 @@ def _covered(shown: Table, people: Table, names: tuple[str, ...], chosen: Ints) 
         sizes = np.bincount(groups.astype(np.int64), minlength=int(box_groups.max(initial=0)) + 1)
         return sizes[box_groups.astype(np.int64)].astype(np.int64)  # one box for each record
     points, lows, highs = _with_holes(found)
-    counts = kernels.trees.inside.count_inside(
+    counts = kernels.linking.count_inside(
         *_collapsed(np.column_stack((groups, points[:, ~exact]))),
         np.column_stack((box_groups, lows[:, ~exact])),
         np.column_stack((box_groups, highs[:, ~exact])),

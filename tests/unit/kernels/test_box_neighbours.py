@@ -24,7 +24,7 @@ def gap(value, low, high, *, is_step, blind):
 @given(st.integers(0, 10_000), st.integers(1, 4))
 def test_the_nearest_are_those_that_a_look_at_every_pair_finds(seed, k):
     rng = np.random.default_rng(seed)
-    d, m, n = int(rng.integers(1, 4)), int(rng.integers(1, 600)), 7
+    d, m, n = int(rng.integers(1, 4)), int(rng.integers(0, 600)), 7
     points = rng.integers(0, 5, (n, d)) * 1.0
     points[rng.random((n, d)) < 0.2] = np.nan
     lows = rng.integers(0, 5, (m, d)) * 1.0

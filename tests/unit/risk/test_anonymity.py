@@ -16,7 +16,7 @@ from sfumato.data.generalised.suppressing import to_wildcard
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.kernels.trees.inside import count_inside
+from sfumato.kernels.linking import count_inside
 from sfumato.risk.anonymity import KAnonymity, KMap, XYAnonymity
 from sfumato.risk.reidentification import (
     Distinction,

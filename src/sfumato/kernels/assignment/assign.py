@@ -7,9 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.kernels.arrays import Floats, Ints
-from sfumato.kernels.assignment.costs import NEVER, Frame, costs_of_pairs, distinct, frame, limits_of
-from sfumato.kernels.assignment.dense import solve_dense, solve_on_line
+from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.kernels.assignment.costs import (
+    NEVER,
+    Frame,
+    Space,
+    costs_of_all,
+    costs_of_pairs,
+    distinct,
+    frame,
+    limits_of,
+)
 from sfumato.kernels.assignment.solver import Flow, Solver
 from sfumato.kernels.assignment.verification import judge
 from sfumato.kernels.norms import Metric
@@ -119,7 +127,7 @@ def solve(
     if min(n, m) == 0:
         found = _Found(np.full(n, -1), np.zeros(n, np.int64), np.zeros(m, np.int64))
     elif max(n, m) <= dense:
-        found = _Found(*solve_dense(framed.space, limits)[:3])
+        found = _solve_dense(framed.space, limits)
     else:
         found = _solve_large(framed, unlimited, None, limit, beat)
         if _exceeds(framed, found.partners, limits):
@@ -128,7 +136,7 @@ def solve(
         framed, found.row_prices, found.column_prices, found.partners, limits, tick=_last_part(tick, most)
     )
     if not verdict.certified and limit is None and dense < max(n, m) <= FALLBACK:
-        found = _Found(*solve_dense(framed.space, limits)[:3])
+        found = _solve_dense(framed.space, limits)
         verdict = judge(framed, found.row_prices, found.column_prices, found.partners, limits, tick=None)
     return Assignment(
         partners=found.partners,
@@ -163,7 +171,7 @@ def _solve_large(
     n, m = len(space.rows), len(space.columns)
     is_free = bool((limits >= NEVER).all())
     if n == m and space.rows.shape[1] == 1 and space.norm.n_measured == 1 and is_free:
-        return _Found(*solve_on_line(space))
+        return _solve_on_line(space)
     if n > m:  # the smaller file bids, so that columns are what is left over
         turned = Frame(space._replace(rows=space.columns, columns=space.rows), framed.unit, framed.rounding)
         prices = None if start is None else start.row_prices
@@ -226,3 +234,74 @@ def _expanded(flow: Flow, row_groups: Ints, column_groups: Ints, *, fill: bool) 
     partners = np.empty(len(row_groups), dtype=np.int64)
     partners[np.argsort(row_groups, kind="stable")] = np.where(is_placed[by_row] | fill, columns[by_row], -1)
     return partners
+
+
+# Small files and files of one attribute, where no search is needed ---------------------------------------
+
+
+def _solve_dense(space: Space, limits: Ints) -> _Found:
+    """Solve a small problem by SciPy's dense solver; without prices if not all can have a partner.
+
+    Costs have so few bits that its doubles are exact.
+    """
+    # On use: the library takes more memory than a large problem does.
+    from scipy.optimize import linear_sum_assignment
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    costs = costs_of_all(space)
+    is_edge = costs <= limits[:, None]
+    n, m = costs.shape
+    partners = np.full(n, -1, dtype=np.int64)
+    matched = maximum_bipartite_matching(csr_array(is_edge), perm_type="column")
+    if int((matched >= 0).sum()) < min(n, m):
+        return _Found(matched.astype(np.int64), np.zeros(n, np.int64), np.zeros(m, np.int64))
+    linked, its = linear_sum_assignment(np.where(is_edge, costs.astype(np.float64), np.inf))
+    partners[linked] = its
+    if n <= m:
+        row_prices, column_prices = _prices(costs, is_edge, partners)
+    else:
+        owners = np.empty(m, dtype=np.int64)
+        owners[its] = linked
+        column_prices, row_prices = _prices(costs.T, is_edge.T, owners)
+    return _Found(partners, row_prices, column_prices)
+
+
+def _prices(costs: Ints, is_edge: Flags, partners: Ints) -> tuple[Ints, Ints]:
+    """Build prices from an optimal matching of all rows: shortest paths over what exchanges would cost.
+
+    Row i leaves its column for another at the difference of costs; in an optimum no cycle of such exchanges
+    gains anything, so that lowering prices along them comes to an end.
+    """
+    own = costs[np.arange(len(costs)), partners]
+    exchanges = np.where(is_edge, costs - own[:, None], NEVER // 2)
+    column_prices = np.zeros(costs.shape[1], dtype=np.int64)
+    changed = np.arange(len(costs))  # rows whose column fell in price
+    row_of = np.full(costs.shape[1], -1, dtype=np.int64)
+    row_of[partners] = np.arange(len(costs))
+    while len(changed):
+        offers = (exchanges[changed] + column_prices[partners[changed]][:, None]).min(axis=0)
+        fallen = np.flatnonzero(offers < column_prices)
+        column_prices[fallen] = offers[fallen]
+        changed = row_of[fallen]
+        changed = changed[changed >= 0]
+    return own - column_prices[partners], column_prices
+
+
+def _solve_on_line(space: Space) -> _Found:
+    """Match two equally large files of one attribute in sorted order.
+
+    The prices are values of one function of slope −1, 0 or 1: falling where more rows than columns lie to
+    the left, so that what is carried to the right across a place pays for it.
+    """
+    rows = np.rint(space.rows[:, 0] * space.scale).astype(np.int64)
+    columns = np.rint(space.columns[:, 0] * space.scale).astype(np.int64)
+    partners = np.empty(len(rows), dtype=np.int64)
+    partners[np.argsort(rows, kind="stable")] = np.argsort(columns, kind="stable")
+    places = np.concatenate((rows, columns))
+    order = np.argsort(places, kind="stable")
+    surplus = np.cumsum(np.where(order < len(rows), 1, -1))
+    steps = np.diff(places[order], prepend=places[order[:1]])
+    heights = np.empty(len(places), dtype=np.int64)
+    heights[order] = np.cumsum(-np.sign(np.concatenate(([0], surplus[:-1]))) * steps)
+    return _Found(partners, heights[: len(rows)], -heights[len(rows) :])

@@ -28,7 +28,7 @@ from sfumato.kernels.trees.boxes import (
     shift,
     take_out,
 )
-from sfumato.kernels.trees.planting import MAX_DEPTH
+from sfumato.kernels.trees.planting import MAX_DEPTH, push_children
 
 FREE_SWEEPS = 20
 SWEEPS = 200
@@ -278,13 +278,8 @@ def _best_group(  # noqa: PLR0917
                 if added < below and group != own and size < most:
                     best, below = group, added
             continue
-        left, right = 2 * node + 1, 2 * node + 2
-        of_left, of_right = bound_near(tree, left, here), bound_near(tree, right, here)
-        if of_left < of_right:
-            left, right, of_left, of_right = right, left, of_right, of_left
-        nodes[height], bounds[height] = left, of_left
-        nodes[height + 1], bounds[height + 1] = right, of_right
-        height += 2
+        of_left, of_right = bound_near(tree, 2 * node + 1, here), bound_near(tree, 2 * node + 2, here)
+        height = push_children(nodes, bounds, height, node, of_left, of_right)
     return best
 
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from sfumato.kernels.trees import covering, fitting, inside
+from sfumato.kernels.trees import covering, fitting
 
-__all__ = ["covering", "fitting", "inside"]
+__all__ = ["covering", "fitting"]

@@ -15,7 +15,7 @@ from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.compiling import njit
 from sfumato.kernels.norms import Norm
 from sfumato.kernels.trees import planting
-from sfumato.kernels.trees.planting import MAX_DEPTH, by_node
+from sfumato.kernels.trees.planting import MAX_DEPTH, by_node, push_children
 
 LEAF = 32
 
@@ -43,15 +43,12 @@ class Questions(NamedTuple):
     far: Floats  # [n] keys from there up to this tie
 
 
-def plant(points: Floats, weights: Ints, *, norm: Norm, n_counted: int, by_window: bool) -> Tree:
-    """Build the tree of points, each of which stands for ``weights`` records."""
-    # Boxes are halved where they are widest: in units of distance, or of the ranges of what is watched.
-    units, most = np.zeros(points.shape[1]), np.full(points.shape[1], np.inf)
-    if len(points) and (by_window or n_counted == 0):
-        spans = np.ptp(points[:, n_counted:], axis=0)
-        units[n_counted:] = 1.0 / np.where(spans > 0, spans, 1.0)
-    else:
-        units[:n_counted] = 1.0
+def plant(points: Floats, weights: Ints, *, norm: Norm, n_counted: int, units: Floats) -> Tree:
+    """Build the tree of points, each of which stands for ``weights`` records.
+
+    Boxes are halved where they are widest in these units.
+    """
+    most = np.full(points.shape[1], np.inf)
     most[norm.n_measured : n_counted] = norm.weights  # two codes, which are whole numbers, are so far apart
     order, starts = planting.plant(points, LEAF, units=units, most=most)
     points, weights = points[order], weights[order]
@@ -76,25 +73,16 @@ def plant(points: Floats, weights: Ints, *, norm: Norm, n_counted: int, by_windo
 @njit(cache=True, nogil=True, forceinline=True)
 def _least_key(tree: Tree, node: int, point: Floats) -> float:
     """Bound from below the keys of a node's points."""
-    key, norm = 0.0, tree.norm
-    for column in range(tree.n_counted):
-        here = point[column]
-        gap = max(tree.lows[node, column] - here, here - tree.highs[node, column], 0.0)
-        if column >= norm.n_measured:
-            part = norm.weights[column - norm.n_measured] if gap > 0.0 else 0.0
-        else:
-            part = gap * gap if norm.euclidean else gap
-        key = max(key, part) if norm.largest else key + part
-    return key
+    return _bound(tree, node, point, False)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _greatest_key(tree: Tree, node: int, point: Floats) -> float:
-    """Bound from above the keys of a node's points."""
+def _bound(tree: Tree, node: int, point: Floats, above: bool) -> float:  # noqa: FBT001
+    """Bound from below, or from above, the keys of a node's points."""
     key, norm = 0.0, tree.norm
     for column in range(tree.n_counted):
-        here = point[column]
-        gap = max(tree.highs[node, column] - here, here - tree.lows[node, column])
+        here, low, high = point[column], tree.lows[node, column], tree.highs[node, column]
+        gap = max(high - here, here - low) if above else max(low - here, here - high, 0.0)
         if column >= norm.n_measured:
             part = norm.weights[column - norm.n_measured] if gap > 0.0 else 0.0
         else:
@@ -149,11 +137,19 @@ def _overlap(tree: Tree, node: int, low: Floats, high: Floats) -> int:
 
 
 @njit(cache=True, nogil=True)
-def count(tree: Tree, questions: Questions, cap: int) -> tuple[Ints, Ints]:
-    """Count the records in each point's window that are nearer, up to ``cap``, and those that tie."""
+def count(
+    tree: Tree,
+    questions: Questions,
+    cap: int,
+    everywhere: bool,  # noqa: FBT001
+) -> tuple[Ints, Ints, Ints]:
+    """Count the records in each point's window that are nearer, up to ``cap``, and those that tie.
+
+    With ``everywhere``, count those outside of it, too, that tie or are nearer.
+    """
     points, lows, highs, near, far = questions
     n_inner, n_watched = len(tree.sizes) - 1, lows.shape[1]
-    nearer, tied = np.zeros(len(points), dtype=np.int64), np.zeros(len(points), dtype=np.int64)
+    nearer, tied, outside = np.zeros((3, len(points)), dtype=np.int64)
     nodes, bounds = np.zeros(MAX_DEPTH, dtype=np.int64), np.zeros(MAX_DEPTH)
     keys = np.empty(LEAF)
     for i in range(len(points)):
@@ -166,24 +162,23 @@ def count(tree: Tree, questions: Questions, cap: int) -> tuple[Ints, Ints]:
             if bound > far[i]:
                 continue
             overlap = _overlap(tree, node, low, high)
-            if overlap == 0:
+            if overlap == 0 and not everywhere:
                 continue
-            if overlap == 2:  # noqa: PLR2004  — wholly within the window: perhaps wholly within reach
-                greatest = _greatest_key(tree, node, point)
-                if greatest < near[i]:
+            if overlap != 1:  # wholly within the window, or wholly outside: perhaps wholly within reach
+                greatest = _bound(tree, node, point, True)
+                if overlap == 0 and greatest <= far[i]:
+                    outside[i] += tree.totals[node]
+                    continue
+                if overlap != 0 and greatest < near[i]:
                     nearer[i] += tree.totals[node]
                     continue
-                if bound >= near[i] and greatest <= far[i]:
+                if overlap != 0 and bound >= near[i] and greatest <= far[i]:
                     tied[i] += tree.totals[node]
                     continue
             if node < n_inner:
-                left, right = 2 * node + 1, 2 * node + 2
-                of_left, of_right = _least_key(tree, left, point), _least_key(tree, right, point)
-                if of_left < of_right:
-                    left, right, of_left, of_right = right, left, of_right, of_left
-                nodes[height], bounds[height] = left, of_left
-                nodes[height + 1], bounds[height + 1] = right, of_right  # on top: the nearer goes first
-                height += 2
+                of_left = _least_key(tree, 2 * node + 1, point)
+                of_right = _least_key(tree, 2 * node + 2, point)
+                height = push_children(nodes, bounds, height, node, of_left, of_right)
                 continue
             leaf = node - n_inner
             if not _scan(tree, leaf, point, far[i], keys):
@@ -195,51 +190,14 @@ def count(tree: Tree, questions: Questions, cap: int) -> tuple[Ints, Ints]:
                 for c in range(n_watched):
                     value = tree.places[leaf, tree.n_counted + c, slot]
                     inside &= low[c] <= value <= high[c]
-                if inside and keys[slot] < near[i]:
+                if not inside:
+                    outside[i] += tree.weights[leaf, slot]
+                elif keys[slot] < near[i]:
                     nearer[i] += tree.weights[leaf, slot]
-                elif inside:
+                else:
                     tied[i] += tree.weights[leaf, slot]
         nearer[i] = min(nearer[i], cap)
-    return nearer, tied
-
-
-@njit(cache=True, nogil=True)
-def ties(tree: Tree, questions: Questions) -> tuple[Ints, Ints]:
-    """Count the records whose key is no greater than ``far``, and those of them in each point's window."""
-    points, lows, highs, _, far = questions
-    n_inner, n_watched = len(tree.sizes) - 1, lows.shape[1]
-    tied, inside = np.zeros(len(points), dtype=np.int64), np.zeros(len(points), dtype=np.int64)
-    nodes, keys = np.zeros(MAX_DEPTH, dtype=np.int64), np.empty(LEAF)
-    for i in range(len(points)):
-        point, low, high = points[i], lows[i], highs[i]
-        nodes[0] = 0
-        height = 1 if tree.totals[0] > 0 else 0
-        while height > 0:
-            height -= 1
-            node = nodes[height]
-            if _least_key(tree, node, point) > far[i]:
-                continue
-            overlap = _overlap(tree, node, low, high)
-            if overlap != 1 and _greatest_key(tree, node, point) <= far[i]:
-                tied[i] += tree.totals[node]
-                inside[i] += tree.totals[node] if overlap == 2 else 0  # noqa: PLR2004  — wholly in the window
-                continue
-            if node < n_inner:
-                nodes[height], nodes[height + 1] = 2 * node + 1, 2 * node + 2
-                height += 2
-                continue
-            leaf = node - n_inner
-            if not _scan(tree, leaf, point, far[i], keys):
-                continue
-            for slot in range(tree.sizes[leaf]):
-                if keys[slot] > far[i]:
-                    continue
-                within = True
-                for c in range(n_watched):
-                    within &= low[c] <= tree.places[leaf, tree.n_counted + c, slot] <= high[c]
-                tied[i] += tree.weights[leaf, slot]
-                inside[i] += tree.weights[leaf, slot] if within else 0
-    return tied, inside
+    return nearer, tied, outside
 
 
 @njit(cache=True, nogil=True)
@@ -259,13 +217,9 @@ def least(tree: Tree, points: Floats) -> Floats:
             if bounds[height] >= best:
                 continue
             if node < n_inner:
-                left, right = 2 * node + 1, 2 * node + 2
-                of_left, of_right = _least_key(tree, left, point), _least_key(tree, right, point)
-                if of_left < of_right:
-                    left, right, of_left, of_right = right, left, of_right, of_left
-                nodes[height], bounds[height] = left, of_left
-                nodes[height + 1], bounds[height + 1] = right, of_right
-                height += 2
+                of_left = _least_key(tree, 2 * node + 1, point)
+                of_right = _least_key(tree, 2 * node + 2, point)
+                height = push_children(nodes, bounds, height, node, of_left, of_right)
             elif _scan(tree, node - n_inner, point, best, keys):
                 for slot in range(tree.sizes[node - n_inner]):
                     best = min(best, keys[slot])

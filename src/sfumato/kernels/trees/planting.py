@@ -116,6 +116,19 @@ def _halve_all(
         starts[leaf + 1] = ends[n_leaves - 1 + leaf, 1]
 
 
+@njit(cache=True, nogil=True, forceinline=True)
+def push_children(  # noqa: PLR0917
+    nodes: Ints, bounds: Floats, height: int, node: int, of_left: float, of_right: float
+) -> int:
+    """Put the children of a node with their bounds on a traversal's stack, the nearer on top; its height."""
+    left, right = 2 * node + 1, 2 * node + 2
+    if of_left < of_right:
+        left, right, of_left, of_right = right, left, of_right, of_left
+    nodes[height], bounds[height] = left, of_left
+    nodes[height + 1], bounds[height + 1] = right, of_right
+    return height + 2
+
+
 @njit(cache=True, nogil=True)
 def lowest_first(values: Floats, order: Ints, middle: int) -> None:
     """Rearrange ``order`` so that its ``middle`` records of lowest value stand first (Hoare's selection)."""

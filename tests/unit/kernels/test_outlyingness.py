@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfumato.kernels.patterns import patterns
+from sfumato.kernels.outlyingness import patterns
 
 
 @pytest.mark.parametrize("d", [1, 3, 9, 70])
