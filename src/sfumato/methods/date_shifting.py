@@ -71,7 +71,7 @@ class DateShifting(Method):
     name = "date-shifting"
     family = "noise"
     title = "Date shifting"
-    analysts = (
+    analyst_note = (
         "Intervals between the dates of one person hold; season, weekday and the order of dates of "
         "different persons do not."
     )

@@ -20,7 +20,7 @@ from sfumato.methods.noise import deviations, holes, matched, normals
 class FactorNoise(BlockMethod):
     """Multiplies by factors of mean one. Write ``draw``; there is one pass and nothing to summarise."""
 
-    analysts = (
+    analyst_note = (
         "Each value was multiplied by a factor around one: means hold in expectation, variances are "
         "inflated, most where values are large; zeros stay, correlations are weakened."
     )
@@ -261,7 +261,7 @@ class HohneNoise(BlockMethod):
     name = "hohne-noise"
     family = "noise"
     title = "Multiplicative noise (Höhne)"
-    analysts = (
+    analyst_note = (
         "Means and variances of all records hold; correlations, distributions and figures of subgroups "
         "are changed, most where values are large."
     )

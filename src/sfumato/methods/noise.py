@@ -112,7 +112,7 @@ class UncorrelatedNoise(BlockMethod):
     name = "uncorrelated-noise"
     family = "noise"
     title = "Uncorrelated noise"
-    analysts = (
+    analyst_note = (
         "Noise was added to each column: means and covariances hold in expectation, variances are "
         "inflated, so that correlations and slopes are pulled towards zero."
     )
@@ -219,7 +219,7 @@ class CorrelatedNoise(BlockMethod):
     name = "correlated-noise"
     family = "noise"
     title = "Correlated noise"
-    analysts = (
+    analyst_note = (
         "Noise was added: means and correlations hold in expectation; variances and covariances are "
         "inflated by one factor, which the owner may tell."
     )
@@ -317,7 +317,7 @@ class KimNoise(BlockMethod):
     name = "kim-noise"
     family = "noise"
     title = "Noise and linear transformation (Kim)"
-    analysts = (
+    analyst_note = (
         "Means and covariances of all records hold; distributions, and means and variances of subgroups, "
         "do not."
     )

@@ -86,7 +86,7 @@ class Rounding(ColumnMethod):
     name = "rounding"
     family = "rounding and coding"
     title = "Rounding"
-    analysts = (
+    analyst_note = (
         "Values are rounded: sums carry rounding error, small differences mean nothing, and totals need "
         "not be the sum of their parts."
     )
@@ -245,7 +245,9 @@ class MultivariateRounding(BlockMethod):
     name = "multivariate-rounding"
     family = "rounding and coding"
     title = "Multivariate rounding"
-    analysts = "Columns were rounded together: sums carry rounding error, and small differences mean nothing."
+    analyst_note = (
+        "Columns were rounded together: sums carry rounding error, and small differences mean nothing."
+    )
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("willenborg2001", "kessy2018")
     rounds = 2

@@ -84,7 +84,7 @@ class SullivanNoise(Method):
     name = "sullivan-noise"
     family = "noise"
     title = "Noise and non-linear transformation (Sullivan)"
-    analysts = (
+    analyst_note = (
         "Each column keeps its distribution, nearly; correlations are somewhat weakened, and single "
         "records say nothing."
     )

@@ -294,11 +294,10 @@ def _notes(plan: Plan, table: Table, waves: Waves) -> Iterator[str]:
             f"{fresh} earlier releases were not made in a series: their noise is another, and who has them "
             "too takes the mean"
         )
-    private = list(dict.fromkeys(step.method.name for step in plan.recipe.steps if not step.method.replay))
-    if private and waves.earlier:
+    if plan.recipe.unrepeatable and waves.earlier:
         yield (
-            f"{', '.join(private)} draws fresh noise in every release: what all releases of the series spend "
-            "adds up"
+            f"{', '.join(plan.recipe.unrepeatable)} draws fresh noise in every release: what all releases of "
+            "the series spend adds up"
         )
 
 

@@ -167,7 +167,7 @@ def _ledger_lines(outcome: Outcome, run: Run) -> list[dict[str, Any]]:
         steps = [
             (taken, step)
             for taken, step in zip(part.release.provenance, part.plan.recipe.steps, strict=False)
-            if step.method.stochastic
+            if step.method.randomness.stochastic
         ]
         if steps:
             made.append(

@@ -314,7 +314,7 @@ class _Comparison:
             level = self._searched(step, run, searching)
             outcome = self._fresh(level, run, range(searching, searching + self.repeats))
             apart = self._apart(outcome)
-            if not apart or not step.method.stochastic or level.reached is Reached.BETTER:
+            if not apart or not step.method.randomness.stochastic or level.reached is Reached.BETTER:
                 break
             if searching >= _MOST_SEARCHING * self.repeats:
                 break

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_series_equal
 
 from sfumato.core.measure import Score, Status
-from sfumato.core.method import BlockMethod, ColumnMethod, cut, shape_of
+from sfumato.core.method import BlockMethod, ColumnMethod, Gives, cut, shape_of
 from sfumato.core.release import MAIN, Provenance, Release
 from sfumato.core.run import Progress, Run
 from sfumato.data.evidence import Scenario
@@ -333,7 +333,7 @@ class ByBlock(BlockMethod):
     title = "By block"
     kinds = frozenset(Kind)
     rounds = 0
-    changes_records = True
+    gives = Gives(other_records=True)
     work: ClassVar = None
 
     def protect_block(self, block, summaries, run):

@@ -11,6 +11,7 @@ import pytest
 import sfumato
 from sfumato.core import registry
 from sfumato.core.measure import Score, Status
+from sfumato.core.method import Randomness
 from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
@@ -46,7 +47,7 @@ class _WholeShift(Shift):
 
 class _NoisyShift(Shift):
     name = "toy-noisy-shift"
-    stochastic = True
+    randomness = Randomness()
 
     def shift(self, rng):
         return self.by + rng.normal(0, 3)
@@ -486,7 +487,7 @@ class _Drifting(Shift):
     """Moves twenty farther in every run but the first three, which are those that a search looks at."""
 
     name = "toy-drifting"
-    stochastic = True
+    randomness = Randomness()
     first: ClassVar[list[int]] = []
 
     def shift(self, rng):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import sfumato
 from effort import examples
 from sfumato.core.measure import Score, Status
+from sfumato.core.method import Randomness
 from sfumato.core.params import param
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Progress, Run
@@ -61,7 +62,7 @@ class TwoIslands(Shift):
 
 class Noisy(Shift):
     name = "toy-noisy"
-    stochastic = True
+    randomness = Randomness()
 
     def shift(self, rng):
         return self.by + rng.normal(0, 5)
@@ -322,7 +323,7 @@ def test_two_intruders_of_one_name_are_not_judged_by_the_score_of_one():
         lambda: sfumato.compare(table, [Shift()], require=asked, seed=1),
         lambda: sfumato.tune(table, asked, methods=["mdav"], seed=1),
     ):
-        with pytest.raises(ParameterError, match=r"name of its own, got for several: `default`"):
+        with pytest.raises(ParameterError, match=r"name of its own, got twice: `default`"):
             search_them()
 
 
