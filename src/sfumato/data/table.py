@@ -145,11 +145,9 @@ class Table:
             flags |= series.is_between(*column.missing_range).fill_null(value=True)
         return flags.to_numpy()
 
-    def numbers(self, name: str, categories: pl.Series | None = None) -> Floats:
+    def numbers(self, name: str) -> Floats:
         """A continuous, ordinal or date column as numbers, NaN where missing (ordinal: its position)."""
-        if categories is None:
-            return self._array(name, "numbers", lambda: self._numbers(name, None))
-        return self._numbers(name, categories)
+        return self._array(name, "numbers", lambda: self._numbers(name, None))
 
     def _numbers(self, name: str, categories: pl.Series | None) -> Floats:
         column = self.schema[name]
