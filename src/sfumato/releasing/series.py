@@ -17,12 +17,13 @@ import numpy as np
 import polars as pl
 
 from sfumato.core import registry
+from sfumato.core.evidence import Evidence
 from sfumato.core.randomness import ByPerson, Series, series_secret
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
+from sfumato.core.waves import SERIES, Wave, Waves
 from sfumato.data.schema import Column, Kind, Schema
-from sfumato.data.series import NOBODY, SERIES, Identity, Wave, Waves
+from sfumato.data.series import NOBODY, Identity
 from sfumato.data.strata import Stratum
 from sfumato.data.table import Table
 from sfumato.errors import PlanError, ReadError, SfumatoError
@@ -34,8 +35,6 @@ from sfumato.releasing.read_back import conformed, joined
 from sfumato.releasing.trail import read_rows, read_trail, trails_in
 from sfumato.study.evaluate import Case, evaluate
 
-#: What is measured of several releases together.
-_MEASURES = ("intersection-risk", "averaging-risk", "m-invariance")
 #: A change is outlying that many times the usual distance from the median, if at most this share are.
 _FAR, _FEW = 8.0, 0.05
 #: A correlation has moved by so many standard errors, and at least so much; of fewer records nobody can tell.
@@ -269,8 +268,8 @@ def _table(said: Mapping[str, Any]) -> Table:
 
 def _measured(release: Release, case: Case, run: Run) -> Iterator[Mapping[str, Any]]:
     """What all releases tell together, by the measures of several releases."""
-    asked = [registry.measure(name)() for name in _MEASURES]
-    found = evaluate(release, case, asked, run.silent(), brief=True).scores
+    asked = registry.measures_for("series")
+    found = evaluate(release, case, asked, run.silent(), allow_sampling=True).scores
     for measure in asked:
         score = found[str(measure)]
         alone = "" if score.baseline is None else f"; of the last release alone {score.baseline:.3g}"
