@@ -37,12 +37,15 @@ def breaches(table: Table) -> Iterator[tuple[str, Flags]]:
         if not is_counted(table, column):
             continue
         values, present = table.frame[column.name].cast(pl.Float64), ~table.missing(column.name)
+        broken = {}
         if column.integer:
-            yield whole_promise(column), _flags(values != values.round()) & present
+            broken[whole_promise(column)] = values != values.round()
         if column.lower is not None:
-            yield lower_promise(column), _flags(values < column.lower) & present
+            broken[lower_promise(column)] = values < column.lower
         if column.upper is not None:
-            yield upper_promise(column), _flags(values > column.upper) & present
+            broken[upper_promise(column)] = values > column.upper
+        for promise, answers in broken.items():
+            yield promise, answers.fill_null(value=False).to_numpy() & present
     exact = [rule for rule in table.schema.rules if not table.is_generalised(*rule.columns)]
     frame = without_missing(table, {name for rule in exact for name in rule.columns})
     for rule in exact:
@@ -86,7 +89,3 @@ def upper_promise(column: Column) -> str:
 def rule_promise(rule: Rule) -> str:
     """Say that a rule holds."""
     return f"`{rule.text}` holds"
-
-
-def _flags(answers: pl.Series) -> Flags:
-    return answers.fill_null(value=False).to_numpy()
