@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
@@ -173,7 +173,7 @@ def running(*, quiet: bool, seed: int | None = None, **more: Any) -> Iterator[Ru
     stop = _Stopper()
     if quiet or not sys.stderr.isatty():
         with stop:
-            yield Run(seed, progress=Progress(_Milestones(quiet=quiet), stopped=stop), **more)
+            yield _run(_Milestones(quiet=quiet), stop, seed, more)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
@@ -187,7 +187,14 @@ def running(*, quiet: bool, seed: int | None = None, **more: Any) -> Iterator[Ru
         TextColumn("{task.fields[note]}"),
     )
     with stop, Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-        yield Run(seed, progress=Progress(_Drawn(bars), stopped=stop), **more)
+        yield _run(_Drawn(bars), stop, seed, more)
+
+
+def _run(report: _Drawn | _Milestones, stop: _Stopper, seed: int | None, more: Mapping[str, Any]) -> Run:
+    from sfumato import kernels
+
+    kernels.on_compile(lambda: report(ProgressEvent(COMPILING, 0, 0)))
+    return Run(seed, progress=Progress(report, stopped=stop), **more)
 
 
 class _Drawn:
@@ -196,7 +203,6 @@ class _Drawn:
     def __init__(self, bars: Any) -> None:
         self.bars = bars
         self.tasks: dict[str, Any] = {}
-        _announce_compilation(lambda: self(ProgressEvent(COMPILING, 0, 0)))
 
     def __call__(self, event: ProgressEvent) -> None:
         total = event.total or None
@@ -213,18 +219,11 @@ class _Milestones:
     def __init__(self, *, quiet: bool) -> None:
         self.quiet = quiet
         self.seen: set[str] = set()
-        _announce_compilation(lambda: self(ProgressEvent(COMPILING, 0, 0)))
 
     def __call__(self, event: ProgressEvent) -> None:
         if event.task not in self.seen:
             self.seen.add(event.task)
             say(f"… {event.task}", quiet=self.quiet)
-
-
-def _announce_compilation(tell: Any) -> None:
-    from sfumato import kernels
-
-    kernels.on_compile(tell)
 
 
 class _Stopper:

@@ -40,26 +40,23 @@ class FrozenSummaries:
                 f"got: {listed(columns)}",
                 hint="protect others in a step of their own: the spread of the noise must stay what it was",
             )
-        found: dict[int, list[float]] = {}
+        earlier: dict[int, list[float]] = {}
         for turn, number in numbers.frame.select("round", "number").iter_rows():
-            found.setdefault(turn, []).append(float.fromhex(number))
-        return cls(tuple(columns), found)
+            earlier.setdefault(turn, []).append(float.fromhex(number))
+        return cls(tuple(columns), earlier)
 
-    def kept(self, turn: int, found: Any) -> Any:
-        """What the first release found in a round; in the first one, what is found now."""
-        if turn not in self.earlier:
-            return found
-        numbers = iter(self.earlier[turn])
-        return _filled(found, numbers)
+    def frozen(self, turn: int, fresh: Any) -> Any:
+        """The summary of a round in the first release; in the first one, that of now."""
+        return _filled(fresh, iter(self.earlier[turn])) if turn in self.earlier else fresh
 
     def confided(self, summaries: Sequence[Any]) -> dict[str, Table]:
         """The tables that the private trail keeps, every digit of them."""
         rows = [(turn, float(x).hex()) for turn, each in enumerate(summaries) for x in _numbers(each)]
-        told = pl.DataFrame(rows, schema={"round": pl.Int64, "number": pl.String}, orient="row")
+        numbers = pl.DataFrame(rows, schema={"round": pl.Int64, "number": pl.String}, orient="row")
         kinds = (Column("round", Kind.CONTINUOUS), Column("number", Kind.NOMINAL))
         columns = pl.DataFrame({"column": pl.Series(self.columns, dtype=pl.String)})
         return {
-            _NUMBERS: Table(told, Schema(kinds)),
+            _NUMBERS: Table(numbers, Schema(kinds)),
             _COLUMNS: Table(columns, Schema((Column("column", Kind.NOMINAL),))),
         }
 

@@ -401,7 +401,7 @@ class BlockMethod(Method):
                 found = run.engine.fold(self.merge, told)
                 summaries = (
                     *summaries,
-                    first.kept(turn, found) if first and turn < self.frozen_rounds else found,
+                    first.frozen(turn, found) if first and turn < self.frozen_rounds else found,
                 )
         release = _put_together(self, table, blocks, list(told))
         if first is None:

@@ -41,8 +41,12 @@ class RandomKey:
     def at(self, *labels: Label) -> RandomKey:
         """Enter a named place; streams drawn there differ from those of every other place."""
         key = self.key
-        for label in labels:
-            key = hashlib.blake2b(_label_bytes(label), digest_size=32, key=key, person=b"place").digest()
+        for label in labels:  # with its type: the column "1" and the block 1 are different places
+            if isinstance(label, bytes):
+                name = b"b:" + label
+            else:
+                name = (f"i:{int(label)}" if isinstance(label, int | np.integer) else f"s:{label}").encode()
+            key = hashlib.blake2b(name, digest_size=32, key=key, person=b"place").digest()
         return replace(self, key=key)
 
     def subset(self, rows: Ints | Flags | slice) -> RandomKey:
@@ -56,13 +60,6 @@ class RandomKey:
         drawn = hashlib.blake2b(digest_size=32, key=self.at(*labels).key, person=b"numbers").digest()
         sequence = np.random.SeedSequence(int.from_bytes(drawn, "little"))
         return np.random.Generator(np.random.PCG64DXSM(sequence))
-
-
-def _label_bytes(label: Label) -> bytes:
-    """Say what type a label has, so that the column "1" and the block 1 are different places."""
-    if isinstance(label, bytes):
-        return b"b:" + label
-    return (f"i:{int(label)}" if isinstance(label, int | np.integer) else f"s:{label}").encode()
 
 
 @dataclass(frozen=True)

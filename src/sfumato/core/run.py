@@ -56,10 +56,6 @@ class Progress:
         """Whether to stop now."""
         return self.stopped() or self.clock() > self.deadline
 
-    def silent(self) -> Progress:
-        """The same telling nobody; it can still be stopped."""
-        return replace(self, report=ignore, found=ignore)
-
     def within(self, seconds: float, clock: Callable[[], float]) -> Progress:
         """The same, over after so many seconds of a clock."""
         deadline = clock() + seconds
@@ -119,7 +115,7 @@ class Run:
 
     def silent(self) -> Run:
         """The same run telling nobody, for parts of a work whose whole is told; it can still be stopped."""
-        return replace(self, progress=self.progress.silent())
+        return replace(self, progress=replace(self.progress, report=ignore, found=ignore))
 
     def within(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> Run:
         """The same run, stopped after so many seconds: what is slower than thought is not awaited."""

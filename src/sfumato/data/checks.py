@@ -34,8 +34,18 @@ def violations(table: Table) -> tuple[Violation, ...]:
 def breaches(table: Table) -> Iterator[tuple[str, Flags]]:
     """Every promise that can be looked at, with the records that break it."""
     for column in table.schema.columns:
-        if is_counted(table, column):
-            yield from _of_column(table, column)
+        if not is_counted(table, column):
+            continue
+        values, present = table.frame[column.name].cast(pl.Float64), ~table.missing(column.name)
+        broken = {}
+        if column.integer:
+            broken[whole_promise(column)] = values != values.round()
+        if column.lower is not None:
+            broken[lower_promise(column)] = values < column.lower
+        if column.upper is not None:
+            broken[upper_promise(column)] = values > column.upper
+        for promise, answers in broken.items():
+            yield promise, answers.fill_null(value=False).to_numpy() & present
     exact = [rule for rule in table.schema.rules if not table.is_generalised(*rule.columns)]
     frame = without_missing(table, {name for rule in exact for name in rule.columns})
     for rule in exact:
@@ -79,17 +89,3 @@ def upper_promise(column: Column) -> str:
 def rule_promise(rule: Rule) -> str:
     """Say that a rule holds."""
     return f"`{rule.text}` holds"
-
-
-def _of_column(table: Table, column: Column) -> Iterator[tuple[str, Flags]]:
-    values, present = table.frame[column.name].cast(pl.Float64), ~table.missing(column.name)
-    if column.integer:
-        yield whole_promise(column), _flags(values != values.round()) & present
-    if column.lower is not None:
-        yield lower_promise(column), _flags(values < column.lower) & present
-    if column.upper is not None:
-        yield upper_promise(column), _flags(values > column.upper) & present
-
-
-def _flags(answers: pl.Series) -> Flags:
-    return answers.fill_null(value=False).to_numpy()

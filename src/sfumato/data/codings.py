@@ -47,11 +47,8 @@ def codes_of_both(known: Table, released: Table, name: str) -> tuple[Ints, Ints]
     if new.any() and known.schema[name].kind is Kind.ORDINAL and _has_natural_order(known, name):
         union = _order_of(mine.categories, theirs.categories.filter(pl.Series(new)))
         first_places, found = union[: len(first)], union[found]
-    return _looked_up(first_places, mine.codes), _looked_up(found, theirs.codes)
-
-
-def _looked_up(places: Ints, codes: Ints) -> Ints:
-    return np.append(places, -1)[codes]  # code −1 is the last
+    # Code −1 is the last.
+    return np.append(first_places, -1)[mine.codes], np.append(found, -1)[theirs.codes]
 
 
 def _has_natural_order(table: Table, name: str) -> bool:

@@ -54,26 +54,19 @@ def _add(state: Any, series: pl.Series) -> None:
         lists = present.arr.to_list() if isinstance(dtype, pl.Array) else present
         state.update(b"list" + lists.list.len().to_numpy().astype(np.int64).tobytes())
         _add(state, lists.explode())
-    elif dtype.is_numeric() or dtype.is_temporal() or dtype == pl.Boolean:
-        _add_numbers(state, present)
+    elif (dtype.is_numeric() and not dtype.is_decimal()) or dtype.is_temporal() or dtype == pl.Boolean:
+        # In the widest type, so that the same ones in a narrower type add the same.
+        physical = present.to_physical()
+        wide = pl.Float64 if physical.dtype.is_float() else pl.Int64
+        numbers = physical.cast(wide, strict=False)
+        if numbers.null_count():
+            _add_texts(state, physical.cast(pl.String))  # more than 64 bits can hold
+            return
+        if wide is pl.Float64:
+            numbers = numbers.fill_nan(float("nan"))  # there are many NaN, all of one meaning
+        state.update(b"number" + np.ascontiguousarray(numbers.to_numpy()).tobytes())
     else:
         _add_texts(state, present.bin.encode("hex") if dtype == pl.Binary else present.cast(pl.String))
-
-
-def _add_numbers(state: Any, present: pl.Series) -> None:
-    """Add numbers in the widest type, so that the same ones in a narrower type add the same."""
-    if present.dtype.is_decimal():
-        _add_texts(state, present.cast(pl.String))
-        return
-    physical = present.to_physical()
-    if physical.dtype.is_float():
-        numbers = physical.cast(pl.Float64).fill_nan(float("nan"))  # there are many NaN, all of one meaning
-    else:
-        numbers = physical.cast(pl.Int64, strict=False)
-    if numbers.null_count():
-        _add_texts(state, physical.cast(pl.String))  # more than 64 bits can hold
-    else:
-        state.update(b"number" + np.ascontiguousarray(numbers.to_numpy()).tobytes())
 
 
 def _add_texts(state: Any, texts: pl.Series) -> None:

@@ -36,6 +36,8 @@ def as_promised(column: Column, before: Floats, after: Floats) -> Floats:
     if column.upper is not None:
         upper = max(column.upper, float(before.max()))
         after = np.minimum(after, np.floor(upper) if whole else upper)
+    if not column.missing_codes and column.missing_range is None:
+        return after
     return _off_missing_codes(column, before, after, whole=whole)
 
 

@@ -318,13 +318,17 @@ class SchemaSpec:
         return Schema(tuple(self.columns.values()), self.rules, self.related)
 
 
-def with_roles(schema: Schema, roles: Mapping[str, str]) -> Schema:
+def with_roles(schema: Schema, roles: Mapping[str, Any]) -> Schema:
     """A schema whose columns have the roles that are given by their names."""
+<<<<<<< HEAD
     changed = [
         Column.from_dict(name, {**schema[name].to_dict(), "role": role, "role_basis": ""})
         for name, role in roles.items()
     ]
     return schema.replace(*changed)
+=======
+    return schema.replace(*(replace(schema[name], role=role) for name, role in roles.items()))
+>>>>>>> run-green
 
 
 def like_schema(schema: Schema, other: Schema) -> Schema:

@@ -50,28 +50,6 @@ class Codes:
         return self.categories.gather(positions.replace(-1, None) if codes.min(initial=0) < 0 else positions)
 
 
-class _Memory:
-    """What was made of columns, and how many bytes it took when it was: each is counted once."""
-
-    def __init__(self) -> None:
-        self.made: dict[tuple[str, Hashable], tuple[Any, int]] = {}
-        self.bytes = 0
-
-    def keep(self, key: tuple[str, Hashable], made: object, size: int) -> None:
-        """Remember what was made, if there is room for it."""
-        if self.bytes + size <= _KEPT_BYTES:
-            self.made[key] = made, size
-            self.bytes += size
-
-    def without(self, name: str) -> _Memory:
-        """The same of all columns but one."""
-        others = _Memory()
-        for key, (made, size) in self.made.items():
-            if key[0] != name:
-                others.keep(key, made, size)
-        return others
-
-
 @dataclass(frozen=True, eq=False)
 class Table:
     """Records and their schema; never changed in place.
@@ -84,25 +62,27 @@ class Table:
     schema: Schema
     nodes: Mapping[str, Nodes] = field(default_factory=dict, kw_only=True)
     targets: tuple[str, ...] = field(default=(), kw_only=True)
-    _memory: _Memory = field(default_factory=_Memory, init=False, repr=False)
+    #: What was made of columns, and how many bytes it took when it was.
+    _memory: dict[tuple[str, Hashable], tuple[Any, int]] = field(default_factory=dict, init=False, repr=False)
 
     def remember(self, name: str, what: Hashable, make: Callable[[], T]) -> T:
         """What was made of a column before, or made now: whoever asks again of this table has it at once.
 
         Tables that share the column share it. It must not be changed; large tables remember less of it.
         """
-        if (name, what) in self._memory.made:
-            known: T = self._memory.made[name, what][0]
-            return known
+        known: tuple[T, int] | None = self._memory.get((name, what))
+        if known is not None:
+            return known[0]
         made = make()
-        if made is not None:
-            self._memory.keep((name, what), made, _bytes_of(made))
+        size = _bytes_of(made)
+        if made is not None and size + sum(each for _, each in self._memory.values()) <= _KEPT_BYTES:
+            self._memory[name, what] = made, size
         return made
 
     def _array(self, name: str, what: str, make: Callable[[], A]) -> A:
         """An array that whoever asks may change, remembered as it was."""
         made = self.remember(name, what, make)
-        return made.copy() if (name, what) in self._memory.made or not made.flags.writeable else made
+        return made.copy() if (name, what) in self._memory or not made.flags.writeable else made
 
     def _derived(self, **parts: Any) -> Table:
         """The table with other parts that fit each other as its own do, so that nothing is checked again.
@@ -119,7 +99,7 @@ class Table:
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_memory": _Memory()}  # what can be made again need not travel
+        return {**self.__dict__, "_memory": {}}  # what can be made again need not travel
 
     def __post_init__(self) -> None:
         _require_fit(self.frame, self.schema)
@@ -165,11 +145,9 @@ class Table:
             flags |= series.is_between(*column.missing_range).fill_null(value=True)
         return flags.to_numpy()
 
-    def numbers(self, name: str, categories: pl.Series | None = None) -> Floats:
+    def numbers(self, name: str) -> Floats:
         """A continuous, ordinal or date column as numbers, NaN where missing (ordinal: its position)."""
-        if categories is None:
-            return self._array(name, "numbers", lambda: self._numbers(name, None))
-        return self._numbers(name, categories)
+        return self._array(name, "numbers", lambda: self._numbers(name, None))
 
     def _numbers(self, name: str, categories: pl.Series | None) -> Floats:
         column = self.schema[name]
@@ -202,7 +180,15 @@ class Table:
         else:
             values = series.cast(pl.Float64)
         numbers = _with_nan(values, missing)
-        _require_usable(series, numbers, name)
+        if np.isinf(numbers).any():
+            count = int(np.isinf(numbers).sum())
+            raise DataError(f"column `{name}` must hold finite numbers, got: {count} infinite values")
+        if series.dtype.is_integer() and np.nanmax(np.abs(numbers), initial=0) >= _FIRST_INEXACT:
+            raise DataError(
+                f"column `{name}` must hold whole numbers below 2^53 to be treated as numbers, got: "
+                "larger ones",
+                hint=f"an account number is an identifier or nominal: declare `{name}` so",
+            )
         return numbers
 
     def categories(self, name: str) -> pl.Series:
@@ -268,7 +254,8 @@ class Table:
         frame = self.frame.with_columns(series.alias(name))
         schema = self.schema if column is None else self.schema.replace(column)
         _require_fit(frame, schema)
-        return self._derived(frame=frame, schema=schema, _memory=self._memory.without(name))
+        known = {key: made for key, made in self._memory.items() if key[0] != name}
+        return self._derived(frame=frame, schema=schema, _memory=known)
 
     def with_nodes(self, name: str, series: pl.Series, nodes: Nodes) -> Table:
         """Replace one column by labels, and say which values each label covers."""
@@ -276,7 +263,7 @@ class Table:
 
     def take(self, rows: npt.NDArray[np.integer]) -> Table:
         """Keep these records, in this order."""
-        return self._derived(frame=self.frame[pl.Series(rows, dtype=pl.UInt32)], _memory=_Memory())
+        return self._derived(frame=self.frame[pl.Series(rows, dtype=pl.UInt32)], _memory={})
 
     def select(self, names: Iterable[str]) -> Table:
         """Keep these columns, in this order."""
@@ -366,17 +353,6 @@ def _bytes_of(made: object) -> int:
         return int(made.estimated_size())
     parts = [made, *getattr(made, "__dict__", {}).values()]
     return sum(part.nbytes for part in parts if isinstance(part, np.ndarray))
-
-
-def _require_usable(series: pl.Series, numbers: Floats, name: str) -> None:
-    if np.isinf(numbers).any():
-        count = int(np.isinf(numbers).sum())
-        raise DataError(f"column `{name}` must hold finite numbers, got: {count} infinite values")
-    if series.dtype.is_integer() and np.nanmax(np.abs(numbers), initial=0) >= _FIRST_INEXACT:
-        raise DataError(
-            f"column `{name}` must hold whole numbers below 2^53 to be treated as numbers, got: larger ones",
-            hint=f"an account number is an identifier or nominal: declare `{name}` so",
-        )
 
 
 def _with_nan(values: pl.Series, missing: Flags) -> Floats:

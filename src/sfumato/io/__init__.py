@@ -83,12 +83,14 @@ def read_contents(
     if not address and not place.name:  # "", `.` and `/`
         _require_file(place)
     text = frozenset() if schema is None else as_text(schema)
+    lines = None if address else codebook.read_lines(place)
     options = Options(
         delimiter=delimiter,
         decimal=decimal,
         encoding=encoding,
         rows=rows,
-        text=text if address else text | codebook.explained(place),
+        # A label of digits that the codebook explains is no number.
+        text=text if lines is None else text.union(lines["column"]),
         sheet=sheet,
         header=header,
     )
@@ -101,7 +103,7 @@ def read_contents(
     _require_file(place)
     try:
         found = reader.read(place, options)
-        return replace(found, frame=codebook.expanded(found.frame, place))
+        return found if lines is None else replace(found, frame=codebook.expanded(found.frame, lines))
     except OSError as error:
         raise ReadError(f"`{place}` must be a file that can be read, got: {trouble_with(error)}") from None
 
@@ -254,6 +256,8 @@ def _plain(
             separator = table.schema[series.name].separator
             if separator or short:  # a database says itself what it cannot hold
                 texts.append(item_texts.join(series, separator))
+    if not texts:
+        return table, pl.DataFrame()
     frame = table.frame.with_columns(texts)
     changed = [name for name in table.names if frame[name].dtype != table.frame[name].dtype]
     numbers = {name: _numbers_again(frame[name], table.schema[name]) for name in changed}

@@ -79,21 +79,12 @@ def stage(lines: pl.DataFrame, path: Path, staging: Staging) -> None:
     if len(lines):
         with staging.open(place) as file:
             lines.write_csv(file)
-    elif staging.overwrite and _read(path) is not None and staging.original_at(place) is None:
+    elif staging.overwrite and read_lines(path) is not None and staging.original_at(place) is None:
         staging.remove(place)
 
 
-def explained(path: Path) -> frozenset[str]:
-    """The columns of a file that its codebook explains: a label of digits there is no number."""
-    lines = _read(path)
-    return frozenset() if lines is None else frozenset(lines["column"])
-
-
-def expanded(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
+def expanded(frame: pl.DataFrame, lines: pl.DataFrame) -> pl.DataFrame:
     """The records of a file with the sets of values in the place of the labels that its codebook has."""
-    lines = _read(path)
-    if lines is None:
-        return frame
     for (name,), part in lines.group_by("column", maintain_order=True):
         if name not in frame.columns or frame.schema[str(name)] != pl.String:
             continue
@@ -108,7 +99,7 @@ def expanded(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
     return frame
 
 
-def _read(path: Path) -> pl.DataFrame | None:
+def read_lines(path: Path) -> pl.DataFrame | None:
     """The lines of a file's codebook; None if there is none, or the file of that name is something else."""
     place = place_beside(path)
     if not place.is_file():

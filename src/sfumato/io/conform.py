@@ -52,8 +52,8 @@ def conform(
             if known and is_open(frame[column.name], known):
                 generalised = {*generalised, column.name}
             _conform_column(column, result, generalised=column.name in generalised, known=known)
-    faults = schema.faults_with(result.frame) + result.faults
-    if faults:
+    if result.faults:
+        faults = schema.faults_with(result.frame) + result.faults
         raise PlanError.gather("the schema", faults, hint="`sfumato inspect FILE` writes a fitting one")
     return Table(result.frame, schema, nodes=result.nodes)
 

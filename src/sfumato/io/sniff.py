@@ -78,7 +78,7 @@ def dialect_of(head: str, *, name: str, delimiter: str | None = None, header: bo
             f"`delimiter` must be one ASCII character and no quote, got: `{delimiter!r}`",
             hint=f"usual are {', '.join(repr(known) for known in DELIMITERS)}",
         )
-    quote = _quote_of(head)
+    quote = '"' if '"' not in head or re.search(_FIELD_START + '"', head, re.MULTILINE) else None
     chosen = delimiter or _delimiter_of(head, quote)
     if quote == '"' and _has_single_quotes(head, chosen):
         quote = "'"
@@ -131,12 +131,6 @@ def _records(text: str, delimiter: str, quote: str | None) -> list[list[str]]:
         return [record for record in islice(reader, _RECORDS) if record]
     except csv.Error:  # a field longer than a field can be: the quotes do not pair under this delimiter
         return [next(csv.reader([text.lstrip().partition("\n")[0]], delimiter=delimiter), [])]
-
-
-def _quote_of(head: str) -> str | None:
-    if '"' not in head or re.search(_FIELD_START + '"', head, re.MULTILINE):
-        return '"'
-    return None
 
 
 def _has_single_quotes(head: str, delimiter: str) -> bool:

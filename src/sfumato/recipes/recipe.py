@@ -443,10 +443,12 @@ class Recipe:
         faults = self.faults(table.schema)
         if faults:
             raise PlanError.gather("the recipe", faults)
+        identities = [""] * len(self.steps)
         if isinstance(run.randomness, ByPerson):
             self._require_by_person()
+            identities = self.step_identities
         release = Release.unchanged(table)
-        here, identities = run.randomness.enter_table(table), self.step_identities
+        here = run.randomness.enter_table(table)
         for number, step in enumerate(self.steps):
             there = here.enter_step(number, step.method.name, identities[number])
             left = _of_those_left(there, release, step)

@@ -130,7 +130,10 @@ def evaluate(
         what = make(case.table, here)
     allow_sampling = allow_sampling and not any(isinstance(each, Demand) for each in asked)
     whole, rehearsal, scores = _Stage(case, what, allow_sampling=allow_sampling), None, dict[str, Score]()
-    for label, measure, scenario in _labelled(asked, case):
+    demands = dict(labelled([each for each in asked if isinstance(each, Demand)]))
+    every = [(label, each.measure, each.scenario) for label, each in demands.items()]
+    every += [(str(each), each, case.scenario) for each in asked if isinstance(each, Measure)]
+    for label, measure, scenario in every:
         stage = whole
         if measure.needs.control and case.control and make is not None and CONTROL not in case.resources:
             stage = rehearsal = rehearsal or rehearsed(make, case, here)
@@ -192,14 +195,6 @@ def require_share(control: float) -> None:
             f"`control` must be a share of the persons, from 0 to less than 1, got: `{control}`",
             hint="0.2 holds out every fifth",
         )
-
-
-def _labelled(
-    asked: Sequence[Measure] | Sequence[Demand], case: Case
-) -> Iterator[tuple[str, Measure, Scenario]]:
-    demands = dict(labelled([each for each in asked if isinstance(each, Demand)]))
-    yield from ((label, each.measure, each.scenario) for label, each in demands.items())
-    yield from ((str(each), each, case.scenario) for each in asked if isinstance(each, Measure))
 
 
 def score_of(measure: Measure, evidence: Evidence, run: Run, *, allow_sampling: bool = False) -> Score:

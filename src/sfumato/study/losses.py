@@ -98,21 +98,22 @@ def sentences(found: Sequence[Loss]) -> list[str]:
 def _loss(name: str, original: Table, beside: Table | None, released: Table) -> Loss:
     column = original.schema[name]
     role = column.role.value if column.role else ""
-    if name not in released.names:
-        return Loss(name, role, "left out")
-    if column.pseudonym:
-        return Loss(name, role, "renamed")
-    if beside is None:
-        return Loss(name, role, "made anew")
+    if name not in released.names or column.pseudonym or beside is None:
+        there: Fate = "renamed" if column.pseudonym else "made anew"
+        return Loss(name, role, there if name in released.names else "left out")
     if column.kind is Kind.SET:
         differs = (beside.frame[name] != released.frame[name]).fill_null(value=True)
         share = float(differs.mean() or 0.0)  # type: ignore[arg-type]
         return Loss(name, role, "changed" if share else "untouched", changed=share)
+    if not released.is_generalised(name) and beside.frame[name].equals(released.frame[name]):
+        return Loss(name, role, "untouched")
     before, after = covers_of(beside, released, name)
     loss = _counted(name, role, before, after, ~before.missing)
     if not (loss.suppressed or loss.coarser or loss.changed):
         return Loss(name, role, "untouched")
-    return _with_sizes(loss, before, after, column.kind, _days(beside, released, name))
+    return _with_sizes(
+        loss, before, after, column.kind, _days(beside, released, name) if column.kind is Kind.DATE else 1.0
+    )
 
 
 def _counted(name: str, role: str, before: Cover, after: Cover, there: Flags) -> Loss:
@@ -154,9 +155,7 @@ def _with_sizes(loss: Loss, before: Cover, after: Cover, kind: Kind, days: float
 
 
 def _days(original: Table, released: Table, name: str) -> float:
-    """How many days one step of the common line of two columns is; for numbers 1."""
-    if original.schema[name].kind is not Kind.DATE:
-        return 1.0
+    """How many days one step of the common line of two columns of dates is."""
     mine, theirs = original.frame.schema[name], released.frame.schema[name]
     if name not in released.nodes:
         theirs = value_dtype(theirs) if is_interval(theirs) else theirs

@@ -1,7 +1,7 @@
 """One run: whose numbers its streams are, whom it tells, and how it stops."""
 
 import pickle
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 
 import numpy as np
@@ -143,6 +143,11 @@ def test_resources_are_found_by_name():
         run.resource("populaton")
     assert caught.value.message == "there is no resource `populaton`"
     assert "`population`" in caught.value.hint
+
+
+def test_a_run_has_four_parts():
+    parts = [part.name for part in fields(Run)]
+    assert parts == ["randomness", "engine", "progress", "resources"]
 
 
 def test_a_seed_or_randomness_but_not_both():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.cli import _exit_code
-from sfumato.core.run import Run
+from sfumato.core.randomness import ByPlace
 from sfumato.data.pseudonyms import KEY_SIZE, derive_key, pseudonyms
 from sfumato.errors import PlanError, ReadError
 from sfumato.recipes.plan import Plan
@@ -82,7 +82,7 @@ def test_the_seed_is_the_key_where_there_is_no_other(folder):
     name = pl.read_csv(folder / "out.csv")["pid"][0]
     with pytest.raises(PlanError, match="`pseudonym_key`"):
         look_up(Plan.read(plan), [name])
-    secret = Run(seed=seed_of(folder / "out.private.json")[0]).secret
+    secret = ByPlace(seed_of(folder / "out.private.json")[0]).secret
     assert len(look_up(Plan.read(plan), [name], secret=secret)[name]) == 1
     assert _exit_code(["lookup", str(plan), name, "--trail", str(folder / "out.private.json")]) == 0
 

@@ -294,7 +294,9 @@ def covers_of(first: Table, second: Table, name: str) -> tuple[Cover, Cover]:
     """Read a column of two tables on one line, whose domain is what the first one states."""
     tables, kind = (first, second), first.schema[name].kind
     ranged = any(is_interval(table.frame.schema[name]) for table in tables)
-    values = [_values(table, name, first.schema[name], _leaf_dtype(first, name, ranged)) for table in tables]
+    values = [
+        _of_leaves(table, first, name, ranged=ranged) if name in table.nodes else table for table in tables
+    ]
     if kind in CATEGORIES and not ranged:
         codes = codes_of_both(values[0], values[1], name)
         numbers = [np.where(each < 0, np.nan, each.astype(np.float64)) for each in codes]
@@ -408,26 +410,21 @@ def _on_one_scale(
     return scaled
 
 
-def _leaf_dtype(table: Table, name: str, ranged: bool) -> DType:  # noqa: FBT001
-    """The type in which leaves are values of a column."""
-    kind, dtype = table.schema[name].kind, value_dtype(table.frame.schema[name])
-    if kind is Kind.DATE:
-        return dtype if dtype.is_temporal() else pl.Date()
-    if kind is Kind.CONTINUOUS or ranged:
-        return pl.Float64()
-    return pl.String() if kind is Kind.NOMINAL or dtype in TEXTUAL else dtype
-
-
 def _parsed(leaves: pl.Series, dtype: DType) -> pl.Series:
     texts = leaves.cast(pl.String).str.strip_chars() if dtype.is_float() or dtype == pl.Date else leaves
     values = parse_exact(texts, dtype)
     return parse_exact(texts, pl.Date) if isinstance(dtype, pl.Datetime) and values.has_nulls() else values
 
 
-def _values(table: Table, name: str, column: Column, dtype: DType) -> Table:
-    """The table of a column's leaves as values of the ``column``; without labels, the table itself."""
-    if name not in table.nodes:
-        return table
+def _of_leaves(table: Table, like: Table, name: str, *, ranged: bool) -> Table:
+    """The table of a column's leaves as values of the column of another table."""
+    column, dtype = like.schema[name], value_dtype(like.frame.schema[name])
+    if column.kind is Kind.DATE:
+        dtype = dtype if dtype.is_temporal() else pl.Date()
+    elif column.kind is Kind.CONTINUOUS or ranged:
+        dtype = pl.Float64()
+    elif column.kind is Kind.NOMINAL or dtype in TEXTUAL:
+        dtype = pl.String()
     leaves = _parsed(table.nodes[name].leaves, dtype)
     if unread := leaves.null_count():
         raise DataError(f"the leaves of `{name}` must be values of its kind, got: {unread} that are not")

@@ -48,13 +48,17 @@ class Guess:
     confidence: float
     is_guessed: bool = True  # False: someone has declared it
 
-    def given(self, roles: Mapping[str, str]) -> Guess:
+    def given(self, roles: Mapping[str, Any]) -> Guess:
         """The proposal with the role that someone has given the column, if any has."""
         role = roles.get(self.column.name)
         if role is None:
             return self
+<<<<<<< HEAD
         column = Column.from_dict(self.column.name, {**self.column.to_dict(), "role": role})
         return Guess(column, self.kind_reason, "given", 1.0, is_guessed=False)
+=======
+        return Guess(replace(self.column, role=role), self.kind_reason, "given", 1.0)
+>>>>>>> run-green
 
 
 def guess(frame: pl.DataFrame, told: Told | None = None) -> tuple[Guess, ...]:
