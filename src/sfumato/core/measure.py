@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.component import Component
-from sfumato.core.drawing import mean_interval
 from sfumato.core.params import param
 from sfumato.core.run import Run
+from sfumato.core.sample_interval import mean_interval
 from sfumato.data.classes.classes import Classes
 from sfumato.data.evidence import Evidence
 from sfumato.data.notebook import as_html

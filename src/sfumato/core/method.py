@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Literal, Self, final
+from typing import Any, ClassVar, Literal, NamedTuple, Self, final
 
 import numpy as np
 import polars as pl
 
 from sfumato.core.component import Component
-from sfumato.core.first_fit import FirstFit
+from sfumato.core.frozen_summaries import FrozenSummaries
+from sfumato.core.randomness import RandomKey
 from sfumato.core.release import MAIN, Confided, Release, stitched
-from sfumato.core.run import Chance, Run
+from sfumato.core.run import Run
 from sfumato.data.digest import BLOCK_RECORDS
 from sfumato.data.promises import as_promised
-from sfumato.data.schema import Column, Kind, Role
+from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import TEXTUAL, Codes, Table
 from sfumato.errors import DataError, ParameterError, RefusedError
 from sfumato.kernels.arrays import Flags, Floats, Values
@@ -30,6 +31,17 @@ _MAX_SQUARABLE = 1e150
 
 #: What becomes of a true value: less of it is shown, it is shown wrong, apart from its record, or not at all.
 Nature = Literal["non-perturbative", "perturbative", "de-associative", "synthetic"]
+
+
+class EnforcedRequirement(NamedTuple):
+    """A requirement that every release of a method meets, as a plan writes it: ``k-anonymity >= 5``.
+
+    With ``columns`` it is enforced for an intruder who knows these and no others, as in combinations of keys;
+    without, it is about all that an intruder knows, of which the step may protect only a part.
+    """
+
+    requirement: str
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -102,6 +114,18 @@ class Method(Component):
     def protect(self, table: Table, run: Run) -> Release:
         """Protect the chosen columns (``table.chosen``); the input is not changed."""
         raise NotImplementedError  # abstract: every method in the registry has its own
+
+    def enforced_requirements(
+        self,
+        schema: Schema,  # noqa: ARG002  — most enforce nothing
+        columns: Sequence[str],  # noqa: ARG002
+    ) -> tuple[EnforcedRequirement, ...]:
+        """What it enforces on these columns of such a table: empty for a method that enforces nothing.
+
+        Who requires nothing else of a release requires this. What depends on the records themselves, such as
+        the least t within reach, is enforced besides and not listed.
+        """
+        return ()
 
     def unmet(self, table: Table, release: Release, run: Run) -> list[str]:  # noqa: ARG002  — most promise nothing
         """What it vouches for and a release put together from parts does not meet, in words."""
@@ -212,14 +236,14 @@ class ColumnMethod(Method):
 
 def _views(
     table: Table, names: Sequence[str], categories: Mapping[str, pl.Series], run: Run
-) -> Iterator[tuple[ColumnView, Chance]]:
+) -> Iterator[tuple[ColumnView, RandomKey]]:
     for name in names:
         hierarchy = run.resources.get(table.schema[name].hierarchy)
         view = ColumnView.of(table, name, categories=categories.get(name), hierarchy=hierarchy)
-        yield view, run.chance(name).among(~table.missing(name))
+        yield view, run.random_key(name).subset(~table.missing(name))
 
 
-def _protect_column(method: ColumnMethod, work: tuple[ColumnView, Chance]) -> Values | pl.Series:
+def _protect_column(method: ColumnMethod, work: tuple[ColumnView, RandomKey]) -> Values | pl.Series:
     column, chance = work
     result = method.protect_column(column, chance.rng())
     if len(result) != len(column):
@@ -336,9 +360,9 @@ class BlockMethod(Method):
     rounds: ClassVar[int] = 1
     #: In a series, how many of the rounds keep what they found in the first release: the same draws times
     #: another spread would tell themselves to who has both releases.
-    kept_rounds: ClassVar[int] = 0
+    frozen_rounds: ClassVar[int] = 0
 
-    def summarise(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Any:
+    def summarise(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Any:
         """Summarise one block in round ``len(summaries)``."""
         raise NotImplementedError  # abstract: every method in the registry has its own
 
@@ -346,7 +370,7 @@ class BlockMethod(Method):
         """Merge the summaries of two neighbouring groups of blocks."""
         return first.merge(second)
 
-    def protect_block(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Floats | Release:
+    def protect_block(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Floats | Release:
         """Protect one block.
 
         An array means the values of all its records, as ``block.values`` has them; cells that were missing
@@ -365,10 +389,10 @@ class BlockMethod(Method):
             _require_squares(table.chosen, list(run.engine.map(_largest, blocks)))
         starts = np.cumsum([0, *map(len, blocks)])
         work = [
-            (block, run.chance_of_block(block.index, slice(start, start + len(block))))
+            (block, run.randomness.block_key(block.index, slice(start, start + len(block))))
             for block, start in zip(blocks, starts, strict=False)
         ]
-        first = FirstFit.of(run, self.name, table.chosen) if self.kept_rounds else None
+        first = FrozenSummaries.of(run, self.name, table.chosen) if self.frozen_rounds else None
         summaries: tuple[Any, ...] = ()
         for turn in range(self.rounds + 1):
             results = run.engine.map(partial(_take_turn, self, summaries), work)
@@ -377,15 +401,15 @@ class BlockMethod(Method):
                 found = run.engine.fold(self.merge, told)
                 summaries = (
                     *summaries,
-                    first.kept(turn, found) if first and turn < self.kept_rounds else found,
+                    first.kept(turn, found) if first and turn < self.frozen_rounds else found,
                 )
         release = _put_together(self, table, blocks, list(told))
         if first is None:
             return release
-        return replace(release, confided=(Confided(self, first.confided(summaries[: self.kept_rounds])),))
+        return replace(release, confided=(Confided(self, first.confided(summaries[: self.frozen_rounds])),))
 
 
-def _take_turn(method: BlockMethod, summaries: tuple[Any, ...], work: tuple[Block, Chance]) -> Any:
+def _take_turn(method: BlockMethod, summaries: tuple[Any, ...], work: tuple[Block, RandomKey]) -> Any:
     if len(summaries) < method.rounds:
         return method.summarise(work[0], summaries, work[1])
     return method.protect_block(work[0], summaries, work[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,7 +13,7 @@ from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.suppressing import to_missing, to_wildcard
-from sfumato.data.schema import Kind
+from sfumato.data.schema import Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import UnreachableError
 from sfumato.kernels.arrays import Flags, Ints
@@ -93,12 +94,12 @@ class RecordSuppression(EnforcingMethod):
         unit="per cent of the records",
     )  # fmt: skip
 
-    def asked(self, table: Table) -> Guarantee:
-        """What is asked of this table: of set-valued keys, that k people have any two items."""
-        if not table.chosen or any(table.schema[name].kind is not Kind.SET for name in table.chosen):
-            return super().asked(table)
+    def guarantee(self, schema: Schema, keys: Sequence[str]) -> Guarantee:
+        """What is asked of these keys: of set-valued ones, that k people have any two items."""
+        if not keys or any(schema[name].kind is not Kind.SET for name in keys):
+            return super().guarantee(schema, keys)
         also = [*self.also, *([f"km-anonymity >= {self.k}"] if self.k > 1 else [])]
-        return Guarantee.of(table.chosen, k=1, also=also, missing=self.missing)
+        return Guarantee.of(keys, k=1, also=also, missing=self.missing)
 
     def enforce(self, table: Table, guarantee: Guarantee, run: Run) -> Release:
         """Suppress and drop until nobody stands in the way."""

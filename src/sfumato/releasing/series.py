@@ -17,9 +17,9 @@ import numpy as np
 import polars as pl
 
 from sfumato.core import registry
+from sfumato.core.randomness import ByPerson, Series, series_secret
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.core.series import Series, secret_of
 from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.series import NOBODY, SERIES, Identity, Wave, Waves
@@ -53,7 +53,7 @@ class Member:
     @classmethod
     def of(cls, plan: Plan, table: Table, release: Release, run: Run) -> Member:
         """Look at a release beside the earlier ones."""
-        assert run.series is not None  # it was entered
+        assert isinstance(run.randomness, ByPerson)  # it was entered
         waves: Waves = run.resources[SERIES]
         now = np.unique(waves.identity.persons(table))
         before = [wave.persons for wave in waves.earlier]
@@ -61,7 +61,7 @@ class Member:
         case = Case(table, plan.scenarios[0], run.resources)
         notes = [*_notes(plan, table, waves), *_changes(case.evidence(release), waves)]
         measures = _measured(release, case, run) if waves.earlier else ()
-        return cls(run.series, len(waves.earlier), len(common), tuple(notes), tuple(measures))
+        return cls(run.randomness.series, len(waves.earlier), len(common), tuple(notes), tuple(measures))
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON: nothing per record, no secret."""
@@ -96,7 +96,8 @@ def entered(plan: Plan, name: str, table: Table, run: Run, *, read: Callable[[Pl
     series.identity.units(table)  # what is wrong with it is said before any work
     waves = tuple(each.wave(series.identity, table, read) for each in found)
     there = {SERIES: Waves(series.identity, waves)}
-    return replace(run, series=series, resources={**run.resources, **there})
+    here = ByPerson(run.randomness.seed, run.randomness.place, series=series)
+    return replace(run, randomness=here, resources={**run.resources, **there})
 
 
 def _secret(found: Sequence[_Earlier], run: Run) -> bytes:
@@ -108,7 +109,7 @@ def _secret(found: Sequence[_Earlier], run: Run) -> bytes:
             hint="name the first one, and those in whose plan it was named",
         )
     begun = secrets or [each.secret for each in found]
-    return begun[0] if begun else secret_of(run.seed)
+    return begun[0] if begun else series_secret(run.randomness.seed)
 
 
 def trails_of(plan: Plan) -> list[Path]:
@@ -168,7 +169,7 @@ class _Earlier:
         """The secret of its series; one that was not in a series begins one."""
         if self.in_series:
             return bytes.fromhex(self.part["series"]["secret"])
-        return secret_of(int(self.said["seed"], 16))
+        return series_secret(int(self.said["seed"], 16))
 
     @property
     def in_series(self) -> bool:
@@ -181,7 +182,7 @@ class _Earlier:
 
     def confided(self) -> Iterator[tuple[tuple[str, Stratum], dict[str, Table]]]:
         """What each step confided, by what is said of it and the stratum."""
-        steps = Recipe.from_list(self.part["plan"].get("steps", ())).said
+        steps = Recipe.from_list(self.part["plan"].get("steps", ())).step_identities
         for each in self.part.get("fitted", ()):
             stratum = tuple(each.get("stratum", {}).values())
             tables = {name: _table(said) for name, said in each.items() if name not in {"step", "stratum"}}

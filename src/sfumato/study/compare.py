@@ -251,6 +251,7 @@ def compare(
             refusals.append(error)
             how = Reached.UNJUDGED if isinstance(error, UnjudgedError) else Reached.REFUSED
             outcomes.append(Outcome(Level(step, "", math.nan, math.nan, how, reason=error.message)))
+        run.progress.found(outcomes[-1].to_dict())
     if len(refusals) == len(steps):
         raise refusals[0]
     out = (Reached.REFUSED, Reached.UNJUDGED)

@@ -668,3 +668,14 @@ def test_all_faults_of_a_list_of_steps_come_together():
         "step 5: `parameters` must be a table, got: list",
         "step 7: a step must be a table, got: str",
     )
+
+
+def test_a_fingerprint_is_taken_once(monkeypatch):
+    taken = []
+    to_list = Recipe.to_list
+    monkeypatch.setattr(Recipe, "to_list", lambda self: taken.append(1) or to_list(self))
+    step = Step(RankSwapping(), ("x",))
+    recipe = Recipe((step,))
+    assert {recipe.digest, recipe.digest, step.digest, step.digest} == {recipe.digest}
+    assert len(taken) == 2  # of the recipe, and of the step alone
+    assert replace(step, columns=("y",)).digest != step.digest

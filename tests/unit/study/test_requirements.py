@@ -14,7 +14,7 @@ from sfumato.core.measure import Score, Status
 from sfumato.core.method import Randomness
 from sfumato.core.params import param
 from sfumato.core.requirement import Requirement
-from sfumato.core.run import Run
+from sfumato.core.run import Progress, Run
 from sfumato.data.evidence import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -288,7 +288,7 @@ def test_a_search_can_be_stopped():
         return len(calls) > 6
 
     with pytest.raises(Cancelled):
-        weakest(Step(Shift()), Case(TABLE), [at_least(37)], Run(seed=1, stopped=stopped))
+        weakest(Step(Shift()), Case(TABLE), [at_least(37)], Run(seed=1, progress=Progress(stopped=stopped)))
 
 
 # ------------------------------------------------------------------------------------------------ demands
