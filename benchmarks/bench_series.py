@@ -17,8 +17,8 @@ import polars as pl
 from sfumato.core.person_generator import PersonGenerator
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.core.waves import Waves
 from sfumato.data.schema import Column, Kind, Role, Schema
-from sfumato.data.series import Waves
 from sfumato.data.table import Table
 from sfumato.risk.anonymity import KAnonymity
 from sfumato.risk.intersection import IntersectionRisk

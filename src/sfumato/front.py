@@ -23,10 +23,10 @@ from sfumato.core.params import listed
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure, parse_method
 from sfumato.core.run import Run
-from sfumato.data.evidence import CONTROL, Scenario
 from sfumato.data.guess.columns import guess_schema
 from sfumato.data.notebook import as_html
 from sfumato.data.persons import is_out_of_order
+from sfumato.data.scenario import CONTROL, Scenario
 from sfumato.data.schema import Role, Schema, like_schema, with_roles
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, SfumatoError, UnreachableError

@@ -17,7 +17,7 @@ from sfumato.core import registry
 from sfumato.core.params import param
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
-from sfumato.data.evidence import CONTROL, Scenario
+from sfumato.data.scenario import CONTROL, Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.explain.attacks import attacks_on

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from effort import examples
 from sfumato.core.randomness import ByPerson, Series, series_secret
 from sfumato.core.run import Run
+from sfumato.core.waves import Waves
 from sfumato.data.schema import Column, Kind, Role, Schema
-from sfumato.data.series import Waves
 from sfumato.data.table import Table
 from sfumato.errors import DataError, RefusedError, UnreachableError
 from sfumato.methods.m_invariance import MInvariantBuckets

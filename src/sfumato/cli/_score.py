@@ -10,7 +10,7 @@ from sfumato.cli._resources import control_of, with_resources
 from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Score, Status
-from sfumato.data.evidence import Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.errors import ParameterError, RequirementError
 
 if TYPE_CHECKING:

@@ -12,13 +12,14 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.component import Component
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import joining
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.core.sample_interval import mean_interval
 from sfumato.data.classes.classes import Classes
-from sfumato.data.evidence import Evidence
 from sfumato.data.notebook import as_html
-from sfumato.data.persons import best_by_person, joining, persons_of
+from sfumato.data.persons import best_by_person, persons_of
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.pace import one_thread_of_algebra
 

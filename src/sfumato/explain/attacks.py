@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from sfumato.core import registry
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import seen_table
 from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import seen_table
-from sfumato.data.evidence import Evidence
 from sfumato.errors import ParameterError, RefusedError
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.study.evaluate import score_of

@@ -22,6 +22,7 @@ from sfumato.core.release import Provenance, Release, stitched
 from sfumato.core.run import Run, Stopwatch
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.persons import persons_of
+from sfumato.data.records import as_spec, read_record
 from sfumato.data.schema import Schema
 from sfumato.data.strata import strata
 from sfumato.data.table import Table
@@ -29,13 +30,22 @@ from sfumato.errors import (
     DataError,
     PlanError,
     RefusedError,
-    SfumatoError,
     UnknownNameError,
     UnreachableError,
 )
 from sfumato.kernels.arrays import Flags, Ints
 
-_STEP_WORDS = {"method", "columns", "within", "together", "parameters", "tuned"}
+
+@dataclass(frozen=True)
+class _StepSpec:
+    """What a plan says of a step."""
+
+    method: str
+    columns: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
+    tuned: tuple[str, ...] = ()
+    together: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -195,50 +205,15 @@ class Step:
 
     def to_dict(self) -> dict[str, Any]:
         """Say the step as the plan does."""
-        said: dict[str, Any] = {"method": self.method.name}
-        for word in ("columns", "within", "tuned"):
-            if getattr(self, word):
-                said[word] = list(getattr(self, word))
-        if self.together:
-            said["together"] = self.together
-        parameters = self.method.to_dict()
-        return {**said, "parameters": parameters} if parameters else said
+        method, parameters = self.method.name, self.method.to_dict()
+        return as_spec(_StepSpec(method, self.columns, self.within, self.tuned, self.together, parameters))
 
     @classmethod
-    def from_dict(cls, said: Mapping[str, Any]) -> Self:
+    def from_dict(cls, spec: Mapping[str, Any]) -> Self:
         """Read the plan's table for a step."""
-        if not isinstance(said, Mapping):
-            raise PlanError(f"a step must be a table, got: {type(said).__name__}")
-        faults = list(_shape_faults(said))
-        if faults:
-            raise PlanError.gather("the step", faults)
-        method = registry.method(said["method"]).from_dict(said.get("parameters", {}))
-        return cls(
-            method=method,
-            columns=tuple(said.get("columns", ())),
-            within=tuple(said.get("within", ())),
-            together=said.get("together", ""),
-            tuned=tuple(said.get("tuned", ())),
-        )
-
-
-def _shape_faults(said: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with the words of a step and the types of their values."""
-    for key in said:
-        if key not in _STEP_WORDS:
-            error = UnknownNameError.of("setting of a step", key, _STEP_WORDS)
-            yield f"{error.message} ({error.hint})"
-    if "method" not in said:
-        yield "a step must name its `method`, got: none"
-    for key in ("method", "together"):
-        if not isinstance(said.get(key, ""), str):
-            yield f"`{key}` must be a text, got: {type(said[key]).__name__}"
-    for key in ("columns", "within", "tuned"):
-        names = said.get(key, ())
-        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-            yield f"`{key}` must be a list of names"
-    if not isinstance(said.get("parameters", {}), Mapping):
-        yield f"`parameters` must be a table, got: {type(said['parameters']).__name__}"
+        read = read_record(_StepSpec, spec, "the step")
+        method = registry.method(read.method).from_dict(read.parameters)
+        return cls(method, read.columns, read.within, read.together, read.tuned)
 
 
 def _lone_groups(release: Release, columns: Sequence[str]) -> Iterator[str]:
@@ -535,16 +510,6 @@ class Recipe:
         return [step.to_dict() for step in self.steps]
 
     @classmethod
-    def from_list(cls, said: Sequence[Mapping[str, Any]]) -> Self:
+    def from_list(cls, specs: Sequence[Mapping[str, Any]]) -> Self:
         """Read the plan's steps, gathering the faults of all of them."""
-        steps, faults = [], []
-        for number, each in enumerate(said, start=1):
-            try:
-                steps.append(Step.from_dict(each))
-            except PlanError as error:
-                faults += [f"step {number}: {fault}" for fault in error.faults or (error.message,)]
-            except SfumatoError as error:
-                faults.append(f"step {number}: {error.message}" + (f" ({error.hint})" if error.hint else ""))
-        if faults:
-            raise PlanError.gather("the recipe", faults)
-        return cls(tuple(steps))
+        return read_record(cls, {"steps": specs}, "the recipe", makers={Step: Step.from_dict})

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterator, Sequence
 
 from sfumato.core import registry
 from sfumato.core.budget import Budget
+from sfumato.core.intruder_view import joining
 from sfumato.core.measure import Score
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.guess.relations import find_related
-from sfumato.data.persons import joining
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.study.evaluate import NUMBERS, Case, evaluate

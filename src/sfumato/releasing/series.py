@@ -17,12 +17,13 @@ import numpy as np
 import polars as pl
 
 from sfumato.core import registry
+from sfumato.core.evidence import Evidence
 from sfumato.core.randomness import ByPerson, Series, series_secret
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
+from sfumato.core.waves import SERIES, Wave, Waves
 from sfumato.data.schema import Column, Kind, Schema
-from sfumato.data.series import NOBODY, SERIES, Identity, Wave, Waves
+from sfumato.data.series import NOBODY, Identity
 from sfumato.data.strata import Stratum
 from sfumato.data.table import Table
 from sfumato.errors import PlanError, ReadError, SfumatoError

@@ -9,7 +9,7 @@ from sfumato.core import registry
 from sfumato.core.measure import Measure, Place, Score
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
-from sfumato.data.evidence import Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Schema
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.profile import Profile

@@ -9,10 +9,10 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Counting
 from sfumato.core.params import param
 from sfumato.data.classes.classes import Classes
-from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.data.table import TEXTUAL
 from sfumato.kernels.arrays import Floats, Ints

@@ -9,12 +9,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import classes_of, joining, seen_table, untraced
 from sfumato.core.measure import ClassMeasure, Counting, Measure, Needs, Score, Status, Threat
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import Classes, Missing, classes_of, seen_table
-from sfumato.data.evidence import Evidence
-from sfumato.data.persons import joining, persons_of, untraced
+from sfumato.data.classes.classes import Classes, Missing
+from sfumato.data.persons import persons_of
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints

@@ -13,13 +13,13 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.waves import SERIES, Wave, Waves
 from sfumato.data.classes.classes import Classes
 from sfumato.data.classes.packing import Coding, fits, number, pack
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import cover_of
 from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.schema import Kind, Role, Schema
-from sfumato.data.series import SERIES, Wave, Waves
 from sfumato.data.table import Table
 from sfumato.errors import DataError
 from sfumato.kernels.arrays import Flags, Ints

@@ -15,14 +15,14 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from sfumato import kernels
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import belonging, untrue
 from sfumato.core.measure import Counting, Measure, Threat
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
-from sfumato.data.evidence import Evidence
 from sfumato.data.hierarchy.likeness import labels_of, not_covered
 from sfumato.data.hierarchy.tree import Hierarchy
-from sfumato.data.persons import belonging, untrue
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import seen_table, untraced
 from sfumato.core.measure import ClassValues, Counting, Score, Status, Tells
 from sfumato.core.params import Columns, Resource, listed, param
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import Classes, seen_table
-from sfumato.data.evidence import Evidence
-from sfumato.data.persons import persons_of, untraced
+from sfumato.data.classes.classes import Classes
+from sfumato.data.persons import persons_of
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._key_measures import (

@@ -8,10 +8,10 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import ClassValues, Tells
 from sfumato.core.params import param
 from sfumato.data.classes.classes import Classes, Counts
-from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints

@@ -9,10 +9,10 @@ from typing import Literal
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import ClassValues, Tells
 from sfumato.core.params import param
 from sfumato.data.classes.classes import Classes, Counts
-from sfumato.data.evidence import Evidence
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._key_measures import Facts, WorstColumnMeasure, records_where, yes_or_no
 

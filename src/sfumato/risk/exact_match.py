@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import classes_of, joining, untrue
 from sfumato.core.measure import Counting, Score, Tells
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import Classes, classes_of
-from sfumato.data.evidence import Evidence
+from sfumato.data.classes.classes import Classes
 from sfumato.data.generalised.cover import cover_of
-from sfumato.data.persons import best_by_person, joining, untrue
+from sfumato.data.persons import best_by_person
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.risk._box_distances import nearness_of
 from sfumato.risk._spaces import Space, TrueLinkMeasure, inexact, space_of

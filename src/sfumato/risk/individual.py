@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import classes_of, joining, seen_table
 from sfumato.core.measure import ClassValues, Counting, EstimatedMeasure, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import Classes, classes_of, seen_table
-from sfumato.data.evidence import Evidence
-from sfumato.data.persons import joining, persons_of
+from sfumato.data.classes.classes import Classes
+from sfumato.data.persons import persons_of
 from sfumato.data.schema import Role
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._key_measures import (

@@ -8,14 +8,15 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Needs, Score, Tells
 from sfumato.core.params import Resource, param
 from sfumato.core.run import Run
+from sfumato.core.waves import SERIES, Wave, Waves
 from sfumato.data.classes.classes import alike_in_all
-from sfumato.data.evidence import Evidence
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import Role
-from sfumato.data.series import NOBODY, SERIES, Identity, Wave, Waves
+from sfumato.data.series import NOBODY, Identity
 from sfumato.data.table import Table
 from sfumato.errors import DataError
 from sfumato.kernels.arrays import Floats, Ints, Words

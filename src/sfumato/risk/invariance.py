@@ -8,10 +8,10 @@ from itertools import combinations
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Needs, Score, Tells
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
-from sfumato.data.series import Wave
+from sfumato.core.waves import Wave
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._key_measures import SensitiveMeasure, by_original
 from sfumato.risk._series import (
@@ -60,7 +60,7 @@ class MInvariance(SensitiveMeasure):
     >>> import polars as pl
     >>> from sfumato.core.release import Release
     >>> from sfumato.data.schema import Column, Kind, Role, Schema
-    >>> from sfumato.data.series import Waves
+    >>> from sfumato.core.waves import Waves
     >>> from sfumato.data.table import Table
     >>> schema = Schema((
     ...     Column("who", Kind.NOMINAL, Role.PERSON), Column("area", Kind.NOMINAL, Role.KEY),

@@ -6,11 +6,11 @@ from typing import Literal
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import seen_table
 from sfumato.core.measure import Measure, Needs, Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import seen_table
-from sfumato.data.evidence import Evidence
 from sfumato.data.itemsets import Occurrences
 from sfumato.data.schema import Kind
 from sfumato.risk._key_measures import EMPTY, by_original, counted_in
@@ -62,7 +62,7 @@ class KmAnonymity(Measure):
     --------
     >>> import polars as pl
     >>> from sfumato.core.run import Run
-    >>> from sfumato.data.evidence import Evidence
+    >>> from sfumato.core.evidence import Evidence
     >>> from sfumato.data.schema import Column, Kind, Role, Schema
     >>> from sfumato.data.table import Table
     >>> baskets = [["beer", "wine"], ["beer", "milk"], ["beer", "milk"], ["beer", "wine"]]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Score, Tells
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Counts
-from sfumato.data.evidence import Evidence
 from sfumato.kernels.arrays import Floats
 from sfumato.risk._key_measures import SensitiveMeasure, by_original, of_records
 

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import owners_of
 from sfumato.core.measure import Score, Tells
 from sfumato.core.params import Columns, listed, param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
-from sfumato.data.persons import owners_of
 from sfumato.risk._attack import AttackMeasure, Trial, arena_of, sides_of
 
 

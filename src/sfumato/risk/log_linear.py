@@ -9,11 +9,11 @@ from typing import Literal
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import EstimatedMeasure, Score, Status
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
-from sfumato.data.evidence import Evidence
 from sfumato.kernels.arrays import Floats
 from sfumato.risk import _log_linear as fitting
 from sfumato.risk._cells import CellMeasure, Cells, ChanceOf

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.risk._attack import FEWEST, arena_of, stacked
 from sfumato.risk._spaces import LINKABLE, incomparable, inexact
 

@@ -7,12 +7,13 @@ from typing import Literal
 import numpy as np
 
 from sfumato import kernels
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import belonging, owners_of
 from sfumato.core.measure import Measure, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.codings import numbers_of_both
-from sfumato.data.evidence import Evidence
-from sfumato.data.persons import belonging, best_by_person, owners_of, persons_of
+from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.points import standardised
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Flags, Floats, Ints

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from sfumato import kernels
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.codings import numbers_of_both
-from sfumato.data.evidence import Evidence
 from sfumato.data.hierarchy.likeness import labels_of, marginality, not_covered
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import Kind

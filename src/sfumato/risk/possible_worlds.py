@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato import kernels
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.risk._spaces import LinkageMeasure
 from sfumato.risk.global_linkage import distortion
 from sfumato.risk.linkage import by_original

@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import classes_of, seen_table
 from sfumato.core.measure import Score, Status
 from sfumato.core.params import Columns, Resource, param
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import Classes, classes_of, seen_table
+from sfumato.data.classes.classes import Classes
 from sfumato.data.codings import codes_of_both
-from sfumato.data.evidence import Evidence
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Ints
 from sfumato.risk._key_measures import (

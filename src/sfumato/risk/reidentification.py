@@ -7,11 +7,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import seen_table
 from sfumato.core.measure import ClassMeasure, ClassValues, Counting, Score, Status, Tells
 from sfumato.core.params import Resource, param
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import Classes, seen_table
-from sfumato.data.evidence import Evidence
+from sfumato.data.classes.classes import Classes
 from sfumato.data.generalised.cover import suppressed_records
 from sfumato.data.schema import Role
 from sfumato.kernels.arrays import Floats, Ints

@@ -9,11 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import owners_of
 from sfumato.core.measure import Measure, Score, Tells
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
-from sfumato.data.persons import best_by_person, owners_of, persons_of
+from sfumato.data.persons import best_by_person, persons_of
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._attack import numbered, stacked, unlearnable
 from sfumato.risk._spaces import LINKABLE, incomparable, inexact

@@ -16,8 +16,8 @@ from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.params import listed
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.evidence import Scenario
 from sfumato.data.notebook import as_html
+from sfumato.data.scenario import Scenario
 from sfumato.data.table import Table
 from sfumato.errors import (
     ParameterError,

@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 
 from sfumato.core.component import Component
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.table import Table
 from sfumato.errors import Cancelled, SfumatoError
 from sfumato.recipes.recipe import Recipe, Step

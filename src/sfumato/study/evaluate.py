@@ -12,12 +12,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.memory import give_back
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.evidence import CONTROL, Evidence, Scenario
 from sfumato.data.persons import drawn_together
+from sfumato.data.scenario import CONTROL, Scenario
 from sfumato.data.table import Table
 from sfumato.errors import (
     DataError,

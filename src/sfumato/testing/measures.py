@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import ClassMeasure, Measure, Score, Status
 from sfumato.core.release import Release, reordered
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
-from sfumato.data.evidence import CONTROL, Evidence, Scenario
+from sfumato.data.scenario import CONTROL, Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import SfumatoError

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sfumato.core.intruder_view import joining
 from sfumato.core.measure import Measure
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.hierarchy.tree import Hierarchy
-from sfumato.data.persons import joining
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError

@@ -7,10 +7,10 @@ from typing import Literal
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._binnings import Binned, binned, binning_of, joint_masses, reading_of
 from sfumato.utility._marginals import read_both

@@ -7,10 +7,10 @@ from typing import Literal
 import numpy as np
 
 from sfumato import kernels
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._matrices import along_eigenvectors, covariance, standardised_both
 from sfumato.utility._readings import ORDERED, coarse_original, middles_of

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.buckets import Buckets
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover, Sets
 from sfumato.data.schema import Kind, Schema
 from sfumato.data.table import Table

@@ -6,10 +6,10 @@ from typing import Literal
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.utility._matrices import correlation, covariance, standardised_both
 from sfumato.utility._readings import ORDERED, coarse_original, weights_of
 

@@ -17,7 +17,7 @@ from sfumato.core.measure import Score, Status
 from sfumato.core.method import BlockMethod, ColumnMethod, Gives, cut, shape_of
 from sfumato.core.release import MAIN, Provenance, Release
 from sfumato.core.run import Progress, Run
-from sfumato.data.evidence import Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.engines.memory import Memory

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from effort import examples
 from sfumato.core import registry
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Score, Status
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.hierarchy.tree import Hierarchy
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role
 from sfumato.errors import ParameterError, RefusedError, SfumatoError
 from sfumato.explain import PRIVATE, explain_record, riskiest_records

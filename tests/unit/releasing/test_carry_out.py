@@ -15,8 +15,8 @@ import pytest
 from sfumato.core.measure import Score, Status
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Progress, Run
-from sfumato.data.evidence import Scenario
 from sfumato.data.rules import Rule
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.errors import (
     Cancelled,

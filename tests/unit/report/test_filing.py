@@ -233,7 +233,7 @@ def test_what_the_owner_says_goes_through_the_plan_and_back():
         ({"titel": "T"}, "did you mean `title`"),
         ({"title": 3}, "`title` must be a text"),
         ({"recipients": "all"}, "`recipients` must be a list"),
-        ({"recipients": [1]}, "a list of texts"),
+        ({"recipients": [1]}, "each item of `recipients` must be a text"),
         ({"review_date": "soon"}, "a date as in 2030-12-31"),
     ],
 )

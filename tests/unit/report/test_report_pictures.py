@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from sfumato.core.release import Release
-from sfumato.data.evidence import Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.methods.microaggregation import Mdav

@@ -6,13 +6,14 @@ import pytest
 
 import sfumato
 from brute import covers
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.generalised.suppressing import to_wildcard
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.kernels.trees.inside import count_inside

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from brute import distances_to_cells
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.risk import _global_coverage as global_coverage

@@ -18,7 +18,7 @@ from effort import examples
 from sfumato.core.measure import Status
 from sfumato.core.release import Release
 from sfumato.core.run import Progress, Run
-from sfumato.data.evidence import Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import MissingDependencyError, UnknownNameError

@@ -14,7 +14,7 @@ from sfumato.core.method import Method, Randomness
 from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Progress, Run
-from sfumato.data.evidence import Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Kind
 from sfumato.errors import Cancelled, DataError, ParameterError
 from sfumato.methods.microaggregation import Mdav

@@ -12,7 +12,7 @@ from sfumato.core.measure import Measure, Needs, Score, Status
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
-from sfumato.data.evidence import CONTROL
+from sfumato.data.scenario import CONTROL
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, UnreachableError

@@ -8,11 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import ClassMeasure
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, Counts
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.levels import Lattice
 from sfumato.data.generalised.suppressing import to_wildcard
 from sfumato.data.schema import Role
