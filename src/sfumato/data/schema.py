@@ -29,6 +29,11 @@ class Kind(StrEnum):
     SET = "set"
 
 
+#: Kinds whose values have an order, and those whose values, exact or generalised, are equal or not.
+ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
+COMPARABLE = ORDERED | {Kind.NOMINAL}
+
+
 class Role(StrEnum):
     """What a column means to someone who wants to know who is in the table."""
 

@@ -16,12 +16,9 @@ from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, Missing
 from sfumato.data.persons import persons_of
-from sfumato.data.schema import Kind, Role
+from sfumato.data.schema import COMPARABLE, Role
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
-
-#: Kinds whose values, exact or generalised, are equal or not.
-COMPARABLE = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
 
 EMPTY = "the table has no records"
 
