@@ -45,10 +45,18 @@ class DeassociatingMethod(Method):
     cost = "n log n"
 
     sensitive: Columns = param(
-        Columns(("@sensitive",)), "Columns whose values are taken apart from their records."
+        Columns(("@sensitive",)),
+        "Columns whose values are taken apart from their records.",
+        label="Sensitive columns",
     )
     missing: Literal["refused", "category"] = param(
-        "refused", "What a missing sensitive value is: nothing that may be parted, or a value of its own."
+        "refused",
+        "What a missing sensitive value is.",
+        choices={
+            "refused": "An error: nothing is released while one is missing.",
+            "category": "A value of its own, taken apart like the others.",
+        },
+        label="Missing sensitive values",
     )
 
     @property

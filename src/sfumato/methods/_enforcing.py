@@ -19,7 +19,7 @@ from sfumato.core.params import Requirements, listed, param
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import Classes, Missing, classes_of
+from sfumato.data.classes.classes import MISSING_POLICIES, Classes, Missing, classes_of
 from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.generalised.suppressing import to_missing
 from sfumato.data.schema import Kind, Schema
@@ -207,10 +207,10 @@ class EnforcingMethod(Method):
     also: Requirements = param(
         Requirements(),
         "What must hold besides, such as l >= 3 or t <= 0.2: measures of the worst record.",
+        label="Further requirements",
     )
     missing: Missing = param(
-        "category",
-        "What a missing key counts for: a value of its own, any value, or the worst it could be.",
+        "category", "What a missing key counts for.", choices=MISSING_POLICIES, label="Missing keys"
     )
 
     def guarantee(self, schema: Schema, keys: Sequence[str]) -> Guarantee:  # noqa: ARG002  — some look

@@ -21,7 +21,9 @@ class GivenMethod(Method):
     """Draws columns from a model that other columns are given to; those are released as they are."""
 
     given: Columns = param(
-        Columns(), "Columns released as they are, whose relations to the protected ones the release keeps."
+        Columns(),
+        "Columns released as they are, whose relations to the protected ones the release keeps.",
+        label="Given columns",
     )
     independence: float = param(
         1.0,

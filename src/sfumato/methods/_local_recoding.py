@@ -137,6 +137,7 @@ class LocalRecoding(EnforcingMethod):
         False,
         "End ranges at the lowest and highest value of a group, as published, and not at round numbers.",
         hint="these are values of real people",
+        advanced=True,
     )
 
     def group(self, canvas: Canvas) -> tuple[Groups, tuple[str, ...]]:

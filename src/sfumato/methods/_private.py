@@ -59,10 +59,16 @@ class PrivateMethod(Method):
         le=1_000_000,
         symbol="c",
         hint="noise grows with it; without a column of persons every record is a person",
+        label="Records of a person",
     )
     domain: Literal["declared", "data"] = param(
         "declared",
-        "Where bounds and categories come from: the schema, or the data, which voids the guarantee.",
+        "Where bounds and categories come from.",
+        choices={
+            "declared": "From the schema.",
+            "data": "From the data, which voids the guarantee.",
+        },
+        label="Bounds and categories",
     )
 
     def refuses(self, table: Table) -> str | None:
@@ -144,7 +150,13 @@ class LocalMethod(PrivateMethod):
     """Protects every value where it stands: as many records come out, in the same order."""
 
     missing: Literal["shown", "hidden"] = param(
-        "shown", "Whether it is shown that a value is missing, or hidden: then there is one everywhere."
+        "shown",
+        "Whether it shows that a value is missing.",
+        choices={
+            "shown": "Missing values stay missing: ε does not cover which they are.",
+            "hidden": "Missing values get noise like the others, and it does not show which they were.",
+        },
+        label="Missing values",
     )
 
     def remarks(self, table: Table) -> tuple[str, ...]:

@@ -78,9 +78,11 @@ class Angelisation(BucketMethod):
 
     k: int = param(5, "Smallest number of people who are alike in the keys.", ge=1, symbol="k")
     also: Requirements = param(
-        Requirements(), "What the sensitive values of each batch must meet besides, such as t <= 0.2."
+        Requirements(),
+        "What the sensitive values of each batch must meet besides, such as t <= 0.2.",
+        label="Further requirements",
     )
-    counts: bool = param(False, "Show each value of a batch once, with its number.")
+    counts: bool = param(False, "Show each value of a batch once, with its number.", label="Show counts")
 
     def table_names(self) -> tuple[str, ...]:
         """Keys made coarser, and batches of values."""

@@ -50,7 +50,10 @@ class CloseRecoding(LocalRecoding):
         symbol="t",
     )
     sensitive: Columns = param(
-        Columns(("@sensitive",)), "The sensitive column; of several the first governs.", hint="name one"
+        Columns(("@sensitive",)),
+        "The sensitive column; of several the first governs.",
+        hint="name one",
+        label="Sensitive column",
     )
 
     def governing(self, table: Table) -> str | None:
@@ -248,7 +251,15 @@ class TClosenessFirst(CloseRecoding):
     references = ("soriacomas2015closeness", "domingoferrer2005", "li2007")
     cost = "n²"
 
-    show: Literal["range", "centre"] = param("range", "What a group shows: its range, or its centre.")
+    show: Literal["range", "centre"] = param(
+        "range",
+        "What a group shows.",
+        choices={
+            "range": "What it spans in each key.",
+            "centre": "Its mean, median or mode in each key, of which none may be missing.",
+        },
+        label="Show",
+    )
 
     def refuses(self, table: Table) -> str | None:
         """Refuse centres of keys that have missing values: they would tell the records of a group apart."""

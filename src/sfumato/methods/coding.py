@@ -120,15 +120,38 @@ class TopBottomCoding(ColumnMethod):
         hint="1 codes the highest and the lowest hundredth; 0 leaves it to `count`",
     )
     count: int = param(
-        3, "Least number of records that are coded together on a side.", ge=0, unit="records", symbol="m"
+        3,
+        "Least number of records that are coded together on a side.",
+        ge=0,
+        unit="records",
+        symbol="m",
+        label="Least number coded",
     )
-    top: PerColumn[float] | None = param(None, "Value from which up a column is coded, instead of a share.")
+    top: PerColumn[float] | None = param(
+        None, "Value from which up a column is coded, instead of a share.", when="side=both|top"
+    )
     bottom: PerColumn[float] | None = param(
-        None, "Value from which down a column is coded, instead of a share."
+        None, "Value from which down a column is coded, instead of a share.", when="side=both|bottom"
     )
-    side: Literal["both", "top", "bottom"] = param("both", "Which end of the values is coded.")
+    side: Literal["both", "top", "bottom"] = param(
+        "both",
+        "Which end of the values is coded.",
+        choices={
+            "both": "The largest and the smallest values.",
+            "top": "The largest values alone.",
+            "bottom": "The smallest values alone.",
+        },
+        label="Coded end",
+    )
     replace: Literal["threshold", "mean", "median"] = param(
-        "threshold", "What the records of a group show: their threshold, mean or median."
+        "threshold",
+        "What the coded records of one end show.",
+        choices={
+            "threshold": "The value from which on they are coded.",
+            "mean": "Their mean; not in ordinal columns.",
+            "median": "Their median.",
+        },
+        label="Coded records show",
     )
 
     def refuses(self, table: Table) -> str | None:
@@ -389,7 +412,12 @@ class MultivariateTopCoding(Method):
     )
     replace: Literal["ellipsoid", "mean"] = param(
         "ellipsoid",
-        "What coded records show: the nearest point of the ellipsoid on their ray, or their mean.",
+        "What coded records show.",
+        choices={
+            "ellipsoid": "The point of the ellipsoid in their direction from the centre.",
+            "mean": "The mean of all coded records.",
+        },
+        label="Coded records show",
     )
 
     def protect(self, table: Table, run: Run) -> Release:

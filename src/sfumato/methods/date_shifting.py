@@ -90,11 +90,25 @@ class DateShifting(Method):
         tune=(1, 1_000),
         drive=True,
         hint="182 blurs the season; 30 keeps it",
+        label="Largest shift",
     )
     step: int = param(
-        1, "Shifts are multiples of this: 7 keeps the day of the week.", ge=1, le=366, unit="days"
+        1,
+        "Shifts are multiples of this: 7 keeps the day of the week.",
+        ge=1,
+        le=366,
+        unit="days",
+        label="Step of shifts",
     )
-    by: Literal["person", "household"] = param("person", "Whose dates move together.")
+    by: Literal["person", "household"] = param(
+        "person",
+        "Whose dates move together.",
+        choices={
+            "person": "Those of a person; without a column of persons, those of a record.",
+            "household": "Those of a household.",
+        },
+        label="Move together",
+    )
 
     def by_person(self) -> bool:
         """Shifts are keyed by the person already."""

@@ -22,6 +22,7 @@ from sfumato.methods._peeling import nodes_in_order, peeled
 from sfumato.methods._recoding.judges import Part, covered, judge_of
 from sfumato.methods._recoding.losses import (
     MEASURES,
+    OBJECTIVES,
     Aggregate,
     AverageClassSize,
     Classification,
@@ -121,20 +122,33 @@ class GlobalRecoding(EnforcingMethod):
         le=100,
         unit="%",
         symbol="s",
+        label="Most suppressed",
     )
-    objective: ObjectiveName = param("loss", "What is minimised.")
-    aggregate: Aggregate = param("geometric", "How the losses of the keys make one, for the objective loss.")
-    target: Columns = param(("@sensitive",), "Columns to be predicted, for the objective classification.")
+    objective: ObjectiveName = param("loss", "What is minimised.", choices=OBJECTIVES)
+    aggregate: Aggregate = param(
+        "geometric",
+        "How the losses of the keys make one.",
+        choices={
+            "geometric": "The geometric mean of one plus each loss, less one.",
+            "arithmetic": "The mean of the losses.",
+        },
+        when="objective=loss",
+        advanced=True,
+    )
+    target: Columns = param(("@sensitive",), "Columns to be predicted.", when="objective=classification")
     local: bool = param(
         default=False,
         help="Whether suppressed records are recoded among themselves, each at the lowest levels that will "
         "do; with suppression=100 all are.",
+        label="Recode suppressed records",
     )
     budget: int = param(
         20_000,
         "Most nodes that are looked at; if they do not suffice, the best found is taken, with a bound.",
         ge=1,
         le=10**9,
+        advanced=True,
+        label="Most nodes",
     )
 
     def refuses(self, table: Table) -> str | None:

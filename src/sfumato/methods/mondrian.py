@@ -98,9 +98,17 @@ class Mondrian(LocalRecoding):
     title = "Mondrian"
     references = ("lefevre2006", "lefevre2006workload")
 
-    relaxed: bool = param(False, "Split equal values between both sides of a cut, to make them equal.")
+    relaxed: bool = param(
+        False,
+        "Split equal values between both sides of a cut, to make them equal.",
+        label="Split equal values",
+        advanced=True,
+    )
     target: Columns = param(
-        Columns(), "A column outside the keys that cuts shall tell as much of as they can.", hint="name one"
+        Columns(),
+        "A column outside the keys that cuts shall tell as much of as they can.",
+        hint="name one",
+        label="Column to tell",
     )
 
     def refuses(self, table: Table) -> str | None:

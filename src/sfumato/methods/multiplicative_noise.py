@@ -27,7 +27,13 @@ class FactorNoise(BlockMethod):
     rounds = 0
 
     per: Literal["cell", "record"] = param(
-        "cell", "What has a factor of its own: each cell, or each record for all its protected cells."
+        "cell",
+        "What has a factor of its own.",
+        choices={
+            "cell": "Each cell.",
+            "record": "Each record, for all its protected cells: their ratios stay.",
+        },
+        label="One factor for",
     )
 
     def by_person(self) -> bool:
@@ -281,7 +287,13 @@ class HohneNoise(BlockMethod):
         hint="0.1 changes a value by about a tenth",
     )
     restore: Literal["variances", "covariances"] = param(
-        "variances", "Which second moments of the original the release has."
+        "variances",
+        "Which second moments of the original the release has.",
+        choices={
+            "variances": "The variance of each column.",
+            "covariances": "All variances and covariances, for which no value may be missing.",
+        },
+        label="Keep",
     )
 
     def by_person(self) -> bool:

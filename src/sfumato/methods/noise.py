@@ -140,6 +140,7 @@ class UncorrelatedNoise(BlockMethod):
         le=1000,
         symbol="f",
         hint="2 gives a column twice the noise of the others",
+        advanced=True,
     )
 
     def by_person(self) -> bool:
@@ -338,7 +339,13 @@ class KimNoise(BlockMethod):
         hint="0.01 is light; at 1 half of every variance is noise",
     )
     restore: Literal["expectation", "exactly"] = param(
-        "expectation", "Whether means and covariances are kept in expectation or exactly."
+        "expectation",
+        "How means and covariances are kept.",
+        choices={
+            "expectation": "In expectation.",
+            "exactly": "Up to rounding, for which no value may be missing; not in a series of releases.",
+        },
+        label="Keep moments",
     )
 
     def by_person(self) -> bool:

@@ -139,7 +139,10 @@ class Pram(Method):
         None, "Table of chances, used as it is: column, from, to and probability.", holds="table"
     )
     forbidden: Resource | None = param(
-        None, "Table of transitions that must not happen: column, from and to.", holds="table"
+        None,
+        "Table of transitions that must not happen: column, from and to.",
+        holds="table",
+        advanced=True,
     )
 
     def by_person(self) -> bool:

@@ -150,13 +150,26 @@ class PrivateMarginals(PrivateMethod):
 
     choice: Literal["tree", "adaptive"] = param(
         "adaptive",
-        "What is counted together: a tree of pairs (MST), or in turn what the model tells worst (AIM).",
+        "What is counted together.",
+        choices={
+            "tree": "Pairs that join all columns to a tree (MST).",
+            "adaptive": "Round by round what the model tells worst (AIM).",
+        },
         hint="a tree is quicker, and enough for few columns or a small ε",
+        label="Choice of counts",
     )
-    ways: int = param(2, "Most columns that are counted together.", ge=2, le=3, hint="adaptive only")
+    ways: int = param(
+        2,
+        "Most columns that are counted together.",
+        ge=2,
+        le=3,
+        when="choice=adaptive",
+        label="Columns at once",
+    )
     cells: int = param(
         200_000, "Most cells of the model, all its cliques together.", ge=1_000, le=50_000_000, log=True,
-        hint="adaptive only: more keeps more relations, and takes longer",
+        hint="more keeps more relations, and takes longer", when="choice=adaptive", advanced=True,
+        label="Cells of the model",
     )  # fmt: skip
     delta: float = param(
         1e-6, "Chance with which nothing is promised.", ge=1e-15, le=0.1, symbol="δ", log=True,
@@ -168,6 +181,7 @@ class PrivateMarginals(PrivateMethod):
         ge=2,
         le=2_000,
         hint="whole numbers of a range up to this many are drawn as they are",
+        advanced=True,
     )
 
     def protect(self, table: Table, run: Run) -> Release:

@@ -95,8 +95,14 @@ class PrivateMicroaggregation(LocalMethod):
     )
     by: Literal["record", "column", "box"] = param(
         "record",
-        "What is grouped: records in one order, the values of each column on their own, or records of a box.",
+        "What is grouped.",
+        choices={
+            "record": "Records, in the order of their distance from the lower bounds.",
+            "column": "The values of each column on their own: a guarantee for a single column alone.",
+            "box": "The records of a box, where boxes are made by halving the declared ranges.",
+        },
         hint="box is the stable one, whose noise does not grow with the records",
+        label="Group by",
     )
 
     def protect(self, table: Table, run: Run) -> Release:

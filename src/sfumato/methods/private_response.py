@@ -79,6 +79,7 @@ class PrivateResponse(LocalMethod):
         le=1e3,
         symbol="w",
         hint="a column of weight 2 gets twice the share of one of weight 1",
+        advanced=True,
     )
 
     def protect(self, table: Table, run: Run) -> Release:

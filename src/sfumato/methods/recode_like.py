@@ -107,16 +107,29 @@ class RecodeLike(Method):
     cost = "n log m"
 
     like: Resource = param(
-        Resource("fitted"), "The protected table whose combinations of keys are used.", holds="table"
+        Resource("fitted"),
+        "The protected table whose combinations of keys are used.",
+        holds="table",
+        label="Other release",
     )
     unseen: Literal["suppress", "raise"] = param(
         "suppress",
-        "What is done with records that no combination covers: the wildcard, or no release.",
+        "What is done with records that no combination covers.",
+        choices={
+            "suppress": "They show the wildcard in every key.",
+            "raise": "Nothing is released: it is an error.",
+        },
         renamed={"withhold": "suppress"},
+        label="Uncovered records",
     )
     missing: Literal["category", "any"] = param(
         "category",
-        "What a missing key there stands for: a missing value, or any value, which is then suppressed.",
+        "What a missing key stands for there.",
+        choices={
+            "category": "A missing value.",
+            "any": "Any value, which is then suppressed: right for a release by local suppression.",
+        },
+        label="Missing keys",
     )
 
     def refuses(self, table: Table) -> str | None:

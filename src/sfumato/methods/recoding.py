@@ -124,7 +124,12 @@ class Recoding(Method):
     hierarchies: PerColumn[Resource] | None = param(
         None, "Resource with the hierarchy of each column, where the schema names none.", holds="hierarchy"
     )
-    unseen: Unseen = param("raise", "Values that the hierarchy does not hold: an error, or the root.")
+    unseen: Unseen = param(
+        "raise",
+        "What is done with values that the hierarchy does not hold.",
+        choices={"raise": "Nothing is released: it is an error.", "root": "They are shown as its root."},
+        label="Unseen values",
+    )
 
     def refuses(self, table: Table) -> str | None:
         """Refuse keys that were generalised before: their labels are no values of a hierarchy."""

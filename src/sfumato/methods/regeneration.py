@@ -100,10 +100,23 @@ class Regeneration(Method):
         None, "Table of what was masked: column, value and count of each value.", holds="table"
     )
     counts: Literal["exact", "shares"] = param(
-        "exact", "Whether the counts must add up to the masked cells, or are scaled to them."
+        "exact",
+        "What the counts of the marginals are.",
+        choices={
+            "exact": "Numbers of cells, which must add up to those that are masked.",
+            "shares": "Proportions, which are scaled to the masked cells.",
+        },
+        when="marginals",
     )
     masked: Masked = param(
-        "coarse", "Which cells are taken for masked: wildcards, ranges and groups, missing values, or both."
+        "coarse",
+        "Which cells are taken for masked.",
+        choices={
+            "coarse": "Wildcards, ranges and labels of several values.",
+            "missing": "Missing values, in columns without generalised ones.",
+            "both": "All of these.",
+        },
+        label="Masked cells",
     )
 
     def refuses(self, table: Table) -> str | None:

@@ -116,6 +116,7 @@ class RotationNoise(Method):
         unit="records",
         symbol="g",
         hint="odd numbers turn every direction; the last group takes what is left over",
+        advanced=True,
     )
 
     def refuses(self, table: Table) -> str | None:

@@ -74,6 +74,8 @@ class MdavInParts(Microaggregation):
         unit="records",
         symbol="m",
         hint="larger parts lose less and take longer",
+        label="Size of a part",
+        advanced=True,
     )
 
     def partition(self, points: Floats, run: Run) -> Ints:
@@ -134,7 +136,13 @@ class ProjectionMicroaggregation(Microaggregation):
     cost = "n log n"
 
     line: Literal["component", "sum"] = param(
-        "component", "What records are sorted by: the first principal component, or the sum of all columns."
+        "component",
+        "What records are sorted by.",
+        choices={
+            "component": "The first principal component of the columns.",
+            "sum": "The sum of the standardised columns, none of which may be nominal.",
+        },
+        label="Sort by",
     )
 
     def refuses(self, table: Table) -> str | None:

@@ -113,21 +113,45 @@ class Synthesis(Method):
         tune=(3, 1000),
         drive=True,
         hint="5 is usual; more is safer, and loses finer relations",
+        label="Smallest leaf",
     )
-    by: PerColumn[By] = param("cart", "How a column is drawn: by a tree, a linear model, or on its own.")
+    by: PerColumn[By] = param(
+        "cart",
+        "What a column is drawn from.",
+        choices={
+            "cart": "The leaves of a tree that tells it by the columns before it (CART).",
+            "regression": "A linear model of its normal scores, or linear discriminants of its categories.",
+            "sample": "Its own values, whatever the other columns hold.",
+        },
+        label="Model",
+    )
     given: Columns = param(
-        Columns(), "Columns released as they are, whose relations to the drawn ones the release keeps."
+        Columns(),
+        "Columns released as they are, whose relations to the drawn ones the release keeps.",
+        label="Given columns",
     )
     visit: str = param(
         "",
         "Columns in the order in which they are drawn, with + between; others after them, few values first.",
+        label="Order of columns",
+        advanced=True,
     )
     predictors: PerColumn[str] = param(
-        "", "Columns that a column is drawn from, with + between; else all given and drawn before it."
+        "",
+        "Columns that a column is drawn from, with + between; else all given and drawn before it.",
+        advanced=True,
     )
-    records: int = param(0, "How many records to draw; 0 is as many as there are.", ge=0, unit="records")
+    records: int = param(
+        0,
+        "How many records to draw; 0 is as many as there are.",
+        ge=0,
+        unit="records",
+        label="Number of records",
+    )
     smoothing: bool = param(
-        True, "Whether numbers that fewer records than a leaf have are moved into the gap beside them."
+        True,
+        "Whether numbers that fewer records than a leaf have are moved into the gap beside them.",
+        advanced=True,
     )
 
     def refuses(self, table: Table) -> str | None:
