@@ -7,14 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sfumato import kernels
 from sfumato.core.method import Block, BlockMethod
 from sfumato.core.params import param
 from sfumato.core.run import Chance
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats
-from sfumato.methods.noise import deviations, holes, matched, normals
+from sfumato.methods.noise import deviations, holes, matched, moments_of, normals
 
 
 class FactorNoise(BlockMethod):
@@ -24,6 +23,7 @@ class FactorNoise(BlockMethod):
         "Each value was multiplied by a factor around one: means hold in expectation, variances are "
         "inflated, most where values are large; zeros stay, correlations are weakened."
     )
+    kinds = frozenset({Kind.CONTINUOUS})
     rounds = 0
 
     per: Literal["cell", "record"] = param(
@@ -111,7 +111,6 @@ class UniformNoise(FactorNoise):
     name = "uniform-noise"
     family = "noise"
     title = "Multiplicative noise (uniform)"
-    kinds = frozenset({Kind.CONTINUOUS})
     references = ("nayak2011", "hundepool2012", "domingoferrer2020")
 
     spread: float = param(
@@ -186,7 +185,6 @@ class LognormalNoise(FactorNoise):
     name = "lognormal-noise"
     family = "noise"
     title = "Multiplicative noise (lognormal)"
-    kinds = frozenset({Kind.CONTINUOUS})
     references = ("muralidhar1995", "nayak2011", "hundepool2012")
 
     deviation: float = param(
@@ -310,11 +308,8 @@ class HohneNoise(BlockMethod):
 
     def summarise(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Any:
         """Find the moments of the data in rounds 0 and 1, those of the noisy data in rounds 2 and 3."""
-        turn = len(summaries)
-        values = block.values if turn <= 1 else self._noisy(block, chance)
-        if turn % 2 == 0:
-            return kernels.moments.means_of(values)
-        return kernels.moments.Moments.of(values, summaries[-1].mean)
+        values = block.values if len(summaries) <= 1 else self._noisy(block, chance)
+        return moments_of(values, summaries)
 
     def protect_block(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Floats:
         """Multiply, then restore the moments."""
