@@ -106,6 +106,14 @@ class Method(Component):
             return f"{self.name} must be given {allowed} columns, got: {have}"
         return None
 
+    def refuses_generalised(self, table: Table, columns: Sequence[str] | None = None) -> str | None:
+        """Why it cannot work on columns, the chosen ones unless given, as they are not exact; None if so."""
+        names = table.chosen if columns is None else columns
+        coarse = [name for name in names if table.is_generalised(name)]
+        if coarse:
+            return f"{self.name} must be given exact values, got: generalised ones in {listed(coarse)}"
+        return None
+
     def table_names(self) -> tuple[str, ...]:
         """The names of the tables that it may release, each a file of its own if there are several."""
         return (MAIN,)

@@ -12,7 +12,7 @@ import polars as pl
 
 from sfumato.core.budget import NO_GUARANTEE, Budget, Neighbours, Spending
 from sfumato.core.method import Method, Randomness
-from sfumato.core.params import listed, param
+from sfumato.core.params import PerColumn, listed, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.nodes import canonical_text, parse_exact
@@ -79,10 +79,8 @@ class PrivateMethod(Method):
                 f"{self.name} must be given columns of single values, got: sets in {listed(sets)}, where "
                 "nothing bounds what one record adds"
             )
-        coarse = [name for name in table.chosen if table.is_generalised(name)]
-        if coarse:
-            return f"{self.name} must be given exact values, got: generalised ones in {listed(coarse)}"
-        return super().refuses(table) or self._undeclared(table) or self._too_many(table)
+        reason = self.refuses_generalised(table) or super().refuses(table)
+        return reason or self._undeclared(table) or self._too_many(table)
 
     def _undeclared(self, table: Table) -> str | None:
         columns = [table.schema[name] for name in table.chosen] if self.domain == "declared" else []
@@ -173,6 +171,20 @@ class LocalMethod(PrivateMethod):
         """Where a value is missing afterwards too."""
         missing = table.missing(name)
         return missing if self.missing == "shown" else np.zeros_like(missing)
+
+
+class ByColumnMethod(LocalMethod):
+    """Protects each column with a share of the budget."""
+
+    weight: PerColumn[float] = param(
+        1.0,
+        "Share of the budget that a column gets, in proportion to those of the others.",
+        ge=1e-3,
+        le=1e3,
+        symbol="w",
+        hint="a column of weight 2 gets twice the share of one of weight 1",
+        advanced=True,
+    )
 
 
 def spending(mechanism: str, neighbours: Neighbours, *, epsilon: float = 0.0, rho: float = 0.0) -> Spending:

@@ -122,10 +122,7 @@ class DateShifting(Method):
             return f"`step` of {self.name} must be at most `days`, got: {self.step} and {self.days}"
         if self.by == "household" and table.schema.only_role(Role.HOUSEHOLD) is None:
             return f"{self.name} by household must find a column of that role, got: none"
-        coarse = [f"`{name}`" for name in table.chosen if table.is_generalised(name)]
-        if coarse:
-            return f"{self.name} must be given exact dates, got: generalised ones in {', '.join(coarse)}"
-        return super().refuses(table)
+        return self.refuses_generalised(table) or super().refuses(table)
 
     def protect(self, table: Table, run: Run) -> Release:
         """Draw the shift of each person, and move their dates."""

@@ -153,11 +153,7 @@ class Pram(Method):
         """Refuse ranges and sets of values, and a table of nobody: no chances can be told from it."""
         if not len(table):
             return f"{self.name} must be given records to change, got: none"
-        reason = super().refuses(table)
-        coarse = [name for name in table.chosen if table.is_generalised(name)]
-        if reason is None and coarse:
-            return f"{self.name} must be given exact values, got: generalised ones in {listed(coarse)}"
-        return reason
+        return super().refuses(table) or self.refuses_generalised(table)
 
     def protect(self, table: Table, run: Run) -> Release:
         """Change the columns, each with a matrix and a stream of chance of its own."""

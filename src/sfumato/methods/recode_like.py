@@ -134,10 +134,7 @@ class RecodeLike(Method):
 
     def refuses(self, table: Table) -> str | None:
         """Refuse columns that are generalised already: nobody knows in which box they lie."""
-        coarse = [f"`{name}`" for name in table.chosen if table.is_generalised(name)]
-        if coarse:
-            return f"{self.name} must be given exact values, got: generalised ones in {', '.join(coarse)}"
-        return super().refuses(table)
+        return self.refuses_generalised(table) or super().refuses(table)
 
     def protect(self, table: Table, run: Run) -> Release:
         """Find the box of each record, then show it."""

@@ -48,14 +48,6 @@ def _grown(table: Table, name: str) -> Hierarchy | None:
     return propose(column, present) if len(present) else None
 
 
-def refused_as_coarse(table: Table, method: str) -> str | None:
-    """Why keys that were generalised before cannot climb a hierarchy; None when all are exact."""
-    coarse = [name for name in table.chosen if table.is_generalised(name)]
-    return (
-        f"{method} must be given exact values, got: generalised ones in {listed(coarse)}" if coarse else None
-    )
-
-
 class Recoding(Method):
     r"""Show each key at a fixed level of its hierarchy.
 
@@ -133,7 +125,7 @@ class Recoding(Method):
 
     def refuses(self, table: Table) -> str | None:
         """Refuse keys that were generalised before: their labels are no values of a hierarchy."""
-        return super().refuses(table) or refused_as_coarse(table, self.name)
+        return super().refuses(table) or self.refuses_generalised(table)
 
     def protect(self, table: Table, run: Run) -> Release:
         """Write each column at its level."""

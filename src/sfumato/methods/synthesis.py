@@ -175,9 +175,8 @@ class Synthesis(Method):
         sets = [name for name in given if table.schema[name].kind is Kind.SET]
         if sets:
             return f"{self.name} must be given columns of single values, got: sets in {listed(sets)}"
-        coarse = [name for name in (*table.chosen, *given) if table.is_generalised(name)]
-        if coarse:
-            return f"{self.name} must be given exact values, got: generalised ones in {listed(coarse)}"
+        if reason := self.refuses_generalised(table, (*table.chosen, *given)):
+            return reason
         for name in _split(self.visit):
             if name not in table.chosen:
                 return f"`visit` of {self.name} must name columns that are drawn, got: `{name}`"
