@@ -55,7 +55,7 @@ class SendingTheSeed(Offender):
     """Send the seed along."""
 
     def protect(self, table, run):
-        list(run.engine.map(abs, [run.seed]))
+        list(run.engine.map(abs, [run.randomness.seed]))
         return Release.unchanged(table)
 
 

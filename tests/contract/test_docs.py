@@ -33,7 +33,7 @@ from sfumato.cli import cli, main
 from sfumato.core import registry
 from sfumato.core.references import references
 from sfumato.core.run import Run
-from sfumato.data.evidence import Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role
 from sfumato.errors import SfumatoError
 from sfumato.recipes import plan as plans
@@ -268,13 +268,13 @@ def test_plan_reference_has_every_key():
     page = (DOCS / "reference" / "plan-file.md").read_text(encoding="utf-8")
     sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE))
     fields = {
-        "Parts": set(plans._PARTS),
+        "Parts": {item.name for item in dataclasses.fields(plans._Parts)},
         "`[data]` and `[resources.NAME]`": {item.name for item in dataclasses.fields(plans.Source)},
         "`[columns.NAME]`": {item.name for item in dataclasses.fields(Column)} - {"name"},
         "`[[scenarios]]`": {item.name for item in dataclasses.fields(Scenario)} | {"requirements"},
         "`[[steps]]`": {item.name for item in dataclasses.fields(Step)} | {"parameters"},
         "`[output]`": {item.name for item in dataclasses.fields(plans.Output)},
-        "`[series]`": {item.name for item in dataclasses.fields(plans.Sequel)},
+        "`[series]`": {item.name for item in dataclasses.fields(plans.SeriesSpec)},
         "`[release]`": {item.name for item in dataclasses.fields(plans.About)},
     }
     for title, known in fields.items():

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from sfumato.core.params import Columns, Param, Parameters, Requirements
-from sfumato.data.evidence import Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Schema
 from sfumato.errors import ParameterError, PlanError, UnknownNameError
 

@@ -99,7 +99,7 @@ def _required(plan: Plan, step: Step, options: Mapping[str, Any]) -> Plan:
 def _enforced(plan: Plan, enforced: Sequence[EnforcedRequirement]) -> Plan:
     """The plan that requires what is enforced: of all keys, and of combinations of columns in scenarios."""
     from sfumato.core.requirement import Requirement
-    from sfumato.data.evidence import Scenario
+    from sfumato.data.scenario import Scenario
 
     whole = tuple(Requirement.parse(text) for text, columns in enforced if not columns)
     parts: dict[Scenario, tuple[Requirement, ...]] = {}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sfumato.core.measure import Measure
     from sfumato.core.release import Release
     from sfumato.core.run import Run
-    from sfumato.data.evidence import Scenario
+    from sfumato.data.scenario import Scenario
     from sfumato.data.table import Table
     from sfumato.recipes.plan import Plan
     from sfumato.recipes.recipe import Recipe
@@ -172,7 +172,7 @@ class _Case:
 
     @classmethod
     def of(cls, source: str, options: dict[str, Any], run: Run) -> _Case:
-        from sfumato.data.evidence import Scenario
+        from sfumato.data.scenario import Scenario
         from sfumato.front import beside, read
         from sfumato.recipes.plan import Plan
 

@@ -11,15 +11,15 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.component import Component
-from sfumato.core.first_fit import FirstFit
-from sfumato.core.params import listed
+from sfumato.core.frozen_summaries import FrozenSummaries
+from sfumato.core.randomness import RandomKey
 from sfumato.core.release import MAIN, Confided, Release, stitched
-from sfumato.core.run import Chance, Run
+from sfumato.core.run import Run
 from sfumato.data.digest import BLOCK_RECORDS
 from sfumato.data.promises import as_promised
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import TEXTUAL, Codes, Table
-from sfumato.errors import DataError, ParameterError, RefusedError
+from sfumato.errors import DataError, ParameterError, RefusedError, quoted
 from sfumato.kernels.arrays import Flags, Floats, Values
 from sfumato.kernels.pace import one_thread_of_algebra
 
@@ -73,13 +73,6 @@ class Randomness:
     epsilon_parameter: str = ""  # moved on the data, its ε is no guarantee
 
 
-#: Flags that stand in groups now; a class that still declares one would be taken for what it is not.
-_FORMER_FLAGS = frozenset({
-    "stochastic", "replay", "private_by", "generalises", "takes_generalised", "suppresses", "fills",
-    "changes_records", "adds_columns", "keeps_rules", "takes_apart",
-})  # fmt: skip
-
-
 class Method(Component):
     """Turns a table into a release. Write ``protect`` for methods that need the whole table at once."""
 
@@ -89,13 +82,10 @@ class Method(Component):
     gives: ClassVar[Gives] = Gives()
     randomness: ClassVar[Randomness] = Randomness()
 
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        if loose := sorted(_FORMER_FLAGS & vars(cls).keys() - cls.__annotations__.keys()):
-            raise TypeError(
-                f"{cls.__name__} must declare {listed(loose)} in `takes`, `gives` or `randomness`, as in "
-                "gives = Gives(suppressed=True)"
-            )
+    _former_flags = frozenset({
+        "stochastic", "replay", "private_by", "generalises", "takes_generalised", "suppresses", "fills",
+        "changes_records", "adds_columns", "keeps_rules", "takes_apart",
+    })  # fmt: skip
 
     def refuses(self, table: Table) -> str | None:
         """Why this method cannot protect the chosen columns of this table; None when it can."""
@@ -111,7 +101,7 @@ class Method(Component):
         names = table.chosen if columns is None else columns
         coarse = [name for name in names if table.is_generalised(name)]
         if coarse:
-            return f"{self.name} must be given exact values, got: generalised ones in {listed(coarse)}"
+            return f"{self.name} must be given exact values, got: generalised ones in {quoted(coarse)}"
         return None
 
     def table_names(self) -> tuple[str, ...]:
@@ -254,14 +244,14 @@ class ColumnMethod(Method):
 
 def _views(
     table: Table, names: Sequence[str], categories: Mapping[str, pl.Series], run: Run
-) -> Iterator[tuple[ColumnView, Chance]]:
+) -> Iterator[tuple[ColumnView, RandomKey]]:
     for name in names:
         hierarchy = run.resources.get(table.schema[name].hierarchy)
         view = ColumnView.of(table, name, categories=categories.get(name), hierarchy=hierarchy)
-        yield view, run.chance(name).among(~table.missing(name))
+        yield view, run.random_key(name).subset(~table.missing(name))
 
 
-def _protect_column(method: ColumnMethod, work: tuple[ColumnView, Chance]) -> Values | pl.Series:
+def _protect_column(method: ColumnMethod, work: tuple[ColumnView, RandomKey]) -> Values | pl.Series:
     column, chance = work
     result = method.protect_column(column, chance.rng())
     if len(result) != len(column):
@@ -378,9 +368,9 @@ class BlockMethod(Method):
     rounds: ClassVar[int] = 1
     #: In a series, how many of the rounds keep what they found in the first release: the same draws times
     #: another spread would tell themselves to who has both releases.
-    kept_rounds: ClassVar[int] = 0
+    frozen_rounds: ClassVar[int] = 0
 
-    def summarise(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Any:
+    def summarise(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Any:
         """Summarise one block in round ``len(summaries)``."""
         raise NotImplementedError  # abstract: every method in the registry has its own
 
@@ -388,7 +378,7 @@ class BlockMethod(Method):
         """Merge the summaries of two neighbouring groups of blocks."""
         return first.merge(second)
 
-    def protect_block(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Floats | Release:
+    def protect_block(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Floats | Release:
         """Protect one block.
 
         An array means the values of all its records, as ``block.values`` has them; cells that were missing
@@ -407,10 +397,10 @@ class BlockMethod(Method):
             _require_squares(table.chosen, list(run.engine.map(_largest, blocks)))
         starts = np.cumsum([0, *map(len, blocks)])
         work = [
-            (block, run.chance_of_block(block.index, slice(start, start + len(block))))
+            (block, run.randomness.block_key(block.index, slice(start, start + len(block))))
             for block, start in zip(blocks, starts, strict=False)
         ]
-        first = FirstFit.of(run, self.name, table.chosen) if self.kept_rounds else None
+        first = FrozenSummaries.of(run, self.name, table.chosen) if self.frozen_rounds else None
         summaries: tuple[Any, ...] = ()
         for turn in range(self.rounds + 1):
             results = run.engine.map(partial(_take_turn, self, summaries), work)
@@ -419,15 +409,15 @@ class BlockMethod(Method):
                 found = run.engine.fold(self.merge, told)
                 summaries = (
                     *summaries,
-                    first.kept(turn, found) if first and turn < self.kept_rounds else found,
+                    first.kept(turn, found) if first and turn < self.frozen_rounds else found,
                 )
         release = _put_together(self, table, blocks, list(told))
         if first is None:
             return release
-        return replace(release, confided=(Confided(self, first.confided(summaries[: self.kept_rounds])),))
+        return replace(release, confided=(Confided(self, first.confided(summaries[: self.frozen_rounds])),))
 
 
-def _take_turn(method: BlockMethod, summaries: tuple[Any, ...], work: tuple[Block, Chance]) -> Any:
+def _take_turn(method: BlockMethod, summaries: tuple[Any, ...], work: tuple[Block, RandomKey]) -> Any:
     if len(summaries) < method.rounds:
         return method.summarise(work[0], summaries, work[1])
     return method.protect_block(work[0], summaries, work[1])

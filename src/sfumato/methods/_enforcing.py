@@ -13,15 +13,17 @@ from typing import Any, final
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import classes_of
 from sfumato.core.measure import ClassMeasure, EstimatedMeasure, Score, Status
 from sfumato.core.method import EnforcedRequirement, Gives, Method, Randomness
 from sfumato.core.params import Requirements, listed, param
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import MISSING_POLICIES, Classes, Missing, classes_of
-from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.classes.classes import MISSING_POLICIES, Classes, Missing
 from sfumato.data.generalised.suppressing import to_missing
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import RefusedError, SfumatoError, UnreachableError

@@ -8,12 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.method import Gives
 from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.ranges import Groups, is_categorical, with_ranges
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Role

@@ -12,11 +12,9 @@ from sfumato.core.method import Gives
 from sfumato.core.params import param
 from sfumato.core.release import Confided, Release
 from sfumato.core.run import Run
-from sfumato.core.series import secret_of
 from sfumato.data.classes.classes import column_codes
 from sfumato.data.generalised.nodes import canonical_text, parse_exact
 from sfumato.data.schema import Column, Kind, Role, Schema
-from sfumato.data.series import Identity
 from sfumato.data.table import Table
 from sfumato.errors import DataError, UnreachableError
 from sfumato.kernels.arrays import Ints, Words
@@ -141,7 +139,7 @@ class MInvariantBuckets(DeassociatingMethod):
                 f"`{name}` must have at least {self.m} values for {self.name}, got: {len(values.texts)}",
                 hint="ask for a smaller m",
             )
-        here = run.anew(table)
+        here = replace(run, randomness=run.randomness.fresh(table))
         division = Division(self.m, values.of_record, len(values.texts), here.rng("division"))
         before = memory.signatures(values)
         members = division.signed(before)
@@ -256,8 +254,8 @@ class _Memory:
     def of(cls, table: Table, run: Run) -> _Memory:
         if table.schema.only_role(Role.PERSON) is None:
             return cls(None, {}, {})
-        identity = run.series.identity if run.series else Identity.of(secret_of(run.seed))
-        signatures, persons = run.kept(_SIGNATURES), run.kept(_PERSONS)
+        identity = run.randomness.identity
+        signatures, persons = (run.randomness.previous_fit(name) for name in (_SIGNATURES, _PERSONS))
         told: dict[int, list[str]] = {}
         known: dict[int, list[int]] = {}
         if signatures is not None and persons is not None:

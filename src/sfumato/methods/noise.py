@@ -10,13 +10,13 @@ import numpy as np
 from sfumato import kernels
 from sfumato.core.method import Block, BlockMethod
 from sfumato.core.params import PerColumn, listed, param
-from sfumato.core.run import Chance
+from sfumato.core.randomness import RandomKey
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats
 
 
-def normals(block: Block, chance: Chance) -> Floats:
+def normals(block: Block, chance: RandomKey) -> Floats:
     """Standard normal draws for a block, one stream per column: a column's draws are its own."""
     draws = [chance.rng(name).standard_normal(len(block)) for name in block.names]
     return np.stack(draws, axis=1) if draws else np.empty((len(block), 0))
@@ -72,13 +72,13 @@ class MomentNoise(BlockMethod):
 
     kinds = frozenset({Kind.CONTINUOUS})
     rounds = 2
-    kept_rounds = 2
+    frozen_rounds = 2
 
     def by_person(self) -> bool:
         """Each record has draws of its own."""
         return True
 
-    def summarise(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Any:  # noqa: ARG002
+    def summarise(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Any:  # noqa: ARG002
         """Find the means, then the moments around them."""
         return moments_of(block.values, summaries)
 
@@ -163,7 +163,7 @@ class UncorrelatedNoise(MomentNoise):
         advanced=True,
     )
 
-    def protect_block(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Floats:
+    def protect_block(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Floats:
         """Add the noise of one block."""
         spread = np.sqrt(summaries[1].variances())
         multiples = np.array([self.multiple[name] for name in block.names])
@@ -248,7 +248,7 @@ class CorrelatedNoise(MomentNoise):
         hint="0.01 is light; at 1 there is as much noise as variance",
     )
 
-    def protect_block(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Floats:
+    def protect_block(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Floats:
         """Add the noise of one block."""
         noisy: Floats = block.values + normals(block, chance) @ mixing(self.ratio * summaries[1].covariance())
         return noisy
@@ -339,7 +339,7 @@ class KimNoise(CorrelatedNoise):
         """Refuse to mix columns across records that lack values."""
         return super().refuses(table) or (holes(table, self.name) if self.restore == "exactly" else None)
 
-    def summarise(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Any:
+    def summarise(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Any:
         """Find the means, then the moments around them: of the draws as well where they are to be undone."""
         if not summaries or self.restore == "expectation":
             return moments_of(block.values, summaries)
@@ -348,7 +348,7 @@ class KimNoise(CorrelatedNoise):
         both = np.concatenate([block.values, normals(block, chance)], axis=1)
         return kernels.moments.Moments.of(both, np.concatenate([mean, np.zeros_like(mean)]))
 
-    def protect_block(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Floats:
+    def protect_block(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Floats:
         """Add the noise of one block and bring the moments back."""
         moments, d = summaries[1], len(block.names)
         means, covariance = moments.means(), moments.covariance()

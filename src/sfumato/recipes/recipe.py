@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -16,11 +17,12 @@ from sfumato.core.budget import NO_GUARANTEE
 from sfumato.core.memory import give_back
 from sfumato.core.method import Method
 from sfumato.core.params import Columns, PerColumn, listed
+from sfumato.core.randomness import ByPerson, ByPlace
 from sfumato.core.release import Provenance, Release, stitched
 from sfumato.core.run import Run, Stopwatch
-from sfumato.core.series import said_of
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.persons import persons_of
+from sfumato.data.records import as_spec, read_record
 from sfumato.data.schema import Schema
 from sfumato.data.strata import strata
 from sfumato.data.table import Table
@@ -28,13 +30,22 @@ from sfumato.errors import (
     DataError,
     PlanError,
     RefusedError,
-    SfumatoError,
     UnknownNameError,
     UnreachableError,
 )
 from sfumato.kernels.arrays import Flags, Ints
 
-_STEP_WORDS = {"method", "columns", "within", "together", "parameters", "tuned"}
+
+@dataclass(frozen=True)
+class _StepSpec:
+    """What a plan says of a step."""
+
+    method: str
+    columns: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
+    tuned: tuple[str, ...] = ()
+    together: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -76,6 +87,11 @@ class Step:
         if not epsilon or epsilon not in self.tuned:
             return ""
         return f"`{epsilon}` was chosen by looking at the data: {NO_GUARANTEE}"
+
+    @cached_property
+    def digest(self) -> str:
+        """The fingerprint of the recipe that is this step alone."""
+        return Recipe((self,)).digest
 
     def resolve(self, schema: Schema) -> tuple[str, ...]:
         """The columns this step protects in a table of this schema."""
@@ -189,50 +205,15 @@ class Step:
 
     def to_dict(self) -> dict[str, Any]:
         """Say the step as the plan does."""
-        said: dict[str, Any] = {"method": self.method.name}
-        for word in ("columns", "within", "tuned"):
-            if getattr(self, word):
-                said[word] = list(getattr(self, word))
-        if self.together:
-            said["together"] = self.together
-        parameters = self.method.to_dict()
-        return {**said, "parameters": parameters} if parameters else said
+        method, parameters = self.method.name, self.method.to_dict()
+        return as_spec(_StepSpec(method, self.columns, self.within, self.tuned, self.together, parameters))
 
     @classmethod
-    def from_dict(cls, said: Mapping[str, Any]) -> Self:
+    def from_dict(cls, spec: Mapping[str, Any]) -> Self:
         """Read the plan's table for a step."""
-        if not isinstance(said, Mapping):
-            raise PlanError(f"a step must be a table, got: {type(said).__name__}")
-        faults = list(_shape_faults(said))
-        if faults:
-            raise PlanError.gather("the step", faults)
-        method = registry.method(said["method"]).from_dict(said.get("parameters", {}))
-        return cls(
-            method=method,
-            columns=tuple(said.get("columns", ())),
-            within=tuple(said.get("within", ())),
-            together=said.get("together", ""),
-            tuned=tuple(said.get("tuned", ())),
-        )
-
-
-def _shape_faults(said: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with the words of a step and the types of their values."""
-    for key in said:
-        if key not in _STEP_WORDS:
-            error = UnknownNameError.of("setting of a step", key, _STEP_WORDS)
-            yield f"{error.message} ({error.hint})"
-    if "method" not in said:
-        yield "a step must name its `method`, got: none"
-    for key in ("method", "together"):
-        if not isinstance(said.get(key, ""), str):
-            yield f"`{key}` must be a text, got: {type(said[key]).__name__}"
-    for key in ("columns", "within", "tuned"):
-        names = said.get(key, ())
-        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-            yield f"`{key}` must be a list of names"
-    if not isinstance(said.get("parameters", {}), Mapping):
-        yield f"`parameters` must be a table, got: {type(said['parameters']).__name__}"
+        read = read_record(_StepSpec, spec, "the step")
+        method = registry.method(read.method).from_dict(read.parameters)
+        return cls(method, read.columns, read.within, read.together, read.tuned)
 
 
 def _lone_groups(release: Release, columns: Sequence[str]) -> Iterator[str]:
@@ -248,19 +229,19 @@ def _lone_groups(release: Release, columns: Sequence[str]) -> Iterator[str]:
                 )
 
 
-def _of_those_left(run: Run, release: Release, step: Step) -> Run:
-    """The run for the records that earlier steps have left; who is nobody has no chance of their own."""
+def _of_those_left(randomness: ByPlace, release: Release, step: Step) -> ByPlace:
+    """Chance for the records that earlier steps have left; who is nobody has no chance of their own."""
     rows = release.source_rows
     if not step.method.randomness.replay:  # noise that must never be the same twice
-        return run.anew(release.table)
+        return randomness.fresh(release.table)
     if rows is not None and (rows >= 0).all():
-        return run.among(rows)
-    if run.people is not None and step.method.randomness.stochastic:
+        return randomness.subset(rows)
+    if randomness.is_by_person and step.method.randomness.stochastic:
         raise RefusedError(
             f"{step.method.name} must know in a series whose the records are, got: records of nobody",
             hint="take it before the step that makes new records",
         )
-    return run
+    return randomness
 
 
 def _protect_within(step: Step, table: Table, run: Run) -> Release:
@@ -269,10 +250,10 @@ def _protect_within(step: Step, table: Table, run: Run) -> Release:
     parts = list(strata(table, step.within))
     if not parts:
         return step.method.apply(table, run)
-    pieces = [
-        (rows, step.method.apply(table.take(rows), run.within_stratum(stratum, rows)).of_stratum(stratum))
-        for stratum, rows in parts
-    ]
+    pieces = []
+    for stratum, rows in parts:
+        here = replace(run, randomness=run.randomness.enter_stratum(stratum, rows))
+        pieces.append((rows, step.method.apply(table.take(rows), here).of_stratum(stratum)))
     release = _void_in_strata(stitched(pieces, keep_order=not step.method.gives.other_records))
     persons = persons_of(table)
     alone = [rows for _, rows in parts if len(np.unique(persons[rows])) == 1]
@@ -330,7 +311,8 @@ def _protect_together(step: Step, table: Table, run: Run) -> Release:
     members[alone] = members.max(initial=-1) + 1 + np.arange(int(alone.sum()))
     _, first, household = np.unique(members, return_index=True, return_inverse=True)
     _require_alike(step, table, first[household])
-    release = _protect_within(step, table.take(first), run.together(table, step.together, first))
+    shared = run.randomness.per_household(table, step.together, first)
+    release = _protect_within(step, table.take(first), replace(run, randomness=shared))
     places = _places(step, release, len(first))[household]  # of each member's household in the release
     rows = np.flatnonzero(places >= 0)
     protected, places = table if len(rows) == len(table) else table.take(rows), places[rows]
@@ -461,21 +443,29 @@ class Recipe:
         faults = self.faults(table.schema)
         if faults:
             raise PlanError.gather("the recipe", faults)
-        if run.series is not None:
+        if isinstance(run.randomness, ByPerson):
             self._require_by_person()
         release = Release.unchanged(table)
-        here, said = run.on(table), self.said
+        here, identities = run.randomness.enter_table(table), self.step_identities
         for number, step in enumerate(self.steps):
-            there = here.taking(number, step.method.name, said[number])
-            made = step.apply(release.table, _of_those_left(there, release, step))
+            there = here.enter_step(number, step.method.name, identities[number])
+            left = _of_those_left(there, release, step)
+            made = step.apply(release.table, replace(run, randomness=left))
             release = release.then(self._voided(number, table.schema, made) if made.budget else made)
             yield release
 
     @property
-    def said(self) -> list[str]:
-        """What tells each step in all releases of a series, and the equal ones apart by their order."""
-        said = [said_of(step.method) for step in self.steps]
-        return [f"{each} {said[:number].count(each)}" for number, each in enumerate(said)]
+    def step_identities(self) -> list[str]:
+        """By what each step is known in all releases of a series: method, parameters, and turn among equals.
+
+        With other parameters its chance is another: the same draws times another number would tell
+        themselves.
+        """
+        texts = [
+            json.dumps({"method": step.method.name, **step.method.to_dict()}, sort_keys=True)
+            for step in self.steps
+        ]
+        return [f"{each} {texts[:number].count(each)}" for number, each in enumerate(texts)]
 
     def _require_by_person(self) -> None:
         """Raise if a step draws what cannot be kept for a person from release to release."""
@@ -509,7 +499,7 @@ class Recipe:
         last = replace(made.provenance[-1], notes=(*made.provenance[-1].notes, note))
         return replace(made, provenance=(*made.provenance[:-1], last), budget=made.budget.unkept())
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A fingerprint of what the recipe says: the same for ``window=50`` and ``window=50.0``."""
         text = json.dumps(self.to_list(), sort_keys=True, separators=(",", ":"))
@@ -520,16 +510,6 @@ class Recipe:
         return [step.to_dict() for step in self.steps]
 
     @classmethod
-    def from_list(cls, said: Sequence[Mapping[str, Any]]) -> Self:
+    def from_list(cls, specs: Sequence[Mapping[str, Any]]) -> Self:
         """Read the plan's steps, gathering the faults of all of them."""
-        steps, faults = [], []
-        for number, each in enumerate(said, start=1):
-            try:
-                steps.append(Step.from_dict(each))
-            except PlanError as error:
-                faults += [f"step {number}: {fault}" for fault in error.faults or (error.message,)]
-            except SfumatoError as error:
-                faults.append(f"step {number}: {error.message}" + (f" ({error.hint})" if error.hint else ""))
-        if faults:
-            raise PlanError.gather("the recipe", faults)
-        return cls(tuple(steps))
+        return read_record(cls, {"steps": specs}, "the recipe", makers={Step: Step.from_dict})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.evidence import Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.table import Table
 from sfumato.recipes.plan import Plan
 from sfumato.risk.anonymity import KAnonymity

@@ -11,9 +11,9 @@ import polars as pl
 from polars.testing import assert_frame_equal, assert_series_equal
 
 from sfumato.core.method import Method
+from sfumato.core.randomness import ByPerson, Series, series_secret
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.core.series import Series, secret_of
 from sfumato.data.schema import Column, Kind, Role
 from sfumato.data.table import Table
 from sfumato.engines.memory import Engine, Memory
@@ -242,7 +242,8 @@ def check_people_keep_their_chance(cls: type[Method]) -> None:
         table, method = _table(cls, kind, missing=0.1), cls()
         person = Column("other", Kind.NOMINAL, Role.PERSON)
         table = replace(table, schema=table.schema.replace(person))
-        run = replace(_run(method=method, table=table), series=Series(secret_of(5)))
+        series = Series(series_secret(5))
+        run = replace(_run(method=method, table=table), randomness=ByPerson(5, series=series))
         recipe = Recipe((Step(method, ("a", "b")),))
         if not method.by_person():
             reason = _refusal(recipe, table, run)
