@@ -40,7 +40,7 @@ Missing = Literal["category", "any", "worst"]
 MISSING_POLICIES: dict[str, str] = {
     "category": "It is a value of its own: only records that lack it too are alike.",
     "any": "It may be any value, and so is alike to all.",
-    "worst": "It is in each record whatever makes the record rarest.",
+    "worst": "It is whatever makes the record rarest: who lacks a key is alone.",
 }
 
 #: Up to here every whole number is one of 64 bits with a point.
