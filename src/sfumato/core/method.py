@@ -285,6 +285,15 @@ def put_back(
     return pl.select(pl.when(pl.Series(missing)).then(kept).otherwise(spread)).to_series().alias(name)
 
 
+def with_matrix(table: Table, names: Sequence[str], values: Floats) -> Table:
+    """The table with other numbers in some columns, a column of ``values`` for each; missing cells stay."""
+    protected = table
+    for place, name in enumerate(names):
+        fresh = put_back(table, name, values[~table.missing(name), place])
+        protected = protected.with_values(name, fresh)
+    return protected
+
+
 def _as_promised(table: Table, name: str, result: Values, missing: Flags) -> Values:
     column = table.schema[name]
     promises = (column.lower, column.upper, column.missing_range)

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from sfumato import kernels
-from sfumato.core.method import ColumnMethod, ColumnView, Method, Randomness, put_back
+from sfumato.core.method import ColumnMethod, ColumnView, Method, Randomness, with_matrix
 from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -422,7 +422,7 @@ class MultivariateTopCoding(Method):
 
     def protect(self, table: Table, run: Run) -> Release:
         """Judge all records, then code the outermost."""
-        names, values = table.chosen, table.matrix(table.chosen)
+        values = table.matrix(table.chosen)
         run.tell(self.title, 0, 2)
         with np.errstate(over="ignore", invalid="ignore"):
             middle = kernels.outlyingness.Middle.of(values)
@@ -435,11 +435,9 @@ class MultivariateTopCoding(Method):
             )
         run.tell(self.title, 1, 2)
         coded = self._coded(values, middle, squares, sizes)
-        protected = table
-        for position, name in enumerate(names):
-            if not np.array_equal(coded[:, position], values[:, position], equal_nan=True):
-                present = coded[~table.missing(name), position]
-                protected = protected.with_values(name, put_back(table, name, present))
+        changed = ~((coded == values) | np.isnan(values)).all(axis=0)
+        names = [name for name, differs in zip(table.chosen, changed, strict=True) if differs]
+        protected = with_matrix(table, names, coded[:, changed])
         run.tell(self.title, 2, 2)
         return Release.of(protected, source_rows=np.arange(len(table), dtype=np.int64))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.method import Method, put_back
+from sfumato.core.method import Method, with_matrix
 from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -136,11 +136,7 @@ class RotationNoise(Method):
         values = table.matrix(table.chosen)
         centre = kernels.moments.means_of(values).mean
         turned = self._turned(values - centre, table.chosen, run) + centre
-        protected = table
-        for position, name in enumerate(table.chosen):
-            present = turned[~table.missing(name), position]
-            protected = protected.with_values(name, put_back(table, name, present))
-        return Release.of(protected, source_rows=release.source_rows)
+        return Release.of(with_matrix(table, table.chosen, turned), source_rows=release.source_rows)
 
     def _turned(self, values: Floats, names: Sequence[str], run: Run) -> Floats:
         """Turn centred records, each among those that have the same columns."""
