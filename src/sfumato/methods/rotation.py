@@ -142,7 +142,7 @@ class RotationNoise(Method):
         """Turn centred records, each among those that have the same columns."""
         tick, turned = run.ticker(self.title), values.copy()
         missing, lonely = np.isnan(values), list[Ints]()
-        for columns, rows in kernels.patterns.patterns(~missing):
+        for columns, rows in kernels.outlyingness.patterns(~missing):
             if len(rows) < _MIN_RECORDS:
                 lonely.append(rows)
                 continue

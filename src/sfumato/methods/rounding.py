@@ -294,7 +294,7 @@ class MultivariateRounding(BlockMethod):
         scales = np.where(deviations > 0, deviations, 1.0)
         correlation = _definite(lattice.moments.covariance() / np.outer(scales, scales))
         protected = block.values.copy()
-        for columns, rows in kernels.patterns.patterns(~np.isnan(block.values)):
+        for columns, rows in kernels.outlyingness.patterns(~np.isnan(block.values)):
             part = correlation[np.ix_(columns, columns)]
             inverse = kernels.moments.inverse_root(part)
             root = part @ inverse  # no direction comes in that the inverse has left out
