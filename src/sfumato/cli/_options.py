@@ -93,7 +93,8 @@ def roles_of(values: Sequence[str]) -> dict[str, str]:
 def option_of(declared: Param) -> click.Option:
     """Make the command-line option of a parameter: its type, bounds and default stand in the declaration."""
     symbol = f"{declared.symbol}: " if declared.symbol else ""
-    help_text = f"{declared.explanation} [{symbol}{declared.domain}]"
+    domain = "" if declared.choices and not declared.per_column else f" [{symbol}{declared.domain}]"
+    help_text = declared.explanation + domain
     words: dict[str, Any] = {"required": False, "help": help_text, "show_default": True}
     flag = f"--{declared.name.replace('_', '-')}"
     if declared.per_column:

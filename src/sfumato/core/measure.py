@@ -136,6 +136,10 @@ class Needs:
 
     release: bool = True
     control: bool = False  # True: it attacks people who were not protected, too
+    mapping: bool = False  # True: which original record each released one comes from
+    exact_original: bool = False  # True: no ranges or sets of values in the columns of the original
+    records: bool = False  # True: both tables must have some
+    columns: int = 1  # as many at least that it can look at
 
 
 @dataclass(frozen=True)
@@ -217,13 +221,27 @@ class Measure(Component):
                 f"{self.name} must have a control, people of the same population who were not protected, "
                 "got: none (hold some out in a rehearsal: --control 0.2; or give a file of them)"
             )
-        if not self.columns(evidence):
-            kinds = " or ".join(sorted(self.kinds))
-            return f"{self.name} must find at least one {kinds} column in both tables, got: none"
+        return self._lacks(evidence, self.columns(evidence))
+
+    def _lacks(self, evidence: Evidence, names: tuple[str, ...]) -> str | None:
+        """What is needed of the columns and of the original, and is not there."""
+        if len(names) < self.needs.columns:
+            kinds, least = " or ".join(sorted(self.kinds)), self.needs.columns
+            wanted = f"one {kinds} column" if least == 1 else f"{least} {kinds} columns"
+            return f"{self.name} must find at least {wanted} in both tables, got: {len(names) or 'none'}"
+        if self.needs.mapping and evidence.source_rows is None:
+            wanted = "know which record each released one comes from"
+            return f"{self.name} must {wanted}, got: records that do not map"
+        if self.needs.exact_original and evidence.original.is_generalised(*names):
+            coarse = ", ".join(f"`{name}`" for name in names if evidence.original.is_generalised(name))
+            got = f"ranges or sets of values in {coarse}"
+            return f"{self.name} must find exact values in the original, got: {got}"
         return None
 
-    def undefined(self, evidence: Evidence) -> str | None:  # noqa: ARG002  — most cannot tell before
+    def undefined(self, evidence: Evidence) -> str | None:
         """Why there is no number though it applies, where that is known before any work; else None."""
+        if self.needs.records and not (len(evidence.original) and len(evidence.protected or ())):
+            return "one of the tables has no records"
         return None
 
     def measure(self, evidence: Evidence, run: Run) -> Score:

@@ -19,7 +19,7 @@ from sfumato.data.digest import BLOCK_RECORDS
 from sfumato.data.promises import as_promised
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import TEXTUAL, Codes, Table
-from sfumato.errors import DataError, ParameterError, RefusedError
+from sfumato.errors import DataError, ParameterError, RefusedError, quoted
 from sfumato.kernels.arrays import Flags, Floats, Values
 from sfumato.kernels.pace import one_thread_of_algebra
 
@@ -94,6 +94,14 @@ class Method(Component):
             allowed = " or ".join(sorted(self.kinds))
             have = ", ".join(f"`{name}` ({table.schema[name].kind})" for name in wrong)
             return f"{self.name} must be given {allowed} columns, got: {have}"
+        return None
+
+    def refuses_generalised(self, table: Table, columns: Sequence[str] | None = None) -> str | None:
+        """Why it cannot work on columns, the chosen ones unless given, as they are not exact; None if so."""
+        names = table.chosen if columns is None else columns
+        coarse = [name for name in names if table.is_generalised(name)]
+        if coarse:
+            return f"{self.name} must be given exact values, got: generalised ones in {quoted(coarse)}"
         return None
 
     def table_names(self) -> tuple[str, ...]:
@@ -275,6 +283,15 @@ def put_back(
     spread = fresh.gather(pl.Series(places).replace(-1, None))
     kept = original.cast(fresh.dtype, strict=False)  # a declared missing code such as −9 survives
     return pl.select(pl.when(pl.Series(missing)).then(kept).otherwise(spread)).to_series().alias(name)
+
+
+def with_matrix(table: Table, names: Sequence[str], values: Floats) -> Table:
+    """The table with other numbers in some columns, a column of ``values`` for each; missing cells stay."""
+    protected = table
+    for place, name in enumerate(names):
+        fresh = put_back(table, name, values[~table.missing(name), place])
+        protected = protected.with_values(name, fresh)
+    return protected
 
 
 def _as_promised(table: Table, name: str, result: Values, missing: Flags) -> Values:

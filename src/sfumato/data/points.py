@@ -14,6 +14,11 @@ from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
 
 Scale = Literal["deviation", "range", "none"]
+SCALES: dict[str, str] = {
+    "deviation": "The standard deviation of the column.",
+    "range": "The distance from the least to the greatest value of the column.",
+    "none": "The unit in which the column is written.",
+}
 Nominal = Literal["frequency", "equal", "hierarchy"]
 
 #: Coordinates a nominal column may take; the values beyond, the rarest, count as one.

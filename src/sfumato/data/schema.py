@@ -29,6 +29,11 @@ class Kind(StrEnum):
     SET = "set"
 
 
+#: Kinds whose values have an order, and those whose values, exact or generalised, are equal or not.
+ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
+COMPARABLE = ORDERED | {Kind.NOMINAL}
+
+
 class Role(StrEnum):
     """What a column means to someone who wants to know who is in the table."""
 
@@ -320,15 +325,8 @@ class SchemaSpec:
 
 def with_roles(schema: Schema, roles: Mapping[str, Any]) -> Schema:
     """A schema whose columns have the roles that are given by their names."""
-<<<<<<< HEAD
-    changed = [
-        Column.from_dict(name, {**schema[name].to_dict(), "role": role, "role_basis": ""})
-        for name, role in roles.items()
-    ]
-    return schema.replace(*changed)
-=======
-    return schema.replace(*(replace(schema[name], role=role) for name, role in roles.items()))
->>>>>>> run-green
+    given = (replace(schema[name], role=role, role_basis="") for name, role in roles.items())
+    return schema.replace(*given)
 
 
 def like_schema(schema: Schema, other: Schema) -> Schema:

@@ -18,6 +18,7 @@ from sfumato.core.run import Run
 from sfumato.data.classes.classes import Missing
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.scenario import Scenario
+from sfumato.data.schema import COMPARABLE
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
 from sfumato.explain.attacks import Attack, Riskiest, attacks_on, usual_attacks
@@ -25,7 +26,6 @@ from sfumato.explain.attacks import riskiest as find_riskiest
 from sfumato.explain.keys import Cell, KeyStory, cell, key_story
 from sfumato.explain.steps import StepStory, follow_record, rows_of
 from sfumato.recipes.recipe import Recipe
-from sfumato.risk._key_measures import COMPARABLE
 from sfumato.risk.permutation import Move, moves_of
 from sfumato.study.evaluate import Case
 

@@ -23,15 +23,12 @@ from sfumato.data.classes.classes import Missing, column_codes
 from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.persons import persons_of
-from sfumato.data.schema import Kind, Role
+from sfumato.data.schema import ORDERED, Role
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
 
 #: So many sets of keys are gone through at most.
 MOST_SETS = 20_000
-
-#: Kinds whose values can be put into ranges.
-_ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
 
 #: What a cell is shown as: JSON can hold it.
 Cell = str | int | float | bool | None
@@ -265,7 +262,7 @@ def _remedies(crowd: _Crowd, k: int, depth: int, hierarchies: Mapping[str, Hiera
             continue
         if name in hierarchies:
             yield from _climbed(crowd, name, rest, k, hierarchies[name])
-        elif crowd.table.schema[name].kind in _ORDERED:
+        elif crowd.table.schema[name].kind in ORDERED:
             yield from _widened(crowd, place, rest, k)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.codings import numbers_of_both
-from sfumato.data.schema import Kind
+from sfumato.data.schema import ORDERED, Kind
 from sfumato.data.table import Table
 from sfumato.explain.keys import Cell, cell
 from sfumato.kernels.arrays import Floats
@@ -20,9 +20,6 @@ from sfumato.risk.linkage import deviation
 
 #: Stands for the value of a column that a table does not have.
 ABSENT = "(no such column)"
-
-#: Kinds whose values can be put in order.
-_ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
 
 
 @dataclass(frozen=True)
@@ -119,7 +116,7 @@ def _changes(original: Table, before: Table, old: int, after: Table, new: int) -
 def _scaled(original: Table, before: Table, after: Table, name: str) -> dict[str, Any]:
     """How far a value went, on the scale of the original column; nothing where there is no such scale."""
     tables = (original, before, after)
-    if not all(name in each.schema and each.schema[name].kind in _ORDERED for each in tables):
+    if not all(name in each.schema and each.schema[name].kind in ORDERED for each in tables):
         return {}
     if len({each.schema[name].kind for each in tables}) > 1 or any(
         each.is_generalised(name) for each in tables

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.core.method import Method
-from sfumato.core.params import Columns, listed, param
+from sfumato.core.params import Columns, param
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
+from sfumato.errors import quoted
 from sfumato.kernels.arrays import Floats, Ints
 
 #: Categories of all given nominal columns together: each is a column of the model.
@@ -21,7 +22,9 @@ class GivenMethod(Method):
     """Draws columns from a model that other columns are given to; those are released as they are."""
 
     given: Columns = param(
-        Columns(), "Columns released as they are, whose relations to the protected ones the release keeps."
+        Columns(),
+        "Columns released as they are, whose relations to the protected ones the release keeps.",
+        label="Given columns",
     )
     independence: float = param(
         1.0,
@@ -43,7 +46,7 @@ class GivenMethod(Method):
         given = self.given_columns(table)
         sets = [name for name in given if table.schema[name].kind is Kind.SET]
         if sets:
-            return f"{self.name} must be given columns of single values, got: sets in {listed(sets)}"
+            return f"{self.name} must be given columns of single values, got: sets in {quoted(sets)}"
         nominal = [name for name in given if table.schema[name].kind is Kind.NOMINAL]
         n_categories = sum(len(table.codes(name).categories) for name in nominal)
         if n_categories > MOST_CATEGORIES:

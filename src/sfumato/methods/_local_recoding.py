@@ -10,7 +10,7 @@ import numpy as np
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.method import Gives
-from sfumato.core.params import listed, param
+from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
@@ -137,6 +137,7 @@ class LocalRecoding(EnforcingMethod):
         False,
         "End ranges at the lowest and highest value of a group, as published, and not at round numbers.",
         hint="these are values of real people",
+        advanced=True,
     )
 
     def group(self, canvas: Canvas) -> tuple[Groups, tuple[str, ...]]:
@@ -145,10 +146,7 @@ class LocalRecoding(EnforcingMethod):
 
     def refuses(self, table: Table) -> str | None:
         """Refuse keys that were generalised before: what they span cannot be told from a group."""
-        coarse = [name for name in table.chosen if table.is_generalised(name)]
-        if coarse:
-            return f"{self.name} must be given exact values, got: generalised ones in {listed(coarse)}"
-        return super().refuses(table)
+        return self.refuses_generalised(table) or super().refuses(table)
 
     def enforce(self, table: Table, guarantee: Guarantee, run: Run) -> Release:
         """Group the records, and show what the groups span."""

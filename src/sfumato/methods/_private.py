@@ -12,7 +12,7 @@ import polars as pl
 
 from sfumato.core.budget import NO_GUARANTEE, Budget, Neighbours, Spending
 from sfumato.core.method import Method, Randomness
-from sfumato.core.params import listed, param
+from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.nodes import canonical_text, parse_exact
@@ -20,7 +20,7 @@ from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import STRUCTURAL_ROLES, Column, Kind, Role
 from sfumato.data.table import Table
-from sfumato.errors import DataError
+from sfumato.errors import DataError, quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
 
 #: Steps of the grid on which a number with decimals is protected, at least, and the most of any grid.
@@ -59,10 +59,16 @@ class PrivateMethod(Method):
         le=1_000_000,
         symbol="c",
         hint="noise grows with it; without a column of persons every record is a person",
+        label="Records of a person",
     )
     domain: Literal["declared", "data"] = param(
         "declared",
-        "Where bounds and categories come from: the schema, or the data, which voids the guarantee.",
+        "Where bounds and categories come from.",
+        choices={
+            "declared": "From the schema.",
+            "data": "From the data, which voids the guarantee.",
+        },
+        label="Bounds and categories",
     )
 
     def refuses(self, table: Table) -> str | None:
@@ -70,13 +76,11 @@ class PrivateMethod(Method):
         sets = [name for name in table.chosen if table.schema[name].kind is Kind.SET]
         if sets:
             return (
-                f"{self.name} must be given columns of single values, got: sets in {listed(sets)}, where "
+                f"{self.name} must be given columns of single values, got: sets in {quoted(sets)}, where "
                 "nothing bounds what one record adds"
             )
-        coarse = [name for name in table.chosen if table.is_generalised(name)]
-        if coarse:
-            return f"{self.name} must be given exact values, got: generalised ones in {listed(coarse)}"
-        return super().refuses(table) or self._undeclared(table) or self._too_many(table)
+        reason = self.refuses_generalised(table) or super().refuses(table)
+        return reason or self._undeclared(table) or self._too_many(table)
 
     def _undeclared(self, table: Table) -> str | None:
         columns = [table.schema[name] for name in table.chosen] if self.domain == "declared" else []
@@ -84,13 +88,13 @@ class PrivateMethod(Method):
         if open_ended:
             return (
                 f"{self.name} must know the least and greatest value possible, got: no finite `lower` "
-                f"and `upper` in the schema for {listed(open_ended)} (`domain` data takes them from the data)"
+                f"and `upper` in the schema for {quoted(open_ended)} (`domain` data takes them from the data)"
             )
         unlisted = [each.name for each in columns if each.kind is not Kind.CONTINUOUS and not _listed(each)]
         if unlisted:
             return (
                 f"{self.name} must know the categories that are possible, got: no `order`, `labels` or "
-                f"`hierarchy` in the schema for {listed(unlisted)} (`domain` data takes them from the data)"
+                f"`hierarchy` in the schema for {quoted(unlisted)} (`domain` data takes them from the data)"
             )
         return None
 
@@ -144,7 +148,13 @@ class LocalMethod(PrivateMethod):
     """Protects every value where it stands: as many records come out, in the same order."""
 
     missing: Literal["shown", "hidden"] = param(
-        "shown", "Whether it is shown that a value is missing, or hidden: then there is one everywhere."
+        "shown",
+        "Whether it shows that a value is missing.",
+        choices={
+            "shown": "Missing values stay missing: ε does not cover which they are.",
+            "hidden": "Missing values get noise like the others, and it does not show which they were.",
+        },
+        label="Missing values",
     )
 
     def remarks(self, table: Table) -> tuple[str, ...]:
@@ -153,14 +163,28 @@ class LocalMethod(PrivateMethod):
             [name for name in table.chosen if table.missing(name).any()] if self.missing == "shown" else []
         )
         beside = others(table)
-        said = [f"shown as it is, and not covered by ε: which values are missing in {listed(holes)}"]
-        said += [f"as they were, and not covered by ε: {listed(beside)}"]
+        said = [f"shown as it is, and not covered by ε: which values are missing in {quoted(holes)}"]
+        said += [f"as they were, and not covered by ε: {quoted(beside)}"]
         return tuple(each for each, names in zip(said, (holes, beside), strict=True) if names)
 
     def kept_missing(self, table: Table, name: str) -> Flags:
         """Where a value is missing afterwards too."""
         missing = table.missing(name)
         return missing if self.missing == "shown" else np.zeros_like(missing)
+
+
+class ByColumnMethod(LocalMethod):
+    """Protects each column with a share of the budget."""
+
+    weight: PerColumn[float] = param(
+        1.0,
+        "Share of the budget that a column gets, in proportion to those of the others.",
+        ge=1e-3,
+        le=1e3,
+        symbol="w",
+        hint="a column of weight 2 gets twice the share of one of weight 1",
+        advanced=True,
+    )
 
 
 def spending(mechanism: str, neighbours: Neighbours, *, epsilon: float = 0.0, rho: float = 0.0) -> Spending:

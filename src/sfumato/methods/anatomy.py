@@ -74,8 +74,8 @@ class Anatomy(BucketMethod):
     title = "Anatomy"
     references = ("xiao2006", "he2012permutation")
 
-    counts: bool = param(False, "Show each value of a bucket once, with its number.")
-    permute: bool = param(False, "Shuffle each key within its buckets as well.")
+    counts: bool = param(False, "Show each value of a bucket once, with its number.", label="Show counts")
+    permute: bool = param(False, "Shuffle each key within its buckets as well.", label="Shuffle keys")
 
     def table_names(self) -> tuple[str, ...]:
         """Keys and sensitive values."""

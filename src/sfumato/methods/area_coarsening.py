@@ -18,7 +18,7 @@ from sfumato.data.table import Table
 from sfumato.errors import DataError
 from sfumato.kernels.arrays import Codes, Floats, Ints
 from sfumato.methods._resources import columns_of
-from sfumato.methods.recoding import hierarchies_of, refused_as_coarse
+from sfumato.methods.recoding import hierarchies_of
 
 #: The column of a table of areas that says how many people live there.
 _POPULATION = "population"
@@ -114,7 +114,7 @@ class AreaCoarsening(Method):
         """Refuse no records, and keys that were generalised before: labels are no values of a hierarchy."""
         if not len(table):
             return f"{self.name} must be given records to show by area, got: none"
-        return super().refuses(table) or refused_as_coarse(table, self.name)
+        return super().refuses(table) or self.refuses_generalised(table)
 
     def protect(self, table: Table, run: Run) -> Release:
         """Let the areas of each column climb."""

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.core.method import Gives, Method, Randomness
-from sfumato.core.params import PerColumn, listed, param
+from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
@@ -105,10 +105,7 @@ class NaiveCoarsening(Method):
 
     def refuses(self, table: Table) -> str | None:
         """Refuse columns that were generalised before."""
-        coarse = [name for name in table.chosen if table.is_generalised(name)]
-        if coarse:
-            return f"{self.name} must be given exact values, got: generalised ones in {listed(coarse)}"
-        return super().refuses(table)
+        return self.refuses_generalised(table) or super().refuses(table)
 
     def protect(self, table: Table, run: Run) -> Release:
         """Coarsen each column by itself."""

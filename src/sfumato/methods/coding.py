@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from sfumato import kernels
-from sfumato.core.method import ColumnMethod, ColumnView, Method, Randomness, put_back
+from sfumato.core.method import ColumnMethod, ColumnView, Method, Randomness, with_matrix
 from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -120,15 +120,38 @@ class TopBottomCoding(ColumnMethod):
         hint="1 codes the highest and the lowest hundredth; 0 leaves it to `count`",
     )
     count: int = param(
-        3, "Least number of records that are coded together on a side.", ge=0, unit="records", symbol="m"
+        3,
+        "Least number of records that are coded together on a side.",
+        ge=0,
+        unit="records",
+        symbol="m",
+        label="Least number coded",
     )
-    top: PerColumn[float] | None = param(None, "Value from which up a column is coded, instead of a share.")
+    top: PerColumn[float] | None = param(
+        None, "Value from which up a column is coded, instead of a share.", when="side=both|top"
+    )
     bottom: PerColumn[float] | None = param(
-        None, "Value from which down a column is coded, instead of a share."
+        None, "Value from which down a column is coded, instead of a share.", when="side=both|bottom"
     )
-    side: Literal["both", "top", "bottom"] = param("both", "Which end of the values is coded.")
+    side: Literal["both", "top", "bottom"] = param(
+        "both",
+        "Which end of the values is coded.",
+        choices={
+            "both": "The largest and the smallest values.",
+            "top": "The largest values alone.",
+            "bottom": "The smallest values alone.",
+        },
+        label="Coded end",
+    )
     replace: Literal["threshold", "mean", "median"] = param(
-        "threshold", "What the records of a group show: their threshold, mean or median."
+        "threshold",
+        "What the coded records of one end show.",
+        choices={
+            "threshold": "The value from which on they are coded.",
+            "mean": "Their mean; not in ordinal columns.",
+            "median": "Their median.",
+        },
+        label="Coded records show",
     )
 
     def refuses(self, table: Table) -> str | None:
@@ -389,12 +412,17 @@ class MultivariateTopCoding(Method):
     )
     replace: Literal["ellipsoid", "mean"] = param(
         "ellipsoid",
-        "What coded records show: the nearest point of the ellipsoid on their ray, or their mean.",
+        "What coded records show.",
+        choices={
+            "ellipsoid": "The point of the ellipsoid in their direction from the centre.",
+            "mean": "The mean of all coded records.",
+        },
+        label="Coded records show",
     )
 
     def protect(self, table: Table, run: Run) -> Release:
         """Judge all records, then code the outermost."""
-        names, values = table.chosen, table.matrix(table.chosen)
+        values = table.matrix(table.chosen)
         run.tell(self.title, 0, 2)
         with np.errstate(over="ignore", invalid="ignore"):
             middle = kernels.outlyingness.Middle.of(values)
@@ -407,11 +435,9 @@ class MultivariateTopCoding(Method):
             )
         run.tell(self.title, 1, 2)
         coded = self._coded(values, middle, squares, sizes)
-        protected = table
-        for position, name in enumerate(names):
-            if not np.array_equal(coded[:, position], values[:, position], equal_nan=True):
-                present = coded[~table.missing(name), position]
-                protected = protected.with_values(name, put_back(table, name, present))
+        changed = ~((coded == values) | np.isnan(values)).all(axis=0)
+        names = [name for name, differs in zip(table.chosen, changed, strict=True) if differs]
+        protected = with_matrix(table, names, coded[:, changed])
         run.tell(self.title, 2, 2)
         return Release.of(protected, source_rows=np.arange(len(table), dtype=np.int64))
 

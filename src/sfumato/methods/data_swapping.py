@@ -114,6 +114,7 @@ class DataSwapping(Method):
         ge=1,
         le=10_000,
         hint="more sweeps find more moves, if there are any",
+        advanced=True,
     )
 
     def protect(self, table: Table, run: Run) -> Release:

@@ -90,11 +90,25 @@ class DateShifting(Method):
         tune=(1, 1_000),
         drive=True,
         hint="182 blurs the season; 30 keeps it",
+        label="Largest shift",
     )
     step: int = param(
-        1, "Shifts are multiples of this: 7 keeps the day of the week.", ge=1, le=366, unit="days"
+        1,
+        "Shifts are multiples of this: 7 keeps the day of the week.",
+        ge=1,
+        le=366,
+        unit="days",
+        label="Step of shifts",
     )
-    by: Literal["person", "household"] = param("person", "Whose dates move together.")
+    by: Literal["person", "household"] = param(
+        "person",
+        "Whose dates move together.",
+        choices={
+            "person": "Those of a person; without a column of persons, those of a record.",
+            "household": "Those of a household.",
+        },
+        label="Move together",
+    )
 
     def by_person(self) -> bool:
         """Shifts are keyed by the person already."""
@@ -108,10 +122,7 @@ class DateShifting(Method):
             return f"`step` of {self.name} must be at most `days`, got: {self.step} and {self.days}"
         if self.by == "household" and table.schema.only_role(Role.HOUSEHOLD) is None:
             return f"{self.name} by household must find a column of that role, got: none"
-        coarse = [f"`{name}`" for name in table.chosen if table.is_generalised(name)]
-        if coarse:
-            return f"{self.name} must be given exact dates, got: generalised ones in {', '.join(coarse)}"
-        return super().refuses(table)
+        return self.refuses_generalised(table) or super().refuses(table)
 
     def protect(self, table: Table, run: Run) -> Release:
         """Draw the shift of each person, and move their dates."""

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from math import prod
 from typing import cast
 
 import numpy as np
 
 from sfumato.core.method import Gives
-from sfumato.core.params import Columns, PerColumn, Resource, listed, param
+from sfumato.core.params import Columns, PerColumn, Resource, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.data.classes.classes import Classes
+from sfumato.data.classes.packing import Coding, number, pack
 from sfumato.data.generalised.levels import KeyLevels, Lattice
 from sfumato.data.hierarchy.tree import Hierarchy, counted
+from sfumato.data.schema import Role
 from sfumato.data.table import Table
-from sfumato.errors import UnreachableError
-from sfumato.kernels.arrays import Flags, Ints
+from sfumato.errors import UnreachableError, quoted
+from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
-from sfumato.methods._peeling import nodes_in_order, peeled
-from sfumato.methods._recoding.judges import Part, covered, judge_of
+from sfumato.methods._recoding.judges import Part, covered, judge_of, told_by_classes
 from sfumato.methods._recoding.losses import (
     MEASURES,
+    OBJECTIVES,
     Aggregate,
     AverageClassSize,
     Classification,
@@ -34,7 +39,7 @@ from sfumato.methods._recoding.losses import (
 )
 from sfumato.methods._recoding.search import Leftover, RollUp, Search
 from sfumato.methods.recode_like import learning
-from sfumato.methods.recoding import Recoding, hierarchies_of, refused_as_coarse
+from sfumato.methods.recoding import Recoding, hierarchies_of
 
 #: What a share of the records may miss a whole number by: 0.1 · 30 is not quite 3.
 _SLACK = 1e-9
@@ -121,30 +126,43 @@ class GlobalRecoding(EnforcingMethod):
         le=100,
         unit="%",
         symbol="s",
+        label="Most suppressed",
     )
-    objective: ObjectiveName = param("loss", "What is minimised.")
-    aggregate: Aggregate = param("geometric", "How the losses of the keys make one, for the objective loss.")
-    target: Columns = param(("@sensitive",), "Columns to be predicted, for the objective classification.")
+    objective: ObjectiveName = param("loss", "What is minimised.", choices=OBJECTIVES)
+    aggregate: Aggregate = param(
+        "geometric",
+        "How the losses of the keys make one.",
+        choices={
+            "geometric": "The geometric mean of one plus each loss, less one.",
+            "arithmetic": "The mean of the losses.",
+        },
+        when="objective=loss",
+        advanced=True,
+    )
+    target: Columns = param(("@sensitive",), "Columns to be predicted.", when="objective=classification")
     local: bool = param(
         default=False,
         help="Whether suppressed records are recoded among themselves, each at the lowest levels that will "
         "do; with suppression=100 all are.",
+        label="Recode suppressed records",
     )
     budget: int = param(
         20_000,
         "Most nodes that are looked at; if they do not suffice, the best found is taken, with a bound.",
         ge=1,
         le=10**9,
+        advanced=True,
+        label="Most nodes",
     )
 
     def refuses(self, table: Table) -> str | None:
         """Refuse keys that were generalised before, and to predict nothing or a key."""
-        reason = super().refuses(table) or refused_as_coarse(table, self.name)
+        reason = super().refuses(table) or self.refuses_generalised(table)
         if reason is not None or self.objective != "classification":
             return reason
         targets = set(table.schema.resolve(self.target))
         if not targets or targets & set(table.chosen):
-            found = f"keys {listed(sorted(targets & set(table.chosen)))}" if targets else "none"
+            found = f"keys {quoted(sorted(targets & set(table.chosen)))}" if targets else "none"
             return f"`target` of {self.name} must name columns that are not keys, got: {found}"
         return None
 
@@ -212,8 +230,8 @@ class GlobalRecoding(EnforcingMethod):
         terms = objective.terms
         if not terms.any():  # classes are counted, not cells: then by width
             terms = hierarchy_loss(whole.lattice, "arithmetic").terms
-        nodes = nodes_in_order(terms, whole.lattice.heights, self.budget)
-        found = _Outcome(*peeled(whole, before.levels, before.suppressed, nodes), before.leftover)
+        nodes = _nodes_in_order(terms, whole.lattice.heights, self.budget)
+        found = _Outcome(*_peeled(whole, before.levels, before.suppressed, nodes), before.leftover)
         fates: tuple[Leftover, ...] = ("suppressed", "dropped")
         for way in (replace(found, leftover=fate) for fate in fates):
             if not whole.guarantee.unmet(way.release(whole).table, whole.run):
@@ -301,3 +319,96 @@ def _learnt(levels: Sequence[int], part: Part) -> tuple[Recoding, dict[str, Hier
     at = [(key.column.name, level) for key, level in zip(part.lattice.keys, levels, strict=True)]
     given = PerColumn(cast("Resource", None), tuple(names.items())) if names else None
     return Recoding(levels=PerColumn(0, tuple(at)), hierarchies=given, unseen="root"), resources
+
+
+# Record by record: each at the lowest levels at which enough of those that are left are alike -------------
+
+
+def _nodes_in_order(terms: Floats, heights: Sequence[int], most: int) -> Iterator[tuple[int, ...]]:
+    """Yield the nodes of a lattice, those that lose least first; of some levels only if they are too many."""
+    levels = [list(range(height)) for height in heights]
+    while prod(map(len, levels)) > most and max(map(len, levels)) > 2:  # noqa: PLR2004  — values and root
+        longest = max(levels, key=len)
+        longest[1:-1] = longest[2:-1:2]
+    bottom = (0,) * len(levels)
+    heap, seen = [(0.0, bottom)], {bottom}
+    for _ in range(most):
+        if not heap:
+            return
+        _, places = heappop(heap)
+        yield tuple(own[place] for own, place in zip(levels, places, strict=True))
+        for key, own in enumerate(levels):
+            above = (*places[:key], places[key] + 1, *places[key + 1 :])
+            if above[key] < len(own) and above not in seen:
+                seen.add(above)
+                lost = sum(float(terms[j, levels[j][place]]) for j, place in enumerate(above))
+                heappush(heap, (lost, above))
+
+
+def _peeled(
+    whole: Part, levels: Sequence[int | Ints], left: Flags, nodes: Iterator[tuple[int, ...]]
+) -> tuple[list[Ints], Flags]:
+    """Show each record that is ``left`` at the first of the nodes at which its class may stand.
+
+    Returns
+    -------
+    list of int64[n], bool[n]
+        The level of each record in each key, and who is still left.
+    """
+    n, k = len(whole.table), whole.guarantee.k
+    own, left = [np.broadcast_to(level, n).copy() for level in levels], left.copy()
+    by_size = _needs_only_k(whole)
+    for node in nodes:
+        whole.run.check()
+        rows = np.flatnonzero(left)
+        if len(rows) < k:
+            break
+        groups, sizes = _alike(whole.lattice, node, rows)
+        stands = sizes >= k
+        if stands.any() and not by_size:
+            stands &= ~_failing(whole, own, node, (rows, groups))
+        found = rows[stands[groups]]
+        if len(found):
+            for each, level in zip(own, node, strict=True):
+                each[found] = level
+            left[found] = False
+    return own, left
+
+
+def _needs_only_k(whole: Part) -> bool:
+    asked, whose = whole.guarantee.requirements, whole.table.schema.only_role(Role.PERSON)
+    by_size = all(each.persons_alike is not None for each in asked)
+    return by_size and whose is None and told_by_classes(whole) is not None
+
+
+def _alike(lattice: Lattice, node: Sequence[int], rows: Ints) -> tuple[Ints, Ints]:
+    """Number these records by what they would show at a node, and count them."""
+    codings = []
+    for key, level in zip(lattice.keys, node, strict=True):
+        labels = key.labels[level]
+        codings.append(Coding(labels[key.codes[rows]].astype(np.uint32), int(labels.max(initial=0)) + 1))
+    groups, counts = number(pack(codings, len(rows)))
+    return groups, counts
+
+
+def _failing(whole: Part, own: Sequence[Ints], node: Sequence[int], found: tuple[Ints, Ints]) -> Flags:
+    """Which groups of the records left could not stand at a node, beside all others."""
+    rows, groups = found
+    n_groups = int(groups.max(initial=-1)) + 1
+    evidence = told_by_classes(whole)
+    if evidence is not None:
+        of_record = np.full(len(whole.table), n_groups, dtype=np.int64)  # all others are one class
+        of_record[rows] = groups
+        _, examples, of_record, members = np.unique(
+            of_record, return_index=True, return_inverse=True, return_counts=True
+        )
+        classes = Classes.known(
+            whole.table, whole.guarantee.keys, of_record, members, examples=examples, counts={}
+        )
+        return whole.guarantee.failing_classes(evidence, classes)[:n_groups]
+    tried = [each.copy() for each in own]
+    for each, level in zip(tried, node, strict=True):
+        each[rows] = level
+    shown = whole.lattice.write(whole.table, tried)
+    records = whole.guarantee.failing(shown, whole.run)[rows]
+    return np.bincount(groups[records], minlength=n_groups) > 0

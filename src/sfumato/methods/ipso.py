@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.method import put_back
+from sfumato.core.method import with_matrix
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
@@ -53,11 +53,9 @@ class _Ipso(GivenMethod):
         model = _Regression.fitted(table, names, self.given_columns(table))
         normals = np.stack([run.rng(name).standard_normal(len(table)) for name in names], axis=1)
         drawn = model.drawn(normals, self.independence, self.keeps)
-        protected = table
-        for place, name in enumerate(run.track(self.title, names, total=len(names))):
-            fresh = put_back(table, name, drawn[~table.missing(name), place])
-            protected = protected.with_values(name, fresh)
-        return replace(Release.unchanged(table), tables=Release.of(protected).tables)
+        run.tell(self.title, len(names), len(names))
+        made = with_matrix(table, names, drawn)
+        return replace(Release.unchanged(table), tables=Release.of(made).tables)
 
 
 class IpsoA(_Ipso):

@@ -102,6 +102,7 @@ class ItemsetGeneralisation(EnforcingMethod):
         "Highest level that an item may climb to before it is suppressed; else the last below the root.",
         ge=0,
         le=99,
+        advanced=True,
     )
 
     def refuses(self, table: Table) -> str | None:

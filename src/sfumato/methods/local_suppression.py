@@ -109,15 +109,22 @@ class LocalSuppression(EnforcingMethod):
         hint="1000 for a key whose cells are to be suppressed only if nothing else helps",
     )
     combine: int | None = param(
-        None, "Hold k for all combinations of so many keys, instead of all keys at once.", ge=1, le=6
+        None,
+        "Hold k for all combinations of so many keys, instead of all keys at once.",
+        ge=1,
+        le=6,
+        label="Keys in a combination",
     )
     subsets: str | None = param(
         None,
         "Combinations of keys to hold k for instead, some with a k of their own: age+sex, region+job:3.",
+        label="Combinations of keys",
     )
     rely_on_others: bool = param(
         False,
-        "Whether, if a missing key may be any value, cells suppressed in others may protect a record.",
+        "Whether cells suppressed in others may protect a record.",
+        when="missing=any",
+        advanced=True,
     )
 
     def guarantee(self, schema: Schema, keys: Sequence[str]) -> Guarantee:

@@ -11,7 +11,7 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.hierarchy.likeness import not_covered
 from sfumato.data.hierarchy.tree import Hierarchy
-from sfumato.data.points import Nominal, Scale, points_of
+from sfumato.data.points import SCALES, Nominal, Scale, points_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError
@@ -41,17 +41,34 @@ class Microaggregation(Method):
         drive=True,
         hint="3 to 10 is usual; it cannot exceed the number of records",
     )
-    scale: Scale = param("deviation", "What one unit of distance is in each column.")
+    scale: Scale = param(
+        "deviation",
+        "What one unit of distance is in each column.",
+        choices=SCALES,
+        advanced=True,
+        label="Unit of distance",
+    )
     centre: PerColumn[Centre] = param(
         "auto",
-        "What a group shows; auto is the mean of numbers, the median of ordinal columns and dates, "
-        "the mode of nominal ones.",
+        "What a group shows.",
+        choices={
+            "auto": "The mean of numbers, the median of ordinal columns and dates, the mode of nominal ones.",
+            "mean": "The mean, for numbers and dates.",
+            "median": "The median, for numbers, dates and ordinal columns.",
+            "mode": "The most frequent value.",
+        },
         hint="a mean needs numbers or dates, a median an order; set it by column, or choose auto",
     )
     nominal: Nominal = param(
         "frequency",
-        "How far apart two values of a nominal column are: the rarer the farther, all alike, or as in its "
-        "hierarchy.",
+        "How far apart two values of a nominal column are.",
+        choices={
+            "frequency": "The farther the rarer they are.",
+            "equal": "All equally far.",
+            "hierarchy": "As far as in the hierarchy that the column names.",
+        },
+        advanced=True,
+        label="Distance of categories",
     )
 
     def partition(self, points: Floats, run: Run) -> Ints:
@@ -250,6 +267,7 @@ class VMdav(Microaggregation):
         le=1e6,
         symbol="γ",
         hint="0.2 for scattered records, 1.1 for clustered ones; 0 lets no group grow",
+        advanced=True,
     )
 
     def partition(self, points: Floats, run: Run) -> Ints:

@@ -7,14 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sfumato import kernels
 from sfumato.core.method import Block, BlockMethod
 from sfumato.core.params import param
 from sfumato.core.randomness import RandomKey
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats
-from sfumato.methods.noise import deviations, holes, matched, normals
+from sfumato.methods.noise import deviations, holes, matched, moments_of, normals
 
 
 class FactorNoise(BlockMethod):
@@ -24,10 +23,17 @@ class FactorNoise(BlockMethod):
         "Each value was multiplied by a factor around one: means hold in expectation, variances are "
         "inflated, most where values are large; zeros stay, correlations are weakened."
     )
+    kinds = frozenset({Kind.CONTINUOUS})
     rounds = 0
 
     per: Literal["cell", "record"] = param(
-        "cell", "What has a factor of its own: each cell, or each record for all its protected cells."
+        "cell",
+        "What has a factor of its own.",
+        choices={
+            "cell": "Each cell.",
+            "record": "Each record, for all its protected cells: their ratios stay.",
+        },
+        label="One factor for",
     )
 
     def by_person(self) -> bool:
@@ -105,7 +111,6 @@ class UniformNoise(FactorNoise):
     name = "uniform-noise"
     family = "noise"
     title = "Multiplicative noise (uniform)"
-    kinds = frozenset({Kind.CONTINUOUS})
     references = ("nayak2011", "hundepool2012", "domingoferrer2020")
 
     spread: float = param(
@@ -180,7 +185,6 @@ class LognormalNoise(FactorNoise):
     name = "lognormal-noise"
     family = "noise"
     title = "Multiplicative noise (lognormal)"
-    kinds = frozenset({Kind.CONTINUOUS})
     references = ("muralidhar1995", "nayak2011", "hundepool2012")
 
     deviation: float = param(
@@ -281,7 +285,13 @@ class HohneNoise(BlockMethod):
         hint="0.1 changes a value by about a tenth",
     )
     restore: Literal["variances", "covariances"] = param(
-        "variances", "Which second moments of the original the release has."
+        "variances",
+        "Which second moments of the original the release has.",
+        choices={
+            "variances": "The variance of each column.",
+            "covariances": "All variances and covariances, for which no value may be missing.",
+        },
+        label="Keep",
     )
 
     def by_person(self) -> bool:
@@ -298,11 +308,8 @@ class HohneNoise(BlockMethod):
 
     def summarise(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Any:
         """Find the moments of the data in rounds 0 and 1, those of the noisy data in rounds 2 and 3."""
-        turn = len(summaries)
-        values = block.values if turn <= 1 else self._noisy(block, chance)
-        if turn % 2 == 0:
-            return kernels.moments.means_of(values)
-        return kernels.moments.Moments.of(values, summaries[-1].mean)
+        values = block.values if len(summaries) <= 1 else self._noisy(block, chance)
+        return moments_of(values, summaries)
 
     def protect_block(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Floats:
         """Multiply, then restore the moments."""

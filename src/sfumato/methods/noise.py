@@ -9,10 +9,11 @@ import numpy as np
 
 from sfumato import kernels
 from sfumato.core.method import Block, BlockMethod
-from sfumato.core.params import PerColumn, listed, param
+from sfumato.core.params import PerColumn, param
 from sfumato.core.randomness import RandomKey
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
+from sfumato.errors import quoted
 from sfumato.kernels.arrays import Floats
 
 
@@ -52,15 +53,38 @@ def matched(centred: Floats, *, wanted: Floats, got: Floats, units: Floats) -> F
     return result
 
 
+def moments_of(values: Floats, summaries: Sequence[Any]) -> Any:
+    """Find the means in the first of two rounds, the moments around them in the second."""
+    if len(summaries) % 2 == 0:
+        return kernels.moments.means_of(values)
+    return kernels.moments.Moments.of(values, summaries[-1].mean)
+
+
 def holes(table: Table, method: str) -> str | None:
     """Why covariances cannot be restored in this table; None when every record is complete."""
-    lacking = listed(name for name in table.chosen if table.missing(name).any())
+    lacking = quoted(name for name in table.chosen if table.missing(name).any())
     if lacking:
         return f"{method} must have complete columns to restore covariances, got: holes in {lacking}"
     return None
 
 
-class UncorrelatedNoise(BlockMethod):
+class MomentNoise(BlockMethod):
+    """Draws for each record on its own, by the moments of the whole table."""
+
+    kinds = frozenset({Kind.CONTINUOUS})
+    rounds = 2
+    frozen_rounds = 2
+
+    def by_person(self) -> bool:
+        """Each record has draws of its own."""
+        return True
+
+    def summarise(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Any:  # noqa: ARG002
+        """Find the means, then the moments around them."""
+        return moments_of(block.values, summaries)
+
+
+class UncorrelatedNoise(MomentNoise):
     r"""Add normal noise to each column on its own.
 
     .. math::
@@ -116,10 +140,7 @@ class UncorrelatedNoise(BlockMethod):
         "Noise was added to each column: means and covariances hold in expectation, variances are "
         "inflated, so that correlations and slopes are pulled towards zero."
     )
-    kinds = frozenset({Kind.CONTINUOUS})
     references = ("spruill1983", "brand2002", "hundepool2012", "herranz2015")
-    rounds = 2
-    frozen_rounds = 2
 
     deviation: float = param(
         10.0,
@@ -140,17 +161,8 @@ class UncorrelatedNoise(BlockMethod):
         le=1000,
         symbol="f",
         hint="2 gives a column twice the noise of the others",
+        advanced=True,
     )
-
-    def by_person(self) -> bool:
-        """Each record has draws of its own."""
-        return True
-
-    def summarise(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Any:  # noqa: ARG002
-        """Find the means, then the variances around them."""
-        if not summaries:
-            return kernels.moments.means_of(block.values)
-        return kernels.moments.Moments.of(block.values, summaries[0].mean)
 
     def protect_block(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Floats:
         """Add the noise of one block."""
@@ -166,7 +178,7 @@ class UncorrelatedNoise(BlockMethod):
         return noisy
 
 
-class CorrelatedNoise(BlockMethod):
+class CorrelatedNoise(MomentNoise):
     r"""Add normal noise that has the correlations of the data.
 
     .. math::
@@ -223,10 +235,7 @@ class CorrelatedNoise(BlockMethod):
         "Noise was added: means and correlations hold in expectation; variances and covariances are "
         "inflated by one factor, which the owner may tell."
     )
-    kinds = frozenset({Kind.CONTINUOUS})
     references = ("kim1986", "hundepool2012", "domingoferrer2018")
-    rounds = 2
-    frozen_rounds = 2
 
     ratio: float = param(
         0.1,
@@ -237,18 +246,8 @@ class CorrelatedNoise(BlockMethod):
         log=True,
         tune=(1e-4, 1e3),
         drive=True,
-        hint="0.01 is light, 1 doubles every variance",
+        hint="0.01 is light; at 1 there is as much noise as variance",
     )
-
-    def by_person(self) -> bool:
-        """Each record has draws of its own."""
-        return True
-
-    def summarise(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Any:  # noqa: ARG002
-        """Find the means, then the covariances around them."""
-        if not summaries:
-            return kernels.moments.means_of(block.values)
-        return kernels.moments.Moments.of(block.values, summaries[0].mean)
 
     def protect_block(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Floats:
         """Add the noise of one block."""
@@ -256,7 +255,7 @@ class CorrelatedNoise(BlockMethod):
         return noisy
 
 
-class KimNoise(BlockMethod):
+class KimNoise(CorrelatedNoise):
     r"""Add correlated noise, then shrink so that the covariances are those of the original.
 
     .. math::
@@ -321,24 +320,16 @@ class KimNoise(BlockMethod):
         "Means and covariances of all records hold; distributions, and means and variances of subgroups, "
         "do not."
     )
-    kinds = frozenset({Kind.CONTINUOUS})
     references = ("kim1986", "brand2002", "hundepool2012")
-    rounds = 2
-    frozen_rounds = 2
 
-    ratio: float = param(
-        0.1,
-        "Variance of the noise as a multiple of the variance of the data.",
-        gt=0,
-        le=1e6,
-        symbol="γ",
-        log=True,
-        tune=(1e-4, 1e3),
-        drive=True,
-        hint="0.01 is light; at 1 half of every variance is noise",
-    )
     restore: Literal["expectation", "exactly"] = param(
-        "expectation", "Whether means and covariances are kept in expectation or exactly."
+        "expectation",
+        "How means and covariances are kept.",
+        choices={
+            "expectation": "In expectation.",
+            "exactly": "Up to rounding, for which no value may be missing; not in a series of releases.",
+        },
+        label="Keep moments",
     )
 
     def by_person(self) -> bool:
@@ -351,11 +342,9 @@ class KimNoise(BlockMethod):
 
     def summarise(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Any:
         """Find the means, then the moments around them: of the draws as well where they are to be undone."""
-        if not summaries:
-            return kernels.moments.means_of(block.values)
+        if not summaries or self.restore == "expectation":
+            return moments_of(block.values, summaries)
         mean = summaries[0].mean
-        if self.restore == "expectation":
-            return kernels.moments.Moments.of(block.values, mean)
         # Noise is linear in the draws, so the moments of the two side by side give those of their sum.
         both = np.concatenate([block.values, normals(block, chance)], axis=1)
         return kernels.moments.Moments.of(both, np.concatenate([mean, np.zeros_like(mean)]))

@@ -12,13 +12,13 @@ import polars as pl
 
 from sfumato.core.budget import concentrated
 from sfumato.core.method import Gives
-from sfumato.core.params import listed, param
+from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.checks import without_missing
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table
-from sfumato.errors import RefusedError
+from sfumato.errors import RefusedError, quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.methods import _opendp
 from sfumato.methods._count_model import CountModel, Measured, evenly
@@ -150,13 +150,26 @@ class PrivateMarginals(PrivateMethod):
 
     choice: Literal["tree", "adaptive"] = param(
         "adaptive",
-        "What is counted together: a tree of pairs (MST), or in turn what the model tells worst (AIM).",
+        "What is counted together.",
+        choices={
+            "tree": "Pairs that join all columns to a tree (MST).",
+            "adaptive": "Round by round what the model tells worst (AIM).",
+        },
         hint="a tree is quicker, and enough for few columns or a small ε",
+        label="Choice of counts",
     )
-    ways: int = param(2, "Most columns that are counted together.", ge=2, le=3, hint="adaptive only")
+    ways: int = param(
+        2,
+        "Most columns that are counted together.",
+        ge=2,
+        le=3,
+        when="choice=adaptive",
+        label="Columns at once",
+    )
     cells: int = param(
         200_000, "Most cells of the model, all its cliques together.", ge=1_000, le=50_000_000, log=True,
-        hint="adaptive only: more keeps more relations, and takes longer",
+        hint="more keeps more relations, and takes longer", when="choice=adaptive", advanced=True,
+        label="Cells of the model",
     )  # fmt: skip
     delta: float = param(
         1e-6, "Chance with which nothing is promised.", ge=1e-15, le=0.1, symbol="δ", log=True,
@@ -168,6 +181,7 @@ class PrivateMarginals(PrivateMethod):
         ge=2,
         le=2_000,
         hint="whole numbers of a range up to this many are drawn as they are",
+        advanced=True,
     )
 
     def protect(self, table: Table, run: Run) -> Release:
@@ -229,7 +243,7 @@ class _Drawing:
             again = self._once(int(broken.sum()), rng).frame
             made = replace(made, frame=pl.concat([made.frame.filter(~pl.Series(broken)), again]))
         broken, empty = self._breaking(made), others(self.table)
-        notes = [f"left empty, as new records have nothing of anyone: {listed(empty)}"] if empty else []
+        notes = [f"left empty, as new records have nothing of anyone: {quoted(empty)}"] if empty else []
         if broken.any():
             notes.append(
                 f"{int(broken.sum())} records break a rule of the schema, after {_MOST_ROUNDS} draws"
@@ -293,6 +307,6 @@ def _require_countable(method: str, names: Sequence[str], sizes: Sequence[int]) 
     if len(large) > 1 and math.prod(sizes[place] for place in large) > _MOST_CELLS:
         raise RefusedError(
             f"{method} must be given columns of at most {_MOST_CELLS:,} combinations of two, got: more in "
-            f"{listed(names[place] for place in large)}",
+            f"{quoted(names[place] for place in large)}",
             hint="recode them before, or leave one out",
         )

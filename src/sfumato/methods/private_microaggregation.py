@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from sfumato.core.budget import Spending
 from sfumato.core.method import Gives, put_back
-from sfumato.core.params import listed, param
+from sfumato.core.params import param
 from sfumato.core.release import Release, reordered
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
+from sfumato.errors import quoted
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.methods import _opendp
 from sfumato.methods._private import Grid, LocalMethod, grids_of, others, spending
-from sfumato.methods._private_boxes import halved, levels_of
+
+#: In how many steps the place of a record in its box counts, to either side.
+_STEPS = 1 << 20
 
 
 class PrivateMicroaggregation(LocalMethod):
@@ -95,8 +100,14 @@ class PrivateMicroaggregation(LocalMethod):
     )
     by: Literal["record", "column", "box"] = param(
         "record",
-        "What is grouped: records in one order, the values of each column on their own, or records of a box.",
+        "What is grouped.",
+        choices={
+            "record": "Records, in the order of their distance from the lower bounds.",
+            "column": "The values of each column on their own: a guarantee for a single column alone.",
+            "box": "The records of a box, where boxes are made by halving the declared ranges.",
+        },
         hint="box is the stable one, whose noise does not grow with the records",
+        label="Group by",
     )
 
     def protect(self, table: Table, run: Run) -> Release:
@@ -169,7 +180,7 @@ class PrivateMicroaggregation(LocalMethod):
         if others(table):
             return "which records share a group is told by columns that are not protected beside them"
         if self.by == "column" and len(table.chosen) > 1:
-            return f"by column, which groups of {listed(table.chosen)} a record is in is told without noise"
+            return f"by column, which groups of {quoted(table.chosen)} a record is in is told without noise"
         return ""
 
 
@@ -182,3 +193,82 @@ def _order(places: Mapping[str, Ints], grids: Mapping[str, Grid]) -> Ints:
     shares = [places[name] / max(grid.size, 1) for name, grid in grids.items()]
     far: Floats = np.sum(np.square(shares), axis=0)
     return np.lexsort((*reversed(shares), far))
+
+
+# Boxes of the declared ranges ---------------------------------------------------------------------------
+#
+# A record is in one box, so another one in its place changes two of them and no more, however many records
+# there are: groups of this sort are called stable (Iftikhar, Wang and Lin 2019).
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """From ``lows`` to ``highs`` [box, column], places of a grid that belong to it.
+
+    ``counts`` are how many records each box shows, which is noisy and adds up to all; ``of`` in which box
+    each record is.
+    """
+
+    lows: Ints
+    highs: Ints
+    counts: Ints
+    of: Ints
+
+    @property
+    def shown(self) -> Ints:
+        """The box in which each record is shown: its own, but for those of boxes that show fewer."""
+        n, order = len(self.of), np.argsort(self.of, kind="stable")
+        sizes = np.bincount(self.of, minlength=len(self.counts))
+        within = np.arange(n) - (np.cumsum(sizes) - sizes)[self.of[order]]
+        fits = within < self.counts[self.of[order]]
+        left = self.counts - np.minimum(sizes, self.counts)
+        boxes = self.of.copy()
+        boxes[order[~fits]] = np.repeat(np.arange(len(left)), left)
+        return boxes
+
+    def means(self, column: int, places: Ints, *, records: int, epsilon: float) -> Ints:
+        """The noisy mean place of a column in each box: offsets from its middle, in halves of its width."""
+        low, high = self.lows[:, column], self.highs[:, column]
+        middle, half = (low + high) / 2, np.maximum((high - low) / 2, np.finfo(float).tiny)
+        offsets: Floats = np.clip((places - middle[self.of]) / half[self.of], -1, 1)
+        steps = np.rint(offsets * _STEPS).astype(np.int64)
+        sums = np.zeros(len(low), dtype=np.int64)
+        np.add.at(sums, self.of, steps)
+        noisy = _opendp.laplace(sums, sensitivity=2 * _STEPS * records, epsilon=epsilon)
+        found: Floats = middle + half * np.clip(noisy / (_STEPS * np.maximum(self.counts, 1)), -1, 1)
+        return np.rint(found).astype(np.int64)
+
+
+def levels_of(n: int, k: int) -> int:
+    """How often so many records may be halved."""
+    return max(0, int(math.log2(n / k))) if n >= k else 0
+
+
+def halved(places: Ints, sizes: Ints, *, k: int, records: int, epsilon: float) -> Boxes:
+    """Halve the whole range, its widest side first, as long as both halves show at least ``k`` records.
+
+    How many records there are is known, as neighbours have as many; one in the place of another changes two
+    counts of each level by one.
+    """
+    n, levels = len(places), levels_of(len(places), k)
+    lows, highs = np.zeros((1, len(sizes)), dtype=np.int64), np.array([sizes], dtype=np.int64)
+    counts, of, open_ = np.array([n]), np.zeros(n, dtype=np.int64), np.array([True])
+    for _ in range(levels):
+        axis = ((highs - lows) / np.maximum(sizes, 1)).argmax(axis=1)
+        rows = np.arange(len(lows))
+        middles = (lows[rows, axis] + highs[rows, axis]) // 2
+        upper = (places[np.arange(n), axis[of]] > middles[of]).astype(np.int64)
+        exact = np.bincount(2 * of + upper, minlength=2 * len(lows))
+        noisy = _opendp.laplace(exact, sensitivity=2 * records, epsilon=epsilon / levels).reshape(-1, 2)
+        above = (counts + noisy[:, 1] - noisy[:, 0]) // 2  # both halves make up the whole
+        parted = open_ & (np.minimum(above, counts - above) >= k) & (highs[rows, axis] > lows[rows, axis])
+        new = len(lows) + np.cumsum(parted) - 1  # where the upper half of each stands from now on
+        tops, bottoms = highs[parted].copy(), lows[parted].copy()
+        side = np.arange(int(parted.sum()))
+        bottoms[side, axis[parted]] = middles[parted] + 1
+        highs[parted, axis[parted]] = middles[parted]
+        of = np.where(parted[of] & (upper == 1), new[of], of)
+        lows, highs = np.vstack([lows, bottoms]), np.vstack([highs, tops])
+        counts = np.concatenate([np.where(parted, counts - above, counts), above[parted]])
+        open_ = np.concatenate([parted, np.ones(len(side), dtype=np.bool_)])
+    return Boxes(lows, highs, counts, of)

@@ -9,29 +9,20 @@ import numpy as np
 
 from sfumato.core.budget import Spending, concentrated
 from sfumato.core.method import put_back
-from sfumato.core.params import PerColumn, param
+from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Ints
 from sfumato.methods import _opendp
-from sfumato.methods._private import Grid, LocalMethod, grids_of, spending
+from sfumato.methods._private import ByColumnMethod, Grid, grids_of, spending
 
 
-class _PrivateNoise(LocalMethod):
+class _PrivateNoise(ByColumnMethod):
     """Adds noise of a mechanism to each column, which gets a share of the budget by its weight."""
 
     kinds = frozenset({Kind.CONTINUOUS})
-
-    weight: PerColumn[float] = param(
-        1.0,
-        "Share of the budget that a column gets, in proportion to those of the others.",
-        ge=1e-3,
-        le=1e3,
-        symbol="w",
-        hint="a column of weight 2 gets twice the share of one of weight 1",
-    )
 
     def protect(self, table: Table, run: Run) -> Release:
         """Put each column on its grid, draw the noise, and bring it back into the declared bounds."""

@@ -6,16 +6,15 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.method import Gives, put_back
-from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.methods import _opendp
-from sfumato.methods._private import LocalMethod, categories_of, codes_among, in_type, spending
+from sfumato.methods._private import ByColumnMethod, categories_of, codes_among, in_type, spending
 
 
-class PrivateResponse(LocalMethod):
+class PrivateResponse(ByColumnMethod):
     r"""Answer with the true category or, by chance, with any: randomised response.
 
     A category is released as it is or, with the chance :math:`q`, as one drawn evenly from all :math:`K` that
@@ -71,15 +70,6 @@ class PrivateResponse(LocalMethod):
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL})
     references = ("warner1965", "dwork2006")
     gives = Gives(suppressed=True)  # where it is hidden that values are missing, others become so
-
-    weight: PerColumn[float] = param(
-        1.0,
-        "Share of the budget that a column gets, in proportion to those of the others.",
-        ge=1e-3,
-        le=1e3,
-        symbol="w",
-        hint="a column of weight 2 gets twice the share of one of weight 1",
-    )
 
     def protect(self, table: Table, run: Run) -> Release:
         """Draw each column anew where chance says so."""

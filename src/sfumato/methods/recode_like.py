@@ -107,24 +107,34 @@ class RecodeLike(Method):
     cost = "n log m"
 
     like: Resource = param(
-        Resource("fitted"), "The protected table whose combinations of keys are used.", holds="table"
+        Resource("fitted"),
+        "The protected table whose combinations of keys are used.",
+        holds="table",
+        label="Other release",
     )
     unseen: Literal["suppress", "raise"] = param(
         "suppress",
-        "What is done with records that no combination covers: the wildcard, or no release.",
+        "What is done with records that no combination covers.",
+        choices={
+            "suppress": "They show the wildcard in every key.",
+            "raise": "Nothing is released: it is an error.",
+        },
         renamed={"withhold": "suppress"},
+        label="Uncovered records",
     )
     missing: Literal["category", "any"] = param(
         "category",
-        "What a missing key there stands for: a missing value, or any value, which is then suppressed.",
+        "What a missing key stands for there.",
+        choices={
+            "category": "A missing value.",
+            "any": "Any value, which is then suppressed: right for a release by local suppression.",
+        },
+        label="Missing keys",
     )
 
     def refuses(self, table: Table) -> str | None:
         """Refuse columns that are generalised already: nobody knows in which box they lie."""
-        coarse = [f"`{name}`" for name in table.chosen if table.is_generalised(name)]
-        if coarse:
-            return f"{self.name} must be given exact values, got: generalised ones in {', '.join(coarse)}"
-        return super().refuses(table)
+        return self.refuses_generalised(table) or super().refuses(table)
 
     def protect(self, table: Table, run: Run) -> Release:
         """Find the box of each record, then show it."""

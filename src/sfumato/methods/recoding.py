@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.core.method import Gives, Method, Randomness
-from sfumato.core.params import PerColumn, Resource, listed, param
+from sfumato.core.params import PerColumn, Resource, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.levels import KeyLevels
 from sfumato.data.hierarchy.grow import present_values, propose
 from sfumato.data.hierarchy.tree import Hierarchy, Unseen
 from sfumato.data.table import Table
-from sfumato.errors import PlanError
+from sfumato.errors import PlanError, quoted
 from sfumato.methods._enforcing import COMPARABLE
 
 
@@ -39,21 +39,13 @@ def hierarchies_of(
         grown.append(name)
     if not grown:
         return found, ()
-    return found, (f"no hierarchy is declared for {listed(grown)}: one that fits the values was grown",)
+    return found, (f"no hierarchy is declared for {quoted(grown)}: one that fits the values was grown",)
 
 
 def _grown(table: Table, name: str) -> Hierarchy | None:
     column = table.schema[name]
     present = present_values(column, table.frame[name])
     return propose(column, present) if len(present) else None
-
-
-def refused_as_coarse(table: Table, method: str) -> str | None:
-    """Why keys that were generalised before cannot climb a hierarchy; None when all are exact."""
-    coarse = [name for name in table.chosen if table.is_generalised(name)]
-    return (
-        f"{method} must be given exact values, got: generalised ones in {listed(coarse)}" if coarse else None
-    )
 
 
 class Recoding(Method):
@@ -124,11 +116,16 @@ class Recoding(Method):
     hierarchies: PerColumn[Resource] | None = param(
         None, "Resource with the hierarchy of each column, where the schema names none.", holds="hierarchy"
     )
-    unseen: Unseen = param("raise", "Values that the hierarchy does not hold: an error, or the root.")
+    unseen: Unseen = param(
+        "raise",
+        "What is done with values that the hierarchy does not hold.",
+        choices={"raise": "Nothing is released: it is an error.", "root": "They are shown as its root."},
+        label="Unseen values",
+    )
 
     def refuses(self, table: Table) -> str | None:
         """Refuse keys that were generalised before: their labels are no values of a hierarchy."""
-        return super().refuses(table) or refused_as_coarse(table, self.name)
+        return super().refuses(table) or self.refuses_generalised(table)
 
     def protect(self, table: Table, run: Run) -> Release:
         """Write each column at its level."""

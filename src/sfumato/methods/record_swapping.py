@@ -107,9 +107,12 @@ class TargetedSwapping(Method):
         unit="records",
         symbol="k",
         hint="3 is usual; with 1 nobody is at risk",
+        label="At risk below",
     )
     similar: Columns = param(
-        Columns(), "Columns in which partners are equal; when none is found, the last named is given up."
+        Columns(),
+        "Columns in which partners are equal; when none is found, the last named is given up.",
+        label="Equal columns",
     )
     keys: Columns = param(Columns(("@key",)), "Columns that put a record at risk, if it is rare in them.")
 

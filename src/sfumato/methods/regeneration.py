@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.method import Gives, Method, Takes
-from sfumato.core.params import Resource, listed, param
+from sfumato.core.params import Resource, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.cover import Cover
@@ -19,9 +19,10 @@ from sfumato.data.generalised.nodes import canonical_text, parse_exact
 from sfumato.data.hierarchy.tree import counted
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import TEXTUAL, Table
-from sfumato.errors import DataError, RefusedError
+from sfumato.errors import DataError
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._enforcing import COMPARABLE
+from sfumato.methods._resources import columns_of
 
 Masked = Literal["coarse", "missing", "both"]
 
@@ -100,10 +101,23 @@ class Regeneration(Method):
         None, "Table of what was masked: column, value and count of each value.", holds="table"
     )
     counts: Literal["exact", "shares"] = param(
-        "exact", "Whether the counts must add up to the masked cells, or are scaled to them."
+        "exact",
+        "What the counts of the marginals are.",
+        choices={
+            "exact": "Numbers of cells, which must add up to those that are masked.",
+            "shares": "Proportions, which are scaled to the masked cells.",
+        },
+        when="marginals",
     )
     masked: Masked = param(
-        "coarse", "Which cells are taken for masked: wildcards, ranges and groups, missing values, or both."
+        "coarse",
+        "Which cells are taken for masked.",
+        choices={
+            "coarse": "Wildcards, ranges and labels of several values.",
+            "missing": "Missing values, in columns without generalised ones.",
+            "both": "All of these.",
+        },
+        label="Masked cells",
     )
 
     def refuses(self, table: Table) -> str | None:
@@ -115,7 +129,7 @@ class Regeneration(Method):
 
     def protect(self, table: Table, run: Run) -> Release:
         """Fill the columns one by one, each with a stream of chance of its own."""
-        known = self._known(run)
+        known = columns_of(self, "marginals", run, _COLUMNS)
         filled, notes = table, []
         for name in run.track(self.title, table.chosen, total=len(table.chosen)):
             places = np.flatnonzero(masked_cells(table, name, self.masked))
@@ -135,18 +149,6 @@ class Regeneration(Method):
         if known is None:
             notes.append("no marginals were given: values in proportion to those that are not masked")
         return Release.of(filled, source_rows=np.arange(len(table), dtype=np.int64), notes=tuple(notes))
-
-    def _known(self, run: Run) -> Table | None:
-        if self.marginals is None:
-            return None
-        known: object = run.resource(self.marginals)
-        if not isinstance(known, Table) or not set(_COLUMNS) <= set(known.names):
-            found = listed(known.names) if isinstance(known, Table) else f"a {type(known).__name__.lower()}"
-            raise RefusedError(
-                f"`marginals` of {self.name} must name a table with the columns column, value and count, "
-                f"got: {found}"
-            )
-        return known
 
 
 # What is masked ----------------------------------------------------------------------------------------
@@ -241,9 +243,9 @@ def _own_supply(table: Table, name: str, exact: pl.Series, places: Ints) -> _Sup
     return _Supply(name, counts["value"], counts["count"].to_numpy().astype(np.int64))
 
 
-def _supply(known: Table, name: str, exact: pl.Series) -> _Supply:
+def _supply(known: pl.DataFrame, name: str, exact: pl.Series) -> _Supply:
     """The values that the table of marginals lists, in the type of the column."""
-    frame = known.frame.select(_COLUMNS).filter(known.frame["column"].cast(pl.String) == name)
+    frame = known.select(_COLUMNS).filter(known["column"].cast(pl.String) == name)
     given = frame["count"].cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
     wrong = int((~((given >= 0) & (given == np.floor(given)))).sum())
     if wrong:

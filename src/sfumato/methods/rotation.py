@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.method import Method, put_back
+from sfumato.core.method import Method, with_matrix
 from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -116,6 +116,7 @@ class RotationNoise(Method):
         unit="records",
         symbol="g",
         hint="odd numbers turn every direction; the last group takes what is left over",
+        advanced=True,
     )
 
     def refuses(self, table: Table) -> str | None:
@@ -135,22 +136,18 @@ class RotationNoise(Method):
         values = table.matrix(table.chosen)
         centre = kernels.moments.means_of(values).mean
         turned = self._turned(values - centre, table.chosen, run) + centre
-        protected = table
-        for position, name in enumerate(table.chosen):
-            present = turned[~table.missing(name), position]
-            protected = protected.with_values(name, put_back(table, name, present))
-        return Release.of(protected, source_rows=release.source_rows)
+        return Release.of(with_matrix(table, table.chosen, turned), source_rows=release.source_rows)
 
     def _turned(self, values: Floats, names: Sequence[str], run: Run) -> Floats:
         """Turn centred records, each among those that have the same columns."""
         tick, turned = run.ticker(self.title), values.copy()
-        lonely: list[Ints] = []
-        for key, rows, columns in _patterns(values):
+        missing, lonely = np.isnan(values), list[Ints]()
+        for columns, rows in kernels.outlyingness.patterns(~missing):
             if len(rows) < _MIN_RECORDS:
                 lonely.append(rows)
                 continue
-            place = np.ix_(rows, columns)
-            turned[place] = self._mixed(values[place], run.rng("groups", key), tick)
+            place, key = np.ix_(rows, columns), np.packbits(missing[rows[0]]).tobytes()
+            turned[place] = self._mixed(values[place], run.rng("groups", key if missing.any() else b""), tick)
         if lonely:
             self._turn_lonely(turned, np.concatenate(lonely), names, run)
         return turned
@@ -205,21 +202,6 @@ def rotated(groups: Floats, angle: float, rng: np.random.Generator) -> Floats:
         + second @ (gain * along_first + loss * along_second)
     )
     return turned
-
-
-def _patterns(values: Floats) -> Iterator[tuple[bytes, Ints, Ints]]:
-    """Yield the records that have the same columns: a key, the records, the columns."""
-    missing = np.isnan(values)
-    if not missing.any():  # the usual case needs no sort
-        yield b"", np.arange(len(values)), np.arange(values.shape[1])
-        return
-    keys, which = np.unique(np.packbits(missing, axis=1), axis=0, return_inverse=True)
-    which = which.reshape(-1)
-    order = np.argsort(which, kind="stable")
-    for key, rows in zip(keys, np.split(order, np.cumsum(np.bincount(which))[:-1]), strict=True):
-        columns = np.flatnonzero(~np.isnan(values[rows[0]]))
-        if len(columns):
-            yield key.tobytes(), rows, columns
 
 
 def _untold(_done: int, _total: int) -> None:

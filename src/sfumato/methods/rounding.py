@@ -116,7 +116,12 @@ class Rounding(ColumnMethod):
     )
     mode: Literal["controlled", "random", "nearest"] = param(
         "controlled",
-        "To which neighbour a value goes: at random and keeping the total, at random, or to the nearest.",
+        "To which of the two multiples beside it a value goes.",
+        choices={
+            "controlled": "At random, the nearer the likelier, and so that the total stays within a base.",
+            "random": "At random, the nearer the likelier, each value on its own.",
+            "nearest": "To the nearest.",
+        },
     )
 
     def by_person(self) -> bool:
@@ -265,7 +270,9 @@ class MultivariateRounding(BlockMethod):
         hint="0.1 is light, from 4 on few points are left",
     )
     offset: Literal["random", "mean"] = param(
-        "random", "Where the lattice lies: anywhere, at random, or with a point on the mean."
+        "random",
+        "Where the lattice lies.",
+        choices={"random": "Anywhere, at random.", "mean": "With a point on the mean of all records."},
     )
 
     def by_person(self) -> bool:
@@ -287,7 +294,7 @@ class MultivariateRounding(BlockMethod):
         scales = np.where(deviations > 0, deviations, 1.0)
         correlation = _definite(lattice.moments.covariance() / np.outer(scales, scales))
         protected = block.values.copy()
-        for columns, rows in kernels.patterns.patterns(~np.isnan(block.values)):
+        for columns, rows in kernels.outlyingness.patterns(~np.isnan(block.values)):
             part = correlation[np.ix_(columns, columns)]
             inverse = kernels.moments.inverse_root(part)
             root = part @ inverse  # no direction comes in that the inverse has left out

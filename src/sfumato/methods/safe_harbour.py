@@ -12,7 +12,7 @@ from sfumato.core.method import Gives, Method, Randomness, Takes
 from sfumato.core.params import Resource, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import Classes, Missing
+from sfumato.data.classes.classes import MISSING_POLICIES, Classes, Missing
 from sfumato.data.generalised.suppressing import as_ranges, to_missing, to_wildcard
 from sfumato.data.generalised.text_forms import parse_intervals
 from sfumato.data.hierarchy.build import from_cuts, from_prefix
@@ -142,15 +142,17 @@ class SafeHarbour(Method):
         "",
         "What is masked in turn, as in age@1, race, age: up to a level of the hierarchy, or altogether.",
         hint="nothing means Table S3's for its columns, else from the most to the fewest distinct values",
+        label="Order of masking",
     )
     show: Literal["wildcard", "missing"] = param(
         "wildcard",
-        "How a suppressed key is shown: the wildcard, or a missing value.",
+        "How a suppressed key is shown.",
+        choices={"wildcard": "As the wildcard, `*`.", "missing": "As a missing value."},
         renamed={"star": "wildcard"},
+        label="Suppressed keys",
     )
     missing: Missing = param(
-        "category",
-        "What a missing key counts for: a value of its own, any value, or the worst it could be.",
+        "category", "What a missing key counts for.", choices=MISSING_POLICIES, label="Missing keys"
     )
 
     def refuses(self, table: Table) -> str | None:

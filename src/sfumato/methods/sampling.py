@@ -98,10 +98,22 @@ class Sampling(Method):
         hint="it is a percentage; statistical offices release from 1 to 10 of a census",
     )
     design: Literal["simple", "systematic"] = param(
-        "simple", "How units are drawn: any set alike, or every so many in the order of the file."
+        "simple",
+        "How units are drawn.",
+        choices={
+            "simple": "At random: any set of them is as likely as any other.",
+            "systematic": "One in so many in the order of the file, from a random start.",
+        },
     )
     by: Literal["person", "household", "record"] = param(
-        "person", "What is drawn as a whole; a table without persons is drawn record by record."
+        "person",
+        "What is drawn as a whole.",
+        choices={
+            "person": "All records of a person; without a column of persons, each record.",
+            "household": "All records of a household.",
+            "record": "Each record, whoever it is of.",
+        },
+        label="Draw whole",
     )
 
     def refuses(self, table: Table) -> str | None:

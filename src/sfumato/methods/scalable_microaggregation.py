@@ -7,10 +7,11 @@ from typing import Literal
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.params import listed, param
+from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
+from sfumato.errors import quoted
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.methods.microaggregation import Microaggregation
 
@@ -74,6 +75,8 @@ class MdavInParts(Microaggregation):
         unit="records",
         symbol="m",
         hint="larger parts lose less and take longer",
+        label="Size of a part",
+        advanced=True,
     )
 
     def partition(self, points: Floats, run: Run) -> Ints:
@@ -134,7 +137,13 @@ class ProjectionMicroaggregation(Microaggregation):
     cost = "n log n"
 
     line: Literal["component", "sum"] = param(
-        "component", "What records are sorted by: the first principal component, or the sum of all columns."
+        "component",
+        "What records are sorted by.",
+        choices={
+            "component": "The first principal component of the columns.",
+            "sum": "The sum of the standardised columns, none of which may be nominal.",
+        },
+        label="Sort by",
     )
 
     def refuses(self, table: Table) -> str | None:
@@ -144,7 +153,7 @@ class ProjectionMicroaggregation(Microaggregation):
             nominal = [name for name in table.chosen if table.schema[name].kind is Kind.NOMINAL]
             if nominal:
                 return (
-                    f"{self.name} must be given ordered columns to sum up, got: {listed(nominal)} (nominal)"
+                    f"{self.name} must be given ordered columns to sum up, got: {quoted(nominal)} (nominal)"
                 )
         return reason
 

@@ -105,6 +105,7 @@ class RankShuffling(ColumnMethod):
         unit="%",
         symbol="s",
         hint="100 is block by block; 50 shuffles every value twice, 5 twenty times",
+        advanced=True,
     )
 
     def protect_column(self, column: ColumnView, rng: np.random.Generator) -> Values:

@@ -104,7 +104,13 @@ class SullivanNoise(Method):
         hint="0.01 is light; at 1 half of every variance is noise",
     )
     values: Literal["new", "same"] = param(
-        "new", "Whether a column shows new values of its distribution, or its own at other records."
+        "new",
+        "What values a column shows; an ordinal one always its own.",
+        choices={
+            "new": "New ones between its own, of nearly the same distribution.",
+            "same": "Its own, at other records.",
+        },
+        label="Values shown",
     )
 
     def protect(self, table: Table, run: Run) -> Release:

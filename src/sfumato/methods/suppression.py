@@ -86,12 +86,19 @@ class RecordSuppression(EnforcingMethod):
 
     show: Literal["wildcard", "missing", "drop"] = param(
         "wildcard",
-        "What is left of a record that is suppressed: wildcards or missing values for its keys, or nothing.",
+        "What is left of a record that is suppressed.",
+        choices={
+            "wildcard": "Its keys show the wildcard, `*`.",
+            "missing": "Its keys are missing.",
+            "drop": "Nothing: the record is left out.",
+        },
         renamed={"star": "wildcard"},
+        label="Suppressed records",
     )
     limit: float = param(
         100.0, "Most records that may be suppressed or dropped; an error if more would be.", ge=0, le=100,
         unit="per cent of the records",
+        label="Most suppressed",
     )  # fmt: skip
 
     def guarantee(self, schema: Schema, keys: Sequence[str]) -> Guarantee:
@@ -230,8 +237,10 @@ class AttributeSuppression(EnforcingMethod):
     )
     show: Literal["wildcard", "missing"] = param(
         "wildcard",
-        "What stands in a column that is suppressed: wildcards or missing values.",
+        "What stands in a column that is suppressed.",
+        choices={"wildcard": "The wildcard, `*`, in every record.", "missing": "Missing values."},
         renamed={"star": "wildcard"},
+        label="Suppressed columns",
     )
 
     def enforce(self, table: Table, guarantee: Guarantee, run: Run) -> Release:

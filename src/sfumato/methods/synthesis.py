@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.method import Gives, Method, put_back
-from sfumato.core.params import Columns, PerColumn, listed, param
+from sfumato.core.params import Columns, PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.checks import without_missing
@@ -18,7 +18,7 @@ from sfumato.data.persons import persons_of
 from sfumato.data.repair import sums_in_order
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table
-from sfumato.errors import DataError
+from sfumato.errors import DataError, quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.methods._drawing import By, Coded, Model, decimals_of, fitted
 
@@ -113,21 +113,45 @@ class Synthesis(Method):
         tune=(3, 1000),
         drive=True,
         hint="5 is usual; more is safer, and loses finer relations",
+        label="Smallest leaf",
     )
-    by: PerColumn[By] = param("cart", "How a column is drawn: by a tree, a linear model, or on its own.")
+    by: PerColumn[By] = param(
+        "cart",
+        "What a column is drawn from.",
+        choices={
+            "cart": "The leaves of a tree that tells it by the columns before it (CART).",
+            "regression": "A linear model of its normal scores, or linear discriminants of its categories.",
+            "sample": "Its own values, whatever the other columns hold.",
+        },
+        label="Model",
+    )
     given: Columns = param(
-        Columns(), "Columns released as they are, whose relations to the drawn ones the release keeps."
+        Columns(),
+        "Columns released as they are, whose relations to the drawn ones the release keeps.",
+        label="Given columns",
     )
     visit: str = param(
         "",
         "Columns in the order in which they are drawn, with + between; others after them, few values first.",
+        label="Order of columns",
+        advanced=True,
     )
     predictors: PerColumn[str] = param(
-        "", "Columns that a column is drawn from, with + between; else all given and drawn before it."
+        "",
+        "Columns that a column is drawn from, with + between; else all given and drawn before it.",
+        advanced=True,
     )
-    records: int = param(0, "How many records to draw; 0 is as many as there are.", ge=0, unit="records")
+    records: int = param(
+        0,
+        "How many records to draw; 0 is as many as there are.",
+        ge=0,
+        unit="records",
+        label="Number of records",
+    )
     smoothing: bool = param(
-        True, "Whether numbers that fewer records than a leaf have are moved into the gap beside them."
+        True,
+        "Whether numbers that fewer records than a leaf have are moved into the gap beside them.",
+        advanced=True,
     )
 
     def refuses(self, table: Table) -> str | None:
@@ -142,7 +166,7 @@ class Synthesis(Method):
         if self.records and kept and numbered:
             return (
                 f"{self.name} must draw all columns to draw other numbers of households and persons, "
-                f"got kept: {listed(kept)}"
+                f"got kept: {quoted(kept)}"
             )
         return None
 
@@ -150,17 +174,16 @@ class Synthesis(Method):
         given = self._given(table)
         sets = [name for name in given if table.schema[name].kind is Kind.SET]
         if sets:
-            return f"{self.name} must be given columns of single values, got: sets in {listed(sets)}"
-        coarse = [name for name in (*table.chosen, *given) if table.is_generalised(name)]
-        if coarse:
-            return f"{self.name} must be given exact values, got: generalised ones in {listed(coarse)}"
+            return f"{self.name} must be given columns of single values, got: sets in {quoted(sets)}"
+        if reason := self.refuses_generalised(table, (*table.chosen, *given)):
+            return reason
         for name in _split(self.visit):
             if name not in table.chosen:
                 return f"`visit` of {self.name} must name columns that are drawn, got: `{name}`"
         for name in self.predictors.columns:
             strange = set(_split(self.predictors[name])) - {*table.chosen, *given} - {name}
             if strange or name in _split(self.predictors[name]):
-                others = listed(sorted(strange)) or f"`{name}` itself"
+                others = quoted(sorted(strange)) or f"`{name}` itself"
                 return (
                     f"`predictors` of {self.name} must be drawn or given columns, got for `{name}`: {others}"
                 )
@@ -219,7 +242,7 @@ class Synthesis(Method):
         late = [each for each in asked if each not in used]
         if late:
             raise DataError(
-                f"`predictors` of `{name}` must be known before it is drawn, got: {listed(late)}",
+                f"`predictors` of `{name}` must be known before it is drawn, got: {quoted(late)}",
                 hint="say the order in `visit`; columns of a household or person are drawn before others",
             )
         rows = frame.firsts(frame.levels[name])
@@ -344,7 +367,7 @@ class _Drawing:
             places = np.flatnonzero(np.isin(self.frame.heads[0], wrong))
             redrawn = max(redrawn, len(places))
             self.draw(places, run.silent().at("round", turn))
-        texts = listed(rule.text for rule in rules)
+        texts = quoted(rule.text for rule in rules)
         raise DataError(
             f"every drawn record must keep the rules {texts}, got: {int(broken.sum())} that break one "
             f"after {_MOST_ROUNDS} draws",

@@ -40,7 +40,12 @@ class UnivariateMicroaggregation(ColumnMethod):
     )
     centre: PerColumn[Literal["auto", "mean", "median"]] = param(
         "auto",
-        "What a group shows; auto is the mean of numbers, the median of ordinal columns and dates.",
+        "What a group shows.",
+        choices={
+            "auto": "The mean of numbers, the median of ordinal columns and dates.",
+            "mean": "The mean, for numbers and dates.",
+            "median": "The median.",
+        },
         hint="a mean needs numbers or dates; set it by column, or choose auto",
     )
 

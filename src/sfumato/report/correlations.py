@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.data.schema import Kind
+from sfumato.data.schema import ORDERED
 from sfumato.data.table import Table
 from sfumato.errors import DataError
 from sfumato.kernels.arrays import Floats
 from sfumato.report.values import Rules, numbers_of
 
-ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
 #: More columns than this no picture can show.
 MOST_COLUMNS = 30
 #: A variance below this share of the column's own is rounding, not variation.

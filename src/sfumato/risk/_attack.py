@@ -28,10 +28,10 @@ from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both
 from sfumato.data.generalised.cover import Cover, cover_of
 from sfumato.data.persons import best_by_person, persons_of
-from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Role, Schema
+from sfumato.data.schema import COMPARABLE, STRUCTURAL_ROLES, Kind, Role, Schema
 from sfumato.data.table import TEXTUAL, Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.risk._spaces import LINKABLE, incomparable, inexact
+from sfumato.risk._spaces import incomparable, inexact
 
 #: People that must be on each side: of fewer no interval tells anything.
 FEWEST = 10
@@ -109,7 +109,7 @@ class AttackMeasure(EstimatedMeasure):
     aspect = "risk"
     better = "low"
     bounds = (0.0, 1.0)
-    kinds = LINKABLE
+    kinds = COMPARABLE
     needs = Needs(control=True)
     counts = Counting(pools_copies=True)
     cost = "n"
@@ -292,7 +292,7 @@ def _repeated(original: Table, control: Table) -> str | None:
     names = tuple(
         column.name
         for column in original.schema.columns
-        if column.name in control.schema and column.kind in LINKABLE and column.role not in STRUCTURAL_ROLES
+        if column.name in control.schema and column.kind in COMPARABLE and column.role not in STRUCTURAL_ROLES
         if not original.is_generalised(column.name) and not control.is_generalised(column.name)
     )
     numbers, n = numbered(stacked(original, control, names)), len(original)

@@ -14,14 +14,11 @@ from sfumato.core.intruder_view import classes_of, joining, seen_table, untraced
 from sfumato.core.measure import ClassMeasure, Counting, Measure, Needs, Score, Status, Threat
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import Classes, Missing
+from sfumato.data.classes.classes import MISSING_POLICIES, Classes, Missing
 from sfumato.data.persons import persons_of
-from sfumato.data.schema import Kind, Role
+from sfumato.data.schema import COMPARABLE, Role
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
-
-#: Kinds whose values, exact or generalised, are equal or not.
-COMPARABLE = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
 
 EMPTY = "the table has no records"
 
@@ -39,15 +36,7 @@ class KeyMeasure(Measure):
     kinds = COMPARABLE
     cost = "n log n"
 
-    missing: Missing = param(
-        "category",
-        "What a missing key counts for.",
-        choices={
-            "category": "A value of its own.",
-            "any": "Any value: it agrees with every other.",
-            "worst": "The worst it could be: who lacks a key is alone.",
-        },
-    )
+    missing: Missing = param("category", "What a missing key counts for.", choices=MISSING_POLICIES)
 
     def wanted(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns whose values make records alike, whatever their kind."""

@@ -23,7 +23,7 @@ from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
 from sfumato.data.hierarchy.likeness import labels_of, not_covered
 from sfumato.data.hierarchy.tree import Hierarchy
-from sfumato.data.schema import Kind
+from sfumato.data.schema import COMPARABLE, Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
 
@@ -32,7 +32,6 @@ Scale = Literal["deviation", "range", "pooled", "rank"]
 Nominal = Literal["equal", "hierarchy"]
 KernelMetric = Literal["euclidean", "manhattan", "chebyshev", "hamming"]
 
-LINKABLE = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
 
 #: What lies farther out is put here: squares of it are still numbers.
 FARTHEST = 1e100
@@ -113,7 +112,7 @@ class TrueLinkMeasure(Measure):
     threat: ClassVar[Threat] = "linkability"
     better = "low"
     bounds = (0.0, 1.0)
-    kinds = LINKABLE
+    kinds = COMPARABLE
     counts = Counting(pools_copies=True, intruder_records_only=True)
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
@@ -230,7 +229,7 @@ def incomparable(measure: str, evidence: Evidence, kinds: frozenset[Kind]) -> st
         shown = kind if evidence.protected is None else evidence.protected.schema[name].kind
         if its is not kind and {its, kind} & kinds:
             faults.append(f"`{name}` ({kind}, in `{evidence.scenario.external}` {its})")
-        elif (kind not in kinds and kinds >= LINKABLE) or (kind in kinds and shown not in kinds):
+        elif (kind not in kinds and kinds >= COMPARABLE) or (kind in kinds and shown not in kinds):
             faults.append(f"`{name}` ({kind if shown is kind else f'{kind}, released as {shown}'})")
     if not faults:
         return None

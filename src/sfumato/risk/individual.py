@@ -153,7 +153,7 @@ def told_by_sizes(persons: Ints, tail: float) -> Told:
     return Told(float(_SHIFTS[shift]), float(_TIMES[times]))
 
 
-# The threshold, the records at risk and the rate, each told by any other ---------------------------------
+# The threshold, the records at risk and the rate ------------------------------------------------------------
 
 
 class Cut(NamedTuple):
@@ -164,26 +164,17 @@ class Cut(NamedTuple):
     rate: float
 
 
-def cut_at(
-    risks: Floats,
-    *,
-    threshold: float | None = None,
-    at_risk: int | None = None,
-    rate: float | None = None,
-) -> Cut:
-    r"""The slider of risks: tell one of the three, and get all.
+def cut_at(risks: Floats, *, threshold: float | None = None, rate: float | None = None) -> Cut:
+    r"""The slider of risks: give the threshold or, with it None, the rate, and get all three.
 
     If all above a threshold :math:`t` are protected until they have a risk of :math:`t`, the expected share
     of re-identifications is the mean of :math:`\min(r, t)`. So the threshold for a rate that is tolerated is
-    the one where that mean is the rate; for a number of records at risk it is the lowest that leaves no more.
+    the one where that mean is the rate.
     """
     ordered = np.sort(risks)
     n = len(ordered)
     if threshold is None:
-        if rate is not None:
-            threshold = _threshold_for(ordered, rate)
-        else:
-            threshold = float(ordered[max(n - 1 - (at_risk or 0), 0)])
+        threshold = _threshold_for(ordered, rate or 0.0)
     above = n - int(np.searchsorted(ordered, threshold * (1 + 1e-12), side="right"))
     return Cut(threshold, above, (float(ordered[: n - above].sum()) + threshold * above) / n)
 

@@ -11,18 +11,16 @@ import numpy as np
 
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Measure, Score, Tells
+from sfumato.core.measure import Measure, Needs, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
 from sfumato.data.persons import persons_of
-from sfumato.data.schema import Kind
+from sfumato.data.schema import ORDERED, Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats
 from sfumato.risk._spaces import LinkageMeasure, TrueLinkMeasure, inexact, space_of
 from sfumato.risk.linkage import ROUNDING, around_median, deviation, expected_links, mean_of_best
-
-ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
 
 By = Literal["deviation", "rank"]
 _BY_MEANS = {
@@ -97,6 +95,7 @@ class IntervalDisclosure(Measure):
     kinds = ORDERED
     references = ("domingoferrer2001", "agrawal2000")
     cost = "n log n"
+    needs = Needs(mapping=True)
 
     width: float = param(10.0, "Width of the interval.", gt=0, le=1000, unit="%", symbol="p")
     by: Literal["deviation", "rank"] = param(
@@ -108,11 +107,8 @@ class IntervalDisclosure(Measure):
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse where it is not known what was released for whom, or values are not exact."""
-        reason = super().refuses(evidence)
-        if reason is None and evidence.source_rows is None:
-            reason = f"{self.name} must know what was released for whom, got: records that do not map"
-        names = () if reason else self.columns(evidence)
-        return reason or inexact(self.name, names, evidence.original, evidence.protected)
+        names, tables = self.columns(evidence), (evidence.original, evidence.protected)
+        return super().refuses(evidence) or inexact(self.name, names, *tables)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Look into the interval around each released value."""

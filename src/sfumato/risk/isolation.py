@@ -18,8 +18,9 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.points import points_of
+from sfumato.data.schema import COMPARABLE
 from sfumato.kernels.arrays import Floats
-from sfumato.risk._spaces import LINKABLE, incomparable, inexact
+from sfumato.risk._spaces import incomparable, inexact
 
 if TYPE_CHECKING:
     from sfumato.kernels.neighbours import Crowd
@@ -36,7 +37,7 @@ class _IsolationMeasure(Measure):
     threat = "singling out"
     better = "low"
     bounds = (0.0, 1.0)
-    kinds = LINKABLE
+    kinds = COMPARABLE
     needs = Needs(release=False)
     counts = Counting(people=True)
     cost = "n²"

@@ -14,7 +14,7 @@ import numpy as np
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import untrue
-from sfumato.core.measure import Scaling, Score, Tells
+from sfumato.core.measure import Needs, Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
@@ -235,6 +235,7 @@ class AttributeLinkage(LinkageMeasure):
     family = "linkage"
     threat = "inference"
     title = "Attribute disclosure by linkage"
+    needs = Needs(columns=2)  # one to learn and one to link by
     tells = Tells(
         record_sentence="of its values, {:.0%} are learnt from the released record that is nearest in the "
         "other columns"
@@ -251,12 +252,9 @@ class AttributeLinkage(LinkageMeasure):
     )
 
     def refuses(self, evidence: Evidence) -> str | None:
-        """Refuse a single column: there would be none to link by."""
-        reason = self.unfit(evidence)
-        names = () if reason else self.columns(evidence)
-        if reason is None and len(names) == 1:
-            reason = f"{self.name} must find at least two columns, one to learn and one to link by, got: 1"
-        return reason or inexact(self.name, names, evidence.known_table, evidence.protected)
+        """Refuse what cannot be compared; whose the records are need not be known."""
+        names, tables = self.columns(evidence), (evidence.known_table, evidence.protected)
+        return self.unfit(evidence) or inexact(self.name, names, *tables)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Link by all columns but one, for each, and look at that one."""

@@ -8,8 +8,9 @@ from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
+from sfumato.data.schema import COMPARABLE
 from sfumato.risk._attack import FEWEST, arena_of, stacked
-from sfumato.risk._spaces import LINKABLE, incomparable, inexact
+from sfumato.risk._spaces import incomparable, inexact
 
 
 class NearestRecordDistance(Measure):
@@ -46,7 +47,7 @@ class NearestRecordDistance(Measure):
     threat = "linkability"
     better = "high"
     bounds = (0.0, 1.0)
-    kinds = LINKABLE
+    kinds = COMPARABLE
     cost = "n"
     references = ("yao2025",)
 

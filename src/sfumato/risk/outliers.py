@@ -9,18 +9,16 @@ import numpy as np
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import belonging, owners_of
-from sfumato.core.measure import Measure, Score, Tells
+from sfumato.core.measure import Measure, Needs, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.codings import numbers_of_both
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.points import standardised
-from sfumato.data.schema import Kind
+from sfumato.data.schema import ORDERED
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._spaces import incomparable, inexact
 from sfumato.risk.linkage import DistanceLinkage, mean_of_best, shares_by_person
-
-ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
 
 #: What is left of a difference by rounding, against the values themselves.
 _ROUNDING = 2.0**-40
@@ -206,6 +204,7 @@ class RobustIntervals(Measure):
     bounds = (0.0, 1.0)
     kinds = ORDERED
     cost = "n log n"
+    needs = Needs(mapping=True)
     references = ("templ2008", "hubert2012")
 
     width: float = param(
@@ -216,10 +215,7 @@ class RobustIntervals(Measure):
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse where it is not known what was released for whom, or values are not exact."""
         reason = incomparable(self.name, evidence, self.kinds) or super().refuses(evidence)
-        if reason is None and evidence.source_rows is None:
-            reason = f"{self.name} must know what was released for whom, got: records that do not map"
-        names = () if reason else self.columns(evidence)
-        return reason or inexact(self.name, names, evidence.original, evidence.protected)
+        return reason or inexact(self.name, self.columns(evidence), evidence.original, evidence.protected)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Look into the intervals, and count persons."""

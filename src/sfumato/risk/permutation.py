@@ -11,22 +11,19 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import qr, solve_triangular
 
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Measure, Score, Status, Tells
+from sfumato.core.measure import Measure, Needs, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.codings import numbers_of_both
 from sfumato.data.hierarchy.likeness import labels_of, marginality, not_covered
 from sfumato.data.persons import best_by_person, persons_of
-from sfumato.data.schema import Kind
+from sfumato.data.schema import COMPARABLE, Kind
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.risk._rank_bases import Ranked, between, protection, ranked, span
 from sfumato.risk._spaces import incomparable, inexact
-
-#: Kinds that have ranks: nominal values by how marginal they are in their hierarchy.
-RANKED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE, Kind.NOMINAL})
 
 
 def reverse_mapping(values: Floats, released: Floats, *, rng: np.random.Generator | None = None) -> Floats:
@@ -87,14 +84,12 @@ class _PermutationMeasure(Measure):
     threat = "linkability"
     better = "high"
     bounds = (0.0, 1.0)
-    kinds = RANKED
-    needs_pairs = True
+    kinds = COMPARABLE
+    needs = Needs(mapping=True)
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse columns without ranks, ranges and groups of values, and records of nobody knows whom."""
         reason = incomparable(self.name, evidence, self.kinds) or super().refuses(evidence)
-        if reason is None and self.needs_pairs and evidence.source_rows is None:
-            reason = f"{self.name} must know whose each released record is, got: records that do not map"
         if reason is not None:
             return reason
         assert evidence.protected is not None  # that was a reason
@@ -356,18 +351,9 @@ class SortedCorrelations(_PermutationMeasure):
     title = "Confidentiality after sorting (CM3)"
     references = ("domingoferrer2020", "domingoferrer2016")
     cost = "n log n"
-    needs_pairs = False
+    needs = Needs(columns=2)  # one to sort by and one to compare
 
     draws: int = param(5, "How often the order among equal values is drawn.", ge=1, le=1000)
-
-    def refuses(self, evidence: Evidence) -> str | None:
-        """Refuse a single column: none would be left to compare."""
-        reason = super().refuses(evidence)
-        if reason is None and len(self.columns(evidence)) < 2:  # noqa: PLR2004
-            reason = (
-                f"{self.name} must find at least two columns, one to sort by and one to compare, got: one"
-            )
-        return reason
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Sort by each column in turn, and correlate the others."""
@@ -504,7 +490,7 @@ def moves_of(evidence: Evidence, row: int) -> tuple[Move, ...]:
         return ()
     names = (
         name
-        for name in evidence.of_kinds(evidence.shared_columns, RANKED)
+        for name in evidence.of_kinds(evidence.shared_columns, COMPARABLE)
         if inexact("", (name,), evidence.original, protected) is None
         and _unranked("", evidence, (name,)) is None
     )
@@ -607,3 +593,70 @@ def power_mean(values: Floats, alpha: float) -> float:
         return 0.0
     # As shares of what decides, so that no power overflows or vanishes.
     return float(greatest * np.mean((values / greatest) ** alpha) ** (1 / alpha))
+
+
+# Ranks of a table as a basis: canonical correlations by QR and SVD ---------------------------------------
+
+
+#: A column that differs from a combination of others by less than this share of itself says nothing new.
+REDUNDANT = 1e-8
+
+#: What is left of 1 − ρ² by rounding alone.
+NOTHING = 1e-9
+
+#: Records at a time: what a block needs stays in the cache.
+BLOCK = 4096
+
+
+class Ranked(NamedTuple):
+    """The ranks of a table as an orthonormal basis, and each column in it."""
+
+    ranks: Floats  # [m, n] mid-ranks, column by column
+    basis: Floats  # [n, k] columns of length 1 around 0, independent of each other
+    parts: Floats  # [k, m] each column of ranks, of length 1, as a combination of them
+    constant: tuple[int, ...]
+    redundant: tuple[int, ...]
+
+
+def ranked(values: Floats) -> Ranked:
+    """Rank complete columns and make a basis of them, by QR: of blocks, then of what is left of each."""
+    n, m = values.shape
+    ranks = np.stack([kernels.ranks.midranks(column) for column in np.ascontiguousarray(values.T)])
+    centred = np.ascontiguousarray(ranks.T) - (n + 1) / 2
+    lengths = np.sqrt(np.einsum("ij,ij->j", centred, centred))
+    centred /= np.where(lengths > 0, lengths, 1.0)
+    blocks = [np.linalg.qr(centred[start : start + BLOCK], mode="r") for start in range(0, n, BLOCK)]
+    triangle, pivots = qr(np.vstack(blocks), mode="r", pivoting=True, check_finite=False)
+    size = min(triangle.shape)
+    rank = int((np.abs(np.diagonal(triangle)[:size]) > REDUNDANT).sum())
+    parts = np.zeros((rank, m))
+    parts[:, pivots] = triangle[:rank]
+    inverse = solve_triangular(triangle[:rank, :rank], np.eye(rank))
+    basis = np.empty((n, rank))
+    for start in range(0, n, BLOCK):
+        basis[start : start + BLOCK] = centred[start : start + BLOCK, pivots[:rank]] @ inverse
+    constant = tuple(np.flatnonzero(lengths == 0).tolist())
+    redundant = tuple(sorted(set(pivots[rank:].tolist()) - set(constant)))
+    return Ranked(ranks, basis, parts, constant, redundant)
+
+
+def protection(correlations: Floats) -> Floats:
+    """1 − ρ² of each canonical correlation, the least first; 0 where rounding is all there is."""
+    left = 1.0 - np.minimum(np.linalg.svd(correlations, compute_uv=False), 1.0) ** 2
+    return np.where(left < NOTHING, 0.0, left)
+
+
+def between(first: Floats, second: Floats, partner: Ints | None = None) -> Floats:
+    """The inner products of two bases, the second in the order of the partners of the first."""
+    total = np.zeros((first.shape[1], second.shape[1]))
+    for start in range(0, len(first), BLOCK):
+        part = slice(start, start + BLOCK)
+        total += first[part].T @ second[part if partner is None else partner[part]]
+    return total
+
+
+def span(parts: Floats) -> Floats:
+    """An orthonormal basis of what some columns span, in the coordinates of all."""
+    directions, sizes, _ = np.linalg.svd(parts, full_matrices=False)
+    kept: Floats = directions[:, sizes > REDUNDANT]
+    return kept

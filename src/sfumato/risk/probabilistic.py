@@ -15,6 +15,7 @@ from sfumato.core.measure import Counting, Measure, Score, Status, Tells
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.persons import best_by_person
+from sfumato.data.schema import COMPARABLE
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._agreement import (
     Comparison,
@@ -27,15 +28,7 @@ from sfumato.risk._agreement import (
     n_pairs,
     nearest_pairs,
 )
-from sfumato.risk._spaces import (
-    LINKABLE,
-    Space,
-    incomparable,
-    inexact,
-    known_to_intruder,
-    space_of,
-    unknown_block,
-)
+from sfumato.risk._spaces import Space, incomparable, inexact, known_to_intruder, space_of, unknown_block
 from sfumato.risk.linkage import expected_links
 
 #: Weights that differ by less are equal: rounding could not tell them apart.
@@ -138,7 +131,7 @@ class ProbabilisticLinkage(Measure):
     threat = "linkability"
     better = "low"
     bounds = (0.0, 1.0)
-    kinds = LINKABLE
+    kinds = COMPARABLE
     references = ("fellegi1969", "carvalho2023", "herzog2007")
     cost = "n²"
 

@@ -14,12 +14,10 @@ from sfumato.core.measure import Counting, Measure, Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.persons import best_by_person, persons_of
-from sfumato.data.schema import Kind
+from sfumato.data.schema import ORDERED
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats
 from sfumato.risk._spaces import held_rows, incomparable, inexact, known_to_intruder, targets_of
-
-ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
 
 
 def rank_matrix(table: Table, names: tuple[str, ...], *, scale: int) -> Floats:

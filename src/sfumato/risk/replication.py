@@ -11,13 +11,14 @@ import numpy as np
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import owners_of
-from sfumato.core.measure import Measure, Score, Tells
+from sfumato.core.measure import Measure, Needs, Score, Tells
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.persons import best_by_person, persons_of
+from sfumato.data.schema import COMPARABLE
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._attack import numbered, stacked, unlearnable
-from sfumato.risk._spaces import LINKABLE, incomparable, inexact
+from sfumato.risk._spaces import incomparable, inexact
 from sfumato.risk.linkage import mean_of_best
 
 
@@ -27,8 +28,9 @@ class _Replicated(Measure):
     aspect = "risk"
     better = "low"
     bounds = (0.0, 1.0)
-    kinds = LINKABLE
+    kinds = COMPARABLE
     cost = "n log n"
+    needs = Needs(records=True)
     references = ("raab2024",)
 
     def looked_at(self, evidence: Evidence) -> tuple[str, ...]:
@@ -42,9 +44,8 @@ class _Replicated(Measure):
 
     def undefined(self, evidence: Evidence) -> str | None:
         """Say that there is nobody to look at."""
-        assert evidence.protected is not None  # `refuses` saw to it
-        if not len(evidence.original) or not len(evidence.protected):
-            return "one of the tables has no records"
+        if (reason := super().undefined(evidence)) is not None:
+            return reason
         if all(evidence.original.missing(name).all() for name in self.columns(evidence)):
             return (
                 f"{self.name} must find values in the columns that the intruder knows, got: all are missing"

@@ -28,6 +28,15 @@ def check_describes_itself(cls: type[Component]) -> None:
     assert described["name"] == cls.name
 
 
+def check_choices_are_explained(cls: type[Component]) -> None:
+    """Every choice of every parameter has a sentence, which forms, help and docs show."""
+    for declared in cls.parameters():
+        for choice, sentence in declared.choices.items():
+            assert sentence.endswith("."), (
+                f"`{choice}` of `{declared.name}` must have a sentence: param(…, choices={{…}})"
+            )
+
+
 def check_refuses_values_outside(cls: type[Component]) -> None:
     """A value outside a parameter's domain is an error that names the parameter and the domain."""
     for declared in cls.parameters():

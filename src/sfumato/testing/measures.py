@@ -20,6 +20,7 @@ from sfumato.data.table import Table
 from sfumato.errors import SfumatoError
 from sfumato.kernels.arrays import Floats
 from sfumato.testing.described import (
+    check_choices_are_explained,
     check_describes_itself,
     check_examples_run,
     check_refuses_values_outside,
@@ -224,6 +225,7 @@ def check_measure_says_no_cell(cls: type[Measure]) -> None:
 
 #: What every measure must do.
 MEASURE_CHECKS: tuple[Callable[[Any], None], ...] = (
+    check_choices_are_explained,
     check_describes_itself,
     check_refuses_values_outside,
     check_round_trips,

@@ -20,6 +20,7 @@ from sfumato.engines.memory import Engine, Memory
 from sfumato.errors import SfumatoError
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.testing.described import (
+    check_choices_are_explained,
     check_describes_itself,
     check_examples_run,
     check_refuses_values_outside,
@@ -271,6 +272,7 @@ def check_says_no_cell(cls: type[Method]) -> None:
 
 #: What every method must do.
 METHOD_CHECKS: tuple[Callable[[Any], None], ...] = (
+    check_choices_are_explained,
     check_describes_itself,
     check_refuses_values_outside,
     check_round_trips,

@@ -14,19 +14,14 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.measure import Measure, Needs, Score, Status
 from sfumato.core.params import Columns, listed, param
 from sfumato.core.run import Run
 from sfumato.data.generalised.cover import Cover
-from sfumato.data.schema import Kind, Role
+from sfumato.data.schema import COMPARABLE, Kind, Role
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.utility._readings import (
-    COMPARABLE,
-    coarse_original,
-    spans_of,
-    weights_of,
-)
+from sfumato.utility._readings import spans_of, weights_of
 
 #: Categories of a nominal column that have a feature of their own; the rarest beyond count as one.
 MAX_CATEGORIES = 20
@@ -46,6 +41,7 @@ class ModelMeasure(Measure):
 
     aspect = "utility"
     kinds = COMPARABLE
+    needs = Needs(exact_original=True, records=True)
 
     records: int = param(
         50_000, "Largest number of records fitted; of larger tables samples are.", ge=20, unit="records"
@@ -64,10 +60,6 @@ class ModelMeasure(Measure):
             if first.schema[name].kind is second.schema[name].kind or second.is_generalised(name)
         )
 
-    def refuses(self, evidence: Evidence) -> str | None:
-        """Refuse an original that is coarse itself, since it is what the release is held against."""
-        return super().refuses(evidence) or coarse_original(self.name, evidence, self.columns(evidence))
-
     def fit(self, evidence: Evidence, run: Run) -> Score:
         """Score tables that are neither empty nor too large, whose records stand in a fixed order."""
         raise NotImplementedError  # abstract: every measure in the registry has its own
@@ -75,8 +67,6 @@ class ModelMeasure(Measure):
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Fit all records, or samples of them."""
         assert evidence.protected is not None  # `refuses` saw to it
-        if not len(evidence.original) or not len(evidence.protected):
-            return Score.not_estimable("one of the tables has no records")
         ordered = in_order(evidence)
         largest = max(len(evidence.original), len(evidence.protected))
         if largest <= self.records:
@@ -168,7 +158,7 @@ class TargetMeasure(ModelMeasure):
         assert evidence.protected is not None  # `refuses` saw to it
         released = evidence.protected
         empty = [name for name in self.targets(evidence) if len(released) and released.missing(name).all()]
-        return f"the release has no value of {listed(empty)}" if empty else None
+        return f"the release has no value of {listed(empty)}" if empty else super().undefined(evidence)
 
 
 # Records in an order of their own, and samples of them --------------------------------------------------

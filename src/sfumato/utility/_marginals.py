@@ -14,9 +14,10 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Measure, Needs
 from sfumato.data.generalised.cover import CATEGORIES, Cover, covers_of, reads_as_numbers
 from sfumato.data.generalised.intervals import is_interval
-from sfumato.data.schema import Kind
+from sfumato.data.schema import COMPARABLE, Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
 
@@ -139,6 +140,19 @@ def readable_columns(evidence: Evidence, kinds: frozenset[Kind]) -> tuple[str, .
         for name in evidence.shared_columns
         if schema[name].kind in kinds and _compare(evidence.original, evidence.protected, name)
     )
+
+
+class DistributionMeasure(Measure):
+    """Compares the distributions of columns whose values compare, of tables that have records."""
+
+    aspect = "utility"
+    better = "low"
+    kinds = COMPARABLE
+    needs = Needs(records=True)
+
+    def columns(self, evidence: Evidence) -> tuple[str, ...]:
+        """The columns of both tables whose values compare."""
+        return readable_columns(evidence, self.kinds)
 
 
 def _compare(original: Table, protected: Table, name: str) -> bool:

@@ -16,7 +16,6 @@ import polars as pl
 from sfumato.core.evidence import Evidence
 from sfumato.data.generalised.cover import CATEGORIES, Cover, cover_of, extent
 from sfumato.data.generalised.intervals import is_interval
-from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import DataError
 from sfumato.kernels.arrays import Floats, Ints
@@ -27,27 +26,8 @@ Reading: TypeAlias = Literal["midpoint", "worst", "expected"]
 #: Records of a table: numbers of them, or all in their order, which costs no copy.
 Rows: TypeAlias = Ints | slice
 
-ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
-COMPARABLE = ORDERED | {Kind.NOMINAL}
-
 
 # Which records belong together -------------------------------------------------------------------------
-
-
-def unmapped(measure: str, evidence: Evidence) -> str | None:
-    """Why released values cannot be held against their originals; None if they can."""
-    if evidence.source_rows is None:
-        return f"{measure} must know which record each released one comes from, got: records that do not map"
-    return None
-
-
-def coarse_original(measure: str, evidence: Evidence, names: tuple[str, ...]) -> str | None:
-    """Why the original cannot be taken for the truth: it holds ranges or sets itself; None if it can."""
-    coarse = [name for name in names if evidence.original.is_generalised(name)]
-    if not coarse:
-        return None
-    listed = ", ".join(f"`{name}`" for name in coarse)
-    return f"{measure} must find exact values in the original, got: ranges or sets of values in {listed}"
 
 
 def pairs_of(evidence: Evidence) -> tuple[Rows, Rows]:

@@ -5,20 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Measure, Score
+from sfumato.core.measure import Measure, Needs, Score
 from sfumato.core.run import Run
 from sfumato.data.generalised.cover import Cover
+from sfumato.data.schema import COMPARABLE
 from sfumato.kernels.arrays import Floats
-from sfumato.utility._readings import (
-    COMPARABLE,
-    Rows,
-    by_original,
-    coarse_original,
-    n_left_out,
-    pairs_of,
-    spans_of,
-    unmapped,
-)
+from sfumato.utility._readings import Rows, by_original, n_left_out, pairs_of, spans_of
 from sfumato.utility.generalisation import cells_of, rows_of
 
 #: Beyond this power of 2 a number of combinations is no number any more.
@@ -81,10 +73,7 @@ class Ambiguity(Measure):
     kinds = COMPARABLE
     references = ("nergiz2007thoughts",)
     cost = "n log n"
-
-    def refuses(self, evidence: Evidence) -> str | None:
-        """Refuse an original that is generalised itself."""
-        return super().refuses(evidence) or coarse_original(self.name, evidence, self.columns(evidence))
+    needs = Needs(exact_original=True)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Multiply the numbers of values, in bits."""
@@ -194,14 +183,7 @@ class NonUniformEntropy(Measure):
     kinds = COMPARABLE
     references = ("gionis2009",)
     cost = "n log n"
-
-    def refuses(self, evidence: Evidence) -> str | None:
-        """Refuse records that do not map, and an original that is generalised itself."""
-        return (
-            super().refuses(evidence)
-            or unmapped(self.name, evidence)
-            or coarse_original(self.name, evidence, self.columns(evidence))
-        )
+    needs = Needs(mapping=True, exact_original=True)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Sum up the bits that each cell has lost."""

@@ -9,25 +9,24 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Measure, Score, Tells
+from sfumato.core.measure import Needs, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
+from sfumato.data.schema import ORDERED
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._binnings import Binned, binned, binning_of, joint_masses, reading_of
 from sfumato.utility._correlations import correlations_of_both
-from sfumato.utility._marginals import Generalised, read_both, readable_columns
-from sfumato.utility.distributions import ALL, GENERALISED, ORDERED, total_variation
+from sfumato.utility._marginals import DistributionMeasure, Generalised, read_both
+from sfumato.utility.distributions import GENERALISED, total_variation
 
 Pair: TypeAlias = tuple[str, str]
 
 
-class PairMeasure(Measure):
+class PairMeasure(DistributionMeasure):
     """A measure of each pair of columns: what its kind have in common."""
 
-    aspect = "utility"
-    better = "low"
     bounds = (0.0, 1.0)
-    kinds = ALL
+    needs = Needs(records=True, columns=2)
 
     over: Literal["mean", "worst"] = param(
         "mean",
@@ -38,22 +37,8 @@ class PairMeasure(Measure):
         },
     )
 
-    def columns(self, evidence: Evidence) -> tuple[str, ...]:
-        """The columns of both tables whose values compare."""
-        return readable_columns(evidence, self.kinds)
-
-    def refuses(self, evidence: Evidence) -> str | None:
-        """Refuse a single column."""
-        reason = super().refuses(evidence)
-        if reason is None and len(self.columns(evidence)) < 2:  # noqa: PLR2004  — a pair
-            return f"{self.name} must find at least two columns to compare in both tables, got: one"
-        return reason
-
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Compare the pairs; a column has the mean of its pairs."""
-        assert evidence.protected is not None  # `refuses` saw to it
-        if not len(evidence.original) or not len(evidence.protected):
-            return Score.not_estimable("one of the tables has no records")
         names = self.columns(evidence)
         found = self.differences(evidence, names, run)
         if not found:

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Measure, Score, Tells
+from sfumato.core.measure import Measure, Needs, Score, Tells
 from sfumato.core.run import Run
 from sfumato.data.generalised.cover import wildcards
 from sfumato.data.generalised.intervals import ends, is_interval
@@ -14,7 +14,7 @@ from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats
-from sfumato.utility._readings import Rows, by_original, n_left_out, pairs_of, spans_of, unmapped
+from sfumato.utility._readings import Rows, by_original, n_left_out, pairs_of, spans_of
 
 
 class SuppressedCells(Measure):
@@ -169,10 +169,7 @@ class CellsChanged(Measure):
     kinds = frozenset(Kind)
     references = ("hundepool2012",)
     cost = "n"
-
-    def refuses(self, evidence: Evidence) -> str | None:
-        """Refuse records that do not map."""
-        return super().refuses(evidence) or unmapped(self.name, evidence)
+    needs = Needs(mapping=True)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Compare each cell with its original."""

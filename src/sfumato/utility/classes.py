@@ -12,9 +12,10 @@ from sfumato.core.measure import Measure, Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.generalised.cover import suppressed_records
+from sfumato.data.schema import COMPARABLE
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Ints
-from sfumato.utility._readings import COMPARABLE, n_left_out, pairs_of
+from sfumato.utility._readings import n_left_out, pairs_of
 
 
 class ClassLoss(Measure):

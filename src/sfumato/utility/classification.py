@@ -11,10 +11,10 @@ from sfumato.core.params import Columns, listed, param
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both
 from sfumato.data.generalised.cover import wildcards
-from sfumato.data.schema import Kind
+from sfumato.data.schema import COMPARABLE, Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.utility._readings import COMPARABLE, weights_of
+from sfumato.utility._readings import weights_of
 
 
 class ClassificationMetric(Measure):

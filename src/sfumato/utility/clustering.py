@@ -9,13 +9,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Score
+from sfumato.core.measure import Needs, Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.errors import MissingDependencyError
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.utility._features import ModelMeasure, features_of
-from sfumato.utility._readings import unmapped
 
 #: Rounds after which k-means is taken as it is.
 _ROUNDS = 300
@@ -86,6 +85,7 @@ class ClusterAgreement(ClusterMeasure):
     title = "Agreement of clusters"
     better = "high"
     bounds = (0.0, 1.0)
+    needs = Needs(mapping=True, exact_original=True, records=True)
     references = ("rand1971", "fowlkes1983", "hubert1985", "arthur2007")
 
     index: Literal["rand", "fowlkes-mallows"] = param(
@@ -96,10 +96,6 @@ class ClusterAgreement(ClusterMeasure):
             "fowlkes-mallows": "Of pairs together in one table, the share that are in the other: a mean.",
         },
     )
-
-    def refuses(self, evidence: Evidence) -> str | None:
-        """Refuse a release whose records do not map: nobody knows what was together before."""
-        return super().refuses(evidence) or unmapped(self.name, evidence)
 
     def fit(self, evidence: Evidence, run: Run) -> Score:
         """Cluster both tables and count the pairs."""

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Measure, Score
+from sfumato.core.measure import Measure, Needs, Score
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.generalised.cover import cover_of, extent
-from sfumato.data.schema import Kind
+from sfumato.data.schema import COMPARABLE, Kind
 from sfumato.kernels.arrays import Floats, Ints
 
 
@@ -57,9 +57,10 @@ class GeneralisationLoss(Measure):
     aspect = "utility"
     better = "low"
     bounds = (0.0, np.inf)
-    kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
+    kinds = COMPARABLE
     references = ("sanchez2016",)
     cost = "n"
+    needs = Needs(mapping=True, exact_original=True)
 
     about: Columns = param(("@key",), "Columns whose loss counts; where there are none, all.")
 
@@ -69,18 +70,6 @@ class GeneralisationLoss(Measure):
         wanted = set(evidence.original.schema.resolve(self.about))
         chosen = tuple(name for name in shared if name in wanted) or shared
         return evidence.of_kinds(chosen, self.kinds)
-
-    def refuses(self, evidence: Evidence) -> str | None:
-        """Refuse where it is not known what was released for whom, or the original is coarse itself."""
-        reason = super().refuses(evidence)
-        if reason is not None:
-            return reason
-        if evidence.source_rows is None:
-            return f"{self.name} must know what was released for whom, got: records that do not map"
-        coarse = [name for name in self.columns(evidence) if evidence.original.is_generalised(name)]
-        if coarse:
-            return f"{self.name} must be given exact values in the original, got: `{coarse[0]}`"
-        return None
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Take the farthest value column by column."""

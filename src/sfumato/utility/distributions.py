@@ -8,27 +8,21 @@ import numpy as np
 
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Measure, Score, Tells
+from sfumato.core.measure import Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.schema import Kind
+from sfumato.data.schema import ORDERED, Kind
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._binnings import binning_of, reading_of
-from sfumato.utility._marginals import Generalised, Spread, read_both, readable_columns
-
-ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
-ALL = ORDERED | {Kind.NOMINAL}
+from sfumato.utility._marginals import DistributionMeasure, Generalised, Spread, read_both
 
 GENERALISED = {"midpoint": "In its middle.", "expected": "Spread evenly over what it stands for."}
 
 
-class ColumnDistance(Measure):
+class ColumnDistance(DistributionMeasure):
     """A distance between the two distributions of each column: what its kind have in common."""
 
-    aspect = "utility"
-    better = "low"
     bounds = (0.0, 1.0)
-    kinds = ALL
     cost = "n log n"
 
     over: Literal["mean", "worst"] = param(
@@ -40,15 +34,9 @@ class ColumnDistance(Measure):
         },
     )
 
-    def columns(self, evidence: Evidence) -> tuple[str, ...]:
-        """The columns of both tables whose values compare."""
-        return readable_columns(evidence, self.kinds)
-
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Compare the columns one by one."""
         assert evidence.protected is not None  # `refuses` saw to it
-        if not len(evidence.original) or not len(evidence.protected):
-            return Score.not_estimable("one of the tables has no records")
         names = self.columns(evidence)
         by_column = {
             name: self.distance(evidence, name) for name in run.track(self.title, names, total=len(names))

@@ -13,12 +13,12 @@ from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.schema import Kind
+from sfumato.data.schema import COMPARABLE, ORDERED, Kind
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._binnings import binning_of
 from sfumato.utility._correlations import correlations_of_both
 from sfumato.utility._marginals import Generalised, Spread, read_both, readable_columns
-from sfumato.utility.distributions import ALL, GENERALISED, ORDERED
+from sfumato.utility.distributions import GENERALISED
 
 Of: TypeAlias = Literal["mean", "variance", "quantile", "correlation"]
 
@@ -47,7 +47,7 @@ class EstimateMeasure(Measure):
     """A measure of estimates from both tables: what its kind have in common."""
 
     aspect = "utility"
-    kinds = ALL
+    kinds = COMPARABLE
     cost = "n log n"
 
     of: Of = param(
@@ -72,7 +72,7 @@ class EstimateMeasure(Measure):
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns of both tables whose values compare and of which this can be estimated."""
-        return readable_columns(evidence, ALL if self.of == "mean" else ORDERED)
+        return readable_columns(evidence, COMPARABLE if self.of == "mean" else ORDERED)
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse a correlation of one column."""

@@ -12,23 +12,16 @@ from collections import Counter
 import numpy as np
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Measure, Score
+from sfumato.core.measure import Measure, Needs, Score
 from sfumato.core.run import Run
 from sfumato.data.generalised.cover import Cover
 from sfumato.data.generalised.levels import KeyLevels
 from sfumato.data.hierarchy.grow import propose
 from sfumato.data.hierarchy.tree import Hierarchy
+from sfumato.data.schema import COMPARABLE
 from sfumato.errors import SfumatoError
 from sfumato.kernels.arrays import Flags, Floats
-from sfumato.utility._readings import (
-    COMPARABLE,
-    Rows,
-    by_original,
-    coarse_original,
-    n_left_out,
-    pairs_of,
-    spans_of,
-)
+from sfumato.utility._readings import Rows, by_original, n_left_out, pairs_of, spans_of
 
 
 class CoarseCells(Measure):
@@ -39,10 +32,7 @@ class CoarseCells(Measure):
     bounds = (0.0, 1.0)
     kinds = COMPARABLE
     cost = "n"
-
-    def refuses(self, evidence: Evidence) -> str | None:
-        """Refuse an original that is generalised itself."""
-        return super().refuses(evidence) or coarse_original(self.name, evidence, self.columns(evidence))
+    needs = Needs(exact_original=True)
 
     @abstractmethod
     def coarseness(self, spans: Cover, evidence: Evidence, name: str, sources: Rows | None) -> Floats:

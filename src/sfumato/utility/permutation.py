@@ -8,12 +8,13 @@ import numpy as np
 
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Measure, Score
+from sfumato.core.measure import Measure, Needs, Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
+from sfumato.data.schema import ORDERED
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._matrices import along_eigenvectors, covariance, standardised_both
-from sfumato.utility._readings import ORDERED, coarse_original, middles_of
+from sfumato.utility._readings import middles_of
 
 #: What a sum of squared differences of shares may be from rounding alone.
 _NOTHING = 1e-18
@@ -78,6 +79,7 @@ class RankUtility(Measure):
     kinds = ORDERED
     references = ("domingoferrer2020", "domingoferrer2016")
     cost = "n log n"
+    needs = Needs(exact_original=True, columns=2)
 
     of: Literal["ranks", "values", "standardised"] = param(
         "ranks",
@@ -88,14 +90,6 @@ class RankUtility(Measure):
             "standardised": "Values in standard deviations of the original, so that all columns count alike.",
         },
     )
-
-    def refuses(self, evidence: Evidence) -> str | None:
-        """Refuse a single column, which goes together with nothing, and an original that is generalised."""
-        names = self.columns(evidence)
-        reason = super().refuses(evidence) or coarse_original(self.name, evidence, names)
-        if reason is None and len(names) < 2:  # noqa: PLR2004
-            reason = f"{self.name} must find at least two columns with an order in both tables, got: one"
-        return reason
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002
         """Compare the variances along the original's eigenvectors."""

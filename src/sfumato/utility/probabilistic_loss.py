@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Measure, Score
+from sfumato.core.measure import Measure, Needs, Score
 from sfumato.core.run import Run
+from sfumato.data.schema import ORDERED
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.utility._matrices import column_means, covariance, standardised_both
-from sfumato.utility._readings import ORDERED, coarse_original
 
 #: The quantiles compared are the multiples of 1/20 between 0 and 1: 5 %, 10 % … 95 %.
 _PARTS = 20
@@ -98,10 +98,7 @@ class ProbabilisticInformationLoss(Measure):
     kinds = ORDERED
     references = ("mateosanz2005",)
     cost = "n log n"
-
-    def refuses(self, evidence: Evidence) -> str | None:
-        """Refuse an original that is generalised itself."""
-        return super().refuses(evidence) or coarse_original(self.name, evidence, self.columns(evidence))
+    needs = Needs(exact_original=True)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Compare the statistics of all columns and pairs."""

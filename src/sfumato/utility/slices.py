@@ -6,19 +6,18 @@ import numpy as np
 
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.measure import Score, Status
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._coordinates import Coordinates, coordinates_of
-from sfumato.utility._marginals import Spread, readable_columns
+from sfumato.utility._marginals import DistributionMeasure, Spread
 
 #: Beside the middle of the range, so that no value of the original is more than 1 away.
 _ASIDE = np.sqrt(3) / 2
 
 
-class SlicedEarthMoversDistance(Measure):
+class SlicedEarthMoversDistance(DistributionMeasure):
     r"""Mean work along random directions that turns the original distribution into the released one.
 
     .. math::
@@ -58,25 +57,16 @@ class SlicedEarthMoversDistance(Measure):
     name = "sliced-emd"
     family = "distributions"
     title = "Sliced earth mover's distance"
-    aspect = "utility"
-    better = "low"
     bounds = (0.0, np.inf)
-    kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
     references = ("bonneel2015",)
     cost = "n log n"
 
     directions: int = param(50, "Number of random directions.", ge=2, le=100_000, symbol="L")
 
-    def columns(self, evidence: Evidence) -> tuple[str, ...]:
-        """The columns of both tables whose values compare."""
-        return readable_columns(evidence, self.kinds)
-
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Average the work over random directions."""
         names = self.columns(evidence)
         space = coordinates_of(evidence, names)
-        if not len(space.first) or not len(space.second):
-            return Score.not_estimable("one of the tables has no records")
         sizes = [_dimensions(space, i) for i in range(len(names))]
         details = {"columns": len(names), "records": len(space.first), "dimensions": sum(sizes)}
         if sum(sizes) == 1:

@@ -7,11 +7,12 @@ from typing import Literal
 import numpy as np
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Measure, Score
+from sfumato.core.measure import Measure, Needs, Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
+from sfumato.data.schema import ORDERED
 from sfumato.utility._matrices import correlation, covariance, standardised_both
-from sfumato.utility._readings import ORDERED, coarse_original, weights_of
+from sfumato.utility._readings import weights_of
 
 
 class EigenvalueDifference(Measure):
@@ -69,6 +70,7 @@ class EigenvalueDifference(Measure):
     kinds = ORDERED
     references = ("templ2015", "domingoferrer2001")
     cost = "n"
+    needs = Needs(exact_original=True)
 
     matrix: Literal["covariance", "correlation"] = param(
         "covariance",
@@ -78,10 +80,6 @@ class EigenvalueDifference(Measure):
             "correlation": "That of correlations: only how columns go together counts.",
         },
     )
-
-    def refuses(self, evidence: Evidence) -> str | None:
-        """Refuse an original that is generalised itself."""
-        return super().refuses(evidence) or coarse_original(self.name, evidence, self.columns(evidence))
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002
         """Compare the eigenvalues in their order."""

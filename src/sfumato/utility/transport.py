@@ -9,19 +9,18 @@ import polars as pl
 
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Measure, Score, Status, Tells
+from sfumato.core.measure import Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._coordinates import Coordinates, coordinates_of, distances
-from sfumato.utility._marginals import readable_columns
+from sfumato.utility._marginals import DistributionMeasure
 
 #: Iterations after which the exact solver gives up; it needs about ten per record.
 _SOLVER_ITERATIONS = 100_000_000
 
 
-class EarthMoversDistance(Measure):
+class EarthMoversDistance(DistributionMeasure):
     r"""Least work that turns the original distribution into the released one.
 
     .. math::
@@ -64,10 +63,7 @@ class EarthMoversDistance(Measure):
     family = "distributions"
     tells = Tells(places={"default": 0})
     title = "Earth mover's distance"
-    aspect = "utility"
-    better = "low"
     bounds = (0.0, np.inf)
-    kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
     references = ("rubner2000", "domingoferrer2018")
     cost = "n³"
 
@@ -80,10 +76,6 @@ class EarthMoversDistance(Measure):
     )  # fmt: skip
     draws: int = param(5, "Number of samples taken when there are more records than that.", ge=2, le=1000)
 
-    def columns(self, evidence: Evidence) -> tuple[str, ...]:
-        """The columns of both tables whose values compare."""
-        return readable_columns(evidence, self.kinds)
-
     def quick(self) -> EarthMoversDistance:
         """The same on small samples: hundreds of times as fast, and methods stand in the same order."""
         return replace(self, records=min(self.records, 500), matched=2, draws=2)
@@ -92,8 +84,6 @@ class EarthMoversDistance(Measure):
         """Solve the transport problem between the two tables, or between samples of them."""
         assert evidence.protected is not None  # `refuses` saw to it
         names, n, m = self.columns(evidence), len(evidence.original), len(evidence.protected)
-        if not n or not m:
-            return Score.not_estimable("one of the tables has no records")
         weighted = evidence.original.weights is not None or evidence.protected.weights is not None
         one_to_one = n == m and not weighted
         too_many = self._are_too_many(evidence, names)

@@ -152,7 +152,7 @@ def test_marginals_that_are_none():
     counts = pl.DataFrame({"column": "a", "value": ["1", "2"], "count": [-1.0, 0.5]})
     with pytest.raises(DataError, match="whole numbers from 0 up, got: 2 others"):
         filled(table, Table(counts, MARGINALS))
-    with pytest.raises(RefusedError, match="must name a table with the columns column, value and count"):
+    with pytest.raises(RefusedError, match="must name a table with the columns column, value, count"):
         filled(table, table_of(["a"]))
     with pytest.raises(UnknownNameError):
         protect(table, Regeneration(marginals="nowhere"), columns=["a"])

@@ -167,9 +167,6 @@ def test_threshold_records_at_risk_and_rate_tell_each_other():
     cut = cut_at(risks, threshold=0.1)
     assert (cut.at_risk, cut.rate) == (1, pytest.approx(0.25 / 5))
     assert cut_at(risks, rate=0.05) == pytest.approx(cut)
-    assert cut_at(risks, at_risk=1) == pytest.approx(cut)
-    assert cut_at(risks, at_risk=0).threshold == 0.5
-    assert cut_at(risks, at_risk=5).threshold == 0.01
     assert cut_at(risks, rate=0.9) == pytest.approx((0.5, 0, 0.13))  # all is tolerated
     assert cut_at(risks, rate=0.005).threshold == pytest.approx(0.005)  # below the lowest: all at risk
 

@@ -13,7 +13,7 @@ from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import MissingDependencyError
-from sfumato.utility import _verdicts as verdicts
+from sfumato.utility import prediction as verdicts
 from sfumato.utility._learners import Training, learner
 from sfumato.utility.prediction import Prediction, PredictionError, _folds
 from toys import table_of

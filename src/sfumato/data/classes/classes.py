@@ -35,8 +35,13 @@ from sfumato.data.table import TEXTUAL, Table
 from sfumato.errors import DataError
 from sfumato.kernels.arrays import Flags, Floats, Ints
 
-#: What a missing key counts for: a value of its own; any value; in each record whatever makes it rarest.
+#: What a missing key counts for.
 Missing = Literal["category", "any", "worst"]
+MISSING_POLICIES: dict[str, str] = {
+    "category": "It is a value of its own: only records that lack it too are alike.",
+    "any": "It may be any value, and so is alike to all.",
+    "worst": "It is whatever makes the record rarest: who lacks a key is alone.",
+}
 
 #: Up to here every whole number is one of 64 bits with a point.
 MAX_WHOLE = 2**53

@@ -53,12 +53,7 @@ class Guess:
         role = roles.get(self.column.name)
         if role is None:
             return self
-<<<<<<< HEAD
-        column = Column.from_dict(self.column.name, {**self.column.to_dict(), "role": role})
-        return Guess(column, self.kind_reason, "given", 1.0, is_guessed=False)
-=======
-        return Guess(replace(self.column, role=role), self.kind_reason, "given", 1.0)
->>>>>>> run-green
+        return Guess(replace(self.column, role=role), self.kind_reason, "given", 1.0, is_guessed=False)
 
 
 def guess(frame: pl.DataFrame, told: Told | None = None) -> tuple[Guess, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -85,26 +86,12 @@ class ByClasses:
     evidence: Evidence
     limit: int
     measures: tuple[ClassMeasure, ...]
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is asked."""
-        return self.part.guarantee
-
-    @property
-    def table(self) -> Table:
-        """The table that is recoded."""
-        return self.part.table
-
-    @property
-    def lattice(self) -> Lattice:
-        """Its combinations of values."""
-        return self.part.lattice
+    rules_out = True  # small classes are divided into smaller ones
 
     @cached_property
     def sizes_asked(self) -> tuple[Requirement, ...]:
         """The requirements that ask for large classes, which grow with every level."""
-        return tuple(each for each in self.guarantee.requirements if each.persons_alike is not None)
+        return tuple(each for each in self.part.guarantee.requirements if each.persons_alike is not None)
 
     @cached_property
     def least_alike(self) -> int:
@@ -114,18 +101,13 @@ class ByClasses:
     @cached_property
     def others(self) -> Guarantee:
         """What is asked besides."""
-        rest = tuple(each for each in self.guarantee.requirements if each not in self.sizes_asked)
-        return replace(self.guarantee, requirements=rest)
+        rest = tuple(each for each in self.part.guarantee.requirements if each not in self.sizes_asked)
+        return replace(self.part.guarantee, requirements=rest)
 
     @cached_property
     def counts_persons(self) -> bool:
         """Whether a column tells whose record it is."""
-        return self.table.schema.only_role(Role.PERSON) is not None
-
-    @property
-    def rules_out(self) -> bool:
-        """Small classes are divided into smaller ones."""
-        return True
+        return self.part.table.schema.only_role(Role.PERSON) is not None
 
     @cached_property
     def monotone(self) -> bool:
@@ -134,7 +116,7 @@ class ByClasses:
             return True
         if self.limit or self.counts_persons:
             return False
-        whole = not any(self.table.missing(name).any() for name in self.learnt)
+        whole = not any(self.part.table.missing(name).any() for name in self.learnt)
         return whole and all(each.class_values.survive_merging for each in self.measures)
 
     @cached_property
@@ -154,21 +136,23 @@ class ByClasses:
         """How often sensitive values stand in each combination of values; none where persons are counted."""
         if self.counts_persons:
             return {}
-        base = self._classes(lambda: self.lattice.of_record, self.lattice.counts, self.lattice.rows, {})
+        base = self._classes(
+            lambda: self.part.lattice.of_record, self.part.lattice.counts, self.part.lattice.rows, {}
+        )
         return {name: base.counts(name) for name in self.learnt}
 
     def _classes(
         self, of_record: Callable[[], Ints], members: Ints, examples: Ints, counts: Mapping[str, Counts]
     ) -> Classes:
         return Classes.known(
-            self.table, self.guarantee.keys, of_record, members, examples=examples, counts=counts
+            self.part.table, self.part.guarantee.keys, of_record, members, examples=examples, counts=counts
         )
 
     def _of_node(self, node: Node) -> Classes:
-        rows = self.lattice.rows[node.classes.firsts]
+        rows = self.part.lattice.rows[node.classes.firsts]
 
         def of_record() -> Ints:
-            return node.of_combination[self.lattice.of_record]
+            return node.of_combination[self.part.lattice.of_record]
 
         return self._classes(of_record, node.classes.counts, rows, node.counts)
 
@@ -197,7 +181,7 @@ class ByClasses:
         ):
             own = measure.always_failing(self.evidence, classes, requirement.level)
             shares = np.maximum(shares, own)
-        return bool(shares @ classes.members > limit + _ROUNDING * len(self.table))
+        return bool(shares @ classes.members > limit + _ROUNDING * len(self.part.table))
 
     def leftover(self, node: Node, failing: Flags) -> Leftover | None:
         """Whether the suppressed records are a class that meets what is asked, or must be left out."""
@@ -217,12 +201,12 @@ class ByClasses:
         n_joined = int((~failing).sum()) + 1
         members = np.bincount(joined, node.classes.counts, minlength=n_joined).astype(np.int64)
         rows = np.zeros(n_joined, dtype=np.int64)
-        rows[joined[::-1]] = self.lattice.rows[node.classes.firsts][::-1]
+        rows[joined[::-1]] = self.part.lattice.rows[node.classes.firsts][::-1]
         counts = {name: each.joined(joined, n_joined) for name, each in node.counts.items()}
         classes = self._classes(
-            lambda: joined[node.of_combination[self.lattice.of_record]], members, rows, counts
+            lambda: joined[node.of_combination[self.part.lattice.of_record]], members, rows, counts
         )
-        return not self.guarantee.failing_classes(self.evidence, classes).any()
+        return not self.part.guarantee.failing_classes(self.evidence, classes).any()
 
 
 @dataclass(eq=False)
@@ -230,16 +214,8 @@ class ByReleases:
     """Judges by building the release of each node: for what classes do not tell."""
 
     part: Part
-
-    @property
-    def rules_out(self) -> bool:
-        """Nobody knows what becomes of finer classes."""
-        return False
-
-    @property
-    def base_counts(self) -> dict[str, Counts]:
-        """Nothing is rolled up."""
-        return {}
+    rules_out = False  # nobody knows what becomes of finer classes
+    base_counts: ClassVar[Mapping[str, Counts]] = {}  # nothing is rolled up
 
     def failing(self, node: Node, limit: int) -> tuple[Flags, bool]:  # noqa: ARG002
         """Measure every record; a class fails as a whole."""

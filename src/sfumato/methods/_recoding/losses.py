@@ -32,6 +32,15 @@ ObjectiveName = Literal[
     "average-class-size",
     "classification",
 ]
+OBJECTIVES: dict[str, str] = {
+    "loss": "The share of the leaves of its hierarchy that a label covers; a suppressed one covers all.",
+    "granularity": "How much of the domain of its key a cell spans (generalised-information-loss).",
+    "precision": "How far a cell has climbed in its hierarchy (precision-loss).",
+    "non-uniform-entropy": "The information that is lost on which value a cell had (non-uniform-entropy).",
+    "discernibility": "How many pairs of records are alike; a suppressed one is alike to all.",
+    "average-class-size": "How many records there are to a class; those suppressed are one.",
+    "classification": "How many records are suppressed, or not of the most frequent target of their class.",
+}
 Aggregate = Literal["geometric", "arithmetic"]
 
 #: The measures whose losses of cells are minimised.

@@ -1,4 +1,4 @@
-"""What a method declares of itself."""
+"""What methods and measures declare of themselves."""
 
 import json
 from typing import ClassVar, get_origin, get_type_hints
@@ -7,15 +7,17 @@ import pytest
 
 from sfumato.core import registry
 from sfumato.core.component import Component
+from sfumato.core.measure import ClassMeasure, Measure
 from sfumato.core.method import Gives, Method, Randomness, Takes
 from toys import Mean
 
 
-@pytest.mark.parametrize("cls", [Component, Method])
+@pytest.mark.parametrize("cls", [Component, Measure, ClassMeasure, Method])
 def test_tags_are_grouped(cls):
-    """The next family of methods adds to a group, or one group: never loose flags."""
+    """The next family of methods or measures adds to a group, or one group: never loose flags."""
     hints = get_type_hints(cls)
-    own = [name for name in cls.__annotations__ if get_origin(hints[name]) is ClassVar]
+    flags = [name for name in cls.__annotations__ if not name.startswith("_")]
+    own = [name for name in flags if get_origin(hints[name]) is ClassVar]
     assert own
     assert len(own) <= 8
 
@@ -30,12 +32,15 @@ def test_tags_are_taken_over_whole():
 
 
 def test_a_loose_flag_is_no_longer_overlooked():
-    with pytest.raises(TypeError, match="`replay`, `suppresses` in `takes`, `gives` or `randomness`"):
+    with pytest.raises(TypeError, match="must declare `replay`, `suppresses` in a group"):
 
         class Old(Mean):
             name = "old"
             replay = False
             suppresses = True
+
+    with pytest.raises(TypeError, match="must declare `only_held` in a group"):
+        type("Old", (Measure,), {"only_held": True})
 
 
 def test_a_description_has_the_tags():
