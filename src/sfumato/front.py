@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from sfumato.data.guess.overview import Overview
     from sfumato.recipes.plan import Plan
     from sfumato.recipes.profile import Profile
-    from sfumato.releasing.carry_out import Outcome
     from sfumato.releasing.gate import Verdict
+    from sfumato.releasing.outcome import Outcome
     from sfumato.report.released import Released
     from sfumato.study.compare import Study
     from sfumato.study.cost import Before
@@ -101,7 +101,7 @@ def read(
         return table if schema is None else Table(table.frame, schema)
     if is_plan(source) and schema is None:
         from sfumato.recipes.plan import Plan
-        from sfumato.releasing.carry_out import load
+        from sfumato.releasing.load import load
 
         return load(Plan.read(Path(source)))
     from sfumato.io import conform, frames, read_table
@@ -464,8 +464,9 @@ def release(
         More for ``tune``, such as ``methods`` or ``trials``.
     """
     from sfumato.recipes.profile import Profile
-    from sfumato.releasing.carry_out import carry_out, load_resources
+    from sfumato.releasing.carry_out import carry_out
     from sfumato.releasing.gate import require_open
+    from sfumato.releasing.load import load_resources
     from sfumato.report.released import Released
 
     base, source = _base(data, plan, control), Path(data) if is_plan(data) else None

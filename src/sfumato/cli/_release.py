@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from sfumato.data.table import Table
     from sfumato.recipes.plan import Plan
     from sfumato.recipes.recipe import Step
-    from sfumato.releasing.carry_out import Outcome, Part
     from sfumato.releasing.destination import Destination
+    from sfumato.releasing.outcome import Outcome, Part
 
 #: The way on where a plan requires nothing.
 WRITE_REQUIREMENTS = 'write requirements = ["k >= 3"] at the top of the plan'
@@ -101,7 +101,7 @@ def _required(plan: Plan, step: Step, options: Mapping[str, Any]) -> Plan:
 def require_requirement(plan: Plan, tables: Mapping[str, Table], where: str, *, unjudged: bool) -> None:
     """Stop if nothing is required of a table, and say what is at stake in it as it is."""
     from sfumato.core.run import Run
-    from sfumato.releasing.carry_out import load_resources
+    from sfumato.releasing.load import load_resources
     from sfumato.releasing.stakes import stake_of
 
     stakes = []
@@ -205,7 +205,7 @@ def write_if_met(
 
 def warn_of_earlier(outcome: Outcome, ledger: Path, run: Run, *, quiet: bool) -> None:
     """Say if the same data were released here before with other chance: of several, noise averages out."""
-    from sfumato.releasing.trail import earlier_releases
+    from sfumato.releasing.write_trail import earlier_releases
 
     earlier = earlier_releases(ledger, outcome, run)
     if earlier:

@@ -55,7 +55,7 @@ def with_resources(table: Table, options: Mapping[str, Any]) -> tuple[Table, dic
     if _is_plain(options):
         return table, {}
     from sfumato.recipes.plan import Plan
-    from sfumato.releasing.carry_out import load_resources
+    from sfumato.releasing.load import load_resources
 
     plan = Plan.read(options["plan_path"]) if options.get("plan_path") else Plan()
     schema = declared(table.schema, options)

@@ -26,7 +26,7 @@ def command(plan_path: Path, *, no_data: bool, unjudged: bool, as_json: bool, qu
     """Check a plan."""
     from sfumato.data.checks import violations
     from sfumato.recipes.plan import Plan
-    from sfumato.releasing.carry_out import load, load_resources
+    from sfumato.releasing.load import load, load_resources
 
     plan = Plan.read(plan_path)
     blockers = plan.blockers()

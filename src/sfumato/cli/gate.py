@@ -102,8 +102,8 @@ def _of_file(source: str, options: dict[str, Any], run: Run) -> Verdict:
     from sfumato import front
     from sfumato.data.schema import with_roles
     from sfumato.recipes.plan import Plan
-    from sfumato.releasing.carry_out import load_resources
     from sfumato.releasing.gate import gate_file
+    from sfumato.releasing.load import load_resources
 
     plan = resourced(Plan.read(options["plan_path"]) if options["plan_path"] else Plan(), options)
     if options["control"] and plan.control:

@@ -23,7 +23,7 @@ from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
     from sfumato.core.run import Run
-    from sfumato.releasing.carry_out import Outcome
+    from sfumato.releasing.outcome import Outcome
 
 
 @click.command("run", help=__doc__)

@@ -13,11 +13,13 @@ from sfumato.core.run import Run
 from sfumato.errors import PlanError, RequirementError, WriteError
 from sfumato.io import Staging, check_format, check_writable, codebook, stage
 from sfumato.recipes.plan import Plan, located
-from sfumato.releasing.carry_out import Outcome, reading_of
+from sfumato.releasing.load import reading_of
+from sfumato.releasing.outcome import Outcome
 from sfumato.releasing.pseudonym_keys import key_places
 from sfumato.releasing.series import files_of_earlier
 from sfumato.releasing.sums import has_private_part
-from sfumato.releasing.trail import LEDGER, TRAIL, files_of, grown_ledger, trail_of
+from sfumato.releasing.trail import LEDGER, TRAIL
+from sfumato.releasing.write_trail import files_of, grown_ledger, trail_of
 
 #: Said wherever a release stops because nobody has said what it must meet.
 NOTHING_REQUIRED = "a release must have a requirement to be judged by"

@@ -15,9 +15,9 @@ from sfumato.core.run import Run
 from sfumato.errors import PlanError, WriteError
 from sfumato.io import Staging, addresses, check_format
 from sfumato.recipes.plan import Plan, fingerprint
-from sfumato.releasing.carry_out import Outcome
 from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.gate import Verdict, overridden
+from sfumato.releasing.outcome import Outcome
 from sfumato.releasing.sums import OVERRIDES, PRIVATE, SUMS, contents, is_release_folder, states_of, sums_of
 from sfumato.releasing.trail import LEDGER, TRAIL
 

@@ -26,7 +26,8 @@ from sfumato.errors import RequirementError
 from sfumato.io import Staging
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.plan import Plan, bare_numbers
-from sfumato.releasing.carry_out import Judgement, Outcome, carry_out
+from sfumato.releasing.carry_out import carry_out
+from sfumato.releasing.outcome import Judgement, Outcome
 from sfumato.releasing.sums import OVERRIDES, PRIVATE, has_private_part
 from sfumato.study.evaluate import Case, evaluate
 

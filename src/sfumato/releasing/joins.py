@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -16,10 +15,8 @@ from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import SINGLE_ROLES, Column, Kind, Role, Schema
 from sfumato.data.table import Table
+from sfumato.releasing.outcome import Part
 from sfumato.study.evaluate import score_of
-
-if TYPE_CHECKING:
-    from sfumato.releasing.carry_out import Part
 
 #: The column that says of which table a record is; it is known, like a key.
 _TABLE = "table of the record"

@@ -10,7 +10,7 @@ from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.pseudonyms import derive_key, pseudonyms
 from sfumato.errors import PlanError, ReadError
 from sfumato.recipes.plan import Plan
-from sfumato.releasing.carry_out import load
+from sfumato.releasing.load import load
 from sfumato.releasing.pseudonym_keys import keys_of
 
 

@@ -32,7 +32,7 @@ from sfumato.kernels.arrays import Floats, Words
 from sfumato.recipes.plan import Plan, fingerprint
 from sfumato.recipes.recipe import Recipe
 from sfumato.releasing.read_back import conformed, joined
-from sfumato.releasing.trail import read_rows, read_trail
+from sfumato.releasing.trail import read_rows, read_trail, trails_in
 from sfumato.study.evaluate import Case, evaluate
 
 #: What is measured of several releases together.
@@ -116,8 +116,6 @@ def _secret(found: Sequence[_Earlier], run: Run) -> bytes:
 
 def trails_of(plan: Plan) -> list[Path]:
     """The private trails of the releases that a plan names as earlier ones."""
-    from sfumato.releasing.verify import trails_in
-
     found = []
     for place in () if plan.series is None else plan.series.earlier:
         trails = trails_in(plan.folder / place)

@@ -26,7 +26,7 @@ from sfumato.releasing.pseudonym_keys import key_places
 from sfumato.releasing.series import anchored, trails_of
 from sfumato.releasing.sums import PRIVATE, State, is_release_folder, states_of
 from sfumato.releasing.sums import state_of as _state
-from sfumato.releasing.trail import TRAIL, environment, read_trail, seed_of, trails_beside
+from sfumato.releasing.trail import TRAIL, environment, read_trail, seed_of, trails_in
 from sfumato.version import __version__
 
 #: Numbers that differ by less count as equal.
@@ -61,23 +61,6 @@ class Verified:
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON."""
         return {"holds": self.holds, "files": dict(self.files), "notes": list(self.notes)}
-
-
-def trails_in(place: Path) -> list[Path]:
-    """The private trails of a release: of a folder all that are there, of a file its own."""
-    if place.name.endswith(".private.json"):
-        found = [place] if place.is_file() else []
-    elif place.is_dir():
-        inside = place / PRIVATE / TRAIL
-        found = [inside] if inside.is_file() else sorted(place.glob("*.private.json"))
-    else:
-        found = trails_beside(place)[:1]
-    if not found:
-        raise ReadError(
-            f"`{place}` must be a release with its private trail, got: none there",
-            hint="the trail is called NAME.private.json; only who has it can verify the release",
-        )
-    return found
 
 
 def verify_release(place: Path, run: Run, *, original: str | None = None) -> dict[Path, Verified]:

@@ -13,8 +13,10 @@ from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Schema
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.profile import Profile
-from sfumato.releasing.carry_out import Part, load_resources, maker
+from sfumato.releasing.carry_out import maker
 from sfumato.releasing.copies import score_copies, worst_of
+from sfumato.releasing.load import load_resources
+from sfumato.releasing.outcome import Part
 from sfumato.risk.anonymity import KAnonymity
 from sfumato.risk.closeness import TCloseness
 from sfumato.risk.combinations import UnsafeCombinations

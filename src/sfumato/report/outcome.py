@@ -17,7 +17,7 @@ from sfumato.core.measure import Measure, Score
 from sfumato.core.run import Run
 from sfumato.data.guess.columns import guess
 from sfumato.recipes.profile import Profile
-from sfumato.releasing.carry_out import Judgement, Part
+from sfumato.releasing.outcome import Judgement, Part
 from sfumato.report.class_sizes import class_sizes
 from sfumato.report.content import about_people, pictured_tables, public_digits
 from sfumato.report.correlations import correlations

@@ -16,9 +16,9 @@ from sfumato.core.run import Run
 from sfumato.recipes.plan import About, Plan
 from sfumato.recipes.profile import Profile
 from sfumato.releasing import folder as places
-from sfumato.releasing.carry_out import Judgement, Outcome, Part
 from sfumato.releasing.folder import ReleaseFolder
 from sfumato.releasing.gate import Verdict, gate_outcome, require_open
+from sfumato.releasing.outcome import Judgement, Outcome, Part
 from sfumato.releasing.series import files_of_earlier
 from sfumato.releasing.sums import PRIVATE
 from sfumato.report.change_note import change_note

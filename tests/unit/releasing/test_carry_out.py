@@ -39,7 +39,8 @@ from sfumato.releasing import copies
 from sfumato.releasing import destination as writing
 from sfumato.releasing.carry_out import carry_out, load, load_resources
 from sfumato.releasing.destination import Destination, write_release
-from sfumato.releasing.trail import earlier_releases, environment, grown_ledger, seed_of
+from sfumato.releasing.trail import environment, seed_of
+from sfumato.releasing.write_trail import earlier_releases, grown_ledger
 from toys import SECRET_WORD
 
 RECORDS = 40

@@ -9,8 +9,8 @@ from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.recipes.plan import Plan
-from sfumato.releasing.carry_out import Part
 from sfumato.releasing.joins import joins_of
+from sfumato.releasing.outcome import Part
 from sfumato.risk.anonymity import KAnonymity
 from sfumato.risk.linkage import DistanceLinkage
 

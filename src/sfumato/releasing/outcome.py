@@ -1,0 +1,168 @@
+"""What came of a plan, before anyone has decided on it: each table's release, and the judgement on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sfumato.core.budget import Budget
+from sfumato.core.measure import Score
+from sfumato.core.release import Release
+from sfumato.core.requirement import Requirement
+from sfumato.data.checks import Violation
+from sfumato.data.table import Table
+from sfumato.errors import PlanError
+from sfumato.recipes.plan import Plan
+from sfumato.releasing.notes import all_spent
+from sfumato.releasing.series import Member
+from sfumato.releasing.stakes import Stake, warnings_of
+from sfumato.study.losses import Loss
+from sfumato.version import __version__
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One requirement in one scenario, and the score it is judged by."""
+
+    requirement: Requirement
+    scenario: str
+    score: Score
+
+    @property
+    def met(self) -> bool:
+        """Whether the score meets the requirement."""
+        return self.requirement.met_by(self.score)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a dictionary for JSON."""
+        return {
+            "requirement": str(self.requirement),
+            "scenario": self.scenario,
+            "met": self.met,
+            "verdict": self.requirement.verdict(self.score),
+            "score": self.score.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class Part:
+    """What came of one table: the release as it would be written, and the judgement on it.
+
+    ``changes`` are how many cells postprocessing changed, by what; ``broken`` the promises of the schema that
+    the release does not keep; ``lost`` what became of each column, and ``stake`` who is alone in the
+    keys; ``notes`` what else the owner should know. Of several ``copies`` the release is the first, and they
+    are judged together. A ``member`` of a series of releases is judged beside the earlier ones.
+    """
+
+    plan: Plan
+    original: Table
+    release: Release
+    judgements: tuple[Judgement, ...]
+    broken: tuple[Violation, ...]
+    changes: Mapping[str, int] = field(default_factory=dict)
+    lost: tuple[Loss, ...] = ()
+    stake: Stake | None = None
+    notes: tuple[str, ...] = ()
+    further: tuple[Release, ...] = ()
+    member: Member | None = None
+
+    @property
+    def copies(self) -> tuple[Release, ...]:
+        """All copies: the release, and any further ones."""
+        return (self.release, *self.further)
+
+    @property
+    def budget(self) -> Budget:
+        """What was spent for all copies together: each is drawn anew from the same people."""
+        return all_spent(self.copies)
+
+    @property
+    def met(self) -> bool | None:
+        """Whether every requirement is met; None if there is none, which says nothing of the release."""
+        return all(judgement.met for judgement in self.judgements) if self.judgements else None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What must be known of the release, whatever was required of it."""
+        fewer = len(self.release.first) < len(self.original)
+        return tuple(warnings_of(self.plan, self.lost, self.stake, fewer=fewer))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a dictionary for JSON: nothing per record, no seed."""
+        return {
+            "sfumato": __version__,
+            "records": len(self.release.first),
+            **({"copies": len(self.copies)} if self.further else {}),
+            "columns": list(self.release.reading().names),
+            **_tables(self.release),
+            "steps": [step.to_dict() for step in self.release.provenance],
+            **({"budget": self.budget.to_dict()} if self.budget else {}),
+            **({} if self.member is None else {"in_series": self.member.to_dict()}),
+            "met": self.met,
+            "requirements": [judgement.to_dict() for judgement in self.judgements],
+            "broken_promises": [vars(violation) for violation in self.broken],
+            "changes": dict(self.changes),
+            "warnings": list(self.warnings),
+            "lost": [loss.to_dict() for loss in self.lost],
+            "notes": list(self.notes),
+        }
+
+
+def _tables(release: Release) -> dict[str, Any]:
+    """Of a release of several tables what each of them is."""
+    if len(release.tables) == 1:
+        return {}
+    sizes = {
+        name: {"records": len(table), "columns": list(table.names)} for name, table in release.tables.items()
+    }
+    return {"files": sizes}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a plan: each table by its name, which one alone lacks, and how many numbers dangle.
+
+    ``new_keys`` are keys of pseudonyms that were drawn, by the file each is to be kept in.
+    """
+
+    parts: Mapping[str, Part]
+    dangling: Mapping[str, int] = field(default_factory=dict)
+    new_keys: Mapping[Path, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def release(self) -> Release:
+        """The release of a plan for one table."""
+        if len(self.parts) != 1:
+            raise PlanError(f"the plan must be for one table, got: {len(self.parts)}")
+        return next(iter(self.parts.values())).release
+
+    @property
+    def judgements(self) -> tuple[Judgement, ...]:
+        """Every requirement in every scenario, over all tables."""
+        return tuple(judgement for part in self.parts.values() for judgement in part.judgements)
+
+    @property
+    def unmet(self) -> int:
+        """How many requirements are not met."""
+        return sum(not judgement.met for judgement in self.judgements)
+
+    @property
+    def met(self) -> bool:
+        """Whether something is required of every table, and all of it is met in every scenario."""
+        return all(part.met for part in self.parts.values())
+
+    @property
+    def unjudged(self) -> list[str]:
+        """The tables of which nothing was required, each as what is at stake in it."""
+        return [
+            (f"{name}: " if name else "") + (part.stake.sentence() if part.stake else "no key is known")
+            for name, part in self.parts.items()
+            if not part.judgements
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a dictionary for JSON: nothing per record, no seed."""
+        said = {name: part.to_dict() for name, part in self.parts.items()}
+        return said[""] if "" in said else {"tables": said, "dangling": dict(self.dangling)}

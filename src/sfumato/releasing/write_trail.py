@@ -1,0 +1,186 @@
+"""What the private trail of a release keeps, and the ledger of the releases that were made in a folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sfumato.core.release import Release
+from sfumato.core.run import Run
+from sfumato.data.schema import Role
+from sfumato.errors import ReadError
+from sfumato.kernels.arrays import Ints
+from sfumato.recipes.plan import fingerprint
+from sfumato.releasing.outcome import Outcome, Part
+from sfumato.releasing.trail import FORMAT, environment
+from sfumato.version import __version__
+
+
+def trail_of(
+    outcome: Outcome,
+    places: Mapping[str, Mapping[str, Path | str]],
+    written: Mapping[Path, Path],
+    run: Run,
+    *,
+    seeded: bool = False,
+    further: Mapping[str, Sequence[Path | str]] | None = None,
+) -> dict[str, Any]:
+    """As a dictionary for JSON; ``written`` says where the file for each place lies now.
+
+    ``further`` are the places of other copies of a release.
+    """
+    said = {name: _trail_of_part(part, places[name], written) for name, part in outcome.parts.items()}
+    for name, others in (further or {}).items():
+        copies = zip(outcome.parts[name].further, others, strict=True)
+        if others:
+            said[name]["further"] = [
+                {**_rows_of(copy), "output": _file(place, written)} for copy, place in copies
+            ]
+    return {
+        **(said[""] if "" in said else {"tables": said, "dangling": dict(outcome.dangling)}),
+        "trail": FORMAT,
+        "sfumato": __version__,
+        "seed": f"{run.seed:032x}",
+        "seed_given": seeded,
+        "environment": environment(),
+    }
+
+
+def _trail_of_part(
+    part: Part, places: Mapping[str, Path | str], written: Mapping[Path, Path]
+) -> dict[str, Any]:
+    outputs = {table: _file(place, written) for table, place in places.items()}
+    files = {path: there for path, there in part.plan.files.items() if isinstance(there, Path)}
+    return {
+        **part.to_dict(),
+        "plan": part.plan.to_dict(),
+        "inputs": {path: fingerprint(there) for path, there in files.items()},
+        "contents": part.original.digest.hex(),  # of the records, wherever they came from
+        **_confided(part.release),
+        **_rows_of(part.release),
+        **({} if part.member is None else {"series": part.member.confided(part.original, part.release)}),
+        "synthetic": part.release.synthetic,
+        "output": next(iter(outputs.values())),  # whose rows these are
+        **({} if part.release.plain else {"joined": _joined(part.release, outputs)}),
+    }
+
+
+def _file(place: Path | str, written: Mapping[Path, Path]) -> dict[str, str]:
+    if not isinstance(place, Path):
+        return {"name": place}
+    return {"name": place.name, "sha256": fingerprint(written[place])}
+
+
+def _rows_of(release: Release) -> dict[str, str]:
+    """Whose each record is, from 0."""
+    return {} if release.source_rows is None else {"rows": _listed(release.source_rows)}
+
+
+def _joined(release: Release, outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """By what the tables of a release are joined, and which columns stand apart from their records."""
+    return {
+        "apart": [list(group) for group in release.apart],
+        "moved": {
+            name: _listed(rows) for name, rows in release.moved.items() if name in release.first.schema
+        },
+        "files": {
+            name: {
+                **outputs[name],
+                "keys": list(release.keys.get(name, ())),
+                "counts": list(table.schema.with_role(Role.WEIGHT)) if table is not release.first else [],
+                **({"rows": _listed(release.sources[name])} if name in release.sources else {}),
+            }
+            for name, table in release.tables.items()
+        },
+    }
+
+
+def files_of(folder: Path, trail: Path, written: Mapping[Path, Path]) -> dict[str, Any]:
+    """What a trail keeps of the files that leave: the folder of their plan, and a fingerprint of each.
+
+    Paths are as they are seen from the trail, so that a folder may move.
+    """
+
+    def seen(path: Path) -> str:
+        return Path(os.path.relpath(path, trail.parent)).as_posix()
+
+    return {
+        "folder": seen(folder),
+        "written": {seen(place): fingerprint(there) for place, there in written.items()},
+    }
+
+
+def _confided(release: Release) -> dict[str, Any]:
+    """The tables that steps, numbered from 1, confide of all records or of a stratum."""
+    said = [
+        {
+            "step": number,
+            **({"stratum": dict(zip(taken.within, each.stratum, strict=True))} if each.stratum else {}),
+            **{name: table.frame.to_dict(as_series=False) for name, table in each.tables.items()},
+        }
+        for number, taken in enumerate(release.provenance, start=1)
+        for each in taken.confided
+    ]
+    return {"fitted": said} if said else {}
+
+
+def earlier_releases(ledger: Path, outcome: Outcome, run: Run) -> int:
+    """How many releases of the same data with other chance were made here: of several, noise averages out."""
+    now, found = _ledger_lines(outcome, run), 0
+    try:
+        for said in map(json.loads, _kept(ledger).splitlines()):
+            found += any(
+                said["contents"] == each["contents"] and said["chance"] != each["chance"]
+                and set(said["columns"]) & set(each["columns"])
+                for each in now
+            )  # fmt: skip
+    except (ValueError, KeyError, TypeError):
+        raise ReadError(
+            f"`{ledger}` must be the ledger of releases of this folder, got: a damaged line",
+            hint="put it away if nobody needs it: it tells that noise was drawn for the same data before",
+        ) from None
+    return found
+
+
+def grown_ledger(ledger: Path, outcome: Outcome, run: Run) -> str:
+    """The private ledger with what leaves now to chance: the data, the columns and methods, when."""
+    lines = _ledger_lines(outcome, run)
+    return "".join([_kept(ledger), *(json.dumps(line) + "\n" for line in lines)]) if lines else ""
+
+
+def _kept(ledger: Path) -> str:
+    return ledger.read_text(encoding="utf-8") if ledger.is_file() else ""
+
+
+def _ledger_lines(outcome: Outcome, run: Run) -> list[dict[str, Any]]:
+    """A line for each table that has chance in it; the seed only as a fingerprint."""
+    made = []
+    for part in outcome.parts.values():
+        # In a series chance hangs on its secret, and is no other in the next release.
+        secret = f"{run.seed:032x}" if part.member is None else part.member.series.secret.hex()
+        chance = hashlib.sha256(secret.encode()).hexdigest()
+        steps = [
+            (taken, step)
+            for taken, step in zip(part.release.provenance, part.plan.recipe.steps, strict=False)
+            if step.method.stochastic
+        ]
+        if steps:
+            made.append(
+                {
+                    "date": datetime.now(UTC).date().isoformat(),
+                    "contents": part.original.digest.hex(),
+                    "methods": [taken.method for taken, _ in steps],
+                    "columns": sorted({name for taken, _ in steps for name in taken.columns}),
+                    "chance": chance,
+                }
+            )
+    return made
+
+
+def _listed(rows: Ints) -> str:
+    return " ".join(map(str, rows))
