@@ -12,6 +12,7 @@ from sfumato.core.measure import Measure, Score
 from sfumato.core.method import BlockMethod, ColumnMethod, Method
 from sfumato.core.params import PerColumn, Resource, param
 from sfumato.core.release import Release
+from sfumato.data.buckets import Layout
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 
@@ -388,7 +389,9 @@ class Buckets(Method):
         wide = table.with_values("bucket", drawn, column=Column("bucket", Kind.NOMINAL, Role.OTHER))
         rest = [name for name in table.names if name not in table.chosen]
         tables = {"keys": wide.select([*table.chosen, "bucket"]), "rest": wide.select([*rest, "bucket"])}
-        return replace(Release.unchanged(table), tables=tables, keys=dict.fromkeys(tables, ("bucket",)))
+        return replace(
+            Release.unchanged(table), tables=tables, layout=Layout(dict.fromkeys(tables, ("bucket",)))
+        )
 
 
 #: What a method may do, each once: the contract must hold of them, too.

@@ -40,7 +40,7 @@ def series_after(*releases, recipe):
     kept = {}
     for release in releases:
         for step, taken in zip(recipe.said, release.provenance, strict=True):
-            for each in taken.confided:
+            for each in taken.byproducts.private_artifacts:
                 kept.setdefault((step, each.stratum), {}).update(each.tables)
     return Series(secret_of(9), kept=kept)
 

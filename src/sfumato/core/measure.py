@@ -192,10 +192,13 @@ class Measure(Described):
             return self.score(evidence, run)
         if self.persons_drawn:
             few = evidence.remember(
-                ("targets", self.persons_drawn), lambda: replace(evidence, targets=self.persons_drawn)
+                ("persons drawn", self.persons_drawn),
+                lambda: replace(evidence, sampling=replace(evidence.sampling, persons=self.persons_drawn)),
             )
             return self.score(few, run)
-        if (reason := self.refuses(evidence.joined if self.aspect == "risk" else evidence)) is not None:
+        if (
+            reason := self.refuses(evidence.with_known_values if self.aspect == "risk" else evidence)
+        ) is not None:
             return Score.refused(reason)
         return Score.not_estimable(
             f"{self.name} is not among the usual measures above {self.exact_up_to:,} records, since a sample "
@@ -213,7 +216,7 @@ class Measure(Described):
         To a utility a column that was left out is one of which every cell is suppressed; to a risk what the
         intruder knows stands beside each other, be it in several tables.
         """
-        evidence = evidence.with_all_columns if self.aspect == "utility" else evidence.joined
+        evidence = evidence.with_all_columns if self.aspect == "utility" else evidence.with_known_values
         reason = self.refuses(evidence)
         if reason is not None:
             return Score.refused(reason)
@@ -232,7 +235,7 @@ class Measure(Described):
         """Call a risk an estimate that is seen in a part of the records, or in each of a person's alone."""
         if self.aspect != "risk" or not math.isfinite(score.value):
             return score
-        if evidence.targets is not None and score.by_record is not None:
+        if evidence.sampling.persons is not None and score.by_record is not None:
             score = self._of_targets(score, score.by_record, evidence)
         elif self.only_held and evidence.scenario.records < 1:
             held = round(evidence.scenario.records * len(evidence.known_table))

@@ -413,7 +413,7 @@ class MultivariateTopCoding(Method):
                 present = coded[~table.missing(name), position]
                 protected = protected.with_values(name, put_back(table, name, present))
         run.tell(self.title, 2, 2)
-        return Release.of(protected, source_rows=np.arange(len(table), dtype=np.int64))
+        return Release.record_by_record(protected)
 
     def _coded(self, values: Floats, middle: Any, squares: Floats, sizes: Values) -> Floats:
         coded, judged = values.copy(), int(np.count_nonzero(sizes))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -57,7 +57,7 @@ class _Ipso(GivenMethod):
         for place, name in enumerate(run.track(self.title, names, total=len(names))):
             fresh = put_back(table, name, drawn[~table.missing(name), place])
             protected = protected.with_values(name, fresh)
-        return replace(Release.unchanged(table), tables=Release.of(protected).tables)
+        return Release.record_by_record(protected)
 
 
 class IpsoA(_Ipso):

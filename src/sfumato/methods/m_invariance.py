@@ -11,8 +11,9 @@ import polars as pl
 
 from sfumato.core import registry
 from sfumato.core.method import Method
+from sfumato.core.origin import Origin
 from sfumato.core.params import Columns, param
-from sfumato.core.release import Confided, Release
+from sfumato.core.release import PrivateArtifact, Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.core.series import secret_of
@@ -169,7 +170,8 @@ class MInvariantBuckets(Method):
         buckets, extra = _partitioned(table, members, here.rng("partition"))
         release = self._shown(table, values.cells(extra), buckets, here)
         self._require_invariant(table, release, values, before)
-        return replace(release, confided=memory.confided(self, values, buckets, extra))
+        told = memory.private_artifacts(self, values, buckets, extra)
+        return replace(release, byproducts=replace(release.byproducts, private_artifacts=told))
 
     def _shown(self, table: Table, false_values: pl.Series, buckets: Ints, run: Run) -> Release:
         """The two tables, with a row for each counterfeit."""
@@ -182,13 +184,11 @@ class MInvariantBuckets(Method):
         release = parted(whole, buckets, {"qit": (), "st": (name,)}, run)
         rows = np.where(np.arange(len(whole)) < n, np.arange(len(whole)), -1)
         note = f"{n_false} values are counterfeits, nobody's: leave out the rows without keys"
-        return replace(
-            release,
-            source_rows=rows,
-            sources={} if n_false else release.sources,
-            notes=(note,) if n_false else (),
-            figures={**release.figures, "counterfeits": n_false},
-        )
+        release = release.with_notes(*([note] if n_false else []), figures={"counterfeits": n_false})
+        if not n_false:
+            return release
+        assert release.layout is not None  # it was parted
+        return replace(release, origin=Origin.of_rows(rows), layout=replace(release.layout, sources={}))
 
     def guarantee(self, keys: Sequence[str]) -> Guarantee:
         """What must hold of the buckets of one release: that no value is too frequent."""
@@ -314,9 +314,9 @@ class _Memory:
             if word in self.known
         }
 
-    def confided(
+    def private_artifacts(
         self, method: MInvariantBuckets, values: _Values, buckets: Ints, extra: Ints
-    ) -> tuple[Confided, ...]:
+    ) -> tuple[PrivateArtifact, ...]:
         """The signatures of everyone ever released, for the next release."""
         if self.words is None:
             return ()
@@ -339,7 +339,7 @@ class _Memory:
             _SIGNATURES: _small(told, {"signature": pl.Int64, "value": pl.String}),
             _PERSONS: _small(whose, {"person": pl.String, "signature": pl.Int64}),
         }
-        return (Confided(method, tables),)
+        return (PrivateArtifact(method, tables),)
 
 
 def _small(rows: Sequence[tuple[int, str]] | Sequence[tuple[str, int]], kinds: Mapping[str, type]) -> Table:

@@ -129,9 +129,8 @@ class RotationNoise(Method):
 
     def protect(self, table: Table, run: Run) -> Release:
         """Turn the records of each pattern of missing values among themselves."""
-        release = Release.unchanged(table)
         if not len(table):
-            return release
+            return Release.unchanged(table)
         values = table.matrix(table.chosen)
         centre = kernels.moments.means_of(values).mean
         turned = self._turned(values - centre, table.chosen, run) + centre
@@ -139,7 +138,7 @@ class RotationNoise(Method):
         for position, name in enumerate(table.chosen):
             present = turned[~table.missing(name), position]
             protected = protected.with_values(name, put_back(table, name, present))
-        return Release.of(protected, source_rows=release.source_rows)
+        return Release.record_by_record(protected)
 
     def _turned(self, values: Floats, names: Sequence[str], run: Run) -> Floats:
         """Turn centred records, each among those that have the same columns."""

@@ -12,13 +12,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 import polars as pl
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure
 from sfumato.core.params import listed
 from sfumato.core.references import references
+from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Kind, Role, Schema
@@ -225,10 +225,7 @@ def _does_not_apply(demand: Demand, intruder: Intruder, empty: Table) -> str | N
         return intruder.nothing_known
     if intruder.external:  # what the intruder holds is not known here
         return None
-    evidence = Evidence(
-        original=empty, protected=empty, source_rows=np.empty(0, dtype=np.int64), scenario=demand.scenario
-    )
-    return demand.measure.refuses(evidence)
+    return demand.measure.refuses(Evidence(empty, Release.unchanged(empty), demand.scenario))
 
 
 # ------------------------------------------------------------------------------------------ the file

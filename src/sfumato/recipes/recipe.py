@@ -15,8 +15,9 @@ from sfumato.core import registry
 from sfumato.core.budget import NO_GUARANTEE
 from sfumato.core.memory import give_back
 from sfumato.core.method import Method
+from sfumato.core.origin import Origin
 from sfumato.core.params import Columns, PerColumn, listed
-from sfumato.core.release import Provenance, Release, stitched
+from sfumato.core.release import Byproducts, Provenance, Release, stitched
 from sfumato.core.run import Run, Stopwatch
 from sfumato.core.series import said_of
 from sfumato.data.generalised.intervals import is_interval
@@ -161,21 +162,21 @@ class Step:
         release = (_protect_together if self.together else _protect_within)(self, aimed, run)
         if self.within or self.together:
             self._require_met(aimed, release, run)
+        said = release.with_notes(*_lone_groups(release, columns), *filter(None, [self.caution])).byproducts
+        if self.caution:
+            said = replace(said, budget=said.budget.unkept())
         taken = Provenance(
             method=self.method.name,
             parameters=self.method.to_dict(),
             columns=columns,
             within=self.within,
             together=self.together,
-            notes=(*release.notes, *_lone_groups(release, columns), *filter(None, [self.caution])),
-            figures=release.figures,
-            confided=release.confided,
+            byproducts=said,
             seconds=watch.seconds,
         )
         give_back(len(table))
         tables = {name: each.aimed_at(()) for name, each in release.tables.items()}
-        budget = release.budget.unkept() if self.caution else release.budget
-        return replace(release, tables=tables, provenance=(taken,), notes=(), confided=(), budget=budget)
+        return replace(release, tables=tables, steps=(taken,), byproducts=Byproducts())
 
     def _require_met(self, table: Table, release: Release, run: Run) -> None:
         """Raise if what holds of each part of a release does not hold of the whole."""
@@ -249,11 +250,12 @@ def _lone_groups(release: Release, columns: Sequence[str]) -> Iterator[str]:
 
 def _of_those_left(run: Run, release: Release, step: Step) -> Run:
     """The run for the records that earlier steps have left; who is nobody has no chance of their own."""
-    rows = release.source_rows
     if not step.method.replay:  # noise that must never be the same twice
         return run.anew(release.table)
-    if rows is not None and (rows >= 0).all():
-        return run.among(rows)
+    if release.origin.is_identity:
+        return run
+    if release.source_rows is not None and release.origin.is_complete:
+        return run.among(release.source_rows)
     if run.people is not None and step.method.stochastic:
         raise RefusedError(
             f"{step.method.name} must know in a series whose the records are, got: records of nobody",
@@ -269,7 +271,10 @@ def _protect_within(step: Step, table: Table, run: Run) -> Release:
     if not parts:
         return step.method.apply(table, run)
     pieces = [
-        (rows, step.method.apply(table.take(rows), run.within_stratum(stratum, rows)).of_stratum(stratum))
+        (
+            Origin.of_rows(rows),
+            step.method.apply(table.take(rows), run.within_stratum(stratum, rows)).of_stratum(stratum),
+        )
         for stratum, rows in parts
     ]
     release = _void_in_strata(stitched(pieces, keep_order=not step.method.changes_records))
@@ -280,7 +285,7 @@ def _protect_within(step: Step, table: Table, run: Run) -> Release:
         return release
     said = f"{kept} records of persons alone in their stratum"
     if step.method.fills or step.method.changes_records:  # to leave a record as it is may be all they do
-        return replace(release, notes=(*release.notes, f"{said} are left as they are by {step.method.name}"))
+        return release.with_notes(f"{said} are left as they are by {step.method.name}")
     raise DataError(
         f"{step.method.name} must change the records of every stratum, got unchanged: {said}",
         hint="merge small strata before, or protect these columns without `within`",
@@ -292,7 +297,8 @@ def _void_in_strata(release: Release) -> Release:
     if all(each.neighbours != "add-remove" for each in release.budget.spent):
         return release
     note = f"which strata there are is told by the data: {NO_GUARANTEE}"
-    return replace(release, notes=(*release.notes, note), budget=release.budget.unkept())
+    said = release.with_notes(note).byproducts
+    return replace(release, byproducts=replace(said, budget=said.budget.unkept()))
 
 
 def _unchanged(table: Table, release: Release, rows: Ints) -> int:
@@ -337,8 +343,7 @@ def _protect_together(step: Step, table: Table, run: Run) -> Release:
         protected = protected.with_values(name, values, column=release.table.schema[name])
     protected = replace(protected, nodes=release.table.nodes)
     classes = None if release.classes is None else release.classes[places]
-    same = replace(release, tables=Release.of(protected).tables)
-    return replace(same, source_rows=rows, classes=classes)
+    return replace(release.with_table(protected), origin=Origin.of_rows(rows), classes=classes)
 
 
 def _require_alike(step: Step, table: Table, firsts: Ints) -> None:
@@ -490,7 +495,8 @@ class Recipe:
 
         What a group's mean or a swap made of a record stands in others too, which the noise does not know.
         """
-        own = set(made.provenance[-1].columns)
+        last = made.steps[-1]
+        own = set(last.columns)
         before = [
             step.method.name
             for step in self.steps[:number]
@@ -499,8 +505,8 @@ class Recipe:
         if not before:
             return made
         note = f"its columns or records were changed before by {listed(before)}: {NO_GUARANTEE}"
-        last = replace(made.provenance[-1], notes=(*made.provenance[-1].notes, note))
-        return replace(made, provenance=(*made.provenance[:-1], last), budget=made.budget.unkept())
+        said = replace(last.byproducts, notes=(*last.notes, note), budget=last.byproducts.budget.unkept())
+        return replace(made, steps=(*made.steps[:-1], replace(last, byproducts=said)))
 
     @property
     def digest(self) -> str:

@@ -10,6 +10,7 @@ import polars as pl
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.scenario import Scenario
@@ -49,7 +50,7 @@ class Join:
         known = [_TABLE]
         for name, part in parts.items():
             named = {each.name: each for each in part.plan.scenarios}
-            seen = part.release.against(part.original, scenario=named.get(scenario))
+            seen = Evidence(part.original, part.release, named.get(scenario, Scenario()))
             known += [f"{name}.{each}" for each in seen.known_columns if each != self.columns[name]]
         rows, before = [], 0
         for part in parts.values():
@@ -59,8 +60,10 @@ class Join:
         mapped = [each for each in rows if each is not None]
         return Evidence(
             original=self._stacked({name: part.original for name, part in parts.items()}),
-            protected=self._stacked({name: part.release.table for name, part in parts.items()}),
-            source_rows=np.concatenate(mapped) if len(mapped) == len(rows) else None,
+            release=Release.of(
+                self._stacked({name: part.release.table for name, part in parts.items()}),
+                source_rows=np.concatenate(mapped) if len(mapped) == len(rows) else None,
+            ),
             scenario=Scenario(scenario, tuple(known)),
         )
 

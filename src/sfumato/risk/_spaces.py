@@ -60,9 +60,12 @@ def held_rows(evidence: Evidence, run: Run) -> Ints:
 
 def targets_of(evidence: Evidence, rows: Ints, persons: Ints, run: Run) -> Ints:
     """Those of the records ``rows`` that are looked for: of all ``persons``, or of as many as are drawn."""
-    if evidence.targets is None or len(distinct := np.unique(persons[rows])) <= evidence.targets:
+    if (
+        evidence.sampling.persons is None
+        or len(distinct := np.unique(persons[rows])) <= evidence.sampling.persons
+    ):
         return rows
-    drawn = run.rng("targets").choice(distinct, evidence.targets, replace=False)
+    drawn = run.rng("targets").choice(distinct, evidence.sampling.persons, replace=False)
     return rows[np.isin(persons[rows], drawn)]
 
 
