@@ -196,9 +196,8 @@ class Measure(Described):
                 lambda: replace(evidence, sampling=replace(evidence.sampling, persons=self.persons_drawn)),
             )
             return self.score(few, run)
-        if (
-            reason := self.refuses(evidence.with_known_values if self.aspect == "risk" else evidence)
-        ) is not None:
+        reason = self.refuses(evidence.with_known_values if self.aspect == "risk" else evidence)
+        if reason is not None:
             return Score.refused(reason)
         return Score.not_estimable(
             f"{self.name} is not among the usual measures above {self.exact_up_to:,} records, since a sample "

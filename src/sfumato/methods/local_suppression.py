@@ -170,11 +170,7 @@ class LocalSuppression(EnforcingMethod):
         if self.missing == "any":
             more, strict = _said_strictly(draft, guarantee)
             notes, figures = (*notes, *more), figures | strict
-        return Release.record_by_record(
-            draft.table,
-            notes=(*notes, note) if note else notes,
-            figures=figures,
-        )
+        return Release.record_by_record(draft.table, notes=(*notes, note) if note else notes, figures=figures)
 
     def _for_k(self, table: Table, cells: KeyCells, guarantee: Guarantee, run: Run) -> tuple[Flags, str]:
         """The cells to suppress so that k holds for the combinations of keys; and what there is to say."""
