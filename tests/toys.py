@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.measure import Measure, Score
-from sfumato.core.method import BlockMethod, ColumnMethod, Method
+from sfumato.core.method import BlockMethod, ColumnMethod, Gives, Method, Randomness
 from sfumato.core.params import PerColumn, Resource, param
 from sfumato.core.release import Release
 from sfumato.data.buckets import Layout
@@ -31,9 +31,9 @@ class Mean(ColumnMethod):
 
     name = "mean"
     title = "Mean"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     def protect_column(self, column, rng):
         return np.full(len(column), column.values.mean())
@@ -44,7 +44,7 @@ class Draw(ColumnMethod):
 
     name = "draw"
     title = "Draw"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
 
     spread: float = param(1.0, "Largest draw.", gt=0, le=10, log=True, tune=(0.1, 10), drive=True)
@@ -58,9 +58,9 @@ class Rounding(ColumnMethod):
 
     name = "rounding"
     title = "Rounding"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     base: PerColumn[float] = param(10.0, "Distance between two rounded values.", gt=0, le=1e6)
 
@@ -74,9 +74,9 @@ class Turned(ColumnMethod):
 
     name = "turned"
     title = "Turned"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = ORDERED
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     def protect_column(self, column, rng):
         return column.values[::-1]
@@ -87,9 +87,9 @@ class Constant(ColumnMethod):
 
     name = "constant"
     title = "Constant"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = ORDERED
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     number: float = param(0.0, "What every record gets.")
 
@@ -102,9 +102,9 @@ class Unrepeatable(ColumnMethod):
 
     name = "unrepeatable"
     title = "Unrepeatable"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
-    replay = False
+    randomness = Randomness(replay=False)
 
     def protect_column(self, column, rng):
         return np.random.default_rng().random(len(column))
@@ -115,10 +115,9 @@ class Private(ColumnMethod):
 
     name = "private"
     title = "Private"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
-    replay = False
-    private_by = "epsilon"
+    randomness = Randomness(replay=False, epsilon_parameter="epsilon")
 
     epsilon: float = param(1.0, "What it spends.", gt=0, le=100, log=True, tune=(0.1, 10), drive=True)
 
@@ -131,9 +130,9 @@ class Invented(Method):
 
     name = "invented"
     title = "Invented"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = frozenset(Kind)
-    changes_records = True
+    gives = Gives(other_records=True)
 
     def protect(self, table, run):
         made = table
@@ -148,9 +147,9 @@ class Short(ColumnMethod):
 
     name = "short"
     title = "Short"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = ORDERED
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     def protect_column(self, column, rng):
         return column.values[1:]
@@ -164,9 +163,9 @@ class Standardised(BlockMethod):
 
     name = "standardised"
     title = "Standardised"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
-    stochastic = False
+    randomness = Randomness(stochastic=False)
     rounds = 2
 
     def summarise(self, block, summaries, run):
@@ -186,7 +185,7 @@ class CentredNoise(BlockMethod):
 
     name = "centred-noise"
     title = "Centred noise"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
 
     def draws(self, block, run):
@@ -208,9 +207,9 @@ class Flipped(BlockMethod):
 
     name = "flipped"
     title = "Flipped"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = frozenset({Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     def summarise(self, block, summaries, run):
         return np.fmin.reduce(block.values, initial=np.inf), np.fmax.reduce(block.values, initial=-np.inf)
@@ -228,9 +227,9 @@ class Thinned(BlockMethod):
 
     name = "thinned"
     title = "Thinned"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
-    changes_records = True
+    gives = Gives(other_records=True)
 
     def summarise(self, block, summaries, run):
         return np.nansum(block.values[:, 0]), np.count_nonzero(~np.isnan(block.values[:, 0]))
@@ -250,10 +249,9 @@ class Worded(BlockMethod):
 
     name = "worded"
     title = "Worded"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = ORDERED
-    produces = frozenset({Kind.NOMINAL})
-    stochastic = False
+    randomness = Randomness(stochastic=False)
     rounds = 0
 
     def protect_block(self, block, summaries, run):
@@ -272,10 +270,10 @@ class Marked(BlockMethod):
 
     name = "marked"
     title = "Marked"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = frozenset(Kind)
-    stochastic = False
-    adds_columns = True
+    gives = Gives(new_columns=True)
+    randomness = Randomness(stochastic=False)
     rounds = 0
 
     def protect_block(self, block, summaries, run):
@@ -292,9 +290,9 @@ class Sampling(Method):
 
     name = "sampling"
     title = "Sampling"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = frozenset(Kind)
-    changes_records = True
+    gives = Gives(other_records=True)
 
     share: float = param(0.5, "Share of the records kept.", gt=0, le=1, tune=(0.1, 1), drive=True)
 
@@ -309,9 +307,9 @@ class Pairs(Method):
 
     name = "pairs"
     title = "Pairs"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     def protect(self, table, run):
         protected = table
@@ -329,9 +327,9 @@ class Shift(Method):
 
     name = "shift"
     title = "Shift"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     source: Resource = param(Resource("population"), "Where the mean is taken from.", holds="table")
 
@@ -350,10 +348,10 @@ class Synthetic(Method):
 
     name = "synthetic"
     title = "Synthetic"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = frozenset(Kind)
-    stochastic = False
-    changes_records = True
+    gives = Gives(other_records=True)
+    randomness = Randomness(stochastic=False)
 
     def protect(self, table, run):
         return Release.of(table.take(np.zeros(min(3, len(table)), dtype=np.int64)))
@@ -364,9 +362,9 @@ class Halves(Method):
 
     name = "halves"
     title = "Halves"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = frozenset(Kind)
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     def protect(self, table, run):
         first, *rest = table.names
@@ -380,9 +378,9 @@ class Buckets(Method):
 
     name = "buckets"
     title = "Buckets"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = frozenset(Kind)
-    adds_columns = True
+    gives = Gives(new_columns=True)
 
     def protect(self, table, run):
         drawn = pl.Series(run.rng("bucket").integers(0, 1_000_000, len(table)))
@@ -406,7 +404,7 @@ class Shifted(Measure):
 
     name = "shifted"
     title = "Shifted"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
     aspect = "utility"
     better = "low"

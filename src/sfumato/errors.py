@@ -27,6 +27,20 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar, Self
 
 
+def quoted(names: Iterable[object]) -> str:
+    """Names in a sentence: `a`, `b`, `c`."""
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def counted(count: int, noun: str) -> str:
+    """So many of something: 1 record, 2 records, 1,000 classes, no entries counted as 0 entries."""
+    if count == 1:
+        return f"1 {noun}"
+    if noun.endswith("y") and noun[-2:-1] not in set("aeiou"):
+        return f"{count:,} {noun[:-1]}ies"
+    return f"{count:,} {noun}{'es' if noun.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
+
+
 class SfumatoError(Exception):
     """The root: catch this to catch everything sfumato raises on purpose."""
 
@@ -39,6 +53,16 @@ class SfumatoError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message}\n\nhint: {self.hint}" if self.hint else self.message
+
+    @property
+    def line(self) -> str:
+        """The message and its hint in one line."""
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """What a list of faults says of it."""
+        return (self.line,)
 
 
 class ParameterError(SfumatoError, ValueError):
@@ -54,14 +78,18 @@ class PlanError(SfumatoError, ValueError):
 
     def __init__(self, message: str, *, faults: Sequence[str] = (), hint: str = "") -> None:
         self.faults = tuple(faults)
-        listed = "".join(f"\n  - {fault}" for fault in self.faults)
-        super().__init__(f"{message}{':' if listed else ''}{listed}", hint=hint)
+        items = "".join(f"\n  - {fault}" for fault in self.faults)
+        super().__init__(f"{message}{':' if items else ''}{items}", hint=hint)
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """Its faults, where it has gathered some."""
+        return self.faults or super().lines
 
     @classmethod
     def gather(cls, what: str, faults: Sequence[str], *, hint: str = "") -> Self:
         """Build the error for ``faults`` found in ``what``."""
-        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
-        return cls(f"{what} has {count}", faults=faults, hint=hint)
+        return cls(f"{what} has {counted(len(faults), 'fault')}", faults=faults, hint=hint)
 
 
 class UnknownNameError(SfumatoError, LookupError):
@@ -77,7 +105,7 @@ class UnknownNameError(SfumatoError, LookupError):
         if near:
             hint = "did you mean " + " or ".join(f"`{n}`" for n in near) + "?"
         else:
-            hint = "there are " + ", ".join(f"`{n}`" for n in names[:20]) if names else "there are none"
+            hint = f"there are {quoted(names[:20])}" if names else "there are none"
         return cls(f"there is no {what} `{name}`", hint=hint)
 
 

@@ -680,7 +680,8 @@ def _steps(
     able = [
         Step(cls(), tuple(columns))
         for cls in registry.methods().values()
-        if cls.replay and (cls.drive() or not driven)  # a search on the data voids a guarantee: only by name
+        if cls.randomness.replay
+        and (cls.drive() or not driven)  # a search on the data voids a guarantee: only by name
     ]
     able = [step for step in able if not list(step.faults(schema))]
     if not able:

@@ -268,13 +268,13 @@ def test_plan_reference_has_every_key():
     page = (DOCS / "reference" / "plan-file.md").read_text(encoding="utf-8")
     sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE))
     fields = {
-        "Parts": set(plans._PARTS),
+        "Parts": {item.name for item in dataclasses.fields(plans._Parts)},
         "`[data]` and `[resources.NAME]`": {item.name for item in dataclasses.fields(plans.Source)},
         "`[columns.NAME]`": {item.name for item in dataclasses.fields(Column)} - {"name"},
         "`[[scenarios]]`": {item.name for item in dataclasses.fields(Scenario)} | {"requirements"},
         "`[[steps]]`": {item.name for item in dataclasses.fields(Step)} | {"parameters"},
         "`[output]`": {item.name for item in dataclasses.fields(plans.Output)},
-        "`[series]`": {item.name for item in dataclasses.fields(plans.Sequel)},
+        "`[series]`": {item.name for item in dataclasses.fields(plans.SeriesSpec)},
         "`[release]`": {item.name for item in dataclasses.fields(plans.About)},
     }
     for title, known in fields.items():

@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Literal, Protocol, final
 import numpy as np
 import polars as pl
 
-from sfumato.core.drawing import mean_interval
+from sfumato.core.component import Component
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import joining
-from sfumato.core.method import Described
 from sfumato.core.params import param
 from sfumato.core.run import Run
+from sfumato.core.sample_interval import mean_interval
 from sfumato.data.classes.classes import Classes
 from sfumato.data.notebook import as_html
 from sfumato.data.persons import best_by_person, persons_of
@@ -125,7 +125,7 @@ def _finite(value: float | str | None) -> float | str | None:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-class Measure(Described):
+class Measure(Component):
     """Gives a score to evidence. Write ``measure``, and ``refuses`` where kinds do not say enough."""
 
     aspect: ClassVar[Aspect]

@@ -13,11 +13,12 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from sfumato.core.component import Component
 from sfumato.core.measure import Measure
-from sfumato.core.method import Described, Method
+from sfumato.core.method import Method
 from sfumato.errors import UnknownNameError, note_renamed
 
-D = TypeVar("D", bound=Described)
+D = TypeVar("D", bound=Component)
 
 
 @cache
@@ -63,7 +64,7 @@ def entries(what: Literal["methods", "measures"]) -> list[Entry]:
     """What there is, plugins too, by family: nothing of our own is imported for it."""
     rooms = {"methods": ("methods",), "measures": ("risk", "utility")}[what]
     found = [entry for room in rooms for entry in index(room).values()]
-    base: type[Described] = Method if what == "methods" else Measure
+    base: type[Component] = Method if what == "methods" else Measure
     found += [_entry_of(cls) for module in _plugins(f"sfumato.{what}") for cls in _defined_in(module, base)]
     return sorted(found, key=lambda entry: (entry.room, entry.family, entry.name))
 
@@ -144,14 +145,14 @@ def _among(what: str, name: str, entries: Iterable[Entry]) -> Entry | None:
     return former
 
 
-def _entry_of(cls: type[Described]) -> Entry:
+def _entry_of(cls: type[Component]) -> Entry:
     own = vars(cls)
     words = (own.get("aliases", ()), own.get("former", ()))
     room = cls.aspect if issubclass(cls, Measure) else "methods"
     return Entry(cls.__module__, cls.__name__, cls.name, *words, room, cls.family, cls.summary())
 
 
-def _words(cls: type[Described]) -> tuple[str, ...]:
+def _words(cls: type[Component]) -> tuple[str, ...]:
     """The words that mean this class; those of a class it derives from mean that."""
     return (cls.name, *vars(cls).get("aliases", ()))
 

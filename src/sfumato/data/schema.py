@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Self
@@ -14,10 +14,11 @@ import polars as pl
 
 from sfumato.data.date_forms import FORMS
 from sfumato.data.notebook import as_html
+from sfumato.data.records import as_spec, raise_all, read_record, read_values
 from sfumato.data.rules import Rule
-from sfumato.errors import PlanError, UnknownNameError, note_renamed
+from sfumato.errors import PlanError, UnknownNameError, note_renamed, quoted
 
-Scalar = str | int | float
+Scalar = str | float
 
 
 class Kind(StrEnum):
@@ -56,6 +57,16 @@ SINGLE_ROLES = (Role.WEIGHT, Role.HOUSEHOLD, Role.PERSON)
 STRUCTURAL_ROLES = (Role.IDENTIFIER, Role.WEIGHT, Role.HOUSEHOLD, Role.PERSON)
 
 
+def _text_labels(labels: Any) -> Any:
+    """Pairs of a value and what it means, with the meaning as a text: people write numbers, too."""
+    if not isinstance(labels, list | tuple):
+        return labels
+    return [
+        (pair[0], str(pair[1])) if isinstance(pair, list | tuple) and len(pair) == 2 else pair  # noqa: PLR2004
+        for pair in labels
+    ]
+
+
 @dataclass(frozen=True)
 class Column:
     """One column: its kind, its role (``None`` until someone decided) and what must hold of its values.
@@ -79,7 +90,9 @@ class Column:
     upper: float | None = field(default=None, kw_only=True)
     hierarchy: str = field(default="", kw_only=True)
     label: str = field(default="", kw_only=True)
-    labels: tuple[tuple[Scalar, str], ...] = field(default=(), kw_only=True)
+    labels: tuple[tuple[Scalar, str], ...] = field(
+        default=(), kw_only=True, metadata={"prepare": _text_labels}
+    )
     missing_range: tuple[float, float] | None = field(default=None, kw_only=True)
     suppressed: Scalar | None = field(default=None, kw_only=True)
     pseudonym: str = field(default="", kw_only=True)
@@ -88,20 +101,11 @@ class Column:
 
     def __post_init__(self) -> None:
         # "key" for Role.KEY and a list for a tuple are what people write; all code may rely on the latter.
-        faults = list(_word_faults("kind", self.kind, Kind, required=True))
-        faults += list(_word_faults("role", self.role, Role, required=False))
-        faults += list(_type_faults({item.name: getattr(self, item.name) for item in fields(self)[3:]}))
-        if not faults:
-            object.__setattr__(self, "kind", Kind(self.kind))
-            object.__setattr__(self, "role", None if self.role is None else Role(self.role))
-            object.__setattr__(self, "order", tuple(self.order))
-            object.__setattr__(self, "missing", tuple(self.missing))
-            object.__setattr__(self, "labels", tuple((value, str(label)) for value, label in self.labels))
-            if self.missing_range is not None:
-                object.__setattr__(self, "missing_range", tuple(map(float, self.missing_range)))
-            faults = list(self._faults())
-        if faults:
-            raise PlanError.gather(f"column `{self.name}`", faults)
+        cls, faults = type(self), list[str]()
+        spec = {key: value for key, value in vars(self).items() if value is not getattr(cls, key, MISSING)}
+        for key, value in read_values(cls, spec, faults).items():
+            object.__setattr__(self, key, value)
+        raise_all(f"column `{self.name}`", faults or list(self._faults()))
 
     def _faults(self) -> Iterator[str]:
         if not self.name:
@@ -146,86 +150,12 @@ class Column:
 
     def to_dict(self) -> dict[str, Any]:
         """Say what is not default, as the plan's table for this column."""
-        said: dict[str, Any] = {"kind": self.kind.value}
-        if self.role is not None:
-            said["role"] = self.role.value
-        for item in fields(self)[3:]:
-            value = getattr(self, item.name)
-            if value != item.default:
-                said[item.name] = _as_lists(value)
-        return said
+        return {key: value for key, value in as_spec(self).items() if key != "name"}
 
     @classmethod
-    def from_dict(cls, name: str, said: Mapping[str, Any]) -> Self:
+    def from_dict(cls, name: str, spec: Mapping[str, Any]) -> Self:
         """Read the plan's table for this column, reporting all its faults together."""
-        if not isinstance(said, Mapping):
-            raise PlanError.gather(f"column `{name}`", [f"it must be a table, got: {type(said).__name__}"])
-        known = {item.name for item in fields(cls)} - {"name"}
-        strange = [UnknownNameError.of("column fact", key, known) for key in said if key not in known]
-        faults = [f"{error.message} ({error.hint})" for error in strange]
-        faults += list(_word_faults("kind", said.get("kind"), Kind, required=True))
-        faults += list(_word_faults("role", said.get("role"), Role, required=False))
-        faults += list(_type_faults(said))
-        if faults:
-            raise PlanError.gather(f"column `{name}`", faults)
-        return cls(name=name, **said)
-
-
-def _as_lists(value: Any) -> Any:
-    return [_as_lists(part) for part in value] if isinstance(value, tuple) else value
-
-
-def _word_faults(what: str, word: object, words: type[StrEnum], *, required: bool) -> Iterator[str]:
-    if word is None and not required:
-        return
-    try:
-        words(word)  # type: ignore[arg-type]
-    except ValueError:
-        yield f"`{what}` must be one of {', '.join(words)}, got: `{word}`"
-
-
-#: What each fact of a column must be, in words and as types.
-_FACTS: Mapping[str, tuple[str, tuple[type, ...]]] = {
-    "order": ("a list", (list, tuple)),
-    "missing": ("a list", (list, tuple)),
-    "integer": ("true or false", (bool,)),
-    "lower": ("a number", (int, float)),
-    "upper": ("a number", (int, float)),
-    "hierarchy": ("a text", (str,)),
-    "label": ("a text", (str,)),
-    "labels": ("a list", (list, tuple)),
-    "missing_range": ("a list", (list, tuple)),
-    "suppressed": ("a text or number", (str, int, float)),
-    "pseudonym": ("a text", (str,)),
-    "form": ("a text", (str,)),
-    "separator": ("a text", (str,)),
-}
-
-
-def _type_faults(said: Mapping[str, Any]) -> Iterator[str]:
-    for key, (must, allowed) in _FACTS.items():
-        value = said.get(key)
-        wrong = not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed)
-        if value is not None and wrong:
-            yield f"`{key}` must be {must}, got: `{type(value).__name__}`"
-        elif value is not None and not _right_items(key, value):
-            yield f"`{key}` must list {_ITEMS.get(key, 'texts and numbers')}, got: other types among them"
-
-
-_ITEMS = {"labels": "pairs of a value and its label", "missing_range": "two numbers, the lower first"}
-
-
-def _right_items(key: str, value: Any) -> bool:
-    if not isinstance(value, list | tuple):
-        return True
-    if key == "labels":
-        return all(
-            isinstance(pair, list | tuple) and len(pair) == 2 and isinstance(pair[0], str | int | float)  # noqa: PLR2004
-            for pair in value
-        )
-    if key == "missing_range":
-        return len(value) == 2 and all(isinstance(end, int | float) for end in value)  # noqa: PLR2004
-    return all(isinstance(item, str | int | float) for item in value)
+        return read_record(cls, spec, f"column `{name}`", given={"name": name})
 
 
 @dataclass(frozen=True, repr=False)
@@ -252,13 +182,13 @@ class Schema:
         for role in SINGLE_ROLES:
             holders = self.with_role(role)
             if len(holders) > 1:
-                yield f"at most one column may be the {role}, got: {_listed(holders)}"
+                yield f"at most one column may be the {role}, got: {quoted(holders)}"
         named = [(f"rule `{rule.text}`", rule.columns) for rule in self.rules]
         named += [("`related`", group) for group in self.related]
         for what, names in named:
             strangers = [name for name in names if name not in seen]
             if strangers:
-                yield f"{what} names columns that are not declared: {_listed(strangers)}"
+                yield f"{what} names columns that are not declared: {quoted(strangers)}"
 
     @cached_property
     def _by_name(self) -> dict[str, Column]:
@@ -383,28 +313,23 @@ class Schema:
         return said
 
     @classmethod
-    def from_dict(cls, said: Mapping[str, Any]) -> Self:
+    def from_dict(cls, spec: Mapping[str, Any]) -> Schema:
         """Read the plan's tables, gathering the faults of all columns and rules."""
-        faults: list[str] = []
-        columns: list[Column] = []
-        rules: list[Rule] = []
-        for name, facts in said.get("columns", {}).items():
-            try:
-                columns.append(Column.from_dict(name, facts))
-            except PlanError as error:
-                faults += [f"column `{name}`: {fault}" for fault in error.faults]
-        for text in said.get("rules", ()):
-            try:
-                rules.append(Rule(text))
-            except PlanError as error:
-                faults.append(error.message)
-        groups = said.get("related", ())
-        if not all(isinstance(g, list | tuple) and all(isinstance(n, str) for n in g) for g in groups):
-            faults.append("`related` must be a list of lists of column names")
-        if faults:
-            raise PlanError.gather("the schema", faults)
-        related = tuple(tuple(group) for group in groups)
-        return cls(columns=tuple(columns), rules=tuple(rules), related=related)
+        return read_record(SchemaSpec, spec, "the schema", makers={Rule: Rule}).schema
+
+
+@dataclass(frozen=True)
+class SchemaSpec:
+    """The parts of a plan that declare its columns."""
+
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
+    related: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def schema(self) -> Schema:
+        """What they declare."""
+        return Schema(tuple(self.columns.values()), self.rules, self.related)
 
 
 def with_roles(schema: Schema, roles: Mapping[str, str]) -> Schema:
@@ -443,7 +368,3 @@ def _dtype_faults(column: Column, dtype: pl.DataType) -> Iterator[str]:
         yield f"column `{column.name}` is declared a date, got: {dtype.base_type()}"
     if column.kind is Kind.SET and not (isinstance(dtype, pl.List) or textual):
         yield f"column `{column.name}` is declared set-valued, got: {dtype.base_type()}"
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)

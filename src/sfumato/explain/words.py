@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from sfumato.core.component import Component
 from sfumato.core.measure import Measure, Score, Status
-from sfumato.core.method import Described, Method
+from sfumato.core.method import Method
 from sfumato.core.references import cite
 from sfumato.explain.formulas import in_letters
 
@@ -53,7 +54,7 @@ class Meaning:
         return asdict(self)
 
 
-def meaning_of(cls: type[Described]) -> Meaning:
+def meaning_of(cls: type[Component]) -> Meaning:
     """What a measure or method means, from its docstring and what it declares.
 
     Examples
@@ -110,7 +111,7 @@ def _notes(text: str) -> dict[str, str]:
     return parts
 
 
-def _what(cls: type[Described]) -> str:
+def _what(cls: type[Component]) -> str:
     if issubclass(cls, Measure):
         return f"measure of {cls.aspect}"
     return "method of protection" if issubclass(cls, Method) else ""

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.core.evidence import Evidence
+from sfumato.core.method import Gives
 from sfumato.core.params import listed, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -124,11 +125,11 @@ def _hierarchy(run: Run, name: str, resource: str) -> Hierarchy:
 class LocalRecoding(EnforcingMethod):
     """Puts the records into groups and shows in each key what its group spans; a method writes ``group``."""
 
-    analysts = (
+    analyst_note = (
         "Values are ranges or groups that differ from record to record: take them as interval-censored "
         "or grouped; middles of ranges bias variances and slopes."
     )
-    generalises = True
+    gives = Gives(generalised=True, suppressed=True)
     cost = "n log n"
 
     exact_ends: bool = param(

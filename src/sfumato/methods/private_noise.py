@@ -111,7 +111,7 @@ class PrivateLaplace(_PrivateNoise):
 
     name = "private-laplace"
     title = "Private Laplace noise"
-    analysts = (
+    analyst_note = (
         "Laplace noise was added whose size follows from ε, which is public: subtract its variance; "
         "means hold but where values were bounded."
     )
@@ -176,7 +176,7 @@ class PrivateGaussian(_PrivateNoise):
 
     name = "private-gaussian"
     title = "Private Gaussian noise"
-    analysts = (
+    analyst_note = (
         "Gaussian noise was added whose size follows from what was spent, which is public: subtract its "
         "variance; means hold but where values were bounded."
     )

@@ -1,16 +1,14 @@
-"""A demand: one requirement against one intruder; and how a plan says its scenarios."""
+"""A demand: one requirement against one intruder."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from sfumato.core.measure import Measure
-from sfumato.core.params import listed
 from sfumato.core.requirement import Requirement
 from sfumato.data.scenario import Scenario
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, quoted
 
 
 @dataclass(frozen=True)
@@ -29,36 +27,16 @@ class Demand:
         return self.requirement.short
 
 
-def read_scenarios(
-    parts: Sequence[Any], read: Callable[..., Any]
-) -> tuple[tuple[Scenario, ...], dict[str, tuple[Requirement, ...]]]:
-    """Read the scenarios of a plan, and by their names the requirements that hold against one alone.
-
-    ``read(make, part)`` gives what is made of a part, or None once it has noted the fault.
-    """
-    scenarios, required = [], {}
-    for part in parts:
-        said = dict(part) if isinstance(part, Mapping) else part
-        own = said.pop("requirements", []) if isinstance(said, dict) else []
-        scenario = read(Scenario.from_dict, said)
-        found = [read(Requirement.parse, each) for each in (own if isinstance(own, list) else [own])]
-        if scenario is not None:
-            scenarios.append(scenario)
-            if any(found):
-                required[scenario.name] = tuple(filter(None, found))
-    return tuple(scenarios), required
+def scenario_names(specs: object) -> list[str]:
+    """The names of scenarios in a file, sound or not."""
+    tables = [each for each in specs if isinstance(each, Mapping)] if isinstance(specs, Sequence) else []
+    return [str(each.get("name", Scenario.name)) for each in tables]
 
 
-def say_scenarios(
-    scenarios: Sequence[Scenario], required: Mapping[str, Sequence[Requirement]]
-) -> list[dict[str, Any]]:
-    """Say scenarios with their own requirements as the plan does."""
-    return [
-        {**scenario.to_dict(), "requirements": [str(each) for each in required[scenario.name]]}
-        if required.get(scenario.name)
-        else scenario.to_dict()
-        for scenario in scenarios
-    ]
+def repeated_names(names: Sequence[str]) -> list[str]:
+    """What is wrong with the names of scenarios: two must not share one."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    return [f"each scenario must have a name of its own, got twice: {quoted(twice)}"] if twice else []
 
 
 def labelled(demands: Sequence[Demand]) -> list[tuple[str, Demand]]:
@@ -68,12 +46,8 @@ def labelled(demands: Sequence[Demand]) -> list[tuple[str, Demand]]:
     share a name, or one would be judged by the score of the other.
     """
     names = [scenario.name for scenario in dict.fromkeys(demand.scenario for demand in demands)]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ParameterError(
-            f"each scenario must have a name of its own, got for several: {listed(twice)}",
-            hint="name the intruders apart",
-        )
+    for fault in repeated_names(names):
+        raise ParameterError(fault, hint="name the intruders apart")
     several = len(names) > 1
     return [
         (f"{demand.scenario.name}: {demand.measure}" if several else str(demand.measure), demand)

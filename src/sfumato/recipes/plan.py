@@ -2,203 +2,75 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from datetime import date
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Self
 
 import tomli_w
 
 from sfumato.core.params import Resource
 from sfumato.core.requirement import Requirement
+from sfumato.data.notebook import as_html
+from sfumato.data.records import Makers, as_spec, gathering, parse_toml, raise_all, read_text, read_values
+from sfumato.data.rules import Rule
 from sfumato.data.scenario import CONTROL, Scenario
-from sfumato.data.schema import Role, Schema
-from sfumato.errors import PlanError, ReadError, SfumatoError, UnknownNameError, trouble_with
-from sfumato.io import addresses
-from sfumato.io.formats import READING
-from sfumato.io.stdin import STDIN, piped
-from sfumato.recipes.demand import Demand, read_scenarios, say_scenarios
-from sfumato.recipes.recipe import Recipe
+from sfumato.data.schema import Role, Schema, SchemaSpec
+from sfumato.errors import PlanError, UnknownNameError, counted, quoted
+from sfumato.io.stdin import STDIN
+from sfumato.recipes.demand import Demand, repeated_names, scenario_names
+from sfumato.recipes.parts import About, Output, SeriesSpec, Source, fingerprint, located, relative_to
+from sfumato.recipes.recipe import Recipe, Step
 
-T = TypeVar("T")
+__all__ = [
+    "About",
+    "Output",
+    "Plan",
+    "SeriesSpec",
+    "Source",
+    "bare_numbers",
+    "fingerprint",
+    "identifiers_left",
+    "located",
+]
 
-#: The parts of a plan, and what sort of TOML value each is.
-_PARTS: Mapping[str, type] = {
-    "data": dict,
-    "columns": dict,
-    "rules": list,
-    "related": list,
-    "scenarios": list,
-    "resources": dict,
-    "steps": list,
-    "requirements": list,
-    "output": dict,
-    "series": dict,
-    "release": dict,
-    "tables": dict,
-}
 #: The parts that a plan of several tables has beside them.
 _BESIDE_TABLES = frozenset({"tables", "release"})
 
 
 @dataclass(frozen=True)
-class Source:
-    """A file (or a table of a database) the plan uses.
+class _JudgedScenario(Scenario):
+    """A scenario with the requirements that hold against this intruder alone, or one of them."""
 
-    A file has its fingerprint, so that another file of the same name is noticed; and how it is to be read,
-    where that is not to be found out: ``delimiter``, ``decimal``, ``encoding``, the ``sheet`` of a workbook,
-    and whether names stand in its first line (``header``, "yes" or "no").
-    """
-
-    path: str
-    holds: Literal["table", "hierarchy"] = "table"
-    sha256: str = ""
-    delimiter: str = ""
-    decimal: str = ""
-    encoding: str = ""
-    header: str = ""
-    sheet: str = ""
+    requirements: tuple[Requirement, ...] = field(
+        default=(), metadata={"prepare": lambda value: [value] if isinstance(value, str) else value}
+    )
 
     @property
-    def reading(self) -> dict[str, Any]:
-        """What is said of how it is to be read, as `sfumato.io.read_table` takes it."""
-        said = {name: getattr(self, name) for name in READING if getattr(self, name)}
-        return {**said, "header": self.header == "yes"} if self.header else said
-
-    @property
-    def is_builtin(self) -> bool:
-        """Whether it is a built-in data set, and no file."""
-        return self.path.startswith("builtin:")
-
-    def check(self, folder: Path) -> Path | str:
-        """Where it is, once it is there and is the file the plan was written for."""
-        place = located(self.path, folder)
-        if isinstance(place, str):
-            return place
-        if not place.is_file():
-            raise ReadError(f"`{self.path}` must be a file, got: none there", hint=f"looked in {folder}")
-        if self.sha256 and fingerprint(place) != self.sha256.lower():
-            raise ReadError(
-                f"`{self.path}` must be the file the plan was written for, got: other contents",
-                hint="correct its `sha256` in the plan if the change is meant",
-            )
-        return place
-
-
-def located(path: str, folder: Path) -> Path | str:
-    """Where a plan's path leads from the plan's folder: a file, or the address of a table in a database."""
-    if path == STDIN:
-        return piped()
-    return addresses.within(path, folder) if addresses.is_address(path) else folder / path
-
-
-def _relative(place: Path, folder: Path) -> str:
-    """A path as seen from a folder, also where a folder on the way is a link; else the whole path."""
-    whole = Path(os.path.realpath(place.parent), place.name)
-    try:
-        return Path(os.path.relpath(whole, os.path.realpath(folder))).as_posix()
-    except ValueError:
-        return str(whole)  # on another drive
-
-
-def fingerprint(path: Path) -> str:
-    """SHA-256 of a file's contents."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    def scenario(self) -> Scenario:
+        """The intruder alone."""
+        return Scenario(**{item.name: getattr(self, item.name) for item in fields(Scenario)})
 
 
 @dataclass(frozen=True)
-class Output:
-    """What is written and how.
+class _Parts(SchemaSpec):
+    """The parts of a plan's file."""
 
-    ``drop`` names the columns that stay behind; ``shuffle`` breaks the order of the records; ``repair``
-    mends whole numbers, ranges and totals; ``guard`` keeps spreadsheets from running text as formulas;
-    ``pseudonym_key`` is the file with the key of pseudonyms, made where there is none: with it people keep
-    their pseudonyms from release to release. Of several ``copies``, drawn apart from each other, each is a
-    file ``NAME.1.csv``, ``NAME.2.csv`` …
-    """
-
-    path: str = ""
-    drop: tuple[str, ...] = ()
-    shuffle: bool = True
-    repair: bool = False
-    guard: bool = False
-    pseudonym_key: str = ""
-    copies: int = 1
+    tables: Mapping[str, Any] = field(default_factory=dict)
+    data: Source | None = None
+    requirements: tuple[Requirement, ...] = ()
+    scenarios: tuple[_JudgedScenario, ...] = ()
+    resources: Mapping[str, Source] = field(default_factory=dict)
+    steps: tuple[Step, ...] = ()
+    series: SeriesSpec | None = None
+    output: Output = field(default_factory=Output)
+    release: About = field(default_factory=About)
 
 
-@dataclass(frozen=True)
-class Sequel:
-    """That a release is one of a series of the same people: the first, or the next after some ``earlier``.
-
-    These are folders, or the private trails in them, the oldest first; ``record`` is the column that tells
-    the records of one person apart, where people have several.
-    """
-
-    earlier: tuple[str, ...] = ()
-    name: str = ""
-    record: str = ""
-
-    def seen_from(self, folder: Path, *, now: Path) -> Self:
-        """The same with the paths of a plan in one folder as they are seen from another."""
-        return replace(self, earlier=tuple(_relative(now / each, folder) for each in self.earlier))
+_MAKERS: Makers = {Requirement: Requirement.parse, Rule: Rule, Step: Step.from_dict}
 
 
-@dataclass(frozen=True)
-class About:
-    """What its owner says of a release, for its data card and its evidence; nothing of it changes a record.
-
-    ``title`` and ``description`` of what it is, the ``population`` and ``period`` it speaks of; ``publisher``
-    and ``contact``; ``purpose`` and ``legal_basis`` of giving it out, ``recipients`` and the ``terms`` they
-    agree to; ``safeguards`` around it; the ``threats`` that were thought of, what the people it is about were
-    told (``transparency``), and a log of attempts to find someone (``intruder_test``); what the decision
-    rests on (``basis``), who answers for it (``expert``), and the ``review_date`` on which it is looked at
-    again.
-    """
-
-    title: str = ""
-    description: str = ""
-    population: str = ""
-    period: str = ""
-    publisher: str = ""
-    contact: str = ""
-    purpose: str = ""
-    legal_basis: str = ""
-    recipients: tuple[str, ...] = ()
-    terms: str = ""
-    safeguards: str = ""
-    threats: str = ""
-    transparency: str = ""
-    intruder_test: str = ""
-    basis: str = ""
-    expert: str = ""
-    review_date: str = ""
-
-
-def text_of(path: Path, *, what: str, hint: str) -> str:
-    """Read a file that a person has written; where there is none, the hint says what writes one."""
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise ReadError(f"the {what} `{path}` must be a file, got: none there", hint=hint) from None
-    except (OSError, UnicodeDecodeError) as error:
-        found = trouble_with(error)
-        raise ReadError(f"the {what} `{path}` must be a readable text file, got: {found}") from None
-
-
-def parsed(text: str, what: str) -> dict[str, Any]:
-    """What a text in TOML says."""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise PlanError(f"{what} must be TOML, got: {error}") from None
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """Everything a release needs to be made again.
 
@@ -216,7 +88,7 @@ class Plan:
     requirements: tuple[Requirement, ...] = ()  # in every scenario
     required_in: Mapping[str, tuple[Requirement, ...]] = field(default_factory=dict)  # in one, by its name
     output: Output = field(default_factory=Output)
-    series: Sequel | None = None
+    series: SeriesSpec | None = None
     tables: Mapping[str, Plan] = field(default_factory=dict)
     about: About = field(default_factory=About)
     control: float = 0.0
@@ -229,73 +101,89 @@ class Plan:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read a plan, gathering every fault in it."""
-        text = text_of(path, what="plan", hint="`sfumato inspect FILE --write-plan PLAN` writes one")
-        return cls.from_dict(parsed(text, f"the plan `{path}`"), folder=path.parent)
+        text = read_text(path, what="plan", hint="`sfumato inspect FILE --write-plan PLAN` writes one")
+        return cls.from_dict(parse_toml(text, f"the plan `{path}`"), folder=path.parent)
 
     @classmethod
-    def from_dict(cls, said: Mapping[str, Any], *, folder: Path = Path()) -> Self:
+    def from_dict(cls, spec: Mapping[str, Any], *, folder: Path = Path()) -> Self:
         """Make a plan of what a TOML file says."""
-        said, faults = _well_shaped(said)
-        read = _Gatherer(faults)
-        about = read(_about, said.get("release", {})) or About()
-        if "tables" in said:
-            return cls(tables=_linked(said, faults, folder), about=about, folder=folder)
-        schema_part = {key: said[key] for key in ("columns", "rules", "related") if key in said}
-        resources = {
-            name: read(_source, f"resource `{name}`", part)
-            for name, part in said.get("resources", {}).items()
-        }
-        data = dict(said.get("data", {}))
-        control = read(_share, data.pop(CONTROL, 0.0))
-        scenarios, required_in = read_scenarios(said.get("scenarios", ()), read)
-        plan: dict[str, Any] = {
-            "data": read(_source, "data", data) if data else None,
-            "control": control or 0.0,
-            "schema": read(Schema.from_dict, schema_part) if schema_part else None,
-            "scenarios": scenarios or (Scenario(),),
-            "required_in": required_in,
-            "resources": {name: source for name, source in resources.items() if source is not None},
-            "recipe": read(Recipe.from_list, said.get("steps", ())) or Recipe(),
-            "requirements": tuple(read.each(Requirement.parse, said.get("requirements", ()))),
-            "output": read(_record, Output, "output", said.get("output", {})) or Output(),
-            "series": read(_record, Sequel, "series", said["series"]) if "series" in said else None,
-            "about": about,
-        }
-        if plan["output"].copies < 1:
-            faults.append(f"output: `copies` must be at least 1, got: {plan['output'].copies}")
-        faults += _scenario_faults(plan["scenarios"])
-        if isinstance(plan["schema"], Schema):
-            faults += _cross_faults(plan)
-        if faults:
-            raise PlanError.gather("the plan", faults)
-        return cls(**plan, folder=folder)
+        faults: list[str] = []
+        spec, control = _without_control(spec, faults)
+        values = read_values(_Parts, spec, faults, noun="part of a plan", makers=_MAKERS)
+        parts, schema = _Parts(**values), None
+        if "tables" in spec:
+            tables = _linked(spec, parts.tables, faults, folder)
+            return cls(tables=tables, about=parts.release, folder=folder)
+        declared = spec.keys() & {"columns", "rules", "related"}
+        if declared and declared <= values.keys():
+            with gathering(faults):
+                schema = parts.schema
+        plan = cls(
+            data=parts.data,
+            schema=schema,
+            scenarios=tuple(each.scenario for each in parts.scenarios),
+            resources=parts.resources,
+            recipe=Recipe(parts.steps),
+            requirements=parts.requirements,
+            required_in={each.name: each.requirements for each in parts.scenarios if each.requirements},
+            output=parts.output,
+            series=parts.series,
+            about=parts.release,
+            control=control,
+            folder=folder,
+        )
+        faults += repeated_names(scenario_names(spec.get("scenarios")))
+        if schema is not None:
+            faults += _cross_faults(plan, schema)
+        if schema is not None and ("resources" in values or "resources" not in spec):
+            faults += _resource_faults(plan, schema)
+        raise_all("the plan", faults)
+        return plan
 
     def to_dict(self) -> dict[str, Any]:
         """Say the plan as its TOML file does."""
-        about = {"release": _plain(self.about)} if self.about != About() else {}
+        about = {"release": as_spec(self.about)}
         if self.tables:
-            return {"tables": {name: plan.to_dict() for name, plan in self.tables.items()}, **about}
-        said: dict[str, Any] = {}
-        if self.data or self.control:
-            share = {CONTROL: self.control} if self.control else {}
-            said["data"] = {**(_plain(self.data) if self.data else {}), **share}
+            tables = {name: plan.to_dict() for name, plan in self.tables.items()}
+            return {"tables": tables, **(about if self.about != About() else {})}
         schema = self.schema.to_dict() if self.schema else {}
-        for key in ("rules", "related"):  # TOML wants plain values before tables
-            if key in schema:
-                said[key] = schema[key]
-        if self.requirements:
-            said["requirements"] = [str(requirement) for requirement in self.requirements]
-        if "columns" in schema:
-            said["columns"] = schema["columns"]
-        if self.scenarios != (Scenario(),) or self.required_in:
-            said["scenarios"] = say_scenarios(self.scenarios, self.required_in)
-        if self.resources:
-            said["resources"] = {name: _plain(source) for name, source in self.resources.items()}
-        if self.recipe.steps:
-            said["steps"] = self.recipe.to_list()
-        said |= {} if self.series is None else {"series": _plain(self.series)}
-        output = _plain(self.output)
-        return {**said, **({"output": output} if output else {}), **about}
+        named = self.scenarios != (Scenario(),) or self.required_in
+        parts = {
+            "data": (as_spec(self.data) if self.data else {})
+            | ({CONTROL: self.control} if self.control else {}),
+            "rules": schema.get("rules"),  # TOML wants plain values before tables
+            "related": schema.get("related"),
+            "requirements": [str(requirement) for requirement in self.requirements],
+            "columns": schema.get("columns"),
+            "scenarios": [self._scenario_spec(scenario) for scenario in self.scenarios] if named else [],
+            "resources": {name: as_spec(source) for name, source in self.resources.items()},
+            "steps": self.recipe.to_list(),
+            "series": as_spec(self.series) if self.series else None,
+            "output": as_spec(self.output),
+            **about,
+        }
+        may_be_empty = {"columns", "series"}
+        return {
+            key: part for key, part in parts.items() if part or (key in may_be_empty and part is not None)
+        }
+
+    def _scenario_spec(self, scenario: Scenario) -> dict[str, Any]:
+        own = [str(requirement) for requirement in self.required_in.get(scenario.name, ())]
+        return {**scenario.to_dict(), **({"requirements": own} if own else {})}
+
+    def __repr__(self) -> str:
+        if self.tables:
+            return f"Plan({', '.join(f'{name}: {plan!r}' for name, plan in self.tables.items())})"
+        parts = {
+            "column": len(self.schema.columns) if self.schema else 0,
+            "step": len(self.recipe.steps),
+            "requirement": len(self.requirements) + sum(map(len, self.required_in.values())),
+        }
+        source = self.data.path if self.data else "no data"
+        return f"Plan({', '.join([source, *(counted(count, noun) for noun, count in parts.items())])})"
+
+    def _repr_html_(self) -> str:
+        return as_html([repr(self)])
 
     def to_toml(self) -> str:
         """Write the plan as a person would read it."""
@@ -330,7 +218,7 @@ class Plan:
 
         def seen(path: str, own: Path) -> str:
             place = path if path == STDIN else located(path, own)
-            return _relative(place, folder) if isinstance(place, Path) else place
+            return relative_to(place, folder) if isinstance(place, Path) else place
 
         def moved(source: Source, own: Path) -> Source:
             return source if source.is_builtin else replace(source, path=seen(source.path, own))
@@ -375,7 +263,7 @@ class Plan:
         if not kept:
             blockers.append("at least one column must be released, got: none")
         if undecided:
-            blockers.append(f"every released column must have a role, got none for: {_ticked(undecided)}")
+            blockers.append(f"every released column must have a role, got none for: {quoted(undecided)}")
         return blockers
 
     @property
@@ -395,7 +283,7 @@ def _keys_untouched(schema: Schema, recipe: Recipe, left_out: Sequence[str]) -> 
     keys = [name for name in schema.with_role(Role.KEY) if name not in left_out]
     if not keys or {name for step in recipe.steps for name in step.resolve(schema)} & set(keys):
         return []
-    return [f"no step protects any of the keys, {_ticked(keys)}: they leave as they are"]
+    return [f"no step protects any of the keys, {quoted(keys)}: they leave as they are"]
 
 
 def identifiers_left(schema: Schema, drop: Sequence[str]) -> list[str]:
@@ -413,204 +301,92 @@ def bare_numbers(schema: Schema, drop: Sequence[str]) -> list[str]:
     ]
 
 
-class _Gatherer:
-    """Reads parts of a plan, noting what is wrong with each and going on."""
-
-    def __init__(self, faults: list[str]) -> None:
-        self.faults = faults
-
-    def __call__(self, make: Callable[..., T], *parts: Any) -> T | None:
-        try:
-            return make(*parts)
-        except PlanError as error:
-            self.faults += error.faults or [_one_line(error)]
-        except SfumatoError as error:
-            self.faults.append(_one_line(error))
-        return None
-
-    def each(self, make: Callable[[Any], T], parts: Any) -> Iterator[T]:
-        for part in parts:
-            made = self(make, part)
-            if made is not None:
-                yield made
+def _without_control(spec: Mapping[str, Any], faults: list[str]) -> tuple[Mapping[str, Any], float]:
+    """The parts of a plan, and the share of the persons who sit out a rehearsal: it is said with the data."""
+    data = spec.get("data")
+    if not isinstance(data, Mapping):
+        return spec, 0.0
+    source = {key: value for key, value in data.items() if key != CONTROL}
+    share = data.get(CONTROL, 0.0)
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
+        got = f"`{share}`" if isinstance(share, int | float) else type(share).__name__
+        faults.append(f"data: `{CONTROL}` must be a share of the persons, from 0 to less than 1, got: {got}")
+        share = 0.0
+    rest = {key: part for key, part in spec.items() if key != "data"}
+    return {**rest, **({"data": source} if source else {})}, float(share)
 
 
-def _one_line(error: SfumatoError) -> str:
-    return f"{error.message} ({error.hint})" if error.hint else error.message
-
-
-def _well_shaped(said: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Keep the parts of a plan that are known and of the right sort, and note the others."""
-    kept, faults = {}, []
-    for key, value in said.items():
-        if key not in _PARTS:
-            faults.append(_one_line(UnknownNameError.of("part of a plan", key, _PARTS)))
-        elif not isinstance(value, _PARTS[key]):
-            word = "a table" if _PARTS[key] is dict else "a list"
-            faults.append(f"`{key}` must be {word}, got: {type(value).__name__}")
-        else:
-            kept[key] = value
-    return kept, faults
-
-
-def _about(said: Mapping[str, Any]) -> About:
-    """What the owner says of the release; a date may be written as TOML writes one."""
-    when = said.get("review_date", "")
-    about = _record(
-        About, "release", {**said, "review_date": when.isoformat()} if isinstance(when, date) else said
-    )
-    try:
-        date.fromisoformat(about.review_date or "2000-01-01")
-    except ValueError:
-        raise PlanError("release: `review_date` must be a date as in 2030-12-31, got: another text") from None
-    if not all(isinstance(each, str) for each in about.recipients):
-        raise PlanError("release: `recipients` must be a list of texts, got: other values")
-    return about
-
-
-def _share(said: Any) -> float:
-    """The share of the persons who sit out a rehearsal."""
-    if isinstance(said, bool) or not isinstance(said, int | float) or not 0 <= said < 1:
-        got = f"`{said}`" if isinstance(said, int | float) else type(said).__name__
-        raise PlanError(
-            f"data: `{CONTROL}` must be a share of the persons, from 0 to less than 1, got: {got}"
-        )
-    return float(said)
-
-
-def _source(what: str, said: Mapping[str, Any]) -> Source:
-    source = _record(Source, what, said)
-    if source.holds not in {"table", "hierarchy"}:
-        raise PlanError(f"`holds` of {what} must be table or hierarchy, got: `{source.holds}`")
-    if source.header not in {"", "yes", "no"}:
-        raise PlanError(f"`header` of {what} must be yes or no, got: `{source.header}`")
-    return source
-
-
-def _record(cls: type[T], what: str, said: Mapping[str, Any]) -> T:
-    """Make a plain record of the plan, checking its words and their types."""
-    if not isinstance(said, Mapping):
-        raise PlanError(f"{what} must be a table, got: {type(said).__name__}")
-    known = {item.name: item for item in fields(cls)}  # type: ignore[arg-type]
-    faults = []
-    for key, value in said.items():
-        if key not in known:
-            faults.append(f"{what}: " + _one_line(UnknownNameError.of("setting", key, known)))
-            continue
-        word, expected = _sort_of(known[key].default)
-        if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
-            faults.append(f"{what}: `{key}` must be {word}, got: {type(value).__name__}")
-    if "path" in known and cls is Source and "path" not in said:
-        faults.append(f"{what} must name its `path`")
-    if faults:
-        raise PlanError.gather(what, faults)
-    return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in said.items()})
-
-
-def _sort_of(default: Any) -> tuple[str, tuple[type, ...]]:
-    if isinstance(default, bool):
-        return "true or false", (bool,)
-    if isinstance(default, int):
-        return "a whole number", (int,)
-    return ("a list", (list, tuple)) if isinstance(default, tuple) else ("a text", (str,))
-
-
-def _linked(said: Mapping[str, Any], faults: list[str], folder: Path) -> dict[str, Plan]:
+def _linked(
+    spec: Mapping[str, Any], parts: Mapping[str, Any], faults: list[str], folder: Path
+) -> dict[str, Plan]:
     """Read the plans of several tables, gathering the faults of all."""
-    beside = sorted(set(said) - _BESIDE_TABLES)
+    beside = sorted(set(spec) - _BESIDE_TABLES)
     if beside:
         faults.append(
-            f"a plan of several tables says everything in its tables, got beside them: {_ticked(beside)}"
+            f"a plan of several tables says everything in its tables, got beside them: {quoted(beside)}"
         )
-    found = {}
-    for name, part in said["tables"].items():
+    plans = {}
+    for name, part in parts.items():
         try:
             if not isinstance(part, Mapping) or "tables" in part:
                 raise PlanError("it must be a plan for one table")
-            found[name] = Plan.from_dict(part, folder=folder)
-            if found[name].output.copies > 1:
+            plans[name] = Plan.from_dict(part, folder=folder)
+            if plans[name].output.copies > 1:
                 raise PlanError(
                     "`copies` must be 1 where tables are linked: each copy would need the others'"
                 )
         except PlanError as error:
-            faults += [f"{name}: {fault}" for fault in error.faults or (_one_line(error),)]
-    paths = [located(plan.output.path, folder) for plan in found.values() if plan.output.path]
+            faults += [f"{name}: {line}" for line in error.lines]
+    paths = [located(plan.output.path, folder) for plan in plans.values() if plan.output.path]
     if len({path.resolve() if isinstance(path, Path) else path for path in paths}) < len(paths):
         faults.append("each table must be written to a file of its own, got: the same `path` twice")
-    if faults:
-        raise PlanError.gather("the plan", faults)
-    return found
+    raise_all("the plan", faults)
+    return plans
 
 
-def _plain(record: Any) -> dict[str, Any]:
-    default = {item.name: item.default for item in fields(record)}
-    said = {key: getattr(record, key) for key in default if getattr(record, key) != default[key]}
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in said.items()}
+def _resource_faults(plan: Plan, schema: Schema) -> Iterator[str]:
+    """Which resources are named that are not declared, or hold something else."""
+    yield from _parameter_faults(plan)
+    for scenario in plan.scenarios:
+        if scenario.external and scenario.external not in plan.resources:
+            yield f"scenario `{scenario.name}` names a resource that is not declared: `{scenario.external}`"
+    if plan.control and CONTROL in plan.resources:
+        yield f"`{CONTROL}` must be a share of the persons or a resource, got: both"
+    for column in schema.columns:
+        if column.hierarchy and column.hierarchy not in plan.resources:
+            yield f"column `{column.name}` names a hierarchy that is not declared: `{column.hierarchy}`"
 
 
-def _scenario_faults(scenarios: Sequence[Scenario]) -> list[str]:
-    names = [scenario.name for scenario in scenarios]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    return [f"each scenario must have a name of its own, got twice: {_ticked(twice)}"] if twice else []
-
-
-def _resource_faults(
-    recipe: Recipe, requirements: Sequence[Requirement], resources: Mapping[str, Source]
-) -> Iterator[str]:
-    steps = [(f"step {number}", step.method) for number, step in enumerate(recipe.steps, start=1)]
-    for place, described in (*steps, *(("requirements", each.measure) for each in requirements)):
+def _parameter_faults(plan: Plan) -> Iterator[str]:
+    required = [*plan.requirements, *(each for own in plan.required_in.values() for each in own)]
+    steps = [(f"step {number}", step.method) for number, step in enumerate(plan.recipe.steps, start=1)]
+    for place, described in (*steps, *(("requirements", each.measure) for each in required)):
         for declared in described.parameters():
             value = getattr(described, declared.name)
             if not isinstance(value, Resource):
                 continue
             what = f"{place}: `{declared.name}` of {described.name}"
-            if value not in resources:
+            if value not in plan.resources:
                 yield f"{what} names a resource that is not declared: `{value}`"
-            elif declared.holds and resources[value].holds != declared.holds:
+            elif declared.holds and plan.resources[value].holds != declared.holds:
                 yield f"{what} must name a resource that holds a {declared.holds}, got: `{value}`"
 
 
-def _cross_faults(plan: Mapping[str, Any]) -> list[str]:
+def _cross_faults(plan: Plan, schema: Schema) -> Iterator[str]:
     """What the parts of a plan say that does not fit together."""
-    schema: Schema = plan["schema"]
-    faults: list[str] = plan["recipe"].faults(schema)
-    required = [*plan["requirements"], *(each for own in plan["required_in"].values() for each in own)]
-    faults += _resource_faults(plan["recipe"], required, plan["resources"])
-    for scenario in plan["scenarios"]:
+    yield from plan.recipe.faults(schema)
+    for scenario in plan.scenarios:
         try:
             schema.resolve(scenario.columns)
         except UnknownNameError as error:
-            faults.append(f"scenario `{scenario.name}`: {_one_line(error)}")
-        if scenario.external and scenario.external not in plan["resources"]:
-            faults.append(
-                f"scenario `{scenario.name}` names a resource that is not declared: `{scenario.external}`"
-            )
-    if plan["control"] and CONTROL in plan["resources"]:
-        faults.append(f"`{CONTROL}` must be a share of the persons or a resource, got: both")
-    faults += [
-        f"`drop` names a column that is not declared: `{n}`" for n in plan["output"].drop if n not in schema
-    ]
-    faults += _series_faults(plan["series"], schema)
-    for column in schema.columns:
-        if column.hierarchy and column.hierarchy not in plan["resources"]:
-            faults.append(
-                f"column `{column.name}` names a hierarchy that is not declared: `{column.hierarchy}`"
-            )
-    return faults
-
-
-def _series_faults(series: Sequel | None, schema: Schema) -> Iterator[str]:
-    """What a plan lacks for people to be found again in other releases."""
-    if series is None:
-        return
-    if schema.only_role(Role.PERSON) is None:
+            yield f"scenario `{scenario.name}`: {error.line}"
+    yield from (
+        f"`drop` names a column that is not declared: `{name}`"
+        for name in plan.output.drop
+        if name not in schema
+    )
+    series = plan.series
+    if series is not None and schema.only_role(Role.PERSON) is None:
         yield 'series: a column must tell whose each record is (role = "person"), got: none'
-    if series.record and series.record not in schema:
+    if series is not None and series.record and series.record not in schema:
         yield f"series: `record` names a column that is not declared: `{series.record}`"
-    wrong = sum(not isinstance(each, str) for each in series.earlier)
-    if wrong:
-        yield f"series: `earlier` must be a list of texts, got: {wrong} of another type"
-
-
-def _ticked(names: list[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)

@@ -6,26 +6,29 @@ industry and public use. Each is a TOML file in ``profiles``; who thinks otherwi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NewType, Self
 
 import polars as pl
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure
-from sfumato.core.params import listed
 from sfumato.core.references import references
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure
+from sfumato.data.records import Makers, gathering, parse_toml, raise_all, read_record, read_text, read_values
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.errors import PlanError, SfumatoError, UnknownNameError
-from sfumato.recipes.demand import Demand
-from sfumato.recipes.plan import Plan, parsed, text_of
+from sfumato.errors import PlanError, UnknownNameError, quoted
+from sfumato.recipes.demand import Demand, repeated_names, scenario_names
+from sfumato.recipes.plan import Plan
+
+ScenarioName = NewType("ScenarioName", str)
+Reference = NewType("Reference", str)
 
 #: What an empty column of a kind holds.
 _DTYPES: Mapping[Kind, Any] = {
@@ -52,6 +55,9 @@ class Intruder:
     records: float = 1.0
     membership: bool = True
     external: str = ""
+
+    def __post_init__(self) -> None:
+        Scenario(self.name, records=self.records)  # raises if there is no such share
 
     def knows(self, schema: Schema, keys: Sequence[str] = ()) -> tuple[str, ...]:
         """The columns known in a table; ``keys`` count as keys too, and without any all about people do."""
@@ -80,25 +86,35 @@ class Intruder:
 class Threshold:
     """A requirement with the scenarios it must be met in (none: in all), and why."""
 
-    requirement: Requirement
+    requirement: Requirement = field(metadata={"key": "require"})
     reason: str
-    scenarios: tuple[str, ...] = ()
-    references: tuple[str, ...] = ()
+    scenarios: tuple[ScenarioName, ...] = ()
+    references: tuple[Reference, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Defaults:
+    """What a verb takes where nobody says otherwise."""
+
+    rank_by: Measure | None = None
+    repeats: int = 5
+    shuffle: bool = True
+
+    def __post_init__(self) -> None:
+        if self.repeats < 1:
+            raise PlanError(f"`repeats` must be at least 1, got: `{self.repeats}`")
 
 
 @dataclass(frozen=True)
-class Profile:
+class Profile(_Defaults):
     """Who might look at a release, what it must score, and what else is worth reporting."""
 
     name: str
     title: str
     summary: str
-    intruders: tuple[Intruder, ...]
-    thresholds: tuple[Threshold, ...] = ()
+    intruders: tuple[Intruder, ...] = field(metadata={"key": "scenarios"})
+    thresholds: tuple[Threshold, ...] = field(default=(), metadata={"key": "requirements"})
     report: tuple[Measure, ...] = ()
-    rank_by: Measure | None = None
-    repeats: int = 5
-    shuffle: bool = True
     text: str = field(default="", repr=False, compare=False)
 
     @classmethod
@@ -120,7 +136,7 @@ class Profile:
         """Read a profile of one's own, gathering every fault in it."""
         path = Path(path)
         hint = "`sfumato profiles public --write my.toml` writes one to edit"
-        text = text_of(path, what="profile", hint=hint)
+        text = read_text(path, what="profile", hint=hint)
         return cls.parse(text, name=path.stem)
 
     @classmethod
@@ -135,13 +151,24 @@ class Profile:
     @classmethod
     def parse(cls, text: str, *, name: str) -> Self:
         """Make a profile of the text of its file."""
-        reader = _Reader()
-        facts = reader.profile(parsed(text, f"the profile `{name}`"))
-        if reader.faults:  # all of them: a user mends a file once
-            raise PlanError.gather(f"the profile `{name}`", reader.faults)
-        intruders = tuple(Intruder(**each) for each in facts.pop("scenarios"))
-        thresholds = tuple(Threshold(**each) for each in facts.pop("requirements"))
-        return cls(name=name, text=text, intruders=intruders, thresholds=thresholds, **facts)
+        spec = parse_toml(text, f"the profile `{name}`")
+        names = scenario_names(spec.get("scenarios"))
+        makers: Makers = {
+            Requirement: Requirement.parse,
+            Measure: parse_measure,
+            ScenarioName: _one_of("scenario", names),
+            Reference: _one_of("reference", list(references())),
+        }
+        faults: list[str] = []
+        values: dict[str, Any] = {}
+        with gathering(faults, "defaults: "):
+            values |= vars(read_record(_Defaults, spec.pop("defaults", {}), "the defaults", makers=makers))
+        given = ("name", "text", *(item.name for item in fields(_Defaults)))
+        values |= read_values(cls, spec, faults, given=given, makers=makers)
+        if values.get("intruders") == ():
+            faults.append("a profile must have at least one scenario, got: none")
+        raise_all(f"the profile `{name}`", [*faults, *repeated_names(names)])
+        return cls(name=name, text=text, **values)
 
     def requirements(self, schema: Schema, *, keys: Sequence[str] = ()) -> tuple[Demand, ...]:
         """The requirements that apply to tables of a schema, each with the intruder it is judged against.
@@ -163,7 +190,7 @@ class Profile:
         bare = [name for name in schema.names if name in known - set(schema.resolve(protected))]
         if not protected or not bare:
             return out
-        return (*out, f"an intruder of the profile also knows {listed(bare)}, which no step here protects")
+        return (*out, f"an intruder of the profile also knows {quoted(bare)}, which no step here protects")
 
     def _sorted(self, schema: Schema, keys: Sequence[str]) -> Iterator[Demand | str]:
         empty = _empty_table(schema)
@@ -194,7 +221,7 @@ class Profile:
         clash = sorted({scenario.name for scenario in kept} & {scenario.name for scenario in ours})
         if clash:
             raise PlanError(
-                f"a profile's scenario must have a name of its own in the plan, got twice: {listed(clash)}"
+                f"a profile's scenario must have a name of its own in the plan, got twice: {quoted(clash)}"
             )
         required = {
             scenario.name: (*plan.requirements, *plan.required_in.get(scenario.name, ())) for scenario in kept
@@ -209,6 +236,17 @@ class Profile:
             required_in={name: each for name, each in required.items() if each},
             output=replace(plan.output, shuffle=self.shuffle),
         )
+
+
+def _one_of(noun: str, known: Sequence[str]) -> Callable[[Any], str]:
+    """What takes a name if it is known."""
+
+    def take(name: Any) -> str:
+        if name not in known:
+            raise UnknownNameError.of(noun, str(name), known)
+        return str(name)
+
+    return take
 
 
 def _folder() -> Any:
@@ -226,112 +264,3 @@ def _does_not_apply(demand: Demand, intruder: Intruder, empty: Table) -> str | N
     if intruder.external:  # what the intruder holds is not known here
         return None
     return demand.measure.refuses(Evidence(empty, Release.unchanged(empty), demand.scenario))
-
-
-# ------------------------------------------------------------------------------------------ the file
-
-#: Sorts of values, and what is of each.
-_SORTS: Mapping[str, Callable[[Any], bool]] = {
-    "a text": lambda value: isinstance(value, str),
-    "a list of texts": lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value),
-    "a number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
-    "a whole number": lambda value: isinstance(value, int) and not isinstance(value, bool),
-    "true or false": lambda value: isinstance(value, bool),
-    "a table": lambda value: isinstance(value, dict),
-    "a list of tables": lambda value: isinstance(value, list) and all(isinstance(v, dict) for v in value),
-}
-
-#: The words of each part with the sort of their values.
-_PROFILE = {
-    "title": "a text", "summary": "a text", "report": "a list of texts", "defaults": "a table",
-    "scenarios": "a list of tables", "requirements": "a list of tables",
-}  # fmt: skip
-_DEFAULTS = {"rank_by": "a text", "repeats": "a whole number", "shuffle": "true or false"}
-_SCENARIO = {
-    "name": "a text", "reason": "a text", "roles": "a list of texts", "kinds": "a list of texts",
-    "columns": "a list of texts", "records": "a number", "membership": "true or false", "external": "a text",
-}  # fmt: skip
-_REQUIREMENT = {
-    "require": "a text", "reason": "a text", "scenarios": "a list of texts", "references": "a list of texts",
-}  # fmt: skip
-
-
-class _Reader:
-    """Reads the parts of a profile into facts, noting what is wrong with each and going on."""
-
-    def __init__(self) -> None:
-        self.faults: list[str] = []
-
-    def profile(self, said: Mapping[str, Any]) -> dict[str, Any]:
-        """The facts of a profile; its scenarios and requirements are facts of their own."""
-        facts = self._part("the profile", said, _PROFILE, needs=("title", "summary", "scenarios"))
-        facts |= self._part("`defaults`", facts.pop("defaults", {}), _DEFAULTS)
-        if facts.get("scenarios") == []:
-            self.faults.append("a profile must have at least one scenario, got: none")
-        facts["scenarios"] = [
-            self._scenario(f"scenario {number}", each)
-            for number, each in enumerate(facts.get("scenarios", ()), start=1)
-        ]
-        names = [each["name"] for each in facts["scenarios"] if "name" in each]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            self.faults.append(f"each scenario must have a name of its own, got twice: {listed(twice)}")
-        facts["requirements"] = [
-            self._requirement(f"requirement {number}", each, names)
-            for number, each in enumerate(facts.get("requirements", ()), start=1)
-        ]
-        facts["report"] = tuple(
-            self._made(parse_measure, "`report`", each) for each in facts.get("report", ())
-        )
-        if "rank_by" in facts:
-            facts["rank_by"] = self._made(parse_measure, "`rank_by`", facts["rank_by"])
-        if facts.get("repeats", 1) < 1:
-            self.faults.append(f"`repeats` must be at least 1, got: `{facts['repeats']}`")
-        return facts
-
-    def _scenario(self, what: str, said: Mapping[str, Any]) -> dict[str, Any]:
-        facts = self._part(what, said, _SCENARIO, needs=("name", "reason"))
-        if not 0 < facts.get("records", 1.0) <= 1:
-            self.faults.append(
-                f"{what}: `records` must be a share above 0 and at most 1, got: `{facts['records']}`"
-            )
-        for key, words in (("roles", Role), ("kinds", Kind)):
-            if key in facts:
-                known = self._known(what, key, facts[key], [each.value for each in words])
-                facts[key] = tuple(words(word) for word in known)
-        return {**facts, "columns": tuple(facts.get("columns", ()))}
-
-    def _requirement(self, what: str, said: Mapping[str, Any], scenarios: list[str]) -> dict[str, Any]:
-        facts = self._part(what, said, _REQUIREMENT, needs=("require", "reason"))
-        made = self._made(Requirement.parse, what, facts.pop("require")) if "require" in facts else None
-        for key, known in (("scenarios", scenarios), ("references", references())):
-            facts[key] = tuple(self._known(what, key, facts.get(key, ()), known))
-        return {**facts, "requirement": made}
-
-    def _part(
-        self, what: str, said: Mapping[str, Any], words: Mapping[str, str], *, needs: tuple[str, ...] = ()
-    ) -> dict[str, Any]:
-        """Keep the words that are known and hold the right sort of value."""
-        kept = {}
-        for key in self._known(what, "settings", said, words):
-            if _SORTS[words[key]](said[key]):
-                kept[key] = said[key]
-            else:
-                self.faults.append(f"{what}: `{key}` must be {words[key]}, got: {type(said[key]).__name__}")
-        self.faults += [f"{what} must say its `{key}`, got: nothing" for key in needs if not said.get(key)]
-        return kept
-
-    def _known(self, what: str, sort: str, said: Iterable[str], known: Collection[str]) -> list[str]:
-        """Keep the words of a fixed list, such as roles."""
-        strange = [
-            UnknownNameError.of(sort.removesuffix("s"), each, known) for each in said if each not in known
-        ]
-        self.faults += [f"{what}: {error.message} ({error.hint})" for error in strange]
-        return [each for each in said if each in known]
-
-    def _made(self, make: Callable[[str], Any], what: str, text: str) -> Any:
-        try:
-            return make(text)
-        except SfumatoError as error:
-            self.faults.append(f"{what}: {error.message}" + (f" ({error.hint})" if error.hint else ""))
-            return None

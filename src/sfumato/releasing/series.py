@@ -18,9 +18,9 @@ import polars as pl
 
 from sfumato.core import registry
 from sfumato.core.evidence import Evidence
+from sfumato.core.randomness import ByPerson, Series, series_secret
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.core.series import Series, secret_of
 from sfumato.core.waves import SERIES, Wave, Waves
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.series import NOBODY, Identity
@@ -56,7 +56,7 @@ class Member:
     @classmethod
     def of(cls, plan: Plan, table: Table, release: Release, run: Run) -> Member:
         """Look at a release beside the earlier ones."""
-        assert run.series is not None  # it was entered
+        assert isinstance(run.randomness, ByPerson)  # it was entered
         waves: Waves = run.resources[SERIES]
         now = np.unique(waves.identity.persons(table))
         before = [wave.persons for wave in waves.earlier]
@@ -64,7 +64,7 @@ class Member:
         case = Case(table, plan.scenarios[0], run.resources)
         notes = [*_notes(plan, table, waves), *_changes(case.evidence(release), waves)]
         measures = _measured(release, case, run) if waves.earlier else ()
-        return cls(run.series, len(waves.earlier), len(common), tuple(notes), tuple(measures))
+        return cls(run.randomness.series, len(waves.earlier), len(common), tuple(notes), tuple(measures))
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON: nothing per record, no secret."""
@@ -99,7 +99,8 @@ def entered(plan: Plan, name: str, table: Table, run: Run, *, read: Callable[[Pl
     series.identity.units(table)  # what is wrong with it is said before any work
     waves = tuple(each.wave(series.identity, table, read) for each in found)
     there = {SERIES: Waves(series.identity, waves)}
-    return replace(run, series=series, resources={**run.resources, **there})
+    here = ByPerson(run.randomness.seed, run.randomness.place, series=series)
+    return replace(run, randomness=here, resources={**run.resources, **there})
 
 
 def _secret(found: Sequence[_Earlier], run: Run) -> bytes:
@@ -111,7 +112,7 @@ def _secret(found: Sequence[_Earlier], run: Run) -> bytes:
             hint="name the first one, and those in whose plan it was named",
         )
     begun = secrets or [each.secret for each in found]
-    return begun[0] if begun else secret_of(run.seed)
+    return begun[0] if begun else series_secret(run.randomness.seed)
 
 
 def trails_of(plan: Plan) -> list[Path]:
@@ -171,7 +172,7 @@ class _Earlier:
         """The secret of its series; one that was not in a series begins one."""
         if self.in_series:
             return bytes.fromhex(self.part["series"]["secret"])
-        return secret_of(int(self.said["seed"], 16))
+        return series_secret(int(self.said["seed"], 16))
 
     @property
     def in_series(self) -> bool:
@@ -184,7 +185,7 @@ class _Earlier:
 
     def confided(self) -> Iterator[tuple[tuple[str, Stratum], dict[str, Table]]]:
         """What each step confided, by what is said of it and the stratum."""
-        steps = Recipe.from_list(self.part["plan"].get("steps", ())).said
+        steps = Recipe.from_list(self.part["plan"].get("steps", ())).step_identities
         for each in self.part.get("fitted", ()):
             stratum = tuple(each.get("stratum", {}).values())
             tables = {name: _table(said) for name, said in each.items() if name not in {"step", "stratum"}}
@@ -294,11 +295,10 @@ def _notes(plan: Plan, table: Table, waves: Waves) -> Iterator[str]:
             f"{fresh} earlier releases were not made in a series: their noise is another, and who has them "
             "too takes the mean"
         )
-    private = list(dict.fromkeys(step.method.name for step in plan.recipe.steps if not step.method.replay))
-    if private and waves.earlier:
+    if plan.recipe.unrepeatable and waves.earlier:
         yield (
-            f"{', '.join(private)} draws fresh noise in every release: what all releases of the series spend "
-            "adds up"
+            f"{', '.join(plan.recipe.unrepeatable)} draws fresh noise in every release: what all releases of "
+            "the series spend adds up"
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from sfumato.core.measure import Measure, Score
 from sfumato.core.requirement import Requirement
 from sfumato.kernels.arrays import Floats
 from sfumato.report.measured import BY_RECORD, COMBINATIONS, GAUGES, LEARNT, SUDA, Measured, is_number
+from sfumato.report.words import finite
 from sfumato.risk.individual import cut_at
 
 #: Where the bars of chances to be found end; a class of five is at 0.2.
@@ -29,7 +29,7 @@ def individual_risks(found: Measured) -> dict[str, Any] | None:
     score = None if measure is None else found.named(measure)
     if measure is None or score is None or score.by_record is None:
         return None
-    after, before = _finite(score), _finite(found.main.before.get(str(measure)))
+    after, before = _known_risks(score), _known_risks(found.main.before.get(str(measure)))
     if not len(after):
         return None
     threshold = GAUGES[0].threshold
@@ -52,7 +52,7 @@ def individual_risks(found: Measured) -> dict[str, Any] | None:
     }
 
 
-def _finite(score: Score | None) -> Floats:
+def _known_risks(score: Score | None) -> Floats:
     if score is None or score.by_record is None:
         return np.empty(0)
     return score.by_record[np.isfinite(score.by_record)]
@@ -120,8 +120,8 @@ def _by_column(score: Score, before: Score | None) -> list[dict[str, Any]]:
     return [
         {
             "column": name,
-            "release": _number(score.by_column.get(name)),
-            "original": _number(there.get(name)),
+            "release": finite(score.by_column.get(name)),
+            "original": finite(there.get(name)),
         }
         for name in names
     ]
@@ -140,8 +140,8 @@ def learnt(found: Measured) -> dict[str, Any] | None:
                 "column": name,
                 **{
                     each.name: {
-                        "release": _number(score.by_column.get(name)),
-                        "original": _number(_of_original(found, each, name)),
+                        "release": finite(score.by_column.get(name)),
+                        "original": finite(_of_original(found, each, name)),
                     }
                     for each, score in numbers.items()
                 },
@@ -171,16 +171,12 @@ def _violations(found: Measured) -> list[dict[str, Any]]:
         {
             "requirement": requirement.short,
             "scenario": scenario,
-            "records": int(requirement.failing(_finite(score)).sum()),
-            "of": len(_finite(score)),
+            "records": int(requirement.failing(_known_risks(score)).sum()),
+            "of": len(_known_risks(score)),
         }
         for requirement, score, scenario in judged
         if score.by_record is not None
     ]
-
-
-def _number(value: float | None) -> float | None:
-    return float(value) if value is not None and math.isfinite(value) else None
 
 
 def strip(found: Measured, utilities: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -188,8 +184,8 @@ def strip(found: Measured, utilities: Sequence[Mapping[str, Any]]) -> dict[str, 
     risks = [
         {
             "title": measure.title,
-            "release": _number(score.value),
-            "original": _number(before.value) if before else None,
+            "release": finite(score.value),
+            "original": finite(before.value) if before else None,
         }
         for name, (measure, score) in found.main.risks.items()
         if measure.bounds == (0.0, 1.0) and measure.better == "low" and is_number(score)

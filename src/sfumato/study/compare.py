@@ -253,6 +253,7 @@ def compare(
             refusals.append(error)
             how = Reached.UNJUDGED if isinstance(error, UnjudgedError) else Reached.REFUSED
             outcomes.append(Outcome(Level(step, "", math.nan, math.nan, how, reason=error.message)))
+        run.progress.found(outcomes[-1].to_dict())
     if len(refusals) == len(steps):
         raise refusals[0]
     out = (Reached.REFUSED, Reached.UNJUDGED)
@@ -313,7 +314,7 @@ class _Comparison:
             level = self._searched(step, run, searching)
             outcome = self._fresh(level, run, range(searching, searching + self.repeats))
             apart = self._apart(outcome)
-            if not apart or not step.method.stochastic or level.reached is Reached.BETTER:
+            if not apart or not step.method.randomness.stochastic or level.reached is Reached.BETTER:
                 break
             if searching >= _MOST_SEARCHING * self.repeats:
                 break

@@ -157,7 +157,7 @@ def rehearsed(make: Make, case: Case, run: Run) -> _Stage:
     Who sits out is drawn from the seed and the table alone: it is the same for every method and replicate.
     """
     n = len(case.table)
-    rng = replace(run, place=()).at(case.table.digest).rng(CONTROL)
+    rng = run.randomness.at_root().key(case.table.digest, CONTROL).rng()
     held = drawn_together(case.people or case.table, min(max(round(case.control * n), 1), n), rng)
     rows = np.setdiff1d(np.arange(n), held)
     if not len(rows):
@@ -203,7 +203,7 @@ def chance_of(measure: Measure, original: Table, run: Run) -> Run:
     whoever asks, and the same queries, samples and folds are put to every method and replicate: comparisons
     are paired, and differ by what the methods did. A release that is made without chance has one score.
     """
-    return replace(run, place=()).at(original.digest).at("measure", str(measure))
+    return replace(run, randomness=run.randomness.at_root().at(original.digest, "measure", str(measure)))
 
 
 def repeated(

@@ -170,11 +170,16 @@ def test_three_mistakes_in_one_error():
     )
     found = faults(text)
     assert len(found) == 3
-    assert found[0].startswith("column `pay`: `role` must be one of identifier, key, sensitive")
-    assert found[1].startswith("step 1: `k` of mdav must be a whole number at least 1, got: `0`")
-    assert found[2].startswith(
-        "a requirement must be a measure, a comparison and a number, got: `rank-linkage = 0.45`"
-    )
+    for fault, words in zip(
+        sorted(found),
+        (
+            "column `pay`: `role` must be one of identifier, key, sensitive",
+            "requirement 1: a requirement must be a measure, a comparison and a number, got: `rank-linkage = 0.45`",
+            "step 1: `k` of mdav must be a whole number at least 1, got: `0`",
+        ),
+        strict=True,
+    ):
+        assert fault.startswith(words)
 
 
 def test_a_mistake_in_every_part_at_once():
@@ -195,14 +200,14 @@ def test_a_mistake_in_every_part_at_once():
     for words in (
         "there is no part of a plan `dta` (did you mean `data`?)",
         "data: there is no setting `pth` (did you mean `path`?)",
-        "data must name its `path`",
+        "data: `path` must be given, got: nothing",
         "column `age`: `kind` must be one of",
         "a rule must be an SQL condition",
-        "`related` must be a list of lists",
-        "scenario `default`: there is no setting `colums` (did you mean `columns`?)",
+        "each item of `related` must be a list, got: str",
+        "scenario 1: there is no setting `colums` (did you mean `columns`?)",
         "`records` of scenario `default` must be a share above 0",
-        "each scenario must have a name of its own, got twice: `u`",
-        "`holds` of resource `r` must be table or hierarchy, got: `tree`",
+        "each scenario must have a name of its own, got twice: `default`, `u`",
+        "resource `r`: `holds` must be one of table, hierarchy, got: `tree`",
         "resource `s` must be a table, got: str",
         "step 1: there is no method `mdaw` (did you mean `mdav`",
         "there is no measure `nonsense`",
@@ -502,3 +507,11 @@ def test_a_requirement_may_name_only_declared_resources():
         PlanError, match="requirements: `population` of k-map names a resource that is not declared"
     ):
         Plan.from_dict({**said, "columns": {"age": {"kind": "continuous", "role": "key"}}})
+
+
+def test_shows_itself_in_one_line_without_cells():
+    plan = Plan.from_dict(tomllib.loads(WHOLE))
+    assert repr(plan) == "Plan(people.csv, 5 columns, 1 step, 2 requirements)"
+    assert repr(Plan()) == "Plan(no data, 0 columns, 0 steps, 0 requirements)"
+    assert repr(Plan(tables={"a": Plan()})) == f"Plan(a: {Plan()!r})"
+    assert plan._repr_html_() == f"<div><p>{plan!r}</p></div>"

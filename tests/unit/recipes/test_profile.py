@@ -203,16 +203,16 @@ references = ["nobody1900"]
     for part in (
         "`title` must be a text, got: int",
         "there is no setting `colour`",
-        "the profile must say its `summary`",
+        "`summary` must be given",
         "`repeats` must be at least 1",
-        "`rank_by`: there is no measure `il9`",
-        "scenario 1: there is no role `keys`",
-        "scenario 1: `records` must be a share",
+        "defaults: rank_by: there is no measure `il9`",
+        "scenario 1: each item of `roles` must be one of identifier, key, sensitive",
+        "scenario 1: `records` of scenario `a` must be a share",
         "got twice: `a`",
-        "requirement 1: a requirement must be a measure, a comparison and a number",
-        "requirement 1: there is no scenario `b`",
-        "requirement 1: there is no reference `nobody1900`",
-        "requirement 1 must say its `reason`",
+        "requirement 1: require: a requirement must be a measure, a comparison and a number",
+        "requirement 1: scenario 1: there is no scenario `b`",
+        "requirement 1: reference 1: there is no reference `nobody1900`",
+        "requirement 1: `reason` must be given",
     ):
         assert part in said
     assert len(caught.value.faults) == 12

@@ -172,7 +172,7 @@ def test_what_changes_out_of_the_usual_is_told(waves):
     ("change", "error", "message"),
     [
         (('role = "person"', 'role = "key"'), PlanError, "whose each record is"),
-        (("[series]", "[series]\nearlier = [3]"), PlanError, "list of texts"),
+        (("[series]", "[series]\nearlier = [3]"), PlanError, "each item of `earlier` must be a text"),
         (("[series]", '[series]\nrecord = "visit"'), PlanError, "not declared: `visit`"),
         (("[series]", '[series]\nbefore = ["a"]'), PlanError, "setting `before`"),
         (("[series]", '[series]\nearlier = ["nowhere"]'), ReadError, "private trail"),

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.method import Randomness
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.scenario import Scenario
@@ -26,7 +27,7 @@ def case(n=20, **more):
 
 class Noisy(Shift):
     name = "toy-noisy"
-    stochastic = True
+    randomness = Randomness()
 
     def shift(self, rng):
         return self.by + rng.normal(0, 5)

@@ -8,11 +8,11 @@ import pytest
 
 import sfumato
 from sfumato.core import registry
-from sfumato.core.drawing import mean_interval
 from sfumato.core.measure import Measure, Status
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
+from sfumato.core.sample_interval import mean_interval
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table

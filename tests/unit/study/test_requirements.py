@@ -12,9 +12,10 @@ import sfumato
 from effort import examples
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Score, Status
+from sfumato.core.method import Randomness
 from sfumato.core.params import param
 from sfumato.core.requirement import Requirement
-from sfumato.core.run import Run
+from sfumato.core.run import Progress, Run
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -62,7 +63,7 @@ class TwoIslands(Shift):
 
 class Noisy(Shift):
     name = "toy-noisy"
-    stochastic = True
+    randomness = Randomness()
 
     def shift(self, rng):
         return self.by + rng.normal(0, 5)
@@ -288,7 +289,7 @@ def test_a_search_can_be_stopped():
         return len(calls) > 6
 
     with pytest.raises(Cancelled):
-        weakest(Step(Shift()), Case(TABLE), [at_least(37)], Run(seed=1, stopped=stopped))
+        weakest(Step(Shift()), Case(TABLE), [at_least(37)], Run(seed=1, progress=Progress(stopped=stopped)))
 
 
 # ------------------------------------------------------------------------------------------------ demands
@@ -323,7 +324,7 @@ def test_two_intruders_of_one_name_are_not_judged_by_the_score_of_one():
         lambda: sfumato.compare(table, [Shift()], require=asked, seed=1),
         lambda: sfumato.tune(table, asked, methods=["mdav"], seed=1),
     ):
-        with pytest.raises(ParameterError, match=r"name of its own, got for several: `default`"):
+        with pytest.raises(ParameterError, match=r"name of its own, got twice: `default`"):
             search_them()
 
 

@@ -1,0 +1,159 @@
+"""The small parts of a plan: the files it uses, what is written, the series it is of, what its owner says."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from sfumato.errors import PlanError, ReadError
+from sfumato.io import addresses
+from sfumato.io.formats import READING
+from sfumato.io.stdin import STDIN, piped
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file (or a table of a database) the plan uses.
+
+    A file has its fingerprint, so that another file of the same name is noticed; and how it is to be read,
+    where that is not to be found out: ``delimiter``, ``decimal``, ``encoding``, the ``sheet`` of a workbook,
+    and whether names stand in its first line (``header``, "yes" or "no").
+    """
+
+    path: str
+    holds: Literal["table", "hierarchy"] = "table"
+    sha256: str = ""
+    delimiter: str = ""
+    decimal: str = ""
+    encoding: str = ""
+    header: Literal["", "yes", "no"] = ""
+    sheet: str = ""
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """What is said of how it is to be read, as `sfumato.io.read_table` takes it."""
+        options = {name: getattr(self, name) for name in READING if getattr(self, name)}
+        return {**options, "header": self.header == "yes"} if self.header else options
+
+    @property
+    def is_builtin(self) -> bool:
+        """Whether it is a built-in data set, and no file."""
+        return self.path.startswith("builtin:")
+
+    def check(self, folder: Path) -> Path | str:
+        """Where it is, once it is there and is the file the plan was written for."""
+        place = located(self.path, folder)
+        if isinstance(place, str):
+            return place
+        if not place.is_file():
+            raise ReadError(f"`{self.path}` must be a file, got: none there", hint=f"looked in {folder}")
+        if self.sha256 and fingerprint(place) != self.sha256.lower():
+            raise ReadError(
+                f"`{self.path}` must be the file the plan was written for, got: other contents",
+                hint="correct its `sha256` in the plan if the change is meant",
+            )
+        return place
+
+
+def located(path: str, folder: Path) -> Path | str:
+    """Where a plan's path leads from the plan's folder: a file, or the address of a table in a database."""
+    if path == STDIN:
+        return piped()
+    return addresses.within(path, folder) if addresses.is_address(path) else folder / path
+
+
+def relative_to(place: Path, folder: Path) -> str:
+    """A path as seen from a folder, also where a folder on the way is a link; else the whole path."""
+    whole = Path(os.path.realpath(place.parent), place.name)
+    try:
+        return Path(os.path.relpath(whole, os.path.realpath(folder))).as_posix()
+    except ValueError:
+        return str(whole)  # on another drive
+
+
+def fingerprint(path: Path) -> str:
+    """SHA-256 of a file's contents."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@dataclass(frozen=True)
+class Output:
+    """What is written and how.
+
+    ``drop`` names the columns that stay behind; ``shuffle`` breaks the order of the records; ``repair``
+    mends whole numbers, ranges and totals; ``guard`` keeps spreadsheets from running text as formulas;
+    ``pseudonym_key`` is the file with the key of pseudonyms, made where there is none: with it people keep
+    their pseudonyms from release to release. Of several ``copies``, drawn apart from each other, each is a
+    file ``NAME.1.csv``, ``NAME.2.csv`` …
+    """
+
+    path: str = ""
+    drop: tuple[str, ...] = ()
+    shuffle: bool = True
+    repair: bool = False
+    guard: bool = False
+    pseudonym_key: str = ""
+    copies: int = 1
+
+    def __post_init__(self) -> None:
+        if self.copies < 1:
+            raise PlanError(f"`copies` must be at least 1, got: {self.copies}")
+
+
+@dataclass(frozen=True)
+class SeriesSpec:
+    """That a release is one of a series of the same people: the first, or the next after some ``earlier``.
+
+    These are folders, or the private trails in them, the oldest first; ``record`` is the column that tells
+    the records of one person apart, where people have several.
+    """
+
+    earlier: tuple[str, ...] = ()
+    name: str = ""
+    record: str = ""
+
+    def seen_from(self, folder: Path, *, now: Path) -> Self:
+        """The same with the paths of a plan in one folder as they are seen from another."""
+        return replace(self, earlier=tuple(relative_to(now / each, folder) for each in self.earlier))
+
+
+@dataclass(frozen=True)
+class About:
+    """What its owner says of a release, for its data card and its evidence; nothing of it changes a record.
+
+    ``title`` and ``description`` of what it is, the ``population`` and ``period`` it speaks of; ``publisher``
+    and ``contact``; ``purpose`` and ``legal_basis`` of giving it out, ``recipients`` and the ``terms`` they
+    agree to; ``safeguards`` around it; the ``threats`` that were thought of, what the people it is about were
+    told (``transparency``), and a log of attempts to find someone (``intruder_test``); what the decision
+    rests on (``basis``), who answers for it (``expert``), and the ``review_date`` on which it is looked at
+    again.
+    """
+
+    title: str = ""
+    description: str = ""
+    population: str = ""
+    period: str = ""
+    publisher: str = ""
+    contact: str = ""
+    purpose: str = ""
+    legal_basis: str = ""
+    recipients: tuple[str, ...] = ()
+    terms: str = ""
+    safeguards: str = ""
+    threats: str = ""
+    transparency: str = ""
+    intruder_test: str = ""
+    basis: str = ""
+    expert: str = ""
+    review_date: str = ""
+
+    def __post_init__(self) -> None:
+        try:
+            date.fromisoformat(self.review_date or "2000-01-01")
+        except ValueError:
+            raise PlanError("`review_date` must be a date as in 2030-12-31, got: another text") from None
