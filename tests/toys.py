@@ -10,6 +10,7 @@ import polars as pl
 
 from sfumato.core.measure import Measure, Score
 from sfumato.core.method import BlockMethod, ColumnMethod, Gives, Method, Randomness
+from sfumato.core.origin import Origin
 from sfumato.core.params import PerColumn, Resource, param
 from sfumato.core.release import Release
 from sfumato.data.buckets import Layout
@@ -139,7 +140,7 @@ class Invented(Method):
         for name in table.chosen:
             rows = run.rng(name).integers(0, max(len(table), 1), len(table))
             made = made.with_values(name, table.take(rows).frame[name])
-        return replace(Release.of(made), synthetic=True)
+        return replace(Release.of(made), origin=Origin.synthetic())
 
 
 class Short(ColumnMethod):
