@@ -78,7 +78,7 @@ def measure_page(cls: type[Measure]) -> str:
         ("direction", f"{cls.better} is better"),
         ("bounds", bounds_of(cls)),
         ("kinds of column", words(cls.kinds)),
-        ("told by", cls.told_by),
+        ("computed from", cls.computed_from()),
         ("cost", cls.cost),
     ]
     return described_page(cls, facts)

@@ -235,12 +235,12 @@ def assess(
         chosen = [cls() for cls in registry.measures().values()]
     else:
         chosen = [parse_measure(m) if isinstance(m, str) else m for m in measures]
-    brief = not (chosen if exact is None else exact)
-    chosen = chosen or [cls() for cls in registry.measures().values() if cls.usual]
+    allow_sampling = not (chosen if exact is None else exact)
+    chosen = chosen or registry.measures_for("default")
     make = made_by.apply if isinstance(made_by, Recipe) else made_by
     case = Case(table, scenario or Scenario(), _like(table, resources), control, make)
     asking = make_run(seed, run, case.resources)
-    return Scores(evaluate(release, case, chosen, asking, brief=brief).scores)
+    return Scores(evaluate(release, case, chosen, asking, allow_sampling=allow_sampling).scores)
 
 
 class Scores(dict[str, Score]):

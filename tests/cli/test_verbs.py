@@ -16,6 +16,7 @@ import pytest
 
 from sfumato.cli import cli
 from sfumato.core import registry
+from sfumato.core.measure import Scaling
 
 
 @pytest.fixture
@@ -348,9 +349,13 @@ def test_a_format_nobody_can_write_is_told_before_the_work(run, people, plan):
 
 
 def test_usual_risks_of_a_large_file_are_estimated_and_offer_the_exact_ones(run, people, monkeypatch):
-    for name in ("dbrl", "rank-linkage", "permutation-distance", "gdbrl"):
-        monkeypatch.setattr(registry.measure(name), "exact_up_to", 100)
-    monkeypatch.setattr(registry.measure("dbrl"), "persons_drawn", 50)
+    for name, drawn in (
+        ("dbrl", 50),
+        ("rank-linkage", 20_000),
+        ("permutation-distance", 20_000),
+        ("gdbrl", 0),
+    ):
+        monkeypatch.setattr(registry.measure(name), "scales", Scaling(exact_up_to=100, persons_drawn=drawn))
     both = ("-c", "age,income", "--seed", "1")
     run("protect", "rank-swapping", "people.csv", "--unjudged", "--drop", "name", *both, "-o", "out.csv")
     asked = ("risk", "people.csv", "out.csv", *both)

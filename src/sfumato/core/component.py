@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from sfumato.core.params import Parameters
+from sfumato.core.params import Parameters, listed
 from sfumato.data.schema import Kind
 
 
@@ -19,6 +19,16 @@ class Component(Parameters):
     kinds: ClassVar[frozenset[Kind]] = frozenset()
     references: ClassVar[tuple[str, ...]] = ()
     cost: ClassVar[str] = "n"
+    #: Flags that stand in groups now: a class that still declares one would be taken for what it is not.
+    _former_flags: ClassVar[frozenset[str]] = frozenset()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if loose := sorted(cls._former_flags & vars(cls).keys() - cls.__annotations__.keys()):
+            raise TypeError(
+                f"{cls.__name__} must declare {listed(loose)} in a group, such as `gives` of a method or "
+                "`counts` of a measure, got: flags of their own"
+            )
 
     @classmethod
     def summary(cls) -> str:

@@ -13,7 +13,6 @@ import polars as pl
 from sfumato.core.component import Component
 from sfumato.core.frozen_summaries import FrozenSummaries
 from sfumato.core.origin import Origin
-from sfumato.core.params import listed
 from sfumato.core.randomness import RandomKey
 from sfumato.core.release import MAIN, PrivateArtifact, Release, stitched
 from sfumato.core.run import Run
@@ -75,13 +74,6 @@ class Randomness:
     epsilon_parameter: str = ""  # moved on the data, its ε is no guarantee
 
 
-#: Flags that stand in groups now; a class that still declares one would be taken for what it is not.
-_FORMER_FLAGS = frozenset({
-    "stochastic", "replay", "private_by", "generalises", "takes_generalised", "suppresses", "fills",
-    "changes_records", "adds_columns", "keeps_rules", "takes_apart",
-})  # fmt: skip
-
-
 class Method(Component):
     """Turns a table into a release. Write ``protect`` for methods that need the whole table at once."""
 
@@ -91,13 +83,10 @@ class Method(Component):
     gives: ClassVar[Gives] = Gives()
     randomness: ClassVar[Randomness] = Randomness()
 
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        if loose := sorted(_FORMER_FLAGS & vars(cls).keys() - cls.__annotations__.keys()):
-            raise TypeError(
-                f"{cls.__name__} must declare {listed(loose)} in `takes`, `gives` or `randomness`, as in "
-                "gives = Gives(suppressed=True)"
-            )
+    _former_flags = frozenset({
+        "stochastic", "replay", "private_by", "generalises", "takes_generalised", "suppresses", "fills",
+        "changes_records", "adds_columns", "keeps_rules", "takes_apart",
+    })  # fmt: skip
 
     def refuses(self, table: Table) -> str | None:
         """Why this method cannot protect the chosen columns of this table; None when it can."""

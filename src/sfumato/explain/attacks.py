@@ -78,7 +78,7 @@ def usual_attacks() -> list[Measure]:
     return [
         cls()
         for cls in registry.measures().values()
-        if cls.aspect == "risk" and (cls.usual or cls.cost in _LIGHT)
+        if cls.aspect == "risk" and ("default" in cls.places() or cls.cost in _LIGHT)
     ]
 
 
@@ -113,7 +113,7 @@ def _attack(measure: Measure, score: Score, row: int, evidence: Evidence) -> Att
     others = severity[~np.isnan(severity)]
     less = int((others < severity[row]).sum())
     guessing = score.baseline
-    if guessing is None and measure.intruder:
+    if guessing is None and measure.tells.intruder:
         guessing = 1 / max(len(seen_table(evidence)), 1)
     return Attack(
         measure=str(measure),

@@ -72,6 +72,6 @@ def _persons_alike(demand: Demand) -> int:
     alike, level = demand.requirement.persons_alike, demand.requirement.level
     if isinstance(demand.measure, EstimatedMeasure):
         return 2  # in a population more are alike: what is estimated of them is enforced besides
-    if alike is None and demand.measure.intruder and demand.measure.better == "low" and level > 0:
+    if alike is None and demand.measure.tells.intruder and demand.measure.better == "low" and level > 0:
         alike = math.ceil(1 / level - 1e-9)
     return max(alike or 1, 2)

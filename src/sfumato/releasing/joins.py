@@ -34,7 +34,7 @@ class Join:
 
     def score(self, measure: Measure, scenario: str, run: Run) -> Score:
         """Score the records of all tables as those of the persons they are of."""
-        if not measure.sees_persons:
+        if not measure.counts.joins_person_records:
             return Score.refused(
                 f"tables that `{self.number}` joins leave together, and {measure.name} looks at each alone"
             )

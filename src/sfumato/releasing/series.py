@@ -35,8 +35,6 @@ from sfumato.releasing.read_back import conformed, joined
 from sfumato.releasing.trail import read_rows, read_trail, trails_in
 from sfumato.study.evaluate import Case, evaluate
 
-#: What is measured of several releases together.
-_MEASURES = ("intersection-risk", "averaging-risk", "m-invariance")
 #: A change is outlying that many times the usual distance from the median, if at most this share are.
 _FAR, _FEW = 8.0, 0.05
 #: A correlation has moved by so many standard errors, and at least so much; of fewer records nobody can tell.
@@ -270,8 +268,8 @@ def _table(said: Mapping[str, Any]) -> Table:
 
 def _measured(release: Release, case: Case, run: Run) -> Iterator[Mapping[str, Any]]:
     """What all releases tell together, by the measures of several releases."""
-    asked = [registry.measure(name)() for name in _MEASURES]
-    found = evaluate(release, case, asked, run.silent(), brief=True).scores
+    asked = registry.measures_for("series")
+    found = evaluate(release, case, asked, run.silent(), allow_sampling=True).scores
     for measure in asked:
         score = found[str(measure)]
         alone = "" if score.baseline is None else f"; of the last release alone {score.baseline:.3g}"

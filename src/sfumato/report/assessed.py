@@ -44,7 +44,7 @@ def _pictures_of(measure: Measure, found: Score, place: int) -> Section:
         headers = ("column", "value", "share")
         rows = [[name, *each] for name, values in found.by_value.items() for each in values.items()]
         rows.sort(key=lambda row: -float(row[2] or 0))
-    if measure.intruder and measure.bounds == (0.0, 1.0) and found.by_record is not None:
+    if measure.tells.intruder and measure.bounds == (0.0, 1.0) and found.by_record is not None:
         risks = found.by_record[np.isfinite(found.by_record)]
         if len(risks):
             rows = slider(risks)

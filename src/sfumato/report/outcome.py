@@ -23,7 +23,7 @@ from sfumato.report.content import about_people, pictured_tables, public_digits
 from sfumato.report.correlations import correlations
 from sfumato.report.distributions import distributions
 from sfumato.report.exposure import combinations, gauges, individual_risks, learnt, losses_strip, strip
-from sfumato.report.measured import MODELS, SMALL_UP_TO, Measured, is_number, left_for_size, measured
+from sfumato.report.measured import Measured, is_number, measured
 from sfumato.report.mosaics import mosaics
 from sfumato.report.page import page_of_release
 from sfumato.report.recipients import THREATS, meant_for, recipients
@@ -166,7 +166,7 @@ def _internal(found: Measured, profile: Profile | None, tuned: Tuned | None) -> 
         "utility": utility,
         "risks": risks,
         "listed": [each for each in (*risks, *utility) if each["measure"] in found.listed],
-        "not_estimated": _not_estimated([*risks, *utility], part),
+        "not_estimated": _not_estimated([*risks, *utility]),
         "control": "" if part.plan.control or "control" in part.plan.resources else _NO_CONTROL,
         "rejected": rejected(tuned, part.plan.recipe),
         "notes": _notes(part, profile),
@@ -216,7 +216,7 @@ def left_out_of(profile: Profile | None, part: Part) -> tuple[str, ...]:
     return profile.left_out(part.plan.schema) if profile and part.plan.schema else ()
 
 
-def _not_estimated(entries: list[dict[str, Any]], part: Part) -> list[dict[str, Any]]:
+def _not_estimated(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What gave no number, each reason once with the intruders it is about."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for each in entries:
@@ -226,15 +226,7 @@ def _not_estimated(entries: list[dict[str, Any]], part: Part) -> list[dict[str, 
                 key, {**{k: each[k] for k in ("measure", "title", "reason")}, "scenarios": []}
             )
             told["scenarios"] += [each["scenario"]] if each["scenario"] else []
-    left = [
-        {
-            "measure": str(each), "title": titled(each), "scenarios": [],
-            "reason": f"it takes long above {SMALL_UP_TO:,} records: ask for it by name, "
-            f"`sfumato {each.aspect} … -m {each.name}`",
-        }
-        for each in left_for_size(part)
-    ]  # fmt: skip
-    return [*found.values(), *left]
+    return list(found.values())
 
 
 # The public form ------------------------------------------------------------------------------------------
@@ -367,7 +359,7 @@ def _entry(measure: Measure, score: Score, scenario: str = "") -> dict[str, Any]
         "what": plain(measure.summary()),
         "share": measure.bounds == (0.0, 1.0) and measure.better == "low",
         "from_zero": measure.bounds[0] == 0.0 and measure.better == "low",
-        "model": measure in MODELS,
+        "model": "models" in measure.places(),
     }
 
 

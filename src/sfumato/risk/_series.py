@@ -154,7 +154,7 @@ def told_by(
     """What each release, the judged one last, tells of a column; None of one that does not show it."""
     seen = [evidence_of(wave, evidence) for wave in waves]
     seen.append(evidence)
-    shown = [name in measure.learnt(each) for each in seen]
+    shown = [name in measure.sensitive_columns(each) for each in seen]
     found = [measure.classes(each) if there else None for each, there in zip(seen, shown, strict=True)]
     numbered = _numbered(name, evidence, [each for each in found if each is not None], waves)
     lengths = [len(wave.reading) for wave in waves] + [len(evidence.protected or ())]

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Score
+from sfumato.core.measure import Score, Tells
 from sfumato.core.origin import Origin
 from sfumato.core.release import Release, stitched
 from sfumato.core.run import Run
@@ -73,8 +73,7 @@ class AveragingRisk(DistanceLinkage):
     name = "averaging-risk"
     family = "several releases"
     title = "Linkage by the mean of releases"
-    usual = False
-    intruder = "takes the nearest mean of what all releases say"
+    tells = Tells(places={"series": 2}, intruder="takes the nearest mean of what all releases say")
     references = ("domingoferrer2001", "carvalho2023")
 
     def refuses(self, evidence: Evidence) -> str | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import classes_of, joining, untrue
-from sfumato.core.measure import Score
+from sfumato.core.measure import Counting, Score, Tells
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
@@ -75,7 +75,8 @@ class ExactMatch(TrueLinkMeasure):
     name = "exact-match"
     family = "linkage"
     title = "Exact matches"
-    sees_persons = True
+    counts = Counting(joins_person_records=True, pools_copies=True, intruder_records_only=True)
+    tells = Tells(places={"report": 13})
     references = ("hundepool2012", "herzog2007")
     cost = "n log n"
 

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Score
+from sfumato.core.measure import Needs, Score, Tells
 from sfumato.core.run import Run
 from sfumato.core.waves import Wave
 from sfumato.kernels.arrays import Flags, Floats, Ints
@@ -83,8 +83,11 @@ class MInvariance(SensitiveMeasure):
     title = "m-invariance"
     better = "high"
     bounds = (0.0, math.inf)
-    needs_release = True
-    says = "the releases leave {:.0f} values that it may have, each as likely"
+    needs = Needs()
+    tells = Tells(
+        places={"series": 3},
+        record_sentence="the releases leave {:.0f} values that it may have, each as likely",
+    )
     references = ("xiao2007minvariance", "carvalho2023")
 
     def refuses(self, evidence: Evidence) -> str | None:
@@ -98,7 +101,7 @@ class MInvariance(SensitiveMeasure):
         tables.append(self.seen_values(evidence))
         coarse = [
             f"`{name}`"
-            for name in self.learnt(evidence)
+            for name in self.sensitive_columns(evidence)
             if any(name in each.schema and each.is_generalised(name) for each in tables)
         ]
         if coarse:
@@ -112,7 +115,7 @@ class MInvariance(SensitiveMeasure):
         everyone = [*waves.earlier, waves.now(evidence)]
         by_column, worst = dict[str, float](), np.full(len(everyone[-1].units), np.inf)
         twice, changed = 0, np.zeros(len(worst), dtype=np.bool_)
-        for name in self.learnt(evidence):
+        for name in self.sensitive_columns(evidence):
             told = told_by(self, waves.earlier, evidence, name)
             sizes = {i: _m_of_classes(each) for i, each in enumerate(told) if each is not None}
             twice += sum(int((each.counts > 1).sum()) for each in told if each is not None)

@@ -9,7 +9,7 @@ import numpy as np
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import owners_of
-from sfumato.core.measure import Score
+from sfumato.core.measure import Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.generalised.cover import cover_of
@@ -110,6 +110,7 @@ class SinglingOut(AttackMeasure):
     name = "singling-out"
     family = "attacks"
     threat = "singling out"
+    tells = Tells(places={"report": 20})
     title = "Singling out"
     references = ("giomi2023", "cohen2020")
 

@@ -97,7 +97,7 @@ def evaluate(
     run: Run,
     *,
     replicate: int | None = None,
-    brief: bool = False,
+    allow_sampling: bool = False,
 ) -> Evaluation:
     """Follow a recipe once, or take a release as it is, and score it by all that is asked.
 
@@ -107,18 +107,18 @@ def evaluate(
         A recipe, followed with the chance of the ``replicate``; a release; or None for the raw table.
     asked
         Measures, which are asked in the scenario of the case, or demands, each in its own.
-    brief
-        Measures that nobody asked for by name may answer by samples of large tables (`Measure.in_brief`);
-        demands never are.
+    allow_sampling
+        Measures that nobody asked for by name may answer by samples of large tables
+        (`Measure.score_sampled`); demands never do.
     """
     make, here = case.make, run if replicate is None else run.at("replicate", replicate)
     if isinstance(what, Recipe):
         make, what = what.apply, what.apply(case.table, here)
-    brief = brief and not any(isinstance(each, Demand) for each in asked)
-    whole, rehearsal, scores = _Stage(case, what, brief=brief), None, dict[str, Score]()
+    allow_sampling = allow_sampling and not any(isinstance(each, Demand) for each in asked)
+    whole, rehearsal, scores = _Stage(case, what, allow_sampling=allow_sampling), None, dict[str, Score]()
     for label, measure, scenario in _labelled(asked, case):
         stage = whole
-        if measure.needs_control and case.control and make is not None and CONTROL not in case.resources:
+        if measure.needs.control and case.control and make is not None and CONTROL not in case.resources:
             stage = rehearsal = rehearsal or rehearsed(make, case, here)
         scores[label] = stage.score(measure, scenario, run)
     return Evaluation(what, scores)
@@ -135,7 +135,7 @@ class _Stage:
     release: Release | None
     rows: Ints | None = None
     failed: str = ""
-    brief: bool = False
+    allow_sampling: bool = False
     seen: dict[Scenario, Evidence] = field(default_factory=dict)
 
     def score(self, measure: Measure, scenario: Scenario, run: Run) -> Score:
@@ -143,7 +143,7 @@ class _Stage:
             return Score.not_estimable(self.failed)
         if scenario not in self.seen:
             self.seen[scenario] = self.case.evidence(self.release, scenario)
-        score = score_of(measure, self.seen[scenario], run, brief=self.brief)
+        score = score_of(measure, self.seen[scenario], run, allow_sampling=self.allow_sampling)
         if self.rows is None or score.by_record is None:
             return score
         by_record = np.full(len(self.rows) + len(self.case.resources[CONTROL]), np.nan)
@@ -188,9 +188,9 @@ def _labelled(
     yield from ((str(each), each, case.scenario) for each in asked if isinstance(each, Measure))
 
 
-def score_of(measure: Measure, evidence: Evidence, run: Run, *, brief: bool = False) -> Score:
+def score_of(measure: Measure, evidence: Evidence, run: Run, *, allow_sampling: bool = False) -> Score:
     """Score evidence with the chance that this measure always has on this original."""
-    score = measure.in_brief if brief else measure.score
+    score = measure.score_sampled if allow_sampling else measure.score
     found = score(evidence, chance_of(measure, evidence.original, run))
     give_back(len(evidence.original))
     return found

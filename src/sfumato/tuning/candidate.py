@@ -49,9 +49,9 @@ class Reading:
 
 def _plain(score: Score) -> list[Any]:
     value = float(score.value)
-    known = score.interval_holds or score.confidence is not None
+    known = score.interval_is_proved or score.confidence is not None
     said = [value if math.isfinite(value) else str(value), score.status.value, score.reason]
-    sure = None if score.interval_holds else score.confidence
+    sure = None if score.interval_is_proved else score.confidence
     return [*said, score.interval if known else None, score.bound, sure]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Measure, Score
+from sfumato.core.measure import Measure, Score, Tells
 from sfumato.core.run import Run
 from sfumato.data.generalised.cover import wildcards
 from sfumato.data.generalised.intervals import ends, is_interval
@@ -62,7 +62,7 @@ class SuppressedCells(Measure):
 
     name = "suppressed-cells"
     family = "cells"
-    usual = True
+    tells = Tells(places={"default": 0})
     title = "Suppressed cells"
     aspect = "utility"
     better = "low"
@@ -163,6 +163,7 @@ class CellsChanged(Measure):
 
     name = "cells-changed"
     family = "cells"
+    tells = Tells(places={"report": 1})
     title = "Cells changed"
     aspect = "utility"
     better = "low"

@@ -88,7 +88,14 @@ class ClusterAgreement(ClusterMeasure):
     bounds = (0.0, 1.0)
     references = ("rand1971", "fowlkes1983", "hubert1985", "arthur2007")
 
-    index: Literal["rand", "fowlkes-mallows"] = param("rand", "How agreement is measured.")
+    index: Literal["rand", "fowlkes-mallows"] = param(
+        "rand",
+        "How agreement is measured.",
+        choices={
+            "rand": "The share of pairs of records that are together in both tables, or apart in both.",
+            "fowlkes-mallows": "Of pairs together in one table, the share that are in the other: a mean.",
+        },
+    )
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse a release whose records do not map: nobody knows what was together before."""
@@ -169,8 +176,21 @@ class ClusterStructure(ClusterMeasure):
     bounds = (0.0, np.inf)
     references = ("rousseeuw1987", "davies1979", "arthur2007")
 
-    index: Literal["silhouette", "davies-bouldin"] = param("silhouette", "How clear clusters are.")
-    probes: int = param(2000, "Largest number of records whose silhouette is taken.", ge=20, unit="records")
+    index: Literal["silhouette", "davies-bouldin"] = param(
+        "silhouette",
+        "How clear clusters are.",
+        choices={
+            "silhouette": "How much nearer records are to their own cluster than to the next, on average.",
+            "davies-bouldin": "How wide clusters are against the distance to the next; mean over clusters.",
+        },
+    )
+    probes: int = param(
+        2000,
+        "Largest number of records whose silhouette is taken.",
+        ge=20,
+        unit="records",
+        when="index=silhouette",
+    )
 
     def fit(self, evidence: Evidence, run: Run) -> Score:
         """Cluster both tables and compare how clear the clusters are."""

@@ -86,7 +86,14 @@ class KullbackLeiblerDivergence(BinnedDistance):
         le=1000,
         symbol="α",
     )
-    dimension: Literal["one", "two"] = param("one", "Whether tables of one column are compared, or of two.")
+    dimension: Literal["one", "two"] = param(
+        "one",
+        "Which tables of counts are compared.",
+        choices={
+            "one": "Those of each column.",
+            "two": "Those of each pair of columns.",
+        },
+    )
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse one column alone where tables of two are asked for."""

@@ -80,7 +80,13 @@ class RankUtility(Measure):
     cost = "n log n"
 
     of: Literal["ranks", "values", "standardised"] = param(
-        "ranks", "Whether covariances are those of ranks, of values, or of values in deviations."
+        "ranks",
+        "Of what covariances are taken.",
+        choices={
+            "ranks": "Ranks.",
+            "values": "Values, so that columns count most that vary most in their unit.",
+            "standardised": "Values in standard deviations of the original, so that all columns count alike.",
+        },
     )
 
     def refuses(self, evidence: Evidence) -> str | None:

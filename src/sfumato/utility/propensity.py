@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Score
+from sfumato.core.measure import Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.kernels.arrays import Floats, Ints
@@ -42,7 +42,12 @@ class PropensityMeasure(ModelMeasure):
         20_000, "Largest number of records fitted; of larger tables samples are.", ge=20, unit="records"
     )
     effects: Literal["main", "pairs"] = param(
-        "pairs", "Whether the model has columns alone, or their squares and products too."
+        "pairs",
+        "Which terms the model has.",
+        choices={
+            "main": "Columns alone.",
+            "pairs": "Squares of numbers and products of columns, too.",
+        },
     )
     terms: int = param(100, "Largest number of terms of the model.", ge=1, le=2000)
 
@@ -153,6 +158,8 @@ class PropensityRatio(PropensityMeasure):
     name = "pmse-ratio"
     family = "distributions"
     title = "Propensity score ratio"
+    tells = Tells(places={"report": 7, "models": 5})
+    scales = Scaling(exact_up_to=200_000)
     bounds = (0.0, np.inf)
     references = ("snoke2018", "woo2009")
 

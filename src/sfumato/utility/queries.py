@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Score
+from sfumato.core.measure import Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -67,6 +67,8 @@ class QueryError(ModelMeasure):
 
     name = "query-error"
     family = "analyses"
+    tells = Tells(places={"report": 8, "models": 6})
+    scales = Scaling(exact_up_to=200_000)
     title = "Error of counting queries"
     better = "low"
     bounds = (0.0, np.inf)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Score
+from sfumato.core.measure import Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.generalised.cover import Cover
@@ -81,6 +81,8 @@ class CoefficientOverlap(TargetMeasure):
 
     name = "coefficient-overlap"
     family = "analyses"
+    tells = Tells(places={"report": 4, "models": 2})
+    scales = Scaling(exact_up_to=200_000)
     title = "Overlap of coefficients"
     better = "high"
     bounds = (0.0, 1.0)

@@ -71,7 +71,12 @@ class EigenvalueDifference(Measure):
     cost = "n"
 
     matrix: Literal["covariance", "correlation"] = param(
-        "covariance", "Whether variances count, or only how columns go together."
+        "covariance",
+        "Which matrix has the eigenvalues.",
+        choices={
+            "covariance": "That of covariances, in deviations of the original: variances count, too.",
+            "correlation": "That of correlations: only how columns go together counts.",
+        },
     )
 
     def refuses(self, evidence: Evidence) -> str | None:

@@ -9,7 +9,7 @@ import polars as pl
 
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.measure import Measure, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
@@ -62,7 +62,7 @@ class EarthMoversDistance(Measure):
 
     name = "earth-movers-distance"
     family = "distributions"
-    usual = True
+    tells = Tells(places={"default": 0})
     title = "Earth mover's distance"
     aspect = "utility"
     better = "low"

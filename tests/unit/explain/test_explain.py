@@ -468,7 +468,7 @@ def test_scores_in_sentences():
         "It is likely to lie between 0.4 and 0.6.",
     )
     # What is proved can meet a requirement: see Requirement.met_by.
-    proved = Score(0.5, Status.APPROXIMATE, (0.4, 0.6), interval_holds=True, reason="equals")
+    proved = Score(0.5, Status.APPROXIMATE, (0.4, 0.6), interval_is_proved=True, reason="equals")
     assert Requirement(risk, "<=", 0.6).met_by(proved)
     assert explain_score(risk, proved)[1:] == (
         "It is an estimate: equals. Requirements are judged by the worse end.",

@@ -94,7 +94,7 @@ def test_persons_count_where_the_release_no_longer_tells():
     fewest = score(
         KAnonymity(), table, release=Release.of(released.take(np.arange(4)))
     )  # nobody knows whose they are
-    assert (fewest.status, fewest.interval, fewest.interval_holds) == (Status.APPROXIMATE, (1, 2), True)
+    assert (fewest.status, fewest.interval, fewest.interval_is_proved) == (Status.APPROXIMATE, (1, 2), True)
     found = score(ProsecutorRisk(), table, release=Release.of(released))
     assert found.status is Status.NOT_ESTIMABLE
 

@@ -118,7 +118,7 @@ def test_among_all_linkages(seed, n, m, misses):
     if n_unlinked <= max(0, n - m):
         assert found.interval == (hits.min() / n, hits.max() / n)
         assert found.details["links_certain"] == (optima == truth).all(axis=0).sum()
-    assert found.interval_holds
+    assert found.interval_is_proved
     assert found.interval[0] <= hits.min() / n <= hits.max() / n <= found.interval[1]
     if found.status is Status.OK:
         told = [expected_hits(evidence, linkage, truth) for linkage in optima]

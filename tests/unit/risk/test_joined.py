@@ -85,7 +85,7 @@ def test_a_share_of_the_records_gives_an_estimate_with_its_interval():
     people = table((number,), ward=[float(n) for n in range(100)])
     drawn = Scenario(records=0.5)
     found = score(DistanceLinkage(), people, release=Release.unchanged(people), scenario=drawn)
-    assert (found.value, found.status, found.interval_holds) == (1, Status.APPROXIMATE, False)
+    assert (found.value, found.status, found.interval_is_proved) == (1, Status.APPROXIMATE, False)
     assert found.interval == (pytest.approx(1 - np.sqrt(np.log(40) / 100)), 1)
     assert score(KAnonymity(), people, scenario=drawn).status is Status.OK  # which looks at everybody
 

@@ -65,7 +65,7 @@ def test_classes_that_overlap_share_people():
     assert found.value == 0.5
     assert found.status is Status.APPROXIMATE
     assert found.interval == (0.5, 1.0)
-    assert found.interval_holds
+    assert found.interval_is_proved
     apart = table_of({"age": intervals([30, 32], [31, 33])})
     assert score(DeltaPresence(population="p"), apart, p=people).status is Status.OK
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sfumato.cli._screen import announce
 from sfumato.core import registry
-from sfumato.core.measure import Measure, Score
+from sfumato.core.measure import Measure, Needs, Score
 from sfumato.core.method import Method, Randomness
 from sfumato.core.params import param
 from sfumato.core.release import Release
@@ -98,7 +98,7 @@ class Ruler(Measure):
     better = "low"
     kinds = CONTINUOUS
     cost = "n log n"
-    needs_release = False
+    needs = Needs(release=False)
 
     def measure(self, evidence, run):
         n = len(evidence.original)
@@ -327,7 +327,7 @@ def test_releases_are_sampled_with_their_originals(clock):
 
     class Pairs(Ruler):
         name = "pairs-seen"
-        needs_release = True
+        needs = Needs()
 
         def measure(self, evidence, run):
             CLOCK.work(1e-6, len(evidence.original))

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.measure import Measure, Needs, Score, Status
 from sfumato.core.method import Randomness
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
@@ -37,7 +37,7 @@ class Drawn(Measure):
     """Draws a number and looks at nothing."""
 
     name, title, aspect, better = "toy-drawn", "Drawn", "utility", "low"
-    needs_release = False
+    needs = Needs(release=False)
     kinds = frozenset({Kind.CONTINUOUS})
 
     def measure(self, evidence, run):

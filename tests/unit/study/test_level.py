@@ -466,7 +466,7 @@ def test_any_measure_can_be_held_or_says_why_not(measure):
     if scores[measure].status in {Status.REFUSED, Status.NOT_ESTIMABLE}:
         with pytest.raises((RefusedError, DataError), match=r"must .*, got: "):
             sfumato.compare(table, [Mdav(k=3)], **hold)
-    elif cls.not_required or not math.isfinite(scores[measure].value):
+    elif cls.tells.why_not_required or not math.isfinite(scores[measure].value):
         with pytest.raises(ParameterError, match=r"must be a number|cannot be held"):
             sfumato.compare(table, [Mdav(k=3)], **hold)
     else:

@@ -298,10 +298,10 @@ def test_a_ledger_in_memory_reads_back_what_a_file_would(tmp_path):
 def test_what_a_requirement_relies_on_is_kept():
     """A proved interval stays proved, and an estimate an estimate of its confidence."""
     estimate = Score(0.1, Status.APPROXIMATE, (0.05, 0.2), confidence=95.0, reason="a model")
-    proved = Score(0.1, Status.APPROXIMATE, (0.05, 0.2), interval_holds=True, bound=0.15)
+    proved = Score(0.1, Status.APPROXIMATE, (0.05, 0.2), interval_is_proved=True, bound=0.15)
     likely = Score(0.1, Status.APPROXIMATE, (0.05, 0.2))
     said = Reading((estimate, proved), (likely, Score(0.5))).to_list()
     kept = Reading.from_list(json.loads(json.dumps(said)))
     assert kept.demands == (estimate, proved)
     assert kept.utilities == (Score(0.1, Status.APPROXIMATE), Score(0.5))
-    assert Reading.from_list([[[0.1, "approximate", "", [0.05, 0.2]]], []]).demands[0].interval_holds
+    assert Reading.from_list([[[0.1, "approximate", "", [0.05, 0.2]]], []]).demands[0].interval_is_proved
