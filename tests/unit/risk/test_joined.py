@@ -66,7 +66,7 @@ def test_households_that_stay_are_counted():
     people = table(columns, house=[1, 1, 2, 2, 3, 3], ward=list("fmfmff"))
     assert score(KAnonymity(), people).value == 1
     assert score(KAnonymity(), people).by_record.tolist() == [2, 2, 2, 2, 1, 1]
-    released = {"protected": people.select(["ward"]), "source_rows": np.arange(6)}
+    released = {"release": Release.record_by_record(people.select(["ward"]))}
     assert score(KAnonymity(), people, **released).value == 2
 
 
@@ -76,7 +76,7 @@ def test_what_looks_at_single_records_passes_no_gate_when_records_are_joined():
     found = score(DistanceLinkage(), stays, release=Release.unchanged(stays))
     assert found.status is Status.APPROXIMATE
     assert "`who` joins records" in found.reason
-    released = {"protected": stays.select(["ward"]), "source_rows": np.arange(3)}
+    released = {"release": Release.record_by_record(stays.select(["ward"]))}
     assert score(DistanceLinkage(), stays, **released).status is Status.OK
 
 
