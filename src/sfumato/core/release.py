@@ -80,6 +80,11 @@ class Provenance:
         """What the method has to say of its work."""
         return self.byproducts.notes
 
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """Its counts and losses, by name."""
+        return self.byproducts.figures
+
     def to_dict(self) -> dict[str, Any]:
         """Describe the step, without what only its owner may know."""
         return {
@@ -89,7 +94,7 @@ class Provenance:
             "within": list(self.within),
             "together": self.together,
             "notes": list(self.notes),
-            "figures": dict(self.byproducts.figures),
+            "figures": dict(self.figures),
             "seconds": round(self.seconds, 6),
         }
 
@@ -200,7 +205,7 @@ class Release:
     @property
     def figures(self) -> Mapping[str, float]:
         """Counts and losses of the last step, by name."""
-        return self.byproducts.figures or (self.steps[-1].byproducts.figures if self.steps else {})
+        return self.byproducts.figures or (self.steps[-1].figures if self.steps else {})
 
     @property
     def budget(self) -> Budget:
