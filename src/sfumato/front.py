@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +19,7 @@ import polars as pl
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Score
 from sfumato.core.method import Method
+from sfumato.core.origin import Origin
 from sfumato.core.params import listed
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure, parse_method
@@ -132,6 +133,26 @@ def as_table(data: Any, *, schema: Schema | None = None) -> tuple[Table, Any]:
     return read(frame, schema=schema), lambda out: frames.back(out, native)
 
 
+@dataclass(frozen=True, repr=False)
+class NativeRelease(Release):
+    """A release of data that came in another type, in which its ``data`` go out."""
+
+    native: Callable[[pl.DataFrame], Any] = field(default=lambda frame: frame, compare=False)
+
+    def to_native(self, frame: pl.DataFrame) -> Any:
+        """A protected frame in the type that the original came in."""
+        return self.native(frame)
+
+
+def in_native(release: Release, native: Callable[[pl.DataFrame], Any] | None) -> Release:
+    """The release with the way back to the type of its original, if that is another."""
+    if native is None:
+        return release
+    return NativeRelease(
+        **{each.name: getattr(release, each.name) for each in fields(Release)}, native=native
+    )
+
+
 def _several(said: Any) -> tuple[Any, ...]:
     """Names, measures or requirements; a single one may be given as it is."""
     return (said,) if isinstance(said, str | Measure | Requirement | Demand) else tuple(said)
@@ -178,7 +199,7 @@ def protect(
     elif columns or within:
         raise ParameterError("`columns` and `within` must be given with a method, got: a step or recipe")
     recipe = Recipe((what,)) if isinstance(what, Step) else what
-    return replace(recipe.apply(table, make_run(seed, run, resources)), native=native)
+    return in_native(recipe.apply(table, make_run(seed, run, resources)), native)
 
 
 def assess(
@@ -271,7 +292,8 @@ def beside(original: Table, protected: Any, *, aligned: bool) -> Release:
         table = conformed(frame, original)
     if not aligned:
         rows, synthetic = (None, False) if path is None else rows_kept(path, original)
-        return replace(Release.of(table, source_rows=rows), synthetic=synthetic)
+        origin = Origin.synthetic() if synthetic and rows is None else Origin.of_rows(rows)
+        return Release.as_read(table, origin=origin)
     if len(table) != len(original):
         raise ParameterError(
             f"an aligned release must have the original's {len(original)} records, got: {len(table)}"
@@ -282,7 +304,7 @@ def beside(original: Table, protected: Any, *, aligned: bool) -> Release:
             "with it only by chance",
             hint="releases are shuffled; leave it out: the private trail of the release tells who is who",
         )
-    return replace(Release.unchanged(original), tables=Release.of(table).tables)
+    return Release.record_by_record(table)
 
 
 def compare(
@@ -496,7 +518,7 @@ def release(
     how_to: dict[str, Any] = {"minutes": minutes, "resources": resources, "search": search}
     outcome, verdict, how, found = _searched(base, used, table, run, data, override=override, **how_to)
     part = outcome.parts[""]
-    part = replace(part, release=replace(part.release, native=native))
+    part = replace(part, release=in_native(part.release, native))
     outcome = replace(outcome, parts={"": part})
     return Released(outcome, used, how, run, gate=verdict, source=source, tuned=found)
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import polars as pl
 
+from sfumato.core.origin import Origin
 from sfumato.core.release import Release
+from sfumato.data.buckets import Layout
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
@@ -46,14 +48,13 @@ def joined(original: Table, path: Path, kept: Mapping[str, Any]) -> Release:
         ]
         others += [Column(each, Kind.CONTINUOUS, Role.WEIGHT) for each in said["counts"]]
         tables[name] = conformed(read_frame(place), original, others)
-    return Release(
-        tables,
-        source_rows=read_rows(kept),
+    layout = Layout(
         keys={name: tuple(said["keys"]) for name, said in files.items()},
-        apart=tuple(tuple(group) for group in kept["joined"]["apart"]),
+        bucketed_columns=tuple(tuple(group) for group in kept["joined"]["apart"]),
         sources={name: read_rows(said) for name, said in files.items() if "rows" in said},
         moved={name: read_rows({"rows": each}) for name, each in kept["joined"].get("moved", {}).items()},
     )
+    return Release(tables, Origin.of_rows(read_rows(kept)), layout)
 
 
 def _as_released(frame: pl.DataFrame, schema: Schema) -> Schema:
