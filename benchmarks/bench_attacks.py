@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.release import Release
 from sfumato.core.requirement import parse_measure
 from sfumato.core.run import Run
@@ -81,7 +82,7 @@ def noisy(frame, rng):
 
 def ours(name, original, release, control):
     measure = parse_measure(name)
-    evidence = Release.of(release).against(original, resources={"control": control})
+    evidence = Evidence(original, Release.of(release), resources={"control": control})
     return measure.score(evidence, Run(seed=1)).value
 
 

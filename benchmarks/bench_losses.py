@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.evidence import Evidence
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -65,7 +66,7 @@ def tables(records: int):
 def main(records: int = 1_000_000) -> None:
     small = tables(1000)[2]
     for measure in (*PASSING, *SORTING, *GROUPING):  # load what is loaded on first use
-        measure.score(Evidence(small[0], small[1], source_rows=np.arange(1000)), Run(seed=1))
+        measure.score(Evidence(small[0], Release.of(small[1], source_rows=np.arange(1000))), Run(seed=1))
     x, y, (original, noisy, coarse) = tables(records)
     passing = cpu(lambda: [np.abs(x[:, i] - y[:, i]).mean() for i in range(10)])
     sorting = cpu(lambda: [np.sort(each[:, i]) for each in (x, y) for i in range(10)])
@@ -81,7 +82,7 @@ def main(records: int = 1_000_000) -> None:
         for measure in measures:
             taken = []
             for release in (noisy, coarse):
-                evidence = Evidence(original, release, source_rows=rows)
+                evidence = Evidence(original, Release.of(release, source_rows=rows))
                 taken.append(
                     cpu(lambda measure=measure, evidence=evidence: measure.score(evidence, Run(seed=1)))
                 )

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.evidence import Evidence
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -51,7 +52,7 @@ def main():
     print(f"  sorting     {peer:8.2f}")
     worst = 0.0
     for measure in (LargestCorrelation(), AllCorrelations(), SortedCorrelations()):
-        evidence = Evidence(*sides, source_rows=np.arange(n))
+        evidence = Evidence(sides[0], Release.record_by_record(sides[1]))
         score, seconds = timed(lambda each=measure, of=evidence: each.score(of, Run(seed=1)))
         worst = max(worst, seconds / peer)
         print(

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.person_generator import PersonGenerator
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -56,7 +57,7 @@ def wave(turn: int, records: int):
     shown = Release.of(
         table.select([name for name in table.names if name != "who"]), source_rows=np.arange(records)
     )
-    return shown.against(table)
+    return Evidence(table, shown)
 
 
 def seconds(work):

@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.evidence import Evidence
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.scenario import Scenario
@@ -108,7 +109,7 @@ def main(records: int = 1_000_000) -> None:
         AttributeDisclosure(low=1e5, sensitive=("charge",)),
     ]
     for measure in measures:  # load and compile what is loaded on first use
-        measure.score(Evidence(small, masked(small)), Run(seed=1))
+        measure.score(Evidence(small, Release.of(masked(small))), Run(seed=1))
     KmAnonymity(m=3).score(Evidence(baskets(2000)), Run(seed=1))
     table = patients(records)
     peer, _ = cpu(lambda: table.frame.group_by(keys).len())
@@ -117,10 +118,12 @@ def main(records: int = 1_000_000) -> None:
     show("uniqueness, exact values", taken, peer, score)
     for resolution in (32, 8):
         coarse = coarsened(table, resolution)
-        taken, score = cpu(lambda coarse=coarse: Uniqueness().score(Evidence(table, coarse), Run(seed=1)))
+        taken, score = cpu(
+            lambda coarse=coarse: Uniqueness().score(Evidence(table, Release.of(coarse)), Run(seed=1))
+        )
         show(f"uniqueness, ranges of 1/{resolution}", taken, peer, score)
     coarse = masked(table)
-    taken, score = cpu(lambda: Uniqueness().score(Evidence(table, coarse), Run(seed=1)))
+    taken, score = cpu(lambda: Uniqueness().score(Evidence(table, Release.of(coarse)), Run(seed=1)))
     show("uniqueness, masked here and there", taken, peer, score)
     print("   ", {name: score.details[name] for name in ("alone", "fitted", "undecided")})
     taken, score = cpu(lambda: measures[3].score(Evidence(table), Run(seed=1)))

@@ -16,6 +16,7 @@ import polars as pl
 from scipy.stats import ks_2samp, wasserstein_distance
 
 from sfumato.core.evidence import Evidence
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
@@ -81,13 +82,14 @@ def main():
     rng = np.random.default_rng(1)
     for measure in (*BY_COLUMN, *OTHERS):  # compile before the clock starts
         for hole in (0.0, 0.2):
-            measure.score(Evidence(*tables(200, 2, rng, hole)), Run(seed=1))
+            small, shown = tables(200, 2, rng, hole)
+            measure.score(Evidence(small, Release.of(shown)), Run(seed=1))
     original, protected = tables(n, d, rng)
     _, sorting = timed(sort_both, original, protected)
     print(f"{n:,} records × {d} columns, processor seconds; sorting both tables {sorting:.2f}")
     kept = True
     for measure in (*BY_COLUMN, *OTHERS):
-        found, seconds = timed(measure.score, Evidence(original, protected), Run(seed=1))
+        found, seconds = timed(measure.score, Evidence(original, Release.of(protected)), Run(seed=1))
         ratio = seconds / sorting
         over = measure in BY_COLUMN and ratio > LIMIT
         kept &= not over
@@ -96,13 +98,13 @@ def main():
             flush=True,
         )
     _, held_back = tables(n, d, rng, 0.05)
-    found, seconds = timed(BY_COLUMN[0].score, Evidence(original, held_back), Run(seed=1))
+    found, seconds = timed(BY_COLUMN[0].score, Evidence(original, Release.of(held_back)), Run(seed=1))
     ratio = seconds / sorting
     print(f"  {'column-emd, 5 % suppressed':40} {seconds:8.2f}   {ratio:6.2f} × sort   {found.value:.5f}")
     if "--peers" in words:
         theirs, seconds = timed(lambda: list(by_peers(original, protected)))
         print(f"  {'SciPy: KS and EMD':40} {seconds:8.2f}   {seconds / sorting:6.2f} × sort")
-        evidence = Evidence(original, protected)
+        evidence = Evidence(original, Release.of(protected))
         ours = [measure.score(evidence, Run(seed=1)).by_column for measure in (BY_COLUMN[1], BY_COLUMN[0])]
         same = all(np.allclose((ours[0][name], ours[1][name]), found, atol=1e-9) for name, *found in theirs)
         print(f"  the same numbers: {same}")

@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.evidence import Evidence
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -33,7 +34,7 @@ def beside(original, protected, rows="in order"):
     """The evidence of a release; ``rows=None`` if its records do not map."""
     if isinstance(rows, str):
         rows = np.arange(len(original))
-    return Evidence(original, protected, source_rows=None if rows is None else np.asarray(rows))
+    return Evidence(original, Release.of(protected, source_rows=None if rows is None else np.asarray(rows)))
 
 
 def score(measure, original, protected, rows="in order"):

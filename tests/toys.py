@@ -10,8 +10,10 @@ import polars as pl
 
 from sfumato.core.measure import Measure, Score
 from sfumato.core.method import BlockMethod, ColumnMethod, Gives, Method, Randomness
+from sfumato.core.origin import Origin
 from sfumato.core.params import PerColumn, Resource, param
 from sfumato.core.release import Release
+from sfumato.data.buckets import Layout
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 
@@ -138,7 +140,7 @@ class Invented(Method):
         for name in table.chosen:
             rows = run.rng(name).integers(0, max(len(table), 1), len(table))
             made = made.with_values(name, table.take(rows).frame[name])
-        return replace(Release.of(made), synthetic=True)
+        return replace(Release.of(made), origin=Origin.synthetic())
 
 
 class Short(ColumnMethod):
@@ -386,7 +388,9 @@ class Buckets(Method):
         wide = table.with_values("bucket", drawn, column=Column("bucket", Kind.NOMINAL, Role.OTHER))
         rest = [name for name in table.names if name not in table.chosen]
         tables = {"keys": wide.select([*table.chosen, "bucket"]), "rest": wide.select([*rest, "bucket"])}
-        return replace(Release.unchanged(table), tables=tables, keys=dict.fromkeys(tables, ("bucket",)))
+        return replace(
+            Release.unchanged(table), tables=tables, layout=Layout(dict.fromkeys(tables, ("bucket",)))
+        )
 
 
 #: What a method may do, each once: the contract must hold of them, too.

@@ -7,8 +7,8 @@ the same sort of table they were given.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -45,6 +45,26 @@ __all__ = [
     "Scores", "assess", "compare", "inspect", "make_release", "make_run", "protect", "read", "release",
     "tune",
 ]  # fmt: skip
+
+
+@dataclass(frozen=True, repr=False)
+class NativeRelease(Release):
+    """A release of data that came in another type, in which its ``data`` go out."""
+
+    native: Callable[[pl.DataFrame], Any] = field(default=lambda frame: frame, compare=False)
+
+    def to_native(self, frame: pl.DataFrame) -> Any:
+        """A protected frame in the type that the original came in."""
+        return self.native(frame)
+
+
+def in_native(release: Release, native: Callable[[pl.DataFrame], Any] | None) -> Release:
+    """The release with the way back to the type of its original, if that is another."""
+    if native is None:
+        return release
+    return NativeRelease(
+        **{each.name: getattr(release, each.name) for each in fields(Release)}, native=native
+    )
 
 
 def _several(said: Any) -> tuple[Any, ...]:
@@ -93,7 +113,7 @@ def protect(
     elif columns or within:
         raise ParameterError("`columns` and `within` must be given with a method, got: a step or recipe")
     recipe = Recipe((what,)) if isinstance(what, Step) else what
-    return replace(recipe.apply(table, make_run(seed, run, resources)), native=native)
+    return in_native(recipe.apply(table, make_run(seed, run, resources)), native)
 
 
 def assess(
@@ -448,7 +468,7 @@ def _searched(
 def _native(outcome: Outcome, native: Any) -> Outcome:
     """The outcome whose release gives its data in the type that the original came in."""
     part = outcome.parts[""]
-    return replace(outcome, parts={"": replace(part, release=replace(part.release, native=native))})
+    return replace(outcome, parts={"": replace(part, release=in_native(part.release, native))})
 
 
 def _case(

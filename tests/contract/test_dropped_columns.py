@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from sfumato.core import registry
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -52,7 +53,9 @@ def people(n=80):
 
 def scored(name, table, released, *, mapped):
     rows = np.arange(len(table)) if mapped else None
-    return registry.measure(name)().score(Release.of(released, source_rows=rows).against(table), Run(seed=1))
+    return registry.measure(name)().score(
+        Evidence(table, Release.of(released, source_rows=rows)), Run(seed=1)
+    )
 
 
 @pytest.mark.parametrize("mapped", [True, False])

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from effort import examples
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.schema import Column, Kind, Schema
@@ -47,7 +48,7 @@ def table(records, kinds=(Kind.CONTINUOUS, Kind.NOMINAL)):
 
 
 def score(measure, original, protected):
-    return measure.score(Evidence(original, protected), Run(seed=1))
+    return measure.score(Evidence(original, Release.of(protected)), Run(seed=1))
 
 
 def distances(make, kinds=(Kind.CONTINUOUS, Kind.NOMINAL)):

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -97,7 +98,9 @@ def test_found_is_who_is_covered_by_their_own_alone(case):
     known, shown, persons = case
     original, released = tables(known, shown, persons)
     n = len(persons)
-    score = ExactMatch().score(Release.of(released, source_rows=np.arange(n)).against(original), Run(seed=1))
+    score = ExactMatch().score(
+        Evidence(original, Release.of(released, source_rows=np.arange(n))), Run(seed=1)
+    )
     assert score.status is Status.OK
     rows = [{name: shown[name][i] for name in shown} for i in range(n)]
     mine = [{name: known[name][i] for name in known} for i in range(n)]

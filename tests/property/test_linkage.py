@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from effort import examples
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -54,7 +55,7 @@ def evidence_of(original, released, sources, persons=None, *, membership=False):
         named = frames[0].with_columns(pl.Series("who", persons, dtype=pl.Int64))
         first = table_of(named, **KINDS, who=(Kind.NOMINAL, Role.PERSON))
     scenario = Scenario(columns=("x", "y", "c"), membership=membership)
-    return Evidence(first, table_of(frames[1], **KINDS), source_rows=sources, scenario=scenario)
+    return Evidence(first, Release.of(table_of(frames[1], **KINDS), source_rows=sources), scenario=scenario)
 
 
 def scaled(mine, theirs, metric, scale):
@@ -233,7 +234,9 @@ def test_interval_of_global_linkage_holds_all_linkages_of_least_cost(seed, sizes
         for size in (n, m)
     )
     sources = np.where(np.arange(m) < n, np.arange(m), -1)
-    evidence = Evidence(original, released, source_rows=sources, scenario=Scenario(membership=False))
+    evidence = Evidence(
+        original, Release.of(released, source_rows=sources), scenario=Scenario(membership=False)
+    )
     measure, run = GlobalLinkage(metric=metric), Run(seed=seed)
     found = measure.score(evidence, run)
     space = measure.space(evidence, run, tuple(names))

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
+from sfumato.core.evidence import Evidence
 from sfumato.core.randomness import ByPerson, Series, series_secret
 from sfumato.core.run import Run
 from sfumato.core.waves import Waves
@@ -42,7 +43,7 @@ def published(waves, m, **more):
         table = register(people)
         run = Run(randomness=ByPerson(number, series=Series(series_secret(7), previous_fits=kept)))
         release = recipe.apply(table, run)
-        for each in release.provenance[0].confided:
+        for each in release.provenance[0].byproducts.private_artifacts:
             kept = {(recipe.step_identities[0], each.stratum): dict(each.tables)}
         made.append((release, table))
     return made
@@ -110,7 +111,9 @@ def test_the_measures_say_so_too(states):
     except UnreachableError:
         return
     *earlier, (last, table) = made
-    evidence = last.against(table, resources={"series": Waves.of([one.against(own) for one, own in earlier])})
+    evidence = Evidence(
+        table, last, resources={"series": Waves.of([Evidence(own, one) for one, own in earlier])}
+    )
     assert MInvariance().score(evidence, Run(seed=1)).value >= 2
     assert IntersectionRisk().score(evidence, Run(seed=1)).value == 0
 
@@ -146,7 +149,7 @@ def test_a_balanced_register_needs_no_counterfeit():
     people = {who: ILLS[who % 4] for who in range(40)}
     (release, _), (again, _) = published([people, people], 4)
     assert release.figures["counterfeits"] == again.figures["counterfeits"] == 0
-    assert release.sources
+    assert release.layout.sources
 
 
 def test_who_leaves_alone_is_replaced_by_a_counterfeit():
@@ -183,7 +186,7 @@ def test_numbers_and_dates_of_earlier_signatures_come_back():
     first = Table(first.frame.with_columns(pl.col("ill").str.to_date()), schema)
     recipe = Recipe((Step(MInvariantBuckets(m=2), ("age",)),))
     one = recipe.apply(first, Run(randomness=ByPerson(1, series=Series(series_secret(1)))))
-    kept = {(recipe.step_identities[0], ()): dict(one.provenance[0].confided[0].tables)}
+    kept = {(recipe.step_identities[0], ()): dict(one.provenance[0].byproducts.private_artifacts[0].tables)}
     two = recipe.apply(
         first.take(pl.Series([0]).to_numpy()),
         Run(randomness=ByPerson(2, series=Series(series_secret(1), previous_fits=kept))),
@@ -208,6 +211,6 @@ def test_what_cannot_be_is_refused():
 def test_without_a_series_the_first_release_is_kept_for_one():
     table = register({who: ILLS[who % 3] for who in range(9)})
     release = MInvariantBuckets(m=3).apply(table.aimed_at(("age",)), Run(seed=1))
-    words = release.confided[0].tables["persons"].frame["person"].to_list()
+    words = release.byproducts.private_artifacts[0].tables["persons"].frame["person"].to_list()
     series = Series(series_secret(1))
     assert words == [f"{word:016x}" for word in series.identity.persons(table).tolist()]

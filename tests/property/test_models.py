@@ -82,9 +82,9 @@ def releases(draw):
     """A table beside another that some of its records became."""
     original, other = draw(tables), draw(tables)
     if draw(st.booleans()):
-        return Evidence(original, other)
+        return Evidence(original, Release.of(other))
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
-    return Evidence(original, other, source_rows=rng.integers(-1, len(original), len(other)))
+    return Evidence(original, Release.of(other, source_rows=rng.integers(-1, len(original), len(other))))
 
 
 def value(measure, evidence):
@@ -114,7 +114,8 @@ def test_neither_the_order_of_records_nor_of_columns_counts(measure, evidence, s
     turned = reordered(release, rng.permutation(len(evidence.protected)))
     names = list(rng.permutation(SCHEMA.names))
     other = Evidence(
-        evidence.original.select(names), turned.table.select(names), source_rows=turned.source_rows
+        evidence.original.select(names),
+        Release.of(turned.table.select(names), source_rows=turned.source_rows),
     )
     np.testing.assert_allclose(value(measure, other).value, value(measure, evidence).value, rtol=1e-12)
 
@@ -134,7 +135,7 @@ BEST = {
 @given(original=tables)
 @examples(15)
 def test_the_original_is_the_best_release(measure, original):
-    found = value(measure, Evidence(original, original, source_rows=np.arange(len(original))))
+    found = value(measure, Evidence(original, Release.of(original, source_rows=np.arange(len(original)))))
     if found.status is Status.OK:
         assert found.value == BEST.get(measure.name, found.baseline)
 
@@ -168,7 +169,7 @@ def noisy(table, scale, seed):
         protected = protected.with_values(
             name, pl.Series(values + scale * values.std() * rng.normal(size=len(table)))
         )
-    return replace(Release.unchanged(table), tables=Release.of(protected).tables).against(table)
+    return Evidence(table, replace(Release.unchanged(table), tables=Release.of(protected).tables))
 
 
 NOISED = [

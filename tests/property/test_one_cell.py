@@ -11,6 +11,7 @@ from effort import examples
 from sfumato.core import registry
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import ClassMeasure, Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
@@ -51,7 +52,7 @@ def mixed(seed, n, *, noise, coarse):
         "s": said,
     }
     if not coarse:
-        return Evidence(original, Table(pl.DataFrame(shown), schema), source_rows=np.arange(n))
+        return Evidence(original, Release.of(Table(pl.DataFrame(shown), schema), source_rows=np.arange(n)))
     reach = np.where(rng.random(n) < coarse, rng.random(n), 0.0)
     reach[rng.random(n) < coarse / 5] = np.inf
     shown["x"] = intervals(shown["x"] - reach, shown["x"] + reach, name="x")
@@ -59,7 +60,7 @@ def mixed(seed, n, *, noise, coarse):
     labels = np.where(rng.random(n) < coarse, wider, letters).tolist()
     shown["g"] = pl.Series(labels, dtype=NODES.dtype)
     return Evidence(
-        original, Table(pl.DataFrame(shown), schema, nodes={"g": NODES}), source_rows=np.arange(n)
+        original, Release.of(Table(pl.DataFrame(shown), schema, nodes={"g": NODES}), source_rows=np.arange(n))
     )
 
 
@@ -68,7 +69,9 @@ def coarser(evidence, name, row, change):
     rows[row] = True
     released = change(evidence.protected, name, rows)
     return Evidence(
-        evidence.original, released, source_rows=evidence.source_rows, resources=evidence.resources
+        evidence.original,
+        Release.of(released, source_rows=evidence.source_rows),
+        resources=evidence.resources,
     )
 
 

@@ -38,7 +38,7 @@ def series_after(*releases, recipe):
     kept = {}
     for release in releases:
         for step, taken in zip(recipe.step_identities, release.provenance, strict=True):
-            for each in taken.confided:
+            for each in taken.byproducts.private_artifacts:
                 kept.setdefault((step, each.stratum), {}).update(each.tables)
     return Series(series_secret(9), previous_fits=kept)
 

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.origin import Origin
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.core.waves import Waves
@@ -42,7 +44,7 @@ def evidence(rows):
         pl.DataFrame(rows, schema=["who", "area", "age", "ill"], orient="row", strict=False), SCHEMA
     )
     table = replace(table, frame=table.frame.cast({"age": pl.Float64, "ill": pl.String, "area": pl.String}))
-    return Release.unchanged(table).against(table)
+    return Evidence(table, Release.unchanged(table))
 
 
 def in_series(waves, **more):
@@ -171,7 +173,7 @@ def ranged(values):
     exact = Table(frame.with_columns(pl.Series("ill", [x for _, x, *_ in values])), schema)
     series = intervals([lo for *_, lo, _ in values], [hi for *_, hi in values], name="ill")
     made = exact.with_values("ill", series)
-    return Release.of(made, source_rows=np.arange(len(values))).against(exact)
+    return Evidence(exact, Release.of(made, source_rows=np.arange(len(values))))
 
 
 def test_ranges_stand_for_the_values_in_them():
@@ -190,7 +192,7 @@ def test_groups_stand_for_their_members():
     exact = evidence([(1, "n", 20.0, "flu"), (2, "n", 20.0, "gout")])
     nodes = Nodes.of({"fever": ["flu", "cold"], "gout": ["gout"]}, leaves=["flu", "cold", "gout"])
     table = exact.protected.with_nodes("ill", pl.Series(["fever", "gout"]).cast(nodes.dtype), nodes)
-    first = Release.of(table, source_rows=np.arange(2)).against(exact.original)
+    first = Evidence(exact.original, Release.of(table, source_rows=np.arange(2)))
     last = replace(
         evidence([(1, "n", 20.0, "flu"), (3, "n", 20.0, "cold")]), resources={"series": Waves.of([first])}
     )
@@ -205,7 +207,7 @@ def test_buckets_of_values_apart_are_classes():
     for seed in (1, 2):
         base = evidence(rows)
         release = Recipe((Step(Anatomy(l=3), ("area", "age")),)).apply(base.original, Run(seed=seed))
-        made.append((release, release.against(base.original)))
+        made.append((release, Evidence(base.original, release)))
     last = replace(made[1][1], resources={"series": Waves.of([made[0][1]])})
     expected = []
     for who in range(60):
@@ -234,7 +236,8 @@ def test_another_owners_release_is_one_more():
 def test_what_cannot_be_seen_is_refused(measure):
     rows = [(1, "n", 20.0, "flu"), (1, "n", 30.0, "gout"), (2, "n", 20.0, "gout")]
     alone, twice = evidence(rows[1:]), in_series([rows, rows[1:]])
-    nobody = replace(in_series([rows[1:]]), source_rows=None)
+    last = in_series([rows[1:]])
+    nobody = replace(last, release=replace(last.release, origin=Origin.unknown()))
     for what in (alone, twice, nobody):
         score = measure.score(what, RUN)
         assert score.status is Status.REFUSED
@@ -255,7 +258,7 @@ def noisy(original, columns, rows=None):
     for name, values in columns.items():
         made = made.with_values(name, pl.Series(name, values))
     rows = np.arange(len(original)) if rows is None else np.asarray(rows)
-    return Release.of(made.take(rows), source_rows=rows).against(original)
+    return Evidence(original, Release.of(made.take(rows), source_rows=rows))
 
 
 @given(st.integers(0, 10_000), st.integers(1, 4))
@@ -287,7 +290,7 @@ def test_ranges_of_all_releases_are_cut_to_what_they_share():
 
     def shown(lows, highs):
         made = original.with_values("age", intervals(lows, highs, name="age"))
-        return Release.of(made, source_rows=np.arange(3)).against(original)
+        return Evidence(original, Release.of(made, source_rows=np.arange(3)))
 
     first = shown([20.0, 20.0, 40.0], [29.0, 39.0, 49.0])
     last = shown([20.0, 30.0, 30.0], [49.0, 49.0, 49.0])
@@ -305,8 +308,8 @@ def test_ranges_of_all_releases_are_cut_to_what_they_share():
 def test_an_exact_value_says_more_than_a_range():
     original = evidence([(1, "n", 25.0, "flu"), (2, "n", 35.0, "flu")]).original
     coarse = original.with_values("age", intervals([0.0, 0.0], [99.0, 99.0], name="age"))
-    last = Release.of(coarse, source_rows=np.arange(2)).against(original)
-    last = replace(last, resources={"series": Waves.of([Release.unchanged(original).against(original)])})
+    last = Evidence(original, Release.of(coarse, source_rows=np.arange(2)))
+    last = replace(last, resources={"series": Waves.of([Evidence(original, Release.unchanged(original))])})
     score = AveragingRisk().score(last, RUN)
     assert (score.value, score.baseline) == (1.0, 0.5)
 
@@ -314,5 +317,5 @@ def test_an_exact_value_says_more_than_a_range():
 def test_what_is_missing_in_one_release_is_taken_from_another():
     original = evidence([(1, "n", 25.0, "flu"), (2, "n", 35.0, "flu")]).original
     last = noisy(original, {"age": [None, None]})
-    last = replace(last, resources={"series": Waves.of([Release.unchanged(original).against(original)])})
+    last = replace(last, resources={"series": Waves.of([Evidence(original, Release.unchanged(original))])})
     assert AveragingRisk().score(last, RUN).value == 1

@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.randomness import ByPerson, ByPlace, Series, series_secret
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -38,7 +39,7 @@ def links(table, values):
     for name, column in zip(table.schema.with_role(Role.KEY), values.T, strict=True):
         made = made.with_values(name, pl.Series(column))
     release = Release.of(made.select(table.schema.with_role(Role.KEY)), source_rows=np.arange(len(table)))
-    return DistanceLinkage().score(release.against(table), Run(seed=1)).value
+    return DistanceLinkage().score(Evidence(table, release), Run(seed=1)).value
 
 
 def released(waves, series):
@@ -47,7 +48,7 @@ def released(waves, series):
     for number, table in enumerate(waves):
         there = ByPerson(1, series=Series(series_secret(1), previous_fits=kept)) if series else ByPlace(1)
         release = recipe.apply(table, Run(randomness=there))
-        for each in release.provenance[0].confided:
+        for each in release.provenance[0].byproducts.private_artifacts:
             kept.setdefault((recipe.step_identities[0], each.stratum), each.tables)
         made.append(release.table.matrix(keys))
         assert number == 0 or series or not np.allclose(made[0], made[-1])

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -52,7 +53,7 @@ def mean_links(values, percent, measure):
     for _ in range(RUNS):
         noise = rng.normal(size=values.shape) * values.std(axis=0) * percent / 100
         release = Release.of(table_of(values + noise), source_rows=np.arange(len(values)))
-        found.append(measure.score(release.against(original), Run(seed=1)).details["links_expected"])
+        found.append(measure.score(Evidence(original, release), Run(seed=1)).details["links_expected"])
     return np.mean(found)
 
 
@@ -80,6 +81,6 @@ def test_examples_of_section_3_2():
     second, moved = np.array([[1.0], [2], [3], [4]]), np.array([[2.0], [3], [4], [-0.1]])
     for original, released in ((first, perturbed), (second, moved)):
         release = Release.of(table_of(released), source_rows=np.arange(4))
-        found = DistanceLinkage().score(release.against(table_of(original)), Run(seed=1))
+        found = DistanceLinkage().score(Evidence(table_of(original), release), Run(seed=1))
         assert found.value == 0.25
         assert found.by_record.tolist() == [1, 0, 0, 0]

@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 from pairs import numeric
+from sfumato.core.evidence import Evidence
 from sfumato.core.run import Run
 from sfumato.methods.microaggregation import Mdav
 from sfumato.utility.losses import SseRatio
@@ -16,5 +17,5 @@ from sfumato.utility.losses import SseRatio
 )
 def test_squares_lost_by_mdav(reference_data, name, k, published):
     original = numeric(pl.read_csv(reference_data(f"{name}.csv")).to_numpy().astype(np.float64))
-    evidence = Mdav(k=k).apply(original, Run(seed=1)).against(original)
+    evidence = Evidence(original, Mdav(k=k).apply(original, Run(seed=1)))
     assert 100 * SseRatio().score(evidence, Run(seed=1)).value == pytest.approx(published, abs=0.0005)

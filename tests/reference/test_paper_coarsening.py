@@ -6,6 +6,7 @@ import pytest
 
 from brute import covers
 from sfumato.core.evidence import Evidence
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.generalised.intervals import intervals
@@ -98,7 +99,7 @@ def table_s6(first_ages=(35, 52)):
 
 def score_of(measure, original, protected=None, **evidence):
     rows = None if protected is None else np.arange(len(protected))
-    return measure.score(Evidence(original, protected, source_rows=rows, **evidence), Run(seed=1))
+    return measure.score(Evidence(original, Release.of(protected, source_rows=rows), **evidence), Run(seed=1))
 
 
 def test_john_doe_is_unique_before_and_not_after():

@@ -13,6 +13,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
 from sfumato.datasets import census
@@ -37,7 +38,7 @@ ROWS = [
 
 
 def evidence_of(table, method, seed):
-    return Recipe.of(method).apply(table, Run(seed=seed)).against(table)
+    return Evidence(table, Recipe.of(method).apply(table, Run(seed=seed)))
 
 
 def links(measure, evidence):

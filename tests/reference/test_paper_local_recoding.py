@@ -75,12 +75,12 @@ def test_no_uniques_after_s2_and_no_disclosure_after_s4():
     before = Uniqueness().score(Evidence(table, scenario=scenario), Run(seed=1))
     assert before.value > 0.9  # of 4,000; that of all patients is about 0.75
     s2 = SortedGeneralisation(k=2).apply(table.aimed_at(keys), Run(seed=1))
-    assert Uniqueness().score(s2.against(table, scenario=scenario), Run(seed=1)).value == 0
+    assert Uniqueness().score(Evidence(table, s2, scenario=scenario), Run(seed=1)).value == 0
     s4 = CloseGeneralisation(k=2, sensitive="charge").apply(table.aimed_at(keys), Run(seed=1))
-    assert Uniqueness().score(s4.against(table, scenario=scenario), Run(seed=1)).value == 0
+    assert Uniqueness().score(Evidence(table, s4, scenario=scenario), Run(seed=1)).value == 0
     above = AttributeDisclosure(sensitive="charge", low=100_001)
-    assert above.score(s4.against(table, scenario=scenario), Run(seed=1)).value == 0
-    assert above.score(s2.against(table, scenario=scenario), Run(seed=1)).value > 0
+    assert above.score(Evidence(table, s4, scenario=scenario), Run(seed=1)).value == 0
+    assert above.score(Evidence(table, s2, scenario=scenario), Run(seed=1)).value > 0
 
 
 @pytest.mark.parametrize(("n", "k"), [(2003, 5), (2000, 5), (1999, 2), (1001, 10)])

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from pairs import numeric, score
+from sfumato.core.evidence import Evidence
 from sfumato.core.run import Run
 from sfumato.methods.ipso import IpsoC
 from sfumato.methods.microaggregation import Mdav
@@ -30,7 +31,7 @@ def census(reference_data):
 def mean_utility(values, seeds):
     original = numeric(values)
     releases = [IpsoC().apply(original, Run(seed=seed)) for seed in seeds]
-    return np.mean([RankUtility().score(each.against(original), Run(seed=1)).value for each in releases])
+    return np.mean([RankUtility().score(Evidence(original, each), Run(seed=1)).value for each in releases])
 
 
 def test_synthetic_census(census):
@@ -81,7 +82,7 @@ def test_microaggregation_keeps_covariances_of_values(census, k):
     original = numeric(census)
     release = Mdav(k=k).apply(original, Run(seed=1))
     on_values, on_ranks = (
-        RankUtility(of=of).score(release.against(original), Run(seed=1)).value for of in ("values", "ranks")
+        RankUtility(of=of).score(Evidence(original, release), Run(seed=1)).value for of in ("values", "ranks")
     )
     assert on_values >= 0.9565
     assert on_ranks < on_values

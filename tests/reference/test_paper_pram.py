@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -47,7 +48,7 @@ def _links(table, least, seed):
         ]
     method = Pram(matrix="drawn", invariant=False)
     release = protect(table, method, resources={"drawn": pl.DataFrame(rows)}, seed=seed)
-    evidence = release.against(table)
+    evidence = Evidence(table, release)
     measures = (DistanceLinkage(metric="hamming"), GlobalLinkage(metric="hamming"))
     return [measure.score(evidence, Run(seed=1)).value * len(table) for measure in measures]
 

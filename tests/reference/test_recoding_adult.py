@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 from sfumato.core import registry
+from sfumato.core.evidence import Evidence
 from sfumato.core.run import Run
 from sfumato.data.generalised.levels import KeyLevels, Lattice
 from sfumato.data.schema import Kind, Role, Schema
@@ -261,5 +262,5 @@ def test_local_recoding_is_finer_than_that_of_arx(people, k, arx):
     release = GlobalRecoding(k=k, suppression=100, local=True).protect(table, run)
     assert release.table.frame.select(COLUMNS).group_by(COLUMNS).len()["len"].min() >= k
     assert len(table) - len(release.table) < k
-    loss = registry.measure("generalised-information-loss")().score(release.against(table), run)
+    loss = registry.measure("generalised-information-loss")().score(Evidence(table, release), run)
     assert 1 - loss.value > arx + 0.01

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.run import Run
 from sfumato.data.rules import Rule
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -92,7 +93,7 @@ def scores(table):
     found = []
     for method in (Synthesis(), GaussianCopula(), Synthesis(by="sample")):
         release = Recipe((Step(method, table.names),)).apply(table, Run(seed=5))
-        found.append(measure.score(release.against(table), Run(seed=5)).value)
+        found.append(measure.score(Evidence(table, release), Run(seed=5)).value)
     return found
 
 

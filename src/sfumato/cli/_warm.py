@@ -67,5 +67,5 @@ def _evidence(kind: Kind) -> list[Evidence]:
     found = []
     for name, table in pairs:
         release = Recipe((Step(registry.method(name)(), _KEYS),)).apply(table, Run(seed=1))
-        found.append(release.against(table, scenario=Scenario(columns=_KEYS)))
+        found.append(Evidence(table, release, scenario=Scenario(columns=_KEYS)))
     return found

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 import polars as pl
 
+from sfumato.core.release import Release
 from sfumato.data.buckets import Buckets
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.scenario import CONTROL, Scenario
@@ -20,28 +22,59 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """All a measure may look at; ``protected`` is absent when the raw file itself is assessed.
+class Sampling:
+    """Whom a measure looks at: of the persons whom the intruder looks for, so many drawn by chance.
 
-    ``source_rows[i]`` is the original record that protected record ``i`` comes from (None when records
-    do not map); ``classes`` are equivalence classes a method vouches for. The records of a ``synthetic``
-    release are nobody's. Where values stand apart from their records, ``protected`` shows what each bucket
-    spans, and ``buckets`` what is in it. A method that judges its own work does not know yet which columns
-    will leave: it looks at records ``one_by_one``. Of the persons whom the intruder looks for ``targets`` are
-    drawn by chance; None: all of them.
+    None: all ``persons``. A method that judges its own work does not know yet which columns will leave: it is
+    to ``ignore_person_links``, and takes what it shows as it reads.
+    """
+
+    persons: int | None = None
+    ignore_person_links: bool = False
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All a measure may look at; the ``release`` is absent when the raw file itself is assessed.
+
+    ``scenario`` is the intruder, ``resources`` are other tables by name, and ``sampling`` says whom to look
+    at. Everything else is a view of these.
     """
 
     original: Table
-    protected: Table | None = None
-    source_rows: Ints | None = None
-    classes: Ints | None = None
+    release: Release | None = None
     scenario: Scenario = field(default_factory=Scenario)
     resources: Mapping[str, Table] = field(default_factory=dict)
-    one_by_one: bool = False
-    synthetic: bool = False
-    targets: int | None = None
-    buckets: Buckets | None = field(default=None, repr=False)
-    _memory: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    sampling: Sampling = field(default_factory=Sampling)
+
+    @property
+    def protected(self) -> Table | None:
+        """The release as one table; values apart from their records show what each bucket spans."""
+        return None if self.release is None else self.release.reading()
+
+    @property
+    def source_rows(self) -> Ints | None:
+        """The original record that each protected one comes from, −1 for nobody; None if they do not map."""
+        return None if self.release is None else self.release.source_rows
+
+    @property
+    def classes(self) -> Ints | None:
+        """Equivalence classes that a method vouches for."""
+        return None if self.release is None else self.release.classes
+
+    @property
+    def buckets(self) -> Buckets | None:
+        """The values that stand apart from their records; None where none does."""
+        return None if self.release is None else self.release.buckets
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether the released records are nobody's."""
+        return self.release is not None and self.release.synthetic
+
+    @cached_property
+    def _memory(self) -> dict[Hashable, Any]:
+        return {}
 
     def remember(self, what: Hashable, make: Callable[[], T]) -> T:
         """What was made before under this name for this evidence, or made now: measures share their work."""
@@ -52,6 +85,11 @@ class Evidence:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_memory": {}}  # what can be made again need not travel
+
+    def read_as(self, protected: Table) -> Evidence:
+        """The same with the released records read as another table."""
+        assert self.release is not None  # else nothing is read
+        return replace(self, release=self.release.read_as(protected))
 
     @property
     def known_columns(self) -> tuple[str, ...]:
@@ -73,29 +111,26 @@ class Evidence:
         return self.remember("with all columns", lambda: self._putting_back(dropped)) if dropped else self
 
     @property
-    def joined(self) -> Evidence:
+    def with_known_values(self) -> Evidence:
         """The same with the columns that the intruder knows as if nothing stood apart of them.
 
         Who knows a person's values looks for the bucket that holds all of them: as many records can be theirs
         at most as have the value of any one column. What a bucket spans does not show that; the records
         as they were are no more than these.
         """
-        buckets = self.buckets if self.protected is not None else None
+        buckets = None if self.sampling.ignore_person_links else self.buckets
         names = [] if buckets is None else [name for name in self.known_columns if name in buckets.names]
         if buckets is None or not names:
             return self
-        return self.remember("joined", lambda: self._joining(buckets, names))
+        return self.remember("known values", lambda: self._with_values(buckets.values.select(names)))
 
-    def _joining(self, buckets: Buckets, names: list[str]) -> Evidence:
+    def _with_values(self, values: Table) -> Evidence:
         protected = self.protected
         assert protected is not None  # else nothing was released
-        values = buckets.values.select(names)
         frame = protected.frame.with_columns(values.frame.get_columns())
         schema = protected.schema.replace(*values.schema.columns)
-        nodes = {name: each for name, each in protected.nodes.items() if name not in names}
-        return replace(
-            self, protected=replace(protected, frame=frame, schema=schema, nodes=nodes | dict(values.nodes))
-        )
+        nodes = {name: each for name, each in protected.nodes.items() if name not in values.schema}
+        return self.read_as(replace(protected, frame=frame, schema=schema, nodes=nodes | dict(values.nodes)))
 
     def _putting_back(self, dropped: list[str]) -> Evidence:
         protected, original = self.protected, self.original
@@ -104,8 +139,9 @@ class Evidence:
         frame = protected.frame.with_columns(each.new_from_index(0, len(protected)) for each in empty)
         schema = Schema((*protected.schema.columns, *(original.schema[name] for name in dropped)))
         nodes = {name: original.nodes[name] for name in dropped if name in original.nodes}
-        whole = replace(protected, frame=frame, schema=schema, nodes={**protected.nodes, **nodes})
-        return replace(self, protected=whole)
+        return self.read_as(
+            replace(protected, frame=frame, schema=schema, nodes={**protected.nodes, **nodes})
+        )
 
     @property
     def known_table(self) -> Table:

@@ -72,7 +72,7 @@ def joining(evidence: Evidence) -> dict[str, Ints]:
     A column that says of no two records that they belong together joins nothing.
     """
     released = evidence.protected
-    if evidence.one_by_one or released is None:  # of the raw table nothing leaves
+    if evidence.sampling.ignore_person_links or released is None:  # of the raw table nothing leaves
         return {}
     return evidence.remember("joining", lambda: person_links(released, evidence.original))
 

@@ -262,10 +262,11 @@ class Measure(Component):
         if not self.is_sampled(evidence):
             return self.score(evidence, run)
         if self.scales.persons_drawn:
-            targets = self.scales.persons_drawn
-            few = evidence.remember(("targets", targets), lambda: replace(evidence, targets=targets))
+            drawn = replace(evidence.sampling, persons=self.scales.persons_drawn)
+            few = evidence.remember(drawn, lambda: replace(evidence, sampling=drawn))
             return self.score(few, run)
-        if (reason := self.refuses(evidence.joined if self.aspect == "risk" else evidence)) is not None:
+        reason = self.refuses(evidence.with_known_values if self.aspect == "risk" else evidence)
+        if reason is not None:
             return Score.refused(reason)
         return Score.not_estimable(
             f"{self.name} of more than {self.scales.exact_up_to:,} records must be asked for by name: it "
@@ -283,7 +284,7 @@ class Measure(Component):
         To a utility a column that was left out is one of which every cell is suppressed; to a risk what the
         intruder knows stands beside each other, be it in several tables.
         """
-        evidence = evidence.with_all_columns if self.aspect == "utility" else evidence.joined
+        evidence = evidence.with_all_columns if self.aspect == "utility" else evidence.with_known_values
         reason = self.refuses(evidence)
         if reason is not None:
             return Score.refused(reason)
@@ -302,7 +303,7 @@ class Measure(Component):
         """Call a risk an estimate that is seen in a part of the records, or in each of a person's alone."""
         if self.aspect != "risk" or not math.isfinite(score.value):
             return score
-        if evidence.targets is not None and score.by_record is not None:
+        if evidence.sampling.persons is not None and score.by_record is not None:
             score = self._of_targets(score, score.by_record, evidence)
         elif self.counts.intruder_records_only and evidence.scenario.records < 1:
             held = round(evidence.scenario.records * len(evidence.known_table))

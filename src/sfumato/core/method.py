@@ -12,8 +12,9 @@ import polars as pl
 
 from sfumato.core.component import Component
 from sfumato.core.frozen_summaries import FrozenSummaries
+from sfumato.core.origin import Origin
 from sfumato.core.randomness import RandomKey
-from sfumato.core.release import MAIN, Confided, Release, stitched
+from sfumato.core.release import MAIN, PrivateArtifact, Release, stitched
 from sfumato.core.run import Run
 from sfumato.data.digest import BLOCK_RECORDS
 from sfumato.data.promises import as_promised
@@ -239,7 +240,7 @@ class ColumnMethod(Method):
         for name, result in zip(names, run.track(self.title, results, total=len(names)), strict=True):
             series = put_back(table, name, result, categories=categories.get(name))
             protected = protected.with_values(name, series)
-        return Release.of(protected, source_rows=np.arange(len(table), dtype=np.int64))
+        return Release.record_by_record(protected)
 
 
 def _views(
@@ -423,7 +424,8 @@ class BlockMethod(Method):
         release = _put_together(self, table, blocks, list(told))
         if first is None:
             return release
-        return replace(release, confided=(Confided(self, first.confided(summaries[: self.frozen_rounds])),))
+        kept = PrivateArtifact(self, first.confided(summaries[: self.frozen_rounds]))
+        return replace(release, byproducts=replace(release.byproducts, private_artifacts=(kept,)))
 
 
 def _take_turn(method: BlockMethod, summaries: tuple[Any, ...], work: tuple[Block, RandomKey]) -> Any:
@@ -471,7 +473,7 @@ def _put_together(method: BlockMethod, table: Table, blocks: Sequence[Block], an
     if all(isinstance(answer, Release) for answer in answers):
         starts = np.cumsum([0, *map(len, blocks)])
         pieces = [
-            (start + np.arange(len(block)), answer)
+            (Origin(range(start, start + len(block))), answer)
             for start, block, answer in zip(starts, blocks, answers, strict=False)
         ]
         return _beside_the_rest(table, blocks[0].table.names, stitched(pieces, keep_order=False))
@@ -488,17 +490,17 @@ def _put_together(method: BlockMethod, table: Table, blocks: Sequence[Block], an
         values = values[~gone] if gone.any() else values
         series = put_back(table, name, values, categories=blocks[0].categories.get(name))
         protected = protected.with_values(name, series)
-    return Release.of(protected, source_rows=np.arange(len(table), dtype=np.int64))
+    return Release.record_by_record(protected)
 
 
 def _beside_the_rest(table: Table, seen: Sequence[str], made: Release) -> Release:
     """Put what blocks made of their columns beside those they have not seen; what they left out is gone."""
-    if made.source_rows is None:
+    if not made.origin.is_known:
         raise DataError("the records of a block must be said to come from its records, got: no source rows")
     given = made.table
     kept = [name for name in table.names if name in given.schema or name not in seen]
-    whole = table.select(kept).take(made.source_rows)
+    whole = made.origin.records_of(table.select(kept))
     for name in given.names:
         whole = whole.with_values(name, given.frame[name], column=given.schema[name])
     unseen = {name: nodes for name, nodes in table.nodes.items() if name not in seen}
-    return replace(made, tables=Release.of(replace(whole, nodes={**unseen, **given.nodes})).tables)
+    return made.with_table(replace(whole, nodes={**unseen, **given.nodes}))

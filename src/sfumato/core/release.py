@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -12,14 +12,13 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.budget import Budget, side_by_side
-from sfumato.core.evidence import Evidence
+from sfumato.core.origin import Origin
 from sfumato.core.params import Parameters
-from sfumato.data.buckets import Buckets, bucketed
+from sfumato.data.buckets import Buckets, Layout, bucketed
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.generalised.suppressing import as_labels, as_ranges
 from sfumato.data.notebook import as_html
-from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Role
 from sfumato.data.shown import only_shown
 from sfumato.data.strata import Stratum
@@ -32,12 +31,36 @@ MAIN = "release"
 
 
 @dataclass(frozen=True)
-class Confided:
+class Fit:
+    """What a method found out: a ``method`` that does the same to other tables, with these ``resources``."""
+
+    method: Parameters
+    resources: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PrivateArtifact:
     """What a step tells its owner alone, of all records or of a stratum: tables, and what does the same."""
 
-    fitted: Parameters
+    method: Parameters
     tables: Mapping[str, Table]
     stratum: Stratum = ()
+
+
+@dataclass(frozen=True)
+class Byproducts:
+    """What a method gives beside its tables.
+
+    ``notes`` are what it has to say of its work in counts, such as how many records it could not treat, and
+    ``figures`` are these counts and losses as numbers by name. ``budget`` is what it spent, if it is
+    differentially private. ``private_artifacts`` are what only the private trail keeps, such as the chances
+    by which PRAM changed categories.
+    """
+
+    notes: tuple[str, ...] = ()
+    figures: Mapping[str, float] = field(default_factory=dict)
+    budget: Budget = field(default_factory=Budget)
+    private_artifacts: tuple[PrivateArtifact, ...] = field(default=(), repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -49,13 +72,21 @@ class Provenance:
     columns: tuple[str, ...]
     within: tuple[str, ...] = ()
     together: str = ""
-    notes: tuple[str, ...] = ()
-    figures: Mapping[str, float] = field(default_factory=dict)
+    byproducts: Byproducts = field(default_factory=Byproducts)
     seconds: float = field(default=0.0, compare=False)
-    confided: tuple[Confided, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the method has to say of its work."""
+        return self.byproducts.notes
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """Its counts and losses, by name."""
+        return self.byproducts.figures
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the step, without what it confided."""
+        """Describe the step, without what only its owner may know."""
         return {
             "method": self.method,
             "parameters": dict(self.parameters),
@@ -68,45 +99,26 @@ class Provenance:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Release:
-    """A protected table, or several named ones with the ``keys`` that join them: of each table its columns.
+    """A protected table, or several named ones, with where its records come from and how it was made.
 
-    ``source_rows[i]`` is the original record that record ``i`` of the first table comes from; None when
-    records do not map (synthetic data). ``apart`` are groups of columns whose values are not those of their
-    record but of its bucket, which ``keys`` name; ``sources`` are which originals the rows of further tables
-    come from, and ``moved`` the cells of columns of the first, as far as the owner knows it. ``classes`` are
-    the equivalence classes the last step vouches for. ``notes`` are what a method has to say of its work in
-    counts, such as how many records it could not treat, and ``figures`` are these counts and losses as
-    numbers by name; a step that is taken keeps both in its provenance, and the figures of the last one stay
-    here.
+    ``origin`` says which original record each record of the first table comes from. ``layout`` is how several
+    tables belong together, and which values are not those of their record but of its bucket; None for one
+    plain table. ``classes`` are the equivalence classes the last step vouches for.
 
-    The records are nobody's if the release is ``synthetic``: nothing in them is kept of a person. A release
-    whose ``source_rows`` are unknown, as of a file from elsewhere, is not: its records are people's.
-    ``budget`` is what its differentially private steps spent.
-
-    ``fitted`` is what a method found out, as a method that does the same to other tables: the levels of a
-    recoding, the groups of another. ``resources`` are what it needs for that, by the names it calls them:
-    ``protect(other, release.fitted, resources=release.resources)``. ``confided`` is what only the private
-    trail keeps, such as the chances by which PRAM changed categories; a step keeps it in its provenance.
+    ``steps`` are those that were taken. ``byproducts`` are what a method has to say of its work; a step that
+    is taken keeps them. ``fit`` is what a method found out, such as the levels of a recoding, to do the same
+    to other tables: ``protect(other, release.fitted, resources=release.resources)``.
     """
 
     tables: Mapping[str, Table]
-    source_rows: Ints | None = field(default=None, repr=False)
-    classes: Ints | None = field(default=None, repr=False)
-    provenance: tuple[Provenance, ...] = ()
-    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    figures: Mapping[str, float] = field(default_factory=dict)
-    fitted: Parameters | None = field(default=None, repr=False, compare=False)
-    resources: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    confided: tuple[Confided, ...] = field(default=(), repr=False, compare=False)
-    native: Callable[[pl.DataFrame], Any] | None = field(default=None, repr=False, compare=False)
-    synthetic: bool = False
-    budget: Budget = field(default_factory=Budget)
-    apart: tuple[tuple[str, ...], ...] = ()
-    sources: Mapping[str, Ints] = field(default_factory=dict, repr=False, compare=False)
-    moved: Mapping[str, Ints] = field(default_factory=dict, repr=False, compare=False)
+    origin: Origin = field(default_factory=Origin.unknown)
+    layout: Layout | None = None
+    classes: Ints | None = None
+    steps: tuple[Provenance, ...] = ()
+    byproducts: Byproducts = field(default_factory=Byproducts)
+    fit: Fit | None = field(default=None, compare=False)
 
     @classmethod
     def of(
@@ -118,13 +130,97 @@ class Release:
         notes: tuple[str, ...] = (),
         figures: Mapping[str, float] | None = None,
     ) -> Release:
-        """Make a release of one table."""
-        return cls({MAIN: table}, source_rows, classes, notes=notes, figures=figures or {})
+        """Make a release of one table, of whose records ``source_rows`` are the originals."""
+        said = Byproducts(notes, figures or {})
+        return cls({MAIN: table}, Origin.of_rows(source_rows), classes=classes, byproducts=said)
+
+    @classmethod
+    def record_by_record(
+        cls,
+        table: Table,
+        *,
+        classes: Ints | None = None,
+        notes: tuple[str, ...] = (),
+        figures: Mapping[str, float] | None = None,
+    ) -> Release:
+        """Make a release of one table, whose records are the original's in their order."""
+        said = Byproducts(notes, figures or {})
+        return cls({MAIN: table}, Origin.identity(len(table)), classes=classes, byproducts=said)
 
     @classmethod
     def unchanged(cls, table: Table) -> Release:
         """Make the release that is the original itself."""
-        return cls.of(table, source_rows=np.arange(len(table), dtype=np.int64))
+        return cls.record_by_record(table)
+
+    @classmethod
+    def as_read(
+        cls, table: Table, buckets: Buckets | None = None, *, origin: Origin | None = None
+    ) -> Release:
+        """Make a release of the one table that an intruder reads, and the buckets that they know of."""
+        return cls(
+            {MAIN: table}, origin or Origin.unknown(), None if buckets is None else Layout(buckets=buckets)
+        )
+
+    def with_table(self, table: Table) -> Release:
+        """The same with one plain table in place of its own, of the same records."""
+        return replace(self, tables={MAIN: table}, layout=None)
+
+    def read_as(self, table: Table) -> Release:
+        """The same, read as another table of the same records; its buckets stay."""
+        return replace(
+            self,
+            tables={MAIN: table},
+            layout=None if self.buckets is None else Layout(buckets=self.buckets),
+        )
+
+    def with_notes(self, *notes: str, figures: Mapping[str, float] | None = None) -> Release:
+        """The same with more to say of it."""
+        said = self.byproducts
+        more = replace(said, notes=(*said.notes, *notes), figures={**said.figures, **(figures or {})})
+        return replace(self, byproducts=more)
+
+    @property
+    def source_rows(self) -> Ints | None:
+        """The original's row of each record of the first table, −1 for nobody's; None if they do not map."""
+        return self.origin.rows
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether its records are nobody's: nothing in them is kept of a person.
+
+        One whose ``source_rows`` are unknown, as of a file from elsewhere, is not: its records are people's.
+        """
+        return self.origin.is_synthetic
+
+    @property
+    def provenance(self) -> tuple[Provenance, ...]:
+        """The steps that were taken."""
+        return self.steps
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a method has to say of its work; a step that is taken has it in its own."""
+        return self.byproducts.notes
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """Counts and losses of the last step, by name."""
+        return self.byproducts.figures or (self.steps[-1].figures if self.steps else {})
+
+    @property
+    def budget(self) -> Budget:
+        """What all of its differentially private steps spent."""
+        return sum((each.byproducts.budget for each in self.steps), Budget()) + self.byproducts.budget
+
+    @property
+    def fitted(self) -> Parameters | None:
+        """The method that does to other tables what was done to this one."""
+        return None if self.fit is None else self.fit.method
+
+    @property
+    def resources(self) -> Mapping[str, Any]:
+        """What the fitted method needs, by the names it calls them."""
+        return {} if self.fit is None else self.fit.resources
 
     @property
     def table(self) -> Table:
@@ -132,7 +228,7 @@ class Release:
         if len(self.tables) != 1:
             names = ", ".join(self.tables)
             raise DataError(f"this release must have one table, got: {len(self.tables)} ({names})")
-        return next(iter(self.tables.values()))
+        return self.first
 
     @property
     def first(self) -> Table:
@@ -142,47 +238,51 @@ class Release:
     @property
     def plain(self) -> bool:
         """Whether it is one table whose cells are those of their records."""
-        return len(self.tables) == 1 and not self.apart
+        return len(self.tables) == 1 and (self.layout is None or self.layout.is_plain)
+
+    @property
+    def bucketed_columns(self) -> tuple[tuple[str, ...], ...]:
+        """Groups of columns whose values are not those of their record but of its bucket."""
+        return () if self.layout is None else self.layout.bucketed_columns
 
     @cached_property
     def buckets(self) -> Buckets | None:
         """The values that stand apart from their records; None where none does."""
-        apart = self.apart or tuple(
-            names
-            for name, table in list(self.tables.items())[1:]
-            if (names := tuple(each for each in table.names if each not in self.keys.get(name, ())))
-        )
-        if not apart:
-            return None
-        return bucketed(
-            self.tables, self.keys, apart, self.source_rows, sources=self.sources, moved=self.moved
-        )
+        return None if self.plain else bucketed(self.tables, self.layout or Layout(), self.source_rows)
 
     def reading(self) -> Table:
         """One table as an intruder reads it, whatever the number of tables.
 
         A column whose values stand apart from their records shows what the record's bucket spans.
         """
-        return self.first if self.buckets is None else self.buckets.reading
+        is_read = self.layout is not None and self.layout.buckets is not None
+        return self.first if is_read or self.buckets is None else self.buckets.reading
 
     @property
     def data(self) -> Any:
-        """The protected table in the type the original came in (pandas, polars, Arrow), without identifiers.
+        """The protected table without identifiers, to look at and to analyse.
 
-        What names people is left out by its role, with a warning; ``release.table`` has all columns. Of
-        several tables it is a dictionary by their names.
+        It is of the type the original came in (pandas, polars, Arrow), of several tables a dictionary by
+        their names. What names people is left out by its role, with a warning; ``release.table`` has it all.
+        The way out is ``sfumato.release(...)`` and ``release.write(folder)``: nobody has judged these data,
+        their records stand in their order, and no trail tells how they were made.
         """
-        shown = {name: self._shown(table) for name, table in self.tables.items()}
+        shown = {name: self.to_native(self._shown(table)) for name, table in self.tables.items()}
         return shown if len(shown) > 1 else next(iter(shown.values()))
 
-    def _shown(self, table: Table) -> Any:
+    def to_native(self, frame: pl.DataFrame) -> Any:
+        """A protected frame in the type that the original came in."""
+        return frame
+
+    @staticmethod
+    def _shown(table: Table) -> pl.DataFrame:
         frame, schema = only_shown(table.frame), table.schema
         left = [name for name in schema.with_role(Role.IDENTIFIER) if not schema[name].pseudonym]
         if left:
             named = ", ".join(f"`{name}`" for name in left)
-            warnings.warn(f"left out, as they identify people: {named}", IdentifierWarning, stacklevel=3)
+            warnings.warn(f"left out, as they identify people: {named}", IdentifierWarning, stacklevel=4)
             frame = frame.drop(left)
-        return frame if self.native is None else self.native(frame)
+        return frame
 
     def to_frame(self) -> pl.DataFrame:
         """The steps that were taken, a row each; the protected table is ``data``."""
@@ -194,15 +294,21 @@ class Release:
                     "columns": ", ".join(each.columns),
                     "notes": "; ".join(each.notes),
                 }
-                for each in self.provenance
+                for each in self.steps
             ]
         )
 
-    def _repr_html_(self) -> str:
-        sizes = [
+    def _sizes(self) -> list[str]:
+        return [
             f"{name}: {len(each)} records, {len(each.names)} columns" for name, each in self.tables.items()
         ]
-        return as_html([*sizes, *self.notes], self.to_frame())
+
+    def __repr__(self) -> str:  # no cells: it may stand in a traceback
+        taken = " → ".join(each.method for each in self.steps)
+        return f"Release({'; '.join([*self._sizes(), *filter(None, [taken])])})"
+
+    def _repr_html_(self) -> str:
+        return as_html([*self._sizes(), *self.notes], self.to_frame())
 
     def then(self, later: Release) -> Release:
         """Compose with a step that started from this release's table.
@@ -211,72 +317,43 @@ class Release:
         broken them. What was fitted last is kept: it is that step alone, not those before it. Budgets add up,
         and what was nobody's stays so.
         """
-        rows = later.source_rows
-        if rows is not None:
-            rows = None if self.source_rows is None else np.append(self.source_rows, -1)[rows]  # −1: nobody
-        last = later if later.fitted is not None else self
-        own = self.source_rows
+        budget = self.byproducts.budget + later.byproducts.budget
         return replace(
             later,
-            source_rows=rows,
-            sources={} if own is None else {name: own[each] for name, each in later.sources.items()},
-            moved={} if own is None else {name: own[each] for name, each in later.moved.items()},
-            provenance=self.provenance + later.provenance,
-            synthetic=self.synthetic or later.synthetic,
-            budget=self.budget + later.budget,
-            fitted=last.fitted,
-            resources=last.resources,
+            origin=self.origin.then(later.origin),
+            layout=later.layout and later.layout.mapped(self.origin.locate),
+            steps=self.steps + later.steps,
+            byproducts=replace(later.byproducts, budget=budget),
+            fit=later.fit or self.fit,
         )
 
     def of_stratum(self, stratum: Stratum) -> Release:
-        """The same, what it confides being said of a stratum."""
-        return replace(self, confided=tuple(replace(each, stratum=stratum) for each in self.confided))
-
-    def against(
-        self,
-        original: Table,
-        *,
-        scenario: Scenario | None = None,
-        resources: Mapping[str, Table] | None = None,
-    ) -> Evidence:
-        """Put this release beside its original, as measures want it."""
-        return Evidence(
-            original=original,
-            protected=self.reading(),
-            source_rows=self.source_rows,
-            classes=self.classes,
-            buckets=self.buckets,
-            scenario=scenario or Scenario(),
-            resources=resources or {},
-            synthetic=self.synthetic,
-        )
+        """The same, its private artefacts being those of a stratum."""
+        told = tuple(replace(each, stratum=stratum) for each in self.byproducts.private_artifacts)
+        return replace(self, byproducts=replace(self.byproducts, private_artifacts=told))
 
 
-def stitched(pieces: Sequence[tuple[Ints, Release]], *, keep_order: bool) -> Release:
-    """Put the releases of parts together, each given with the rows that it was made of."""
-    merged = _joined([release.table for _, release in pieces])
-    rows = classes = None
-    if all(release.source_rows is not None for _, release in pieces):
-        rows = np.concatenate([np.append(own, -1)[release.source_rows] for own, release in pieces])
-    if all(release.classes is not None for _, release in pieces):
-        offsets = np.cumsum(
-            [0, *(int(r.classes.max(initial=-1)) + 1 for _, r in pieces if r.classes is not None)]
-        )
-        classes = np.concatenate(
-            [
-                r.classes + offset
-                for (_, r), offset in zip(pieces, offsets, strict=False)
-                if r.classes is not None
-            ]
-        )
-    notes = tuple(dict.fromkeys(note for _, release in pieces for note in release.notes))
-    figures = _together([release.figures for _, release in pieces], [len(own) for own, _ in pieces])
-    whole = replace(
-        Release.of(merged, source_rows=rows, classes=classes, notes=notes, figures=figures),
-        confided=tuple(each for _, release in pieces for each in release.confided),
-        synthetic=all(release.synthetic for _, release in pieces),
-        budget=side_by_side([release.budget for _, release in pieces]),
+def stitched(pieces: Sequence[tuple[Origin, Release]], *, keep_order: bool) -> Release:
+    """Put the releases of parts together, each given with the origin of what it was made of."""
+    releases = [release for _, release in pieces]
+    classes = None
+    if all(release.classes is not None for release in releases):
+        labels = [release.classes for release in releases if release.classes is not None]
+        offsets = np.cumsum([0, *(int(each.max(initial=-1)) + 1 for each in labels)])
+        classes = np.concatenate([each + offset for each, offset in zip(labels, offsets, strict=False)])
+    said = [release.byproducts for release in releases]
+    whole = Release(
+        {MAIN: _joined([release.table for release in releases])},
+        Origin.concatenated([own.then(release.origin) for own, release in pieces]),
+        classes=classes,
+        byproducts=Byproducts(
+            tuple(dict.fromkeys(note for each in said for note in each.notes)),
+            _together([release.figures for release in releases], [own.size for own, _ in pieces]),
+            side_by_side([release.budget for release in releases]),
+            tuple(artifact for each in said for artifact in each.private_artifacts),
+        ),
     )
+    rows = None if whole.origin.is_identity else whole.origin.rows
     return reordered(whole, np.argsort(rows, kind="stable")) if keep_order and rows is not None else whole
 
 
@@ -316,7 +393,7 @@ def reordered(release: Release, order: Ints) -> Release:
     return replace(
         release,
         tables={**release.tables, name: table.take(order)},
-        source_rows=None if release.source_rows is None else release.source_rows[order],
+        origin=release.origin.take(order),
         classes=None if release.classes is None else release.classes[order],
-        moved={name: each[order] for name, each in release.moved.items()},
+        layout=release.layout and release.layout.reordered(order),
     )

@@ -69,7 +69,7 @@ class Waves:
 
     @classmethod
     def of(cls, earlier: Sequence[Evidence], *, record: str = "") -> Waves:
-        """Take releases beside their originals (``release.against(original)``), the oldest first."""
+        """Take releases beside their originals (``Evidence(original, release)``), the oldest first."""
         identity = Identity.of(record=record)
         waves = [wave_of(each, identity, f"release {number}") for number, each in enumerate(earlier, start=1)]
         return cls(identity, tuple(waves))

@@ -7,8 +7,8 @@ knows for each record that its value is one of those of its bucket, and how ofte
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -82,38 +82,80 @@ class Buckets:
         return Classes.known(values, keys, of_record, members, examples=examples, counts={})
 
 
-def bucketed(
-    tables: Mapping[str, Table],
-    keys: Mapping[str, tuple[str, ...]],
-    apart: Sequence[Sequence[str]],
-    rows: Ints | None,
-    *,
-    sources: Mapping[str, Ints],
-    moved: Mapping[str, Ints],
-) -> Buckets | None:
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """How the tables of a release belong together.
+
+    ``keys`` are the columns by which each table is joined to the others. ``bucketed_columns`` are groups of
+    columns whose values are not those of their record but of its bucket, which the keys name. ``sources`` are
+    which originals the rows of further tables come from, and ``moved`` the cells of columns of the first, as
+    far as the owner knows it. Of a table that is read already ``buckets`` are all that is known.
+    """
+
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    bucketed_columns: tuple[tuple[str, ...], ...] = ()
+    sources: Mapping[str, Ints] = field(default_factory=dict, repr=False)
+    moved: Mapping[str, Ints] = field(default_factory=dict, repr=False)
+    buckets: Buckets | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every value of the first table is its record's own."""
+        return not self.bucketed_columns and self.buckets is None
+
+    def mapped(self, locate: Callable[[Ints], Ints | None]) -> Layout:
+        """The same with other rows of the originals; what has none is left out."""
+        sources, moved = (
+            {name: rows for name, each in known.items() if (rows := locate(each)) is not None}
+            for known in (self.sources, self.moved)
+        )
+        return replace(self, sources=sources, moved=moved)
+
+    def reordered(self, order: Ints) -> Layout:
+        """The same for records of the first table in another order."""
+        return replace(
+            self,
+            moved={name: each[order] for name, each in self.moved.items()},
+            buckets=self.buckets and self.buckets.taken(order),
+        )
+
+    def groups(self, tables: Mapping[str, Table]) -> Sequence[tuple[str, ...]]:
+        """The groups of columns apart from their records: those of further tables, unless it says which."""
+        return self.bucketed_columns or [
+            tuple(each for each in table.names if each not in self.keys.get(name, ()))
+            for name, table in list(tables.items())[1:]
+        ]
+
+
+def bucketed(tables: Mapping[str, Table], layout: Layout, rows: Ints | None) -> Buckets | None:
     """Join tables by their buckets; the first has a row for each record. None: nothing stands apart.
 
     Where it is known from which originals the rows of the first table and those of another one come
     (``rows`` and ``sources``), or the cells of its columns (``moved``), each record gets its own values back,
     so that what is found of it is its own.
     """
+    if layout.buckets is not None:
+        return layout.buckets
     (first, values), *others = tables.items()
-    by = [name for name in keys.get(first, ()) if name in values.schema]
+    by = [name for name in layout.keys.get(first, ()) if name in values.schema]
     shown = {name for table in tables.values() for name in table.names}
-    left = tuple(group for each in apart if (group := tuple(name for name in each if name in shown)))
+    left = tuple(
+        group for each in layout.groups(tables) if (group := tuple(name for name in each if name in shown))
+    )
     if not left or not (by or others):  # a file without its buckets is read as it stands
         return None
     of_record = _numbered(values.frame, by)
     own = set[str]()
-    for name in moved:
+    for name, cells in layout.moved.items():
         if rows is not None and name in values.schema:
-            values = values.with_values(name, values.frame[name].gather(_back(moved[name], rows)))
+            values = values.with_values(name, values.frame[name].gather(_back(cells, rows)))
             own.add(name)
     for name, table in others:
         told = [each for each in by if each in table.schema]
         there = table if table.weights is None else _repeated(table)
-        if rows is not None and name in sources and len(sources[name]) == len(rows):
-            places = _back(sources[name], rows)
+        sources = layout.sources.get(name)
+        if rows is not None and sources is not None and len(sources) == len(rows):
+            places = _back(sources, rows)
             own.update(table.names)
         else:
             places = _places(values.frame, there.frame, told)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, replace
 from enum import StrEnum
@@ -12,6 +13,7 @@ from typing import Any, Self
 import polars as pl
 
 from sfumato.data.date_forms import FORMS
+from sfumato.data.notebook import as_html
 from sfumato.data.records import as_spec, raise_all, read_record, read_values
 from sfumato.data.rules import Rule
 from sfumato.errors import PlanError, UnknownNameError, note_renamed, quoted
@@ -163,7 +165,7 @@ class Column:
         return read_record(cls, spec, f"column `{name}`", given={"name": name})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Schema:
     """The columns of a table in order, the rules between them, and which of them tell the same story."""
 
@@ -206,6 +208,20 @@ class Schema:
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and name in self._by_name
+
+    def __repr__(self) -> str:  # neither values nor codes: it may stand in a traceback
+        roles = Counter(column.role or "undecided" for column in self.columns)
+        return f"Schema({', '.join(f'{count} {role}' for role, count in roles.items())})"
+
+    def to_frame(self) -> pl.DataFrame:
+        """The columns, a row each: name, kind, role and label."""
+        facts = [(each.name, each.kind, each.role, each.label) for each in self.columns]
+        return pl.DataFrame(
+            facts, schema=dict.fromkeys(("column", "kind", "role", "label"), pl.String), orient="row"
+        )
+
+    def _repr_html_(self) -> str:
+        return as_html([repr(self)], self.to_frame())
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import polars as pl
 from sfumato.data.digest import BLOCK_RECORDS, digest_of
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import Nodes
+from sfumato.data.notebook import as_html
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.errors import DataError, PlanError, UnknownNameError
 from sfumato.kernels.arrays import Flags, Floats, Ints
@@ -115,6 +116,9 @@ class Table:
 
     def __repr__(self) -> str:  # a table in a traceback must not show its cells
         return f"Table({len(self)} records, {len(self.schema.columns)} columns)"
+
+    def _repr_html_(self) -> str:
+        return as_html([repr(self)], self.schema.to_frame())
 
     @property
     def names(self) -> tuple[str, ...]:

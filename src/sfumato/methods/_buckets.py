@@ -17,10 +17,12 @@ import polars as pl
 from sfumato import kernels
 from sfumato.core import registry
 from sfumato.core.method import EnforcedRequirement, Gives, Method, Takes
+from sfumato.core.origin import Origin
 from sfumato.core.params import Columns, param
-from sfumato.core.release import Release
+from sfumato.core.release import Byproducts, Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
+from sfumato.data.buckets import Layout
 from sfumato.data.classes.classes import column_codes
 from sfumato.data.classes.packing import Coding, closed_up, pack
 from sfumato.data.generalised.ranges import Groups
@@ -170,8 +172,7 @@ class BucketMethod(DeassociatingMethod):
         if buckets is None:
             return ["values that stand beside their records again, as the bucket is not shown"]
         guarantee = self.guarantee(table.chosen)
-        evidence = replace(guarantee.evidence(buckets.values, run), buckets=buckets)
-        return guarantee.unmet_in(evidence, run)
+        return guarantee.unmet_in(guarantee.evidence_of(buckets.values, buckets, run), run)
 
     def failing(self, table: Table, run: Run) -> Callable[..., Flags]:  # noqa: ARG002  — others measure
         """Tell which parts [from, to] of an order of records may not be buckets, keys ``beside`` shown."""
@@ -296,12 +297,10 @@ def parted(
             sources[each] = order[places]  # of each row as often as it counts
     return Release(
         made,
-        source_rows=np.arange(len(table), dtype=np.int64),
-        classes=buckets,
-        keys=dict.fromkeys(made, (name, *shared)),
-        apart=tuple(apart.values()),
-        sources=sources,
-        figures={"buckets": int(numbers.max(initial=0))},
+        Origin.identity(len(table)),
+        Layout(dict.fromkeys(made, (name, *shared)), tuple(apart.values()), sources),
+        buckets,
+        byproducts=Byproducts(figures={"buckets": int(numbers.max(initial=0))}),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any, final
 
 import numpy as np
 
-from sfumato.core.evidence import Evidence
+from sfumato.core.evidence import Evidence, Sampling
 from sfumato.core.intruder_view import classes_of
 from sfumato.core.measure import ClassMeasure, EstimatedMeasure, Score, Status
 from sfumato.core.method import EnforcedRequirement, Gives, Method, Randomness
@@ -21,6 +21,7 @@ from sfumato.core.params import Requirements, param
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
+from sfumato.data.buckets import Buckets
 from sfumato.data.classes.classes import MISSING_POLICIES, Classes, Missing
 from sfumato.data.generalised.suppressing import to_missing
 from sfumato.data.scenario import Scenario
@@ -69,7 +70,12 @@ class Guarantee:
     def evidence(self, table: Table, run: Run) -> Evidence:
         """What an intruder sees of a table on its way to be released."""
         known = Scenario(columns=self.keys)
-        return Evidence(original=table, scenario=known, resources=run.resources, one_by_one=True)
+        return Evidence(table, None, known, run.resources, Sampling(ignore_person_links=True))
+
+    def evidence_of(self, table: Table, buckets: Buckets | None, run: Run) -> Evidence:
+        """The same of a table whose values may stand apart from their records."""
+        evidence = self.evidence(table, run)
+        return evidence if buckets is None else replace(evidence, release=Release.as_read(table, buckets))
 
     def require_applicable(self, table: Table, run: Run) -> None:
         """Raise the reason why a requirement cannot be asked of such a table."""
@@ -122,8 +128,7 @@ class Guarantee:
 
     def unmet_by(self, release: Release, run: Run) -> list[str]:
         """What is not met by a release as it reads."""
-        evidence = replace(self.evidence(release.reading(), run), buckets=release.buckets)
-        return self.unmet_in(evidence, run)
+        return self.unmet_in(self.evidence_of(release.reading(), release.buckets, run), run)
 
     def unmet_in(self, evidence: Evidence, run: Run) -> list[str]:
         """The same of evidence that is there already, which keeps the classes that were found."""
@@ -264,7 +269,7 @@ class EnforcingMethod(Method):
                 raise
             release, evidence = self._proved(alike, guarantee, run)
             note = f"missing values of {quoted(names)} are shown alike, as they would tell records apart"
-            release = replace(release, notes=(*release.notes, note))
+            release = release.with_notes(note)
         if any(release.table.schema[name].kind not in COMPARABLE for name in guarantee.keys):
             return release  # sets of items make no classes
         return replace(release, classes=classes_of(evidence, guarantee.keys).of_record)

@@ -108,9 +108,8 @@ class Canvas:
         )
         if mixed:
             notes += (f"{mixed} cells show any value, since the key is missing for others of their group",)
-        rows = np.arange(len(self.table), dtype=np.int64)
         figures = {"groups": len(groups.sizes), "cells_covered": mixed}
-        return Release.of(self.shown(groups), source_rows=rows, notes=notes, figures=figures)
+        return Release.record_by_record(self.shown(groups), notes=notes, figures=figures)
 
 
 def _hierarchy(run: Run, name: str, resource: str) -> Hierarchy:

@@ -13,7 +13,7 @@ import polars as pl
 from sfumato.core.budget import NO_GUARANTEE, Budget, Neighbours, Spending
 from sfumato.core.method import Method, Randomness
 from sfumato.core.params import PerColumn, param
-from sfumato.core.release import Release
+from sfumato.core.release import Byproducts, Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.nodes import canonical_text, parse_exact
 from sfumato.data.hierarchy.tree import Hierarchy
@@ -130,9 +130,8 @@ class PrivateMethod(Method):
         )
         notes = [meant, f"{void}: {NO_GUARANTEE}"] if void else [meant]
         figures = {"epsilon": total.epsilon, "advantage_at_most": total.advantage}
-        return replace(
-            release, notes=(*notes, *release.notes), figures={**release.figures, **figures}, budget=budget
-        )
+        more = Byproducts((*notes, *release.notes), {**release.figures, **figures}, budget)
+        return replace(release, byproducts=more)
 
 
 def others(table: Table) -> tuple[str, ...]:

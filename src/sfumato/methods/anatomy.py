@@ -7,6 +7,7 @@ from dataclasses import replace
 from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.data.buckets import Layout
 from sfumato.data.table import Table
 from sfumato.methods._buckets import BucketMethod, dealt, mended, parted, within_buckets
 
@@ -94,5 +95,6 @@ class Anatomy(BucketMethod):
         for name in table.chosen:
             moved[name] = within_buckets(buckets, run.rng("permute", name))
             first = first.with_values(name, first.take(moved[name]).frame[name])
-        apart = (*release.apart, *((name,) for name in table.chosen))
-        return replace(release, tables={**release.tables, "qit": first}, apart=apart, moved=moved)
+        apart = (*release.bucketed_columns, *((name,) for name in table.chosen))
+        layout = replace(release.layout or Layout(), bucketed_columns=apart, moved=moved)
+        return replace(release, tables={**release.tables, "qit": first}, layout=layout)

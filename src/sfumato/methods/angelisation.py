@@ -135,7 +135,7 @@ class Angelisation(BucketMethod):
         exact = [name for name in table.chosen if not table.is_generalised(name)]
         coarse = Mondrian(k=self.k).apply(table.aimed_at(exact), run) if exact else Release.unchanged(table)
         release = parted(coarse.first.aimed_at(()), batches, {"gt": (), "bt": names}, run, counts=self.counts)
-        return replace(release, figures={**release.figures, **coarse.figures}, notes=coarse.notes)
+        return release.with_notes(*coarse.notes, figures=coarse.figures)
 
 
 def _of_values(measure: Measure) -> bool:

@@ -135,12 +135,7 @@ class AreaCoarsening(Method):
                 (leaves >= 0).sum() if levels is None else (levels[leaves[leaves >= 0]] > 0).sum()
             )
             protected = _shown(protected, name, tree, leaves, levels)
-        return Release.of(
-            protected,
-            source_rows=np.arange(len(table), dtype=np.int64),
-            notes=notes,
-            figures={"values_coarser": n_coarser},
-        )
+        return Release.record_by_record(protected, notes=notes, figures={"values_coarser": n_coarser})
 
     def _people(
         self, table: Table, name: str, tree: Hierarchy, known: pl.DataFrame | None, leaves: Codes

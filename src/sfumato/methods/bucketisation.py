@@ -10,6 +10,7 @@ import numpy as np
 from sfumato import kernels
 from sfumato.core.release import MAIN, Release
 from sfumato.core.run import Run
+from sfumato.data.buckets import Layout
 from sfumato.data.generalised.ranges import Groups
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Ints
@@ -84,7 +85,10 @@ class Bucketisation(BucketMethod):
         made = release.first
         for name in names:
             made = made.with_values(name, shuffled.frame[name])
-        return replace(release, tables={MAIN: made}, apart=(names,), moved=dict.fromkeys(names, order))
+        layout = replace(
+            release.layout or Layout(), bucketed_columns=(names,), moved=dict.fromkeys(names, order)
+        )
+        return replace(release, tables={MAIN: made}, layout=layout)
 
 
 def near_buckets(table: Table, least: int, fails: Callable[..., Flags], run: Run, title: str) -> Ints:

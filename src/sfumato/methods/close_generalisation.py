@@ -288,4 +288,4 @@ class TClosenessFirst(CloseRecoding):
         for name in table.chosen:
             canvas.run.check()
             shown = shown.with_values(name, show_centres(table, name, groups.of_record, "auto"))
-        return Release.of(shown, source_rows=np.arange(len(table), dtype=np.int64), notes=notes)
+        return Release.record_by_record(shown, notes=notes)

@@ -114,7 +114,7 @@ class NaiveCoarsening(Method):
             given = None if self.resolution is None else self.resolution[name]
             parts = round(100 / self.share) if given is None else given
             protected = _coarsened(protected, name, parts)
-        return Release.of(protected, source_rows=np.arange(len(table), dtype=np.int64))
+        return Release.record_by_record(protected)
 
 
 def _coarsened(table: Table, name: str, parts: int) -> Table:

@@ -439,7 +439,7 @@ class MultivariateTopCoding(Method):
         names = [name for name, differs in zip(table.chosen, changed, strict=True) if differs]
         protected = with_matrix(table, names, coded[:, changed])
         run.tell(self.title, 2, 2)
-        return Release.of(protected, source_rows=np.arange(len(table), dtype=np.int64))
+        return Release.record_by_record(protected)
 
     def _coded(self, values: Floats, middle: Any, squares: Floats, sizes: Values) -> Floats:
         coded, judged = values.copy(), int(np.count_nonzero(sizes))

@@ -128,8 +128,8 @@ class DataSwapping(Method):
             if missed > 0:
                 notes.append(f"`{name}`: {missed} records fewer than asked for were exchanged")
                 n_missed += missed
-        rows, figures = np.arange(len(table), dtype=np.int64), {"cells_not_exchanged": n_missed}
-        return Release.of(protected, source_rows=rows, notes=tuple(notes), figures=figures)
+        figures = {"cells_not_exchanged": n_missed}
+        return Release.record_by_record(protected, notes=tuple(notes), figures=figures)
 
     def _exchanges(self, codes: Mapping[str, Ints], name: str, run: Run) -> tuple[Ints, int]:
         """Find which record's value each record gets, and how many exchanges are lacking."""

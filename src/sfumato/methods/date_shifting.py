@@ -134,7 +134,7 @@ class DateShifting(Method):
                 continue
             there = shifts if not missing.any() else shifts[~missing]
             protected = protected.with_values(name, put_back(table, name, _moved(table, name, there)))
-        return Release.of(protected, source_rows=np.arange(len(table), dtype=np.int64))
+        return Release.record_by_record(protected)
 
     def _shifts(self, table: Table, run: Run) -> Codes:
         """[n] by how many days each record moves."""

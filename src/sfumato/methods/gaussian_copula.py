@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from sfumato.core.method import ColumnView, put_back
@@ -76,9 +74,8 @@ class GaussianCopula(GivenMethod):
 
     def protect(self, table: Table, run: Run) -> Release:
         """Draw scores from the model, and take the values at their shares."""
-        release = Release.unchanged(table)
         if not len(table):
-            return release
+            return Release.unchanged(table)
         scores = Scores.of(table, self.given_columns(table), run)
         draws = Copula.fitted(scores).drawn(scores, table.chosen, self.independence, run)
         protected = table
@@ -88,7 +85,7 @@ class GaussianCopula(GivenMethod):
             if present.any():
                 fresh = put_back(table, name, _at_shares(view, draws[present, place]))
                 protected = protected.with_values(name, fresh)
-        return replace(release, tables=Release.of(protected).tables)
+        return Release.record_by_record(protected)
 
 
 def _at_shares(column: ColumnView, scores: Floats) -> Values:

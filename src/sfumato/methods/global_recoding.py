@@ -12,7 +12,7 @@ import numpy as np
 
 from sfumato.core.method import Gives
 from sfumato.core.params import Columns, PerColumn, Resource, param
-from sfumato.core.release import Release
+from sfumato.core.release import Fit, Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.classes.packing import Coding, number, pack
@@ -191,8 +191,8 @@ class GlobalRecoding(EnforcingMethod):
             outcome = self._locally(whole, outcome)
         fitted, resources = _learnt(best.node.levels, whole)
         told, figures = self._told(search, outcome, proved=proved)
-        made = replace(outcome.release(whole), fitted=fitted, resources=resources)
-        return replace(made, notes=(*notes, *told), figures=figures)
+        made = replace(outcome.release(whole), fit=Fit(fitted, resources))
+        return made.with_notes(*notes, *told, figures=figures)
 
     def _search(self, part: Part, limit: int) -> tuple[Search, bool]:
         judge = judge_of(part, limit)
@@ -253,7 +253,7 @@ class GlobalRecoding(EnforcingMethod):
         )
         gone = "records_left_out" if found.leftover == "dropped" else "records_suppressed"
         learnt = learning(release, whole.table.chosen)
-        return replace(learnt, notes=(*notes, *told), figures={gone: n_left, "combinations": n_nodes})
+        return learnt.with_notes(*notes, *told, figures={gone: n_left, "combinations": n_nodes})
 
     def _told(self, search: Search, outcome: _Outcome, *, proved: bool) -> tuple[list[str], dict[str, float]]:
         """What is to be known of the search, in words and in numbers."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -54,8 +54,7 @@ class _Ipso(GivenMethod):
         normals = np.stack([run.rng(name).standard_normal(len(table)) for name in names], axis=1)
         drawn = model.drawn(normals, self.independence, self.keeps)
         run.tell(self.title, len(names), len(names))
-        made = with_matrix(table, names, drawn)
-        return replace(Release.unchanged(table), tables=Release.of(made).tables)
+        return Release.record_by_record(with_matrix(table, names, drawn))
 
 
 class IpsoA(_Ipso):

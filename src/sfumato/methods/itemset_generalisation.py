@@ -135,9 +135,8 @@ class ItemsetGeneralisation(EnforcingMethod):
         shown = table
         for place, name in enumerate(table.chosen):
             shown = cut.write(shown, place, name)
-        return Release.of(
+        return Release.record_by_record(
             shown,
-            source_rows=np.arange(len(table), dtype=np.int64),
             notes=(*notes, said) if n_coarser + n_gone else notes,
             figures={"items_generalised": n_coarser, "items_suppressed": n_gone},
         )

@@ -163,7 +163,7 @@ class LocalSuppression(EnforcingMethod):
         """Find the cells that k asks for, then mend what else must hold."""
         if not guarantee.failing(table, run).any():
             nothing = {"cells_suppressed": 0, "cells": len(table) * len(guarantee.keys)}
-            return replace(Release.unchanged(table), figures=nothing)
+            return Release.record_by_record(table, figures=nothing)
         if self.missing == "worst":
             raise UnreachableError(
                 "`missing` of local-suppression must be category or any for cells to be suppressed, got: "
@@ -179,12 +179,7 @@ class LocalSuppression(EnforcingMethod):
         if self.missing == "any":
             more, strict = _said_strictly(draft, guarantee)
             notes, figures = (*notes, *more), figures | strict
-        return Release.of(
-            draft.table,
-            source_rows=np.arange(len(table), dtype=np.int64),
-            notes=(*notes, note) if note else notes,
-            figures=figures,
-        )
+        return Release.record_by_record(draft.table, notes=(*notes, note) if note else notes, figures=figures)
 
     def _for_k(self, table: Table, cells: KeyCells, guarantee: Guarantee, run: Run) -> tuple[Flags, str]:
         """The cells to suppress so that k holds for the combinations of keys; and what there is to say."""

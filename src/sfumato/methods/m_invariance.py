@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.method import Gives
+from sfumato.core.origin import Origin
 from sfumato.core.params import param
-from sfumato.core.release import Confided, Release
+from sfumato.core.release import PrivateArtifact, Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import column_codes
 from sfumato.data.generalised.nodes import canonical_text, parse_exact
@@ -146,7 +147,8 @@ class MInvariantBuckets(DeassociatingMethod):
         buckets, extra = _partitioned(table, members, here.rng("partition"))
         release = self._shown(table, values.cells(extra), buckets, here)
         self._require_invariant(table, release, values, before)
-        return replace(release, confided=memory.confided(self, values, buckets, extra))
+        told = memory.private_artifacts(self, values, buckets, extra)
+        return replace(release, byproducts=replace(release.byproducts, private_artifacts=told))
 
     def _shown(self, table: Table, false_values: pl.Series, buckets: Ints, run: Run) -> Release:
         """The two tables, with a row for each counterfeit."""
@@ -159,13 +161,11 @@ class MInvariantBuckets(DeassociatingMethod):
         release = parted(whole, buckets, {"qit": (), "st": (name,)}, run)
         rows = np.where(np.arange(len(whole)) < n, np.arange(len(whole)), -1)
         note = f"{n_false} values are counterfeits, nobody's: leave out the rows without keys"
-        return replace(
-            release,
-            source_rows=rows,
-            sources={} if n_false else release.sources,
-            notes=(note,) if n_false else (),
-            figures={**release.figures, "counterfeits": n_false},
-        )
+        release = release.with_notes(*([note] if n_false else []), figures={"counterfeits": n_false})
+        if not n_false:
+            return release
+        assert release.layout is not None  # it was parted
+        return replace(release, origin=Origin.of_rows(rows), layout=replace(release.layout, sources={}))
 
     def unmet(self, table: Table, release: Release, run: Run) -> list[str]:  # noqa: ARG002  — no chance
         """What was asked for and the buckets of a release do not meet; what is not released tells nothing."""
@@ -286,9 +286,9 @@ class _Memory:
             if word in self.known
         }
 
-    def confided(
+    def private_artifacts(
         self, method: MInvariantBuckets, values: _Values, buckets: Ints, extra: Ints
-    ) -> tuple[Confided, ...]:
+    ) -> tuple[PrivateArtifact, ...]:
         """The signatures of everyone ever released, for the next release."""
         if self.words is None:
             return ()
@@ -311,7 +311,7 @@ class _Memory:
             _SIGNATURES: _small(told, {"signature": pl.Int64, "value": pl.String}),
             _PERSONS: _small(whose, {"person": pl.String, "signature": pl.Int64}),
         }
-        return (Confided(method, tables),)
+        return (PrivateArtifact(method, tables),)
 
 
 def _small(rows: Sequence[tuple[int, str]] | Sequence[tuple[str, int]], kinds: Mapping[str, type]) -> Table:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from sfumato import kernels
 from sfumato.core.method import Method, Randomness
 from sfumato.core.params import PerColumn, param
@@ -96,9 +94,8 @@ class Microaggregation(Method):
 
     def protect(self, table: Table, run: Run) -> Release:
         """Group the records and show each group's centre."""
-        rows = np.arange(len(table), dtype=np.int64)
         if not len(table):
-            return Release.of(table, source_rows=rows)
+            return Release.unchanged(table)
         if self.k > len(table):
             raise ParameterError(
                 f"`k` of {self.name} must be at most the number of records, {len(table)}, got: `{self.k}`",
@@ -112,7 +109,7 @@ class Microaggregation(Method):
             run.check()
             protected = protected.with_values(name, show_centres(table, name, groups, self.centre[name]))
             whole = whole and not table.missing(name).any()
-        return Release.of(protected, source_rows=rows, classes=groups if whole else None)
+        return Release.record_by_record(protected, classes=groups if whole else None)
 
 
 def _hierarchies(table: Table, run: Run, method: str) -> dict[str, Hierarchy]:

@@ -11,7 +11,7 @@ import polars as pl
 
 from sfumato.core.method import Method, Takes
 from sfumato.core.params import Resource, param
-from sfumato.core.release import Confided, Provenance, Release
+from sfumato.core.release import Byproducts, Fit, PrivateArtifact, Provenance, Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.hierarchy.tree import counted
@@ -169,16 +169,18 @@ class Pram(Method):
             stay += chain.n_staying
             fitted += chain.transitions()
         note = f"{counted(stay, 'value')} can only stay: no other category is allowed"
-        release = Release.of(
-            protected,
-            source_rows=np.arange(len(table), dtype=np.int64),
-            notes=(note,) if stay else (),
-            figures={"values_that_stay": stay},
-        )
         matrix = Table(pl.concat(fitted), MATRIX)
         again = replace(self, matrix=_FITTED, invariant=False, forbidden=None)
         tables = {str(_FITTED): matrix}
-        return replace(release, fitted=again, resources=tables, confided=(Confided(again, tables),))
+        return replace(
+            Release.record_by_record(protected),
+            byproducts=Byproducts(
+                notes=(note,) if stay else (),
+                figures={"values_that_stay": stay},
+                private_artifacts=(PrivateArtifact(again, tables),),
+            ),
+            fit=Fit(again, tables),
+        )
 
     def _require_named(self, groups: list[tuple[str, ...]], *tables: pl.DataFrame | None) -> None:
         """Raise if a table speaks of columns that are no unit here: what it asks would not be done."""
@@ -331,15 +333,15 @@ def corrected_counts(release: Release) -> pl.DataFrame:
         The ``column``, its ``category``, and how often it is ``released``, was there by the ``corrected``
         estimate, and the ``variance`` of that; with weights, weighted counts.
     """
-    steps = [(place, each) for place, each in enumerate(release.provenance) if each.confided]
-    if release.confided:  # nothing but the method was taken
-        own = Provenance(Pram.name, {}, release.table.chosen, confided=release.confided)
-        steps = [(len(release.provenance), own)]
+    steps = [(n, each) for n, each in enumerate(release.steps) if each.byproducts.private_artifacts]
+    if release.byproducts.private_artifacts:  # nothing but the method was taken
+        own = Provenance(Pram.name, {}, release.table.chosen, byproducts=release.byproducts)
+        steps = [(len(release.steps), own)]
     if not steps:
         raise DataError("corrected counts must be of a release of pram that keeps its matrix, got: none")
     found = [pl.DataFrame(schema=_CORRECTED)]
     for place, step in steps:
-        later = {name for each in release.provenance[place + 1 :] for name in each.columns}
+        later = {name for each in release.steps[place + 1 :] for name in each.columns}
         changed = sorted(later & {*step.columns, *step.within})
         if changed:
             raise DataError(
@@ -353,14 +355,14 @@ def corrected_counts(release: Release) -> pl.DataFrame:
 def _corrected_step(table: Table, step: Provenance) -> Iterator[pl.DataFrame]:
     """The counts of each stratum of a step, whose numbers add up."""
     rows = dict(strata(table, step.within)) if step.within else {}
-    for each in step.confided:
-        if not isinstance(each.fitted, Pram):
+    for each in step.byproducts.private_artifacts:
+        if not isinstance(each.method, Pram):
             continue
         part = table.take(rows.get(each.stratum, np.empty(0, np.int64))) if each.stratum else table
         part = part.aimed_at(step.columns)
-        known = _texts_of(each.fitted, "matrix", Run(seed=0, resources=each.tables), "probability")
-        for names in _groups(part, compound=each.fitted.compound):
-            yield _corrected(part, each.fitted.chain(part, names, known, None), step.together)
+        known = _texts_of(each.method, "matrix", Run(seed=0, resources=each.tables), "probability")
+        for names in _groups(part, compound=each.method.compound):
+            yield _corrected(part, each.method.chain(part, names, known, None), step.together)
 
 
 _CORRECTED = {

@@ -12,6 +12,7 @@ import polars as pl
 
 from sfumato.core.budget import concentrated
 from sfumato.core.method import Gives
+from sfumato.core.origin import Origin
 from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -207,7 +208,7 @@ class PrivateMarginals(PrivateMethod):
         )
         parts = [_parted(places, each.counts) for places, each in zip(merged, singles, strict=True)]
         made, notes = _Drawing(table, columns, parts, model).drawn(round(model.total))
-        release = replace(Release.of(made, notes=notes), synthetic=True)
+        release = replace(Release.of(made, notes=notes), origin=Origin.synthetic())
         return self.spent(release, table, counts.spending(), delta=self.delta)
 
     def _model(self, counts: PrivateCounts, singles: Sequence[Measured], rho: float, run: Run) -> CountModel:

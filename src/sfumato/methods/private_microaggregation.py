@@ -113,7 +113,7 @@ class PrivateMicroaggregation(LocalMethod):
     def protect(self, table: Table, run: Run) -> Release:
         """Group, take means with noise, and sort what comes out."""
         _opendp.opendp()
-        grids, n = grids_of(table, self.domain), len(table)
+        grids = grids_of(table, self.domain)
         places = {name: grid.places(table.numbers(name)) for name, grid in grids.items()}
         work = self._of_boxes if self.by == "box" else self._of_orders
         means, steps = work(places, grids, run.ticker(self.title))
@@ -123,7 +123,7 @@ class PrivateMicroaggregation(LocalMethod):
             fresh = grids[name].series(values[~kept], table.schema[name], table.frame.schema[name])
             column = put_back(table, name, fresh) if kept.any() else fresh.alias(name)
             protected = protected.with_values(name, column)
-        release = Release.of(protected, source_rows=np.arange(n, dtype=np.int64), notes=self.remarks(table))
+        release = Release.record_by_record(protected, notes=self.remarks(table))
         shown = protected.matrix(table.chosen)
         return self.spent(reordered(release, np.lexsort(shown.T[::-1])), table, steps, void=self._void(table))
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from sfumato.core.budget import Spending, concentrated
 from sfumato.core.method import put_back
 from sfumato.core.params import param
@@ -35,9 +33,7 @@ class _PrivateNoise(ByColumnMethod):
             noisy = self._noisy(places, grid.size, share, tick) if grid.size else places
             protected = protected.with_values(name, self._series(table, name, grid, noisy))
             steps.append(self._step(name, share))
-        release = Release.of(
-            protected, source_rows=np.arange(len(table), dtype=np.int64), notes=self.remarks(table)
-        )
+        release = Release.record_by_record(protected, notes=self.remarks(table))
         return self.spent(release, table, steps, delta=getattr(self, "delta", 0.0))
 
     def _series(self, table: Table, name: str, grid: Grid, places: Ints) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
 
 from sfumato.core.method import Gives, put_back
@@ -89,7 +88,5 @@ class PrivateResponse(ByColumnMethod):
             column = put_back(table, name, fresh) if len(fresh) < len(table) else fresh.alias(name)
             protected = protected.with_values(name, column)
             steps.append(spending(f"randomised response on {name}", "replace", epsilon=share))
-        release = Release.of(
-            protected, source_rows=np.arange(len(table), dtype=np.int64), notes=self.remarks(table)
-        )
+        release = Release.record_by_record(protected, notes=self.remarks(table))
         return self.spent(release, table, steps)

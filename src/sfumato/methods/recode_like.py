@@ -12,7 +12,7 @@ import polars as pl
 from sfumato import kernels
 from sfumato.core.method import Gives, Method, Randomness
 from sfumato.core.params import Resource, param
-from sfumato.core.release import Release
+from sfumato.core.release import Fit, Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.generalised.cover import Cover, cover_of, extent
@@ -162,9 +162,8 @@ class RecodeLike(Method):
         note = (
             f"{counted(n_uncovered, 'record')} that no box of `{self.like}` covers, suppressed in every key"
         )
-        return Release.of(
+        return Release.record_by_record(
             shown,
-            source_rows=np.arange(len(table), dtype=np.int64),
             classes=np.unique(found, return_inverse=True)[1].astype(np.int64),
             notes=(note,) if n_uncovered else (),
             figures={"records_suppressed": n_uncovered},
@@ -186,7 +185,7 @@ class RecodeLike(Method):
 def learning(release: Release, keys: Sequence[str]) -> Release:
     """Have the release of a local recoding say how other tables are recoded like it."""
     table = release.table.select(sorted(keys)).aimed_at(())
-    return replace(release, fitted=RecodeLike(), resources={str(RecodeLike().like): table})
+    return replace(release, fit=Fit(RecodeLike(), {str(RecodeLike().like): table}))
 
 
 # Records as points, combinations of keys as boxes ------------------------------------------------------

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from sfumato.core.method import Gives, Method, Randomness
 from sfumato.core.params import PerColumn, Resource, param
 from sfumato.core.release import Release
@@ -134,4 +132,4 @@ class Recoding(Method):
         for name in run.track(self.title, table.chosen, len(table.chosen)):
             key = KeyLevels.of(table, name, hierarchies[name], self.unseen)
             protected = key.write(protected, min(self.levels[name], key.height - 1))
-        return Release.of(protected, source_rows=np.arange(len(table), dtype=np.int64), notes=notes)
+        return Release.record_by_record(protected, notes=notes)

@@ -142,9 +142,7 @@ class TargetedSwapping(Method):
         for name in table.chosen:
             moved = table.frame[name].gather(np.where(source < 0, rows, source))
             protected = protected.with_values(name, moved)
-        return Release.of(
-            protected, source_rows=rows, notes=notes, figures={f"{what}_without_partner": alone}
-        )
+        return Release.record_by_record(protected, notes=notes, figures={f"{what}_without_partner": alone})
 
     def _rare(self, table: Table) -> Flags:
         """Which records share area and keys with fewer than k records, themselves among them."""

@@ -148,7 +148,7 @@ class Regeneration(Method):
             filled = _with_exact(filled, name, exact.append(supply.values).gather(rows))
         if known is None:
             notes.append("no marginals were given: values in proportion to those that are not masked")
-        return Release.of(filled, source_rows=np.arange(len(table), dtype=np.int64), notes=tuple(notes))
+        return Release.record_by_record(filled, notes=tuple(notes))
 
 
 # What is masked ----------------------------------------------------------------------------------------

@@ -130,13 +130,12 @@ class RotationNoise(Method):
 
     def protect(self, table: Table, run: Run) -> Release:
         """Turn the records of each pattern of missing values among themselves."""
-        release = Release.unchanged(table)
         if not len(table):
-            return release
+            return Release.unchanged(table)
         values = table.matrix(table.chosen)
         centre = kernels.moments.means_of(values).mean
         turned = self._turned(values - centre, table.chosen, run) + centre
-        return Release.of(with_matrix(table, table.chosen, turned), source_rows=release.source_rows)
+        return Release.record_by_record(with_matrix(table, table.chosen, turned))
 
     def _turned(self, values: Floats, names: Sequence[str], run: Run) -> Floats:
         """Turn centred records, each among those that have the same columns."""

@@ -200,8 +200,7 @@ class SafeHarbour(Method):
         if rare.any():
             n_rare = counted(int(rare.sum()), "record")
             notes.append(f"{n_rare} still alike to fewer than {self.k} when the order ended")
-        rows = np.arange(len(table), dtype=np.int64)
-        return Release.of(shown, source_rows=rows, notes=(*notes, *hierarchies.notes))
+        return Release.record_by_record(shown, notes=(*notes, *hierarchies.notes))
 
     def _rare(self, table: Table) -> Flags:
         if self.k == 1:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 
@@ -196,16 +194,15 @@ class DataShuffling(GivenMethod):
 
     def protect(self, table: Table, run: Run) -> Release:
         """Draw scores from the model, and give the values to the records in the order of the scores."""
-        release = Release.unchanged(table)
         if not len(table):
-            return release
+            return Release.unchanged(table)
         scores = Scores.of(table, self.given_columns(table), run)
         draws = Copula.fitted(scores).drawn(scores, table.chosen, self.independence, run)
         protected = table
         for position, name in enumerate(run.track(self.title, table.chosen, total=len(table.chosen))):
             fresh = _dealt(table, name, scores.shares[:, position], draws[:, position])
             protected = protected.with_values(name, fresh)
-        return replace(release, tables=Release.of(protected).tables)
+        return Release.record_by_record(protected)
 
 
 def _dealt(table: Table, name: str, shares: Floats, draws: Floats) -> pl.Series:

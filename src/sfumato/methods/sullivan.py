@@ -115,9 +115,8 @@ class SullivanNoise(Method):
 
     def protect(self, table: Table, run: Run) -> Release:
         """Score, add noise, and give each column its distribution again."""
-        release = Release.unchanged(table)
         if not len(table) or not table.chosen:
-            return release
+            return Release.unchanged(table)
         numbers = [table.numbers(name) for name in table.chosen]
         scores = np.stack(list(run.engine.map(_scores, numbers)), axis=1)
         moments = kernels.moments.Moments.of(scores, np.zeros(scores.shape[1]))
@@ -139,7 +138,7 @@ class SullivanNoise(Method):
             else:
                 series = put_back(table, name, found[~table.missing(name)])
             protected = protected.with_values(name, series)
-        return Release.of(protected, source_rows=release.source_rows)
+        return Release.record_by_record(protected)
 
     def _keeps(self, table: Table, name: str) -> bool:
         """Whether the records of a column change places, and no new value is made."""

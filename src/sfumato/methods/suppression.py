@@ -248,8 +248,8 @@ class AttributeSuppression(EnforcingMethod):
         search = _ColumnSearch(table, guarantee, run, self)
         lost = search.best() if len(guarantee.keys) <= _MOST_KEYS else search.one_by_one()
         notes = (f"columns suppressed: {', '.join(lost)}",) if lost else ()
-        rows, figures = np.arange(len(table), dtype=np.int64), {"columns_suppressed": len(lost)}
-        return Release.of(search.without(lost), source_rows=rows, notes=notes, figures=figures)
+        figures = {"columns_suppressed": len(lost)}
+        return Release.record_by_record(search.without(lost), notes=notes, figures=figures)
 
 
 class _ColumnSearch:
@@ -369,8 +369,7 @@ class TrivialRemoval(Method):
         protected = table
         for name in table.chosen:
             protected = to_wildcard(protected, name, every)
-        return Release.of(
+        return Release.record_by_record(
             protected,
-            source_rows=np.arange(len(table), dtype=np.int64),
             classes=np.zeros(len(table), dtype=np.int64),
         )

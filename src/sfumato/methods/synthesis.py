@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.method import Gives, Method, put_back
+from sfumato.core.origin import Origin
 from sfumato.core.params import Columns, PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -217,9 +218,9 @@ class Synthesis(Method):
         drawing.draw(np.arange(len(frame.sources)), run.at("round", 0))
         redrawn = drawing.keep_rules(run)
         made = drawing.assembled(np.arange(len(frame.sources)))
-        release = Release.of(made, source_rows=None if frame.whole else frame.sources)
+        origin = Origin.synthetic() if frame.whole else Origin.of_rows(frame.sources)
         figures = {"redrawn_records": redrawn} if table.schema.rules else {}
-        return replace(release, synthetic=frame.whole, figures=figures)
+        return replace(Release.of(made, figures=figures), origin=origin)
 
     def _order(self, table: Table, frame: _Skeleton) -> list[str]:
         """The columns in the order of their visit: those of households first, then of persons."""

@@ -12,12 +12,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NewType, Self
 
-import numpy as np
 import polars as pl
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure
 from sfumato.core.references import references
+from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.data.records import Makers, gathering, parse_toml, raise_all, read_record, read_text, read_values
 from sfumato.data.scenario import Scenario
@@ -263,7 +263,4 @@ def _does_not_apply(demand: Demand, intruder: Intruder, empty: Table) -> str | N
         return intruder.nothing_known
     if intruder.external:  # what the intruder holds is not known here
         return None
-    evidence = Evidence(
-        original=empty, protected=empty, source_rows=np.empty(0, dtype=np.int64), scenario=demand.scenario
-    )
-    return demand.measure.refuses(evidence)
+    return demand.measure.refuses(Evidence(empty, Release.unchanged(empty), demand.scenario))

@@ -16,9 +16,10 @@ from sfumato.core import registry
 from sfumato.core.budget import NO_GUARANTEE
 from sfumato.core.memory import give_back
 from sfumato.core.method import Method
+from sfumato.core.origin import Origin
 from sfumato.core.params import Columns, PerColumn, listed
 from sfumato.core.randomness import ByPerson, ByPlace
-from sfumato.core.release import Provenance, Release, stitched
+from sfumato.core.release import Byproducts, Provenance, Release, stitched
 from sfumato.core.run import Run, Stopwatch
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.persons import persons_of
@@ -178,21 +179,21 @@ class Step:
         release = (_protect_together if self.together else _protect_within)(self, aimed, run)
         if self.within or self.together:
             self._require_met(aimed, release, run)
+        said = release.with_notes(*_lone_groups(release, columns), *filter(None, [self.caution])).byproducts
+        if self.caution:
+            said = replace(said, budget=said.budget.unkept())
         taken = Provenance(
             method=self.method.name,
             parameters=self.method.to_dict(),
             columns=columns,
             within=self.within,
             together=self.together,
-            notes=(*release.notes, *_lone_groups(release, columns), *filter(None, [self.caution])),
-            figures=release.figures,
-            confided=release.confided,
+            byproducts=said,
             seconds=watch.seconds,
         )
         give_back(len(table))
         tables = {name: each.aimed_at(()) for name, each in release.tables.items()}
-        budget = release.budget.unkept() if self.caution else release.budget
-        return replace(release, tables=tables, provenance=(taken,), notes=(), confided=(), budget=budget)
+        return replace(release, tables=tables, steps=(taken,), byproducts=Byproducts())
 
     def _require_met(self, table: Table, release: Release, run: Run) -> None:
         """Raise if what holds of each part of a release does not hold of the whole."""
@@ -231,11 +232,12 @@ def _lone_groups(release: Release, columns: Sequence[str]) -> Iterator[str]:
 
 def _of_those_left(randomness: ByPlace, release: Release, step: Step) -> ByPlace:
     """Chance for the records that earlier steps have left; who is nobody has no chance of their own."""
-    rows = release.source_rows
     if not step.method.randomness.replay:  # noise that must never be the same twice
         return randomness.fresh(release.table)
-    if rows is not None and (rows >= 0).all():
-        return randomness.subset(rows)
+    if release.origin.is_identity:
+        return randomness
+    if release.source_rows is not None and release.origin.is_complete:
+        return randomness.subset(release.source_rows)
     if randomness.is_by_person and step.method.randomness.stochastic:
         raise RefusedError(
             f"{step.method.name} must know in a series whose the records are, got: records of nobody",
@@ -253,7 +255,7 @@ def _protect_within(step: Step, table: Table, run: Run) -> Release:
     pieces = []
     for stratum, rows in parts:
         here = replace(run, randomness=run.randomness.enter_stratum(stratum, rows))
-        pieces.append((rows, step.method.apply(table.take(rows), here).of_stratum(stratum)))
+        pieces.append((Origin.of_rows(rows), step.method.apply(table.take(rows), here).of_stratum(stratum)))
     release = _void_in_strata(stitched(pieces, keep_order=not step.method.gives.other_records))
     persons = persons_of(table)
     alone = [rows for _, rows in parts if len(np.unique(persons[rows])) == 1]
@@ -263,7 +265,7 @@ def _protect_within(step: Step, table: Table, run: Run) -> Release:
     said = f"{kept} records of persons alone in their stratum"
     gives = step.method.gives
     if gives.imputed or gives.other_records:  # to leave a record as it is may be all they do
-        return replace(release, notes=(*release.notes, f"{said} are left as they are by {step.method.name}"))
+        return release.with_notes(f"{said} are left as they are by {step.method.name}")
     raise DataError(
         f"{step.method.name} must change the records of every stratum, got unchanged: {said}",
         hint="merge small strata before, or protect these columns without `within`",
@@ -275,7 +277,8 @@ def _void_in_strata(release: Release) -> Release:
     if all(each.neighbours != "add-remove" for each in release.budget.spent):
         return release
     note = f"which strata there are is told by the data: {NO_GUARANTEE}"
-    return replace(release, notes=(*release.notes, note), budget=release.budget.unkept())
+    said = release.with_notes(note).byproducts
+    return replace(release, byproducts=replace(said, budget=said.budget.unkept()))
 
 
 def _unchanged(table: Table, release: Release, rows: Ints) -> int:
@@ -321,8 +324,7 @@ def _protect_together(step: Step, table: Table, run: Run) -> Release:
         protected = protected.with_values(name, values, column=release.table.schema[name])
     protected = replace(protected, nodes=release.table.nodes)
     classes = None if release.classes is None else release.classes[places]
-    same = replace(release, tables=Release.of(protected).tables)
-    return replace(same, source_rows=rows, classes=classes)
+    return replace(release.with_table(protected), origin=Origin.of_rows(rows), classes=classes)
 
 
 def _require_alike(step: Step, table: Table, firsts: Ints) -> None:
@@ -488,7 +490,8 @@ class Recipe:
 
         What a group's mean or a swap made of a record stands in others too, which the noise does not know.
         """
-        own = set(made.provenance[-1].columns)
+        last = made.steps[-1]
+        own = set(last.columns)
         before = [
             step.method.name
             for step in self.steps[:number]
@@ -498,8 +501,8 @@ class Recipe:
         if not before:
             return made
         note = f"its columns or records were changed before by {listed(before)}: {NO_GUARANTEE}"
-        last = replace(made.provenance[-1], notes=(*made.provenance[-1].notes, note))
-        return replace(made, provenance=(*made.provenance[:-1], last), budget=made.budget.unkept())
+        said = replace(last.byproducts, notes=(*last.notes, note), budget=last.byproducts.budget.unkept())
+        return replace(made, steps=(*made.steps[:-1], replace(last, byproducts=said)))
 
     @cached_property
     def digest(self) -> str:

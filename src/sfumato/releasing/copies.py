@@ -11,6 +11,7 @@ import polars as pl
 
 from sfumato.core.measure import Measure, Score
 from sfumato.core.method import put_back
+from sfumato.core.origin import Origin
 from sfumato.core.release import Release, reordered, stitched
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
@@ -104,8 +105,7 @@ def _worst(demand: Demand, scores: Sequence[Score]) -> Score:
 
 def _views(copies: Sequence[Release]) -> Iterator[Release]:
     """What an intruder makes of all copies: one below the other, and their mean."""
-    pieces = [(np.arange(_n_sources(each)), each) for each in copies]
-    yield replace(stitched(pieces, keep_order=False), synthetic=all(each.synthetic for each in copies))
+    yield stitched([(Origin.identity(_n_sources(each)), each) for each in copies], keep_order=False)
     mean = mean_of(copies)
     if mean is not None:
         yield mean
@@ -136,7 +136,7 @@ def mean_of(copies: Sequence[Release]) -> Release | None:
     made = first.table
     for name in first.table.names:
         made = made.with_values(name, _middle(tables, name))
-    return replace(first, tables=Release.of(made).tables, classes=None)
+    return replace(first.with_table(made), classes=None)
 
 
 def _middle(tables: Sequence[Table], name: str) -> pl.Series:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
-import numpy as np
 import polars as pl
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score
+from sfumato.core.origin import Origin
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.scenario import Scenario
@@ -49,18 +51,19 @@ class Join:
         known = [_TABLE]
         for name, part in parts.items():
             named = {each.name: each for each in part.plan.scenarios}
-            seen = part.release.against(part.original, scenario=named.get(scenario))
+            seen = Evidence(part.original, part.release, named.get(scenario, Scenario()))
             known += [f"{name}.{each}" for each in seen.known_columns if each != self.columns[name]]
-        rows, before = [], 0
-        for part in parts.values():
-            sources = part.release.source_rows
-            rows.append(None if sources is None else np.where(sources < 0, -1, sources + before))
-            before += len(part.original)
-        mapped = [each for each in rows if each is not None]
+        ends = accumulate(len(part.original) for part in parts.values())
+        origins = [
+            Origin(range(end - len(part.original), end)).then(part.release.origin)
+            for part, end in zip(parts.values(), ends, strict=True)
+        ]
         return Evidence(
             original=self._stacked({name: part.original for name, part in parts.items()}),
-            protected=self._stacked({name: part.release.table for name, part in parts.items()}),
-            source_rows=np.concatenate(mapped) if len(mapped) == len(rows) else None,
+            release=Release.of(
+                self._stacked({name: part.release.table for name, part in parts.items()}),
+                source_rows=Origin.concatenated(origins).rows,
+            ),
             scenario=Scenario(scenario, tuple(known)),
         )
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from sfumato.core import registry
 from sfumato.core.budget import Budget
+from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import joining
 from sfumato.core.measure import Score
 from sfumato.core.release import Release
@@ -66,7 +67,7 @@ def _told(score: Score) -> str:
 
 
 def _on_numbers(original: Table, release: Release) -> Iterator[str]:
-    for name in joining(release.against(original)):
+    for name in joining(Evidence(original, release)):
         yield f"`{name}` stays and tells which records belong together: they are judged together"
 
 

@@ -48,7 +48,7 @@ def postprocess(
         changes.update(mended.counts)
     dropped = {*output.drop, *identifiers_left(original.schema, output.drop)}
     if release.source_rows is not None and not release.budget:  # which holes are true is hidden there
-        apart = {name for group in release.apart for name in group}
+        apart = {name for group in release.bucketed_columns for name in group}
         table, marked = mark_suppressed(table, original, release.source_rows, but=apart | dropped)
         changes.update({f"`{name}` marked as suppressed": count for name, count in marked.items()})
     tables = {}

@@ -9,7 +9,9 @@ from typing import Any
 
 import polars as pl
 
+from sfumato.core.origin import Origin
 from sfumato.core.release import Release
+from sfumato.data.buckets import Layout
 from sfumato.data.persons import is_out_of_order
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -47,14 +49,13 @@ def joined(original: Table, path: Path, kept: Mapping[str, Any]) -> Release:
         ]
         others += [Column(each, Kind.CONTINUOUS, Role.WEIGHT) for each in said["counts"]]
         tables[name] = conformed(read_frame(place), original, others)
-    return Release(
-        tables,
-        source_rows=read_rows(kept),
+    layout = Layout(
         keys={name: tuple(said["keys"]) for name, said in files.items()},
-        apart=tuple(tuple(group) for group in kept["joined"]["apart"]),
+        bucketed_columns=tuple(tuple(group) for group in kept["joined"]["apart"]),
         sources={name: read_rows(said) for name, said in files.items() if "rows" in said},
         moved={name: read_rows({"rows": each}) for name, each in kept["joined"].get("moved", {}).items()},
     )
+    return Release(tables, Origin.of_rows(read_rows(kept)), layout)
 
 
 def read_release(original: Table, protected: Any, *, aligned: bool) -> Release:
@@ -73,7 +74,8 @@ def read_release(original: Table, protected: Any, *, aligned: bool) -> Release:
         table = conformed(frame, original)
     if not aligned:
         rows, synthetic = (None, False) if path is None else rows_kept(path, original)
-        return replace(Release.of(table, source_rows=rows), synthetic=synthetic)
+        origin = Origin.synthetic() if synthetic and rows is None else Origin.of_rows(rows)
+        return Release.as_read(table, origin=origin)
     if len(table) != len(original):
         raise ParameterError(
             f"an aligned release must have the original's {len(original)} records, got: {len(table)}"
@@ -84,7 +86,7 @@ def read_release(original: Table, protected: Any, *, aligned: bool) -> Release:
             "with it only by chance",
             hint="releases are shuffled; leave it out: the private trail of the release tells who is who",
         )
-    return replace(Release.unchanged(original), tables=Release.of(table).tables)
+    return Release.record_by_record(table)
 
 
 def _as_released(frame: pl.DataFrame, schema: Schema) -> Schema:

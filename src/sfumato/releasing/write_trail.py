@@ -12,6 +12,7 @@ from typing import Any
 
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.data.buckets import Layout
 from sfumato.data.schema import Role
 from sfumato.errors import ReadError
 from sfumato.kernels.arrays import Ints
@@ -83,17 +84,16 @@ def _rows_of(release: Release) -> dict[str, str]:
 
 def _joined(release: Release, outputs: Mapping[str, Any]) -> dict[str, Any]:
     """By what the tables of a release are joined, and which columns stand apart from their records."""
+    layout = release.layout or Layout()
     return {
-        "apart": [list(group) for group in release.apart],
-        "moved": {
-            name: _listed(rows) for name, rows in release.moved.items() if name in release.first.schema
-        },
+        "apart": [list(group) for group in layout.bucketed_columns],
+        "moved": {name: _listed(rows) for name, rows in layout.moved.items() if name in release.first.schema},
         "files": {
             name: {
                 **outputs[name],
-                "keys": list(release.keys.get(name, ())),
+                "keys": list(layout.keys.get(name, ())),
                 "counts": list(table.schema.with_role(Role.WEIGHT)) if table is not release.first else [],
-                **({"rows": _listed(release.sources[name])} if name in release.sources else {}),
+                **({"rows": _listed(layout.sources[name])} if name in layout.sources else {}),
             }
             for name, table in release.tables.items()
         },
@@ -124,7 +124,7 @@ def _confided(release: Release) -> dict[str, Any]:
             **{name: table.frame.to_dict(as_series=False) for name, table in each.tables.items()},
         }
         for number, taken in enumerate(release.provenance, start=1)
-        for each in taken.confided
+        for each in taken.byproducts.private_artifacts
     ]
     return {"fitted": said} if said else {}
 

@@ -95,9 +95,7 @@ class SensitiveMeasure(KeyMeasure):
         buckets = evidence.buckets
         if buckets is None:
             return seen_table(evidence)
-        there = replace(evidence, protected=buckets.values, buckets=None)
-        if evidence.protected is None:  # a method that judges its own work
-            return buckets.values
+        there = replace(evidence, release=evidence.release and evidence.release.with_table(buckets.values))
         return evidence.remember("values in buckets", lambda: seen_table(there))
 
     def classes(self, evidence: Evidence) -> Classes:

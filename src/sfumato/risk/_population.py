@@ -10,6 +10,7 @@ import numpy as np
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import seen_table
+from sfumato.core.release import Release
 from sfumato.data.classes.classes import Classes
 from sfumato.data.classes.packing import Coding, number, pack
 from sfumato.data.schema import Schema
@@ -99,7 +100,7 @@ def _covered(shown: Table, people: Table, names: tuple[str, ...], chosen: Ints) 
     """How many of the chosen people each record shown covers in these columns."""
     if not names:
         return np.full(len(shown), len(chosen), dtype=np.int64)
-    evidence = Evidence(people.select(names), shown)
+    evidence = Evidence(people.select(names), Release.of(shown))
     try:
         found = covering_of(evidence, names, chosen)
     except TooManyBoxes:

@@ -118,6 +118,6 @@ def weighted(evidence: Evidence) -> Evidence:
         table = replace(
             released, frame=released.frame.with_columns(weights), schema=schema.replace(original.schema[name])
         )
-        return replace(evidence, protected=table)
+        return evidence.read_as(table)
 
     return evidence.remember("weighted", beside)

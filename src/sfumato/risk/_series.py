@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.evidence import Evidence
+from sfumato.core.release import Release
 from sfumato.core.waves import SERIES, Wave, Waves
 from sfumato.data.classes.classes import Classes
 from sfumato.data.classes.packing import Coding, fits, number, pack
@@ -70,9 +71,7 @@ def _mixed_up(measure: str, waves: Sequence[Wave]) -> str | None:
 
 def evidence_of(wave: Wave, evidence: Evidence) -> Evidence:
     """What the intruder of the last release sees in another one; whose its records are is not asked."""
-    return Evidence(
-        original=evidence.original, protected=wave.reading, buckets=wave.buckets, scenario=evidence.scenario
-    )
+    return Evidence(evidence.original, Release.as_read(wave.reading, wave.buckets), evidence.scenario)
 
 
 def left_out(measure: KeyMeasure, waves: Sequence[Wave], evidence: Evidence) -> str | None:

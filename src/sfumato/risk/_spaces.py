@@ -59,9 +59,10 @@ def held_rows(evidence: Evidence, run: Run) -> Ints:
 
 def targets_of(evidence: Evidence, rows: Ints, persons: Ints, run: Run) -> Ints:
     """Those of the records ``rows`` that are looked for: of all ``persons``, or of as many as are drawn."""
-    if evidence.targets is None or len(distinct := np.unique(persons[rows])) <= evidence.targets:
+    asked = evidence.sampling.persons
+    if asked is None or len(distinct := np.unique(persons[rows])) <= asked:
         return rows
-    drawn = run.rng("targets").choice(distinct, evidence.targets, replace=False)
+    drawn = run.rng("targets").choice(distinct, asked, replace=False)
     return rows[np.isin(persons[rows], drawn)]
 
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Score, Tells
+from sfumato.core.origin import Origin
 from sfumato.core.release import Release, stitched
 from sfumato.core.run import Run
 from sfumato.core.waves import Wave
@@ -61,7 +62,7 @@ class AveragingRisk(DistanceLinkage):
     >>> original = Table(pl.DataFrame({"who": [1, 2, 3], "x": [1.0, 2.0, 3.0]}), schema)
     >>> def released(*values):
     ...     table = original.with_values("x", pl.Series(values))
-    ...     return Release.of(table, source_rows=np.arange(3)).against(original)
+    ...     return Evidence(original, Release.of(table, source_rows=np.arange(3)))
     >>> last = released(2.0, 1.0, 3.5)
     >>> last.resources["series"] = Waves.of([released(0.0, 3.0, 2.5)])
     >>> score = AveragingRisk().score(last, Run(seed=1))
@@ -81,14 +82,14 @@ class AveragingRisk(DistanceLinkage):
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Link the last release alone, then the mean of all."""
-        waves = waves_of(evidence)
-        assert waves is not None  # `unseen` saw to it
+        waves, release = waves_of(evidence), evidence.release
+        assert waves is not None and release is not None  # noqa: PT018  — `refuses` saw to it
         now = waves.now(evidence)
         last = super().measure(evidence, run)
         mean = last
         if waves.earlier:
             made = averaged(now, waves.earlier, self.columns(evidence))
-            mean = super().measure(replace(evidence, protected=made, buckets=None), run)
+            mean = super().measure(replace(evidence, release=release.with_table(made)), run)
         worse = mean if mean.value >= last.value else last
         told = {
             "releases": len(waves.earlier) + 1,
@@ -189,7 +190,7 @@ def _in_common(name: str, tables: Sequence[Table], places: Sequence[Ints]) -> pl
 
 def _narrowest(made: Table, name: str, tables: Sequence[Table], places: Sequence[Ints]) -> Table:
     """The cell of each record that spans least, of equal ones that of the latest release."""
-    pieces = [(np.arange(len(table)), Release.of(table.select([name]))) for table in tables]
+    pieces = [(Origin.unknown(), Release.of(table.select([name]))) for table in tables]
     stacked = stitched(pieces, keep_order=False).table
     spread = np.append(np.nan_to_num(Cover.of(stacked, name).spread(), nan=np.inf), np.inf)
     starts = np.cumsum([0, *map(len, tables)])

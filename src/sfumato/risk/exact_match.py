@@ -9,6 +9,7 @@ import numpy as np
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import classes_of, joining, untrue
 from sfumato.core.measure import Counting, Score, Tells
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.generalised.cover import cover_of
@@ -59,13 +60,14 @@ class ExactMatch(TrueLinkMeasure):
     Of three ages one was left as it is, and nobody else has it:
 
     >>> import polars as pl
+    >>> from sfumato.core.evidence import Evidence
     >>> from sfumato.core.release import Release
     >>> from sfumato.data.schema import Column, Kind, Schema
     >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("age", Kind.CONTINUOUS),))
     >>> original = Table(pl.DataFrame({"age": [31.0, 40.0, 58.0]}), schema)
     >>> released = Table(pl.DataFrame({"age": [30.0, 40.0, 60.0]}), schema)
-    >>> evidence = Release.of(released, source_rows=np.arange(3)).against(original)
+    >>> evidence = Evidence(original, Release.of(released, source_rows=np.arange(3)))
     >>> ExactMatch().score(evidence, Run(seed=1)).by_record.tolist()
     [0.0, 1.0, 0.0]
     """
@@ -130,7 +132,7 @@ def _alone(evidence: Evidence, names: tuple[str, ...], space: Space, run: Run) -
     classes = Classes.of(released, names, apart=False)
     whose = _only_owners(classes.of_record, owners, len(classes))
     # One record of each class tells of all, and of one that is of several persons nobody is found.
-    examples = replace(evidence, protected=released.take(classes.examples), source_rows=None)
+    examples = replace(evidence, release=Release.as_read(released.take(classes.examples), evidence.buckets))
     assert examples.protected is not None  # it was one above
     silent = np.column_stack(
         [cover_of(evidence.known_table, examples.protected, name, nested=True)[1].silent for name in names]
@@ -139,7 +141,7 @@ def _alone(evidence: Evidence, names: tuple[str, ...], space: Space, run: Run) -
     for pattern in np.unique(silent[whose >= 0], axis=0):
         asked = np.flatnonzero(np.isin(space.persons, whose[(silent == pattern).all(axis=1) & (whose >= 0)]))
         kept = np.flatnonzero(~(silent & ~pattern).any(axis=1))
-        there = replace(examples, protected=examples.protected.take(kept))
+        there = examples.read_as(examples.protected.take(kept))
         near = nearness_of(there, names, space.rows[asked], metric="hamming", scale="range")
         found[asked] |= near.alone(space.persons[asked], whose[kept], tick=run.ticker("exact matches"))
     return found

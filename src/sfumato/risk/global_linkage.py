@@ -92,13 +92,14 @@ class GlobalLinkage(LinkageMeasure):
 
     Examples
     --------
+    >>> from sfumato.core.evidence import Evidence
     >>> from sfumato.core.release import Release
     >>> from sfumato.data.schema import Column, Kind, Schema
     >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("x", Kind.CONTINUOUS), Column("y", Kind.CONTINUOUS)))
     >>> original = Table(pl.DataFrame({"x": [1.0, 0.0, -1.0, 0.0], "y": [0.0, 1.0, 0.0, -1.0]}), schema)
     >>> released = Table(pl.DataFrame({"x": [0.0, 0.0, -2.1, 0.0], "y": [0.0, 2.1, 0.0, -2.1]}), schema)
-    >>> evidence = Release.of(released, source_rows=np.arange(4)).against(original)
+    >>> evidence = Evidence(original, Release.of(released, source_rows=np.arange(4)))
     >>> GlobalLinkage().score(evidence, Run(seed=1)).value
     1.0
     """
@@ -362,7 +363,7 @@ class Certificate:
 
         An interval is looked at again where it is said to hold: it must contain all linkages of least cost.
         """
-        whole = replace(evidence.joined, scenario=replace(evidence.scenario, records=1.0))
+        whole = replace(evidence.with_known_values, scenario=replace(evidence.scenario, records=1.0))
         assert whole.protected is not None  # a certificate is of a release
         names = self.measure.columns(whole)
         coarse = whole.protected.is_generalised(*names)

@@ -75,6 +75,7 @@ class IntersectionRisk(SensitiveMeasure):
     Examples
     --------
     >>> import polars as pl
+    >>> from sfumato.core.evidence import Evidence
     >>> from sfumato.core.release import Release
     >>> from sfumato.data.schema import Column, Kind, Schema
     >>> schema = Schema((
@@ -83,7 +84,7 @@ class IntersectionRisk(SensitiveMeasure):
     ... ))
     >>> def wave(who, area, ill):
     ...     table = Table(pl.DataFrame({"who": who, "area": area, "ill": ill}), schema)
-    ...     return Release.unchanged(table).against(table)
+    ...     return Evidence(table, Release.unchanged(table))
     >>> first = wave([1, 2, 3, 4], ["n", "n", "s", "s"], ["flu", "gout", "flu", "gout"])
     >>> second = wave([1, 5, 3, 4], ["n", "n", "s", "s"], ["flu", "cold", "flu", "gout"])
     >>> second.resources["series"] = Waves.of([first])

@@ -58,6 +58,7 @@ class MInvariance(SensitiveMeasure):
     Examples
     --------
     >>> import polars as pl
+    >>> from sfumato.core.evidence import Evidence
     >>> from sfumato.core.release import Release
     >>> from sfumato.data.schema import Column, Kind, Role, Schema
     >>> from sfumato.core.waves import Waves
@@ -68,7 +69,7 @@ class MInvariance(SensitiveMeasure):
     ... ))
     >>> def wave(who, area, ill):
     ...     table = Table(pl.DataFrame({"who": who, "area": area, "ill": ill}), schema)
-    ...     return Release.unchanged(table).against(table)
+    ...     return Evidence(table, Release.unchanged(table))
     >>> first = wave([1, 2, 3, 4], ["n", "n", "s", "s"], ["flu", "gout", "flu", "gout"])
     >>> second = wave([1, 5, 3, 4], ["n", "n", "s", "s"], ["flu", "gout", "flu", "gout"])
     >>> second.resources["series"] = Waves.of([first])

@@ -144,12 +144,13 @@ class DistanceLinkage(LinkageMeasure):
     Examples
     --------
     >>> import polars as pl
+    >>> from sfumato.core.evidence import Evidence
     >>> from sfumato.core.release import Release
     >>> from sfumato.data.schema import Column, Schema
     >>> schema = Schema((Column("x", Kind.CONTINUOUS),))
     >>> original = Table(pl.DataFrame({"x": [1.0, 2.0, 3.0, 4.0]}), schema)
     >>> released = Table(pl.DataFrame({"x": [2.0, 3.0, 4.0, -0.1]}), schema)
-    >>> evidence = Release.of(released, source_rows=np.arange(4)).against(original)
+    >>> evidence = Evidence(original, Release.of(released, source_rows=np.arange(4)))
     >>> DistanceLinkage().score(evidence, Run(seed=1)).value
     0.25
     """

@@ -110,6 +110,7 @@ class ProbabilisticLinkage(Measure):
     Examples
     --------
     >>> import polars as pl
+    >>> from sfumato.core.evidence import Evidence
     >>> from sfumato.core.release import Release
     >>> from sfumato.data.schema import Column, Kind, Schema
     >>> from sfumato.data.table import Table
@@ -117,7 +118,7 @@ class ProbabilisticLinkage(Measure):
     >>> people = pl.DataFrame({"sex": ["f", "m", "f", "m"], "age": [31, 44, 58, 67]})
     >>> released = people.with_columns(age=pl.Series([30, 45, 60, 65]))
     >>> release = Release.of(Table(released, schema), source_rows=np.arange(4))
-    >>> evidence = release.against(Table(people, schema))
+    >>> evidence = Evidence(Table(people, schema), release)
     >>> ProbabilisticLinkage().score(evidence, Run(seed=1)).value
     1.0
     """

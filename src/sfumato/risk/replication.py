@@ -5,8 +5,6 @@ Made for synthetic data, where no record is anybody's; they hold for every relea
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from sfumato.core.evidence import Evidence
@@ -105,7 +103,7 @@ class ReplicatedUniques(_Replicated):
         for name in names:  # sorted first, so that the order of the file decides nothing
             values = blind.frame[name].sort(nulls_last=True)
             blind = blind.with_values(name, values[run.rng(name).permutation(len(values))])
-        others = _numbered(replace(evidence, protected=blind), names)
+        others = _numbered(evidence.read_as(blind), names)
         guessed = mean_of_best(persons, _alone(*others, unique, np.arange(len(blind))))
         uniques = int(best_by_person(persons, unique.astype(np.float64)).sum())
         return Score(

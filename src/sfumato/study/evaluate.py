@@ -81,10 +81,7 @@ class Case:
 
     def evidence(self, release: Release | None, scenario: Scenario | None = None) -> Evidence:
         """Put a release (None: the raw table itself) beside the original, before this or another intruder."""
-        intruder = scenario or self.scenario
-        if release is None:
-            return Evidence(original=self.table, scenario=intruder, resources=self.resources)
-        return release.against(self.table, scenario=intruder, resources=self.resources)
+        return Evidence(self.table, release, scenario or self.scenario, self.resources)
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,8 @@ def _evidence(table: Table, *, seed: int = 3) -> Evidence:
             name, table.frame[name].sample(fraction=1.0, shuffle=True, seed=seed)
         )
         seed = int(rng.integers(1 << 30))
-    return replace(Release.unchanged(table), tables=Release.of(protected).tables).against(
-        table, scenario=Scenario(columns=("a", "b")), resources=_strangers(table)
+    return Evidence(
+        table, Release.record_by_record(protected), Scenario(columns=("a", "b")), _strangers(table)
     )
 
 
@@ -89,9 +89,7 @@ def check_identity_is_extreme(cls: type[Measure]) -> None:
         return
     for kind in sorted(cls.kinds):
         table = _told_by_keys(table_of(kind))
-        unchanged = Release.unchanged(table).against(
-            table, scenario=Scenario(columns=("a", "b")), resources=_strangers(table)
-        )
+        unchanged = Evidence(table, Release.unchanged(table), Scenario(columns=("a", "b")), _strangers(table))
         same = _score(cls(), unchanged)
         permuted = _score(cls(), _evidence(table))
         worse = permuted if cls.aspect == "utility" else same
@@ -127,7 +125,7 @@ def _slack(cls: type[Measure], kind: Kind) -> float:
     table, scenario = table_of(kind), Scenario(columns=("a", "b"))
     compared = [_evidence(table)]
     compared += [
-        Release.of(other).against(table, scenario=scenario) for other in (table, table_of(kind, seed=4))
+        Evidence(table, Release.of(other), scenario=scenario) for other in (table, table_of(kind, seed=4))
     ]
     sizes = np.abs([_score(cls(), evidence).value for evidence in compared])
     return _ROUNDING * float(np.max(sizes, where=np.isfinite(sizes), initial=0.0))
@@ -137,10 +135,9 @@ def check_record_order_is_irrelevant(cls: type[Measure]) -> None:
     """The order of the released records does not change a score: file order is not evidence."""
     for kind in sorted(cls.kinds):
         evidence = _evidence(table_of(kind, missing=0.1))
-        assert evidence.protected is not None
-        release = Release.of(evidence.protected, source_rows=evidence.source_rows)
-        shuffled = reordered(release, np.random.default_rng(8).permutation(len(evidence.protected)))
-        there = replace(evidence, protected=shuffled.table, source_rows=shuffled.source_rows)
+        assert evidence.release is not None
+        order = np.random.default_rng(8).permutation(len(evidence.release.table))
+        there = replace(evidence, release=reordered(evidence.release, order))
         np.testing.assert_allclose(
             _score(cls(), there).value, _score(cls(), evidence).value, rtol=_ROUNDING, atol=_slack(cls, kind)
         )
@@ -151,11 +148,8 @@ def check_scores_repeat(cls: type[Measure]) -> None:
     for kind in sorted(cls.kinds):
         evidence = _evidence(table_of(kind))
         assert evidence.protected is not None
-        turned = replace(
-            evidence,
-            original=evidence.original.select(reversed(evidence.original.names)),
-            protected=evidence.protected.select(reversed(evidence.protected.names)),
-        )
+        there = evidence.read_as(evidence.protected.select(reversed(evidence.protected.names)))
+        turned = replace(there, original=evidence.original.select(reversed(evidence.original.names)))
         value = _score(cls(), evidence).value
         np.testing.assert_array_equal(_score(cls(), evidence).value, value)
         np.testing.assert_allclose(_score(cls(), turned).value, value, rtol=_ROUNDING, atol=_slack(cls, kind))

@@ -137,8 +137,10 @@ def _require_columns(cls: type[Method], table: Table, release: Release) -> None:
     if len(release.tables) == 1:
         assert release.table.names == (*table.names, *added)
         return
-    assert set(release.keys) == set(release.tables), "several tables must say by which columns they join"
-    for name, keys in release.keys.items():
+    layout = release.layout
+    assert layout is not None, "several tables must say how they belong together"
+    assert set(layout.keys) == set(release.tables), "several tables must say by which columns they join"
+    for name, keys in layout.keys.items():
         assert set(keys) <= set(release.tables[name].names)
 
 
@@ -151,7 +153,7 @@ def _require_records(cls: type[Method], table: Table, release: Release) -> None:
     if rows is None:
         return  # of nobody: there is nothing to compare with
     assert np.isin(rows, np.arange(-1, len(table))).all()
-    after, apart = release.first, {name for group in release.apart for name in group}
+    after, apart = release.first, {name for group in release.bucketed_columns for name in group}
     assert len(rows) == len(after) == len(release.reading())
     after, came = after.take(np.flatnonzero(rows >= 0)), table.take(rows[rows >= 0])  # −1 is nobody
     names = set(after.names) - apart

@@ -212,7 +212,7 @@ def looks_at_sensitive(case: Case, demands: Sequence[Demand], run: Run) -> bool:
         tried = [start, _rearranged(start, sensitive, shuffled), _rearranged(start, sensitive, alike)]
         seen = set()
         for each in tried:
-            release = replace(Release.unchanged(table), tables=Release.of(each).tables)
+            release = Release.record_by_record(each)
             scores = evaluate(release, case, demands, run.silent()).scores
             seen.add(tuple((repr(float(score.value)), score.status) for score in scores.values()))
         if len(seen) > 1:

@@ -15,7 +15,9 @@ import polars as pl
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Needs, Score, Status
+from sfumato.core.origin import Origin
 from sfumato.core.params import Columns, listed, param
+from sfumato.core.release import reordered
 from sfumato.core.run import Run
 from sfumato.data.generalised.cover import Cover
 from sfumato.data.schema import COMPARABLE, Kind, Role
@@ -195,20 +197,14 @@ def _order_of(table: Table, names: tuple[str, ...]) -> Ints:
 
 def _taken(evidence: Evidence, mine: Ints, theirs: Ints) -> Evidence:
     """Keep these records of the original and these released ones, each in this order."""
-    assert evidence.protected is not None
-    sources = evidence.source_rows
+    release, sources = evidence.release, evidence.source_rows
+    assert release is not None
     if sources is not None:
         places = np.full(len(evidence.original) + 1, -1, dtype=np.int64)  # a source of −1 is the last: nobody
         places[mine] = np.arange(len(mine))
-        sources = places[sources[theirs]]
-    return replace(
-        evidence,
-        original=evidence.original.take(mine),
-        protected=evidence.protected.take(theirs),
-        buckets=None if evidence.buckets is None else evidence.buckets.taken(theirs),
-        source_rows=sources,
-        classes=None if evidence.classes is None else evidence.classes[theirs],
-    )
+        release = replace(release, origin=Origin.of_rows(places[sources]))
+    taken = reordered(release.read_as(release.reading()), theirs)
+    return replace(evidence, original=evidence.original.take(mine), release=taken)
 
 
 def sample_of(evidence: Evidence, share: float, rng: np.random.Generator) -> Evidence:

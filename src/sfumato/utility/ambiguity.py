@@ -51,6 +51,7 @@ class Ambiguity(Measure):
     Examples
     --------
     >>> import polars as pl
+    >>> from sfumato.core.evidence import Evidence
     >>> from sfumato.core.release import Release
     >>> from sfumato.data.generalised.intervals import intervals
     >>> from sfumato.data.schema import Column, Kind, Schema
@@ -59,7 +60,7 @@ class Ambiguity(Measure):
     >>> original = Table(pl.DataFrame({"age": [20, 30, 40, 60], "sex": ["f", "m", "m", "f"]}), schema)
     >>> ages = intervals([20, 20, 30, 60], [30, 30, 60, 60], name="age")
     >>> released = Table(pl.DataFrame([ages, pl.Series("sex", [None, "m", None, "f"])]), schema)
-    >>> evidence = Release.of(released, source_rows=np.arange(4)).against(original)
+    >>> evidence = Evidence(original, Release.of(released, source_rows=np.arange(4)))
     >>> Ambiguity().score(evidence, Run(seed=1)).value  # 2·2, 2·1, 3·2 and 1·1
     3.25
     """
@@ -162,6 +163,7 @@ class NonUniformEntropy(Measure):
     Examples
     --------
     >>> import polars as pl
+    >>> from sfumato.core.evidence import Evidence
     >>> from sfumato.core.release import Release
     >>> from sfumato.data.generalised.intervals import intervals
     >>> from sfumato.data.schema import Column, Kind, Schema
@@ -169,7 +171,7 @@ class NonUniformEntropy(Measure):
     >>> schema = Schema((Column("age", Kind.CONTINUOUS),))
     >>> original = Table(pl.DataFrame({"age": [20, 30, 40, 60]}), schema)
     >>> released = Table(pl.DataFrame([intervals([20, 20, 40, 60], [30, 30, 40, 60], name="age")]), schema)
-    >>> evidence = Release.of(released, source_rows=np.arange(4)).against(original)
+    >>> evidence = Evidence(original, Release.of(released, source_rows=np.arange(4)))
     >>> NonUniformEntropy().score(evidence, Run(seed=1)).value  # 1 + 1 + 0 + 0 of 4 · 2 bits
     0.25
     """

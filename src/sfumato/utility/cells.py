@@ -49,12 +49,13 @@ class SuppressedCells(Measure):
 
     Examples
     --------
+    >>> from sfumato.core.evidence import Evidence
     >>> from sfumato.core.release import Release
     >>> from sfumato.data.schema import Column, Schema
     >>> schema = Schema((Column("x", Kind.NOMINAL),))
     >>> original = Table(pl.DataFrame({"x": ["a", "b", None, "d"]}), schema)
     >>> released = Table(pl.DataFrame({"x": ["a", None, None, "d"]}), schema)
-    >>> evidence = Release.of(released, source_rows=np.arange(4)).against(original)
+    >>> evidence = Evidence(original, Release.of(released, source_rows=np.arange(4)))
     >>> round(SuppressedCells().score(evidence, Run(seed=1)).value, 3)
     0.333
     """
@@ -148,12 +149,13 @@ class CellsChanged(Measure):
 
     Examples
     --------
+    >>> from sfumato.core.evidence import Evidence
     >>> from sfumato.core.release import Release
     >>> from sfumato.data.schema import Column, Schema
     >>> schema = Schema((Column("x", Kind.NOMINAL), Column("y", Kind.CONTINUOUS)))
     >>> original = Table(pl.DataFrame({"x": ["a", "b", None, "d"], "y": [1, 2, 3, 4]}), schema)
     >>> released = Table(pl.DataFrame({"x": ["a", "c", None, "d"], "y": [1.0, 2.0, 4.0, 3.0]}), schema)
-    >>> evidence = Release.of(released, source_rows=np.arange(4)).against(original)
+    >>> evidence = Evidence(original, Release.of(released, source_rows=np.arange(4)))
     >>> score = CellsChanged().score(evidence, Run(seed=1))
     >>> score.value, dict(score.by_column)
     (0.375, {'x': 0.25, 'y': 0.5})

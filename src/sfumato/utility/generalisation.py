@@ -137,6 +137,7 @@ class GeneralisedInformationLoss(CoarseCells):
     Examples
     --------
     >>> import polars as pl
+    >>> from sfumato.core.evidence import Evidence
     >>> from sfumato.core.release import Release
     >>> from sfumato.data.generalised.intervals import intervals
     >>> from sfumato.data.schema import Column, Kind, Schema
@@ -144,7 +145,7 @@ class GeneralisedInformationLoss(CoarseCells):
     >>> schema = Schema((Column("age", Kind.CONTINUOUS),))
     >>> original = Table(pl.DataFrame({"age": [20, 30, 40, 60]}), schema)
     >>> released = Table(pl.DataFrame([intervals([20, 20, 40, 60], [30, 30, 60, 60], name="age")]), schema)
-    >>> evidence = Release.of(released, source_rows=np.arange(4)).against(original)
+    >>> evidence = Evidence(original, Release.of(released, source_rows=np.arange(4)))
     >>> GeneralisedInformationLoss().score(evidence, Run(seed=1)).value  # (10 + 10 + 20 + 0) / 40 / 4
     0.25
     """
@@ -197,6 +198,7 @@ class PrecisionLoss(CoarseCells):
     Examples
     --------
     >>> import polars as pl
+    >>> from sfumato.core.evidence import Evidence
     >>> from sfumato.core.release import Release
     >>> from sfumato.data.generalised.nodes import Nodes
     >>> from sfumato.data.schema import Column, Kind, Schema
@@ -206,7 +208,7 @@ class PrecisionLoss(CoarseCells):
     >>> nodes = Nodes.of({"Lake": ["Lake"], "south": ["Kern", "Kings"]}, leaves=["Kern", "Kings", "Lake"])
     >>> labels = pl.Series("county", ["south", "south", "Lake", "*"], dtype=nodes.dtype)
     >>> released = Table(pl.DataFrame([labels]), schema, nodes={"county": nodes})
-    >>> evidence = Release.of(released, source_rows=np.arange(4)).against(original)
+    >>> evidence = Evidence(original, Release.of(released, source_rows=np.arange(4)))
     >>> PrecisionLoss().score(evidence, Run(seed=1)).value  # levels 1, 1, 0 and 2 of 2
     0.5
     """

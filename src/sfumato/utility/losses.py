@@ -124,13 +124,14 @@ class Il1s(MappedLoss):
     Examples
     --------
     >>> import polars as pl
+    >>> from sfumato.core.evidence import Evidence
     >>> from sfumato.core.release import Release
     >>> from sfumato.data.schema import Column, Schema
     >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("x", Kind.CONTINUOUS),))
     >>> original = Table(pl.DataFrame({"x": [-1.0, 1.0, -1.0, 1.0]}), schema)
     >>> released = Table(pl.DataFrame({"x": [-1.0, 1.0, -1.0, 3.0]}), schema)
-    >>> evidence = Release.of(released, source_rows=np.arange(4)).against(original)
+    >>> evidence = Evidence(original, Release.of(released, source_rows=np.arange(4)))
     >>> round(Il1s().score(evidence, Run(seed=1)).value, 4)  # 2 / 4 of √2 · √(4/3)
     0.3062
     """
@@ -179,13 +180,14 @@ class Il1(MappedLoss):
     Examples
     --------
     >>> import polars as pl
+    >>> from sfumato.core.evidence import Evidence
     >>> from sfumato.core.release import Release
     >>> from sfumato.data.schema import Column, Schema
     >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("x", Kind.CONTINUOUS),))
     >>> original = Table(pl.DataFrame({"x": [10.0, -4.0, 0.0, 5.0]}), schema)
     >>> released = Table(pl.DataFrame({"x": [11.0, -2.0, 7.0, 5.0]}), schema)
-    >>> evidence = Release.of(released, source_rows=np.arange(4)).against(original)
+    >>> evidence = Evidence(original, Release.of(released, source_rows=np.arange(4)))
     >>> Il1().score(evidence, Run(seed=1)).value  # a tenth, a half, 1 and 0
     0.4
     """
@@ -242,13 +244,14 @@ class SseRatio(MappedLoss):
     Examples
     --------
     >>> import polars as pl
+    >>> from sfumato.core.evidence import Evidence
     >>> from sfumato.core.release import Release
     >>> from sfumato.data.schema import Column, Schema
     >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("x", Kind.CONTINUOUS),))
     >>> original = Table(pl.DataFrame({"x": [1.0, 3.0, 7.0, 9.0]}), schema)
     >>> released = Table(pl.DataFrame({"x": [2.0, 2.0, 8.0, 8.0]}), schema)
-    >>> evidence = Release.of(released, source_rows=np.arange(4)).against(original)
+    >>> evidence = Evidence(original, Release.of(released, source_rows=np.arange(4)))
     >>> SseRatio().score(evidence, Run(seed=1)).value  # 4 of 40
     0.1
     """

@@ -156,7 +156,7 @@ def expected_count(release: Release, query: Mapping[str, Any]) -> float:
     >>> expected_count(release, {"age": (None, 35), "illness": "flu"})
     1.0
     """
-    shown = Evidence(original=release.first, protected=release.reading(), buckets=release.buckets)
+    shown = Evidence(release.first, release)
     chances = Chances.of(shown, 1)
     for name, wanted in query.items():
         chances.meet(name, np.ones(1, dtype=np.bool_), _chances_of(shown, name, wanted))

@@ -1,14 +1,14 @@
 """Budgets add up: pure ε, ρ-zCDP, and what parts of a table spend side by side."""
 
 import math
+from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.core.budget import NO_GUARANTEE, Budget, Spending, Total, concentrated, side_by_side
-from sfumato.core.release import Release
+from sfumato.core.release import Byproducts, Release
 from sfumato.errors import ParameterError
 from toys import numbers_table
 
@@ -95,8 +95,8 @@ def test_strata_that_share_no_record_spend_the_most_of_them():
 
 def test_releases_add_their_budgets_and_say_what_was_moved():
     table = numbers_table(4)
-    first = Release(Release.unchanged(table).tables, np.arange(4), budget=spent(0.5))
-    both = first.then(Release(first.tables, np.arange(4), budget=spent(0.5).unkept()))
+    first = replace(Release.unchanged(table), byproducts=Byproducts(budget=spent(0.5)))
+    both = first.then(replace(first, byproducts=Byproducts(budget=spent(0.5).unkept())))
     assert both.budget.total().epsilon == 1.0
     assert both.budget.to_dict()["guarantee"] == NO_GUARANTEE
     assert "guarantee" not in first.budget.to_dict()

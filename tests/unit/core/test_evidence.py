@@ -55,16 +55,16 @@ def test_a_scenario_says_what_they_know():
 
 def test_what_was_not_released_cannot_be_used():
     kept = ORIGINAL.select(["pay", "age", "ill"])
-    evidence = Release.of(kept).against(ORIGINAL, scenario=Scenario(columns=("zip", "age")))
+    evidence = Evidence(ORIGINAL, Release.of(kept), scenario=Scenario(columns=("zip", "age")))
     assert evidence.known_columns == ("age",)
     assert evidence.shared_columns == ("age", "ill", "pay")
-    nothing = Release.of(ORIGINAL.select(["ill"])).against(ORIGINAL)
+    nothing = Evidence(ORIGINAL, Release.of(ORIGINAL.select(["ill"])))
     assert nothing.known_columns == ()  # and not "everything, since no key is left"
 
 
 def test_kinds_must_agree_in_both_tables():
     changed = ORIGINAL.with_values("age", pl.Series(["old"]), column=Column("age", Kind.ORDINAL, Role.KEY))
-    evidence = Release.of(changed).against(ORIGINAL)
+    evidence = Evidence(ORIGINAL, Release.of(changed))
     assert evidence.of_kinds(("age", "pay"), frozenset({NUMBER})) == ("pay",)
     assert Evidence(original=ORIGINAL).of_kinds(("age", "pay"), frozenset({NUMBER})) == ("age", "pay")
 

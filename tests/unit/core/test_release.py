@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_series_equal
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Score, Status
 from sfumato.core.method import BlockMethod, ColumnMethod, Gives, cut, shape_of
 from sfumato.core.release import MAIN, Provenance, Release
@@ -22,6 +23,7 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.engines.memory import Memory
 from sfumato.errors import Cancelled, DataError, RefusedError, UnknownNameError
+from sfumato.front import in_native
 from sfumato.methods.microaggregation import Mdav
 from toys import (
     SECRET_NUMBER,
@@ -482,8 +484,8 @@ def test_the_classes_of_the_last_step_hold():
 def test_provenance_adds_up_and_holds_no_seed():
     first = Provenance("mean", {"k": 3}, ("a",), within=("s",), together="h", seconds=1.23456789)
     second = Provenance("draw", {}, ("b",))
-    both = replace(Release.unchanged(TABLE), provenance=(first,)).then(
-        replace(Release.unchanged(TABLE), provenance=(second,))
+    both = replace(Release.unchanged(TABLE), steps=(first,)).then(
+        replace(Release.unchanged(TABLE), steps=(second,))
     )
     assert both.provenance == (first, second)
     assert json.loads(json.dumps(first.to_dict())) == {
@@ -504,26 +506,26 @@ def test_one_table_or_several():
 
 def test_data_comes_back_as_it_went_in():
     assert Release.of(TABLE).data.equals(TABLE.frame)
-    assert replace(Release.of(TABLE), native=lambda frame: frame.height).data == 6
+    assert in_native(Release.of(TABLE), lambda frame: frame.height).data == 6
 
 
 def test_repr_shows_no_cell():
     table = table_of({"x": [SECRET_NUMBER]})
     release = Release.of(table, source_rows=np.array([918273645]), classes=np.array([918273645]))
     assert "918273645" not in repr(release)
-    assert "918273645.5" not in repr(release.against(table))
+    assert "918273645.5" not in repr(Evidence(table, release))
 
 
 def test_evidence_of_a_release():
     release = Release.of(TABLE, source_rows=np.arange(6)[::-1], classes=np.arange(6))
     scenario = Scenario(columns=("age",))
-    evidence = release.against(TABLE, scenario=scenario, resources={"more": TABLE})
+    evidence = Evidence(TABLE, release, scenario=scenario, resources={"more": TABLE})
     assert evidence.original is TABLE
     assert evidence.protected is TABLE
     assert evidence.source_rows.tolist() == [5, 4, 3, 2, 1, 0]
     assert evidence.scenario is scenario
     assert evidence.resources == {"more": TABLE}
-    assert release.against(TABLE).scenario == Scenario()
+    assert Evidence(TABLE, release).scenario == Scenario()
 
 
 # -------------------------------------------------------------------------------------------------- scores

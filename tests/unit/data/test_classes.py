@@ -247,7 +247,7 @@ def test_the_release_is_looked_at_and_spoken_of_by_original():
     release = Release.of(
         table_of({"a": ["x", "w", "w", "x", "x"]}), source_rows=np.array([2, 0, 0, 3, 0], dtype=np.int64)
     )
-    found = KAnonymity().score(release.against(original), Run(seed=1))
+    found = KAnonymity().score(Evidence(original, release), Run(seed=1))
     assert found.value == 2
     np.testing.assert_array_equal(
         found.by_record, [2, np.nan, 3, 3]
@@ -255,7 +255,7 @@ def test_the_release_is_looked_at_and_spoken_of_by_original():
     raw = KAnonymity().score(Evidence(original), Run(seed=1))
     assert raw.value == 1
     assert raw.by_record.tolist() == [2, 2, 1, 1]
-    synthetic = Evidence(original, release.table)
+    synthetic = Evidence(original, Release.of(release.table))
     assert by_original(synthetic, np.zeros(5), worst="low") is None
 
 

@@ -293,7 +293,7 @@ def test_attacks_say_what_the_measures_say():
     measures = [DistanceLinkage(), KAnonymity(), ProsecutorRisk()]
     for row in range(len(table)):
         said = explain_record(table, row, release, measures=measures, run=Run(seed=1))
-        evidence = release.against(table)
+        evidence = Evidence(table, release)
         for attack in said.attacks:
             measure = next(each for each in measures if str(each) == attack.measure)
             score = measure.score(evidence, Run(seed=1))

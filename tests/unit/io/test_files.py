@@ -11,6 +11,7 @@ from polars.testing import assert_frame_equal
 
 from sfumato import io
 from sfumato.core.evidence import Evidence
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.cover import Cover
 from sfumato.data.generalised.intervals import intervals
@@ -175,5 +176,7 @@ def test_a_column_of_stars_reads_back_and_links_nobody(tmp_path, ending):
     again = io.read_table(tmp_path / f"stars.{ending}", schema)
     assert Cover.of(again, "job").wild.all()
     assert Cover.of(again, "job").spread().tolist() == [1.0] * 4
-    score = DistanceLinkage().measure(Evidence(original, again, source_rows=np.arange(4)), Run(seed=1))
+    score = DistanceLinkage().measure(
+        Evidence(original, Release.of(again, source_rows=np.arange(4))), Run(seed=1)
+    )
     assert score.value == 0.25

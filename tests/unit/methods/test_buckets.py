@@ -8,6 +8,8 @@ import polars as pl
 import pytest
 
 from sfumato import Column, Kind, Recipe, Role, Schema, Step, Table, assess, protect
+from sfumato.core.evidence import Evidence
+from sfumato.core.origin import Origin
 from sfumato.core.run import Run
 from sfumato.data.buckets import bucketed
 from sfumato.errors import DataError, PlanError, RefusedError, UnreachableError
@@ -205,8 +207,8 @@ def coarse_of(table, keys):
 def test_keys_that_overlap_stand_in_both_slices_and_join_them():
     table = people()
     plain, shared = (protect(table, Slicing(l=2, overlap=count), seed=1) for count in (0, 1))
-    assert all(each == ("bucket",) for each in plain.keys.values())
-    ((_, twice),) = set(shared.keys.values())
+    assert all(each == ("bucket",) for each in plain.layout.keys.values())
+    ((_, twice),) = set(shared.layout.keys.values())
     assert all(twice in each.names for each in shared.tables.values())
     assert twice not in shared.buckets.names
     inside = (
@@ -218,7 +220,7 @@ def test_keys_that_overlap_stand_in_both_slices_and_join_them():
         assert max(row["count"] for row in rows) * 2 <= sum(row["count"] for row in rows)
     coarse = Recipe((Step(Mondrian(k=60), ("age",)), Step(Slicing(l=2, overlap=3), ("age", "job", "area"))))
     release = coarse.apply(table, Run(seed=1))
-    assert 1 < len(release.keys["slice1"]) < 4  # some of the keys, and the bucket
+    assert 1 < len(release.layout.keys["slice1"]) < 4  # some of the keys, and the bucket
     assert assess(table, release, ["alpha"], seed=1)["alpha"].value <= 1 / 2
     with pytest.raises(RefusedError, match="must be into 2 slices, got: 3"):
         protect(table, Slicing(l=2, slices=3, overlap=1), seed=1)
@@ -233,8 +235,10 @@ def test_who_knows_all_keys_finds_them_in_whichever_table_they_stand():
     first, second = (assess(table, each, asked, seed=1, resources=control) for each in (plain, shuffled))
     for name in asked:
         assert second[name].value == first[name].value
-    assert second["gdbrl"].proof.verify(shuffled.against(table), Run(seed=1)) is None
-    strange = replace(shuffled, source_rows=None, moved={}, sources={})  # read by who is not the owner
+    assert second["gdbrl"].proof.verify(Evidence(table, shuffled), Run(seed=1)) is None
+    strange = replace(
+        shuffled, origin=Origin.unknown(), layout=replace(shuffled.layout, moved={}, sources={})
+    )  # read by who is not the owner
     reason = assess(table, strange, ["membership"], seed=1, resources=control)["membership"].reason
     assert "`age` (apart from its records)" in reason
     scores = assess(table, shuffled, ["linkability", "xy-anonymity"], seed=1, resources=control)
@@ -301,4 +305,4 @@ def test_tables_that_do_not_belong_together_are_not_joined():
     other = protect(people(), Anatomy(l=2), seed=2)
     mixed = {"qit": release.tables["qit"], "st": other.tables["st"].take(np.arange(N - 1))}
     with pytest.raises(DataError, match="as many records in each bucket"):
-        bucketed(mixed, release.keys, release.apart, release.source_rows, sources={}, moved={})
+        bucketed(mixed, replace(release.layout, sources={}, moved={}), release.source_rows)

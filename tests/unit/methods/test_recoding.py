@@ -10,7 +10,8 @@ import pytest
 
 import sfumato
 from sfumato.core import registry
-from sfumato.core.release import Release
+from sfumato.core.evidence import Evidence
+from sfumato.core.release import Fit, Release
 from sfumato.core.run import Run
 from sfumato.data.hierarchy.build import from_prefix, from_tree
 from sfumato.data.hierarchy.tree import Hierarchy
@@ -198,7 +199,7 @@ def test_what_is_minimised_is_what_is_measured(objective, weighted):
         ]
         rows = np.flatnonzero(~np.array(stars).all(axis=0))
     released = Release.of(release.table.take(rows).select(names), source_rows=release.source_rows[rows])
-    score = registry.measure(MEASURES[objective])().score(released.against(table.select(names)), RUN)
+    score = registry.measure(MEASURES[objective])().score(Evidence(table.select(names), released), RUN)
     told = next(note for note in release.notes if note.startswith(objective))
     assert told.startswith(f"{objective} {score.value:.6g} with ")
     # Some are suppressed, so that they are counted too.
@@ -261,7 +262,7 @@ def test_what_is_learnt_can_be_applied_to_other_tables():
 def test_what_the_last_step_learnt_is_kept():
     first = Release.of(table_of(["Kern"]), source_rows=np.arange(1))
     fitted = Recoding(levels=1)
-    taught = replace(first, fitted=fitted, resources={"towns": TOWNS})
+    taught = replace(first, fit=Fit(fitted, {"towns": TOWNS}))
     assert first.then(taught).fitted == fitted
     assert taught.then(first).fitted == fitted
     assert taught.then(first).resources == {"towns": TOWNS}

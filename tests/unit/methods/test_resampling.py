@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.method import ColumnView
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Schema
@@ -136,7 +137,7 @@ def test_a_level_is_reached_though_more_samples_protect_less():
     levels = {}
     for samples in (1, 4, 16):
         table_there = Resampling(samples=samples).apply(table, Run(seed=1))
-        levels[samples] = measure.score(table_there.against(table), Run(seed=1)).value
+        levels[samples] = measure.score(Evidence(table, table_there), Run(seed=1)).value
     assert levels[1] > levels[4] > levels[16]
     found = reach(Step(Resampling()), Case(table), Target(measure, levels[4], 0.1), Run(seed=2), repeats=5)
     assert found.reached is not Reached.UNREACHABLE

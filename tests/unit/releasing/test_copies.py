@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from sfumato.core.origin import Origin
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
@@ -105,7 +106,7 @@ def test_the_mean_of_copies_by_hand():
     aligned = [each.table.frame[np.argsort(each.source_rows)]["x"].to_numpy() for each in made]
     np.testing.assert_allclose(mean.table.frame["x"], np.mean(aligned, axis=0))
     assert mean.table.frame["w"].to_list() == original.frame["w"].to_list()  # most copies have it right
-    assert mean_of([made[0], replace(made[1], source_rows=None)]) is None
+    assert mean_of([made[0], replace(made[1], origin=Origin.unknown())]) is None
     assert mean_of([made[0], Release.of(made[1].table.take(np.arange(9)), source_rows=np.arange(9))]) is None
 
 
@@ -151,7 +152,7 @@ def test_what_cannot_see_copies_together_says_so():
 
 def test_a_copy_that_has_no_number_meets_nothing():
     original, made = noisy()
-    score, _ = judged([made[0], replace(made[1], synthetic=True, source_rows=None)], original, "k >= 1")
+    score, _ = judged([made[0], replace(made[1], origin=Origin.synthetic())], original, "k >= 1")
     assert np.isnan(score.value)
 
 

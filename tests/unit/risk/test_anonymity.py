@@ -8,6 +8,7 @@ import sfumato
 from brute import covers
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
@@ -75,7 +76,7 @@ def test_persons_count_where_a_column_tells_whose_record_it_is():
     who = Column("who", NAME, Role.PERSON)
     table = table_of({"age": [30, 30, 30, 41, 41], "who": [7, 7, 8, 9, 10]}, who)
     rows = np.arange(5)
-    found = score(KAnonymity(), table, protected=table.select(["age"]), source_rows=rows)
+    found = score(KAnonymity(), table, release=Release.of(table.select(["age"]), source_rows=rows))
     assert found.value == 2
     assert found.details["counted"] == "persons"
     assert score(KAnonymity(), table_of({"age": [30, 30, 30], "who": [7, 7, 7]}, who)).value == 1
@@ -86,13 +87,15 @@ def test_persons_count_where_the_release_no_longer_tells():
     who = Column("who", NAME, Role.PERSON)
     table = table_of({"age": [30, 30, 41, 41], "who": [7, 7, 8, None]}, who)
     released = table.select(["age"]).take(np.array([0, 1, 2, 3, 3]))
-    found = score(KAnonymity(), table, protected=released, source_rows=np.array([0, 1, 2, 3, -1]))
+    found = score(KAnonymity(), table, release=Release.of(released, source_rows=np.array([0, 1, 2, 3, -1])))
     assert found.value == 1
     assert found.by_record.tolist() == [1, 1, 3, 3]
     assert found.details["counted"] == "persons"
-    fewest = score(KAnonymity(), table, protected=released.take(np.arange(4)))  # nobody knows whose they are
+    fewest = score(
+        KAnonymity(), table, release=Release.of(released.take(np.arange(4)))
+    )  # nobody knows whose they are
     assert (fewest.status, fewest.interval, fewest.interval_is_proved) == (Status.APPROXIMATE, (1, 2), True)
-    found = score(ProsecutorRisk(), table, protected=released)
+    found = score(ProsecutorRisk(), table, release=Release.of(released))
     assert found.status is Status.NOT_ESTIMABLE
 
 
@@ -269,7 +272,9 @@ def test_the_three_intruders():
 def test_a_person_is_as_much_at_risk_as_the_riskiest_record():
     table = table_of({"age": [1, 1, 2], "who": [5, 6, 5]}, Column("who", NAME, Role.PERSON))
     found = score(
-        ProsecutorRisk(threshold=0.6), table, protected=table.select(["age"]), source_rows=np.arange(3)
+        ProsecutorRisk(threshold=0.6),
+        table,
+        release=Release.of(table.select(["age"]), source_rows=np.arange(3)),
     )
     assert found.details["mean"] == pytest.approx((1 + 0.5) / 2)
     assert found.details["at_risk"] == 1

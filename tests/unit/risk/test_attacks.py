@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure
@@ -59,7 +60,7 @@ def people(n, seed, *, holes=0.05):
 def scored(name, original, release=None, control=None, *, seed=1):
     release = Release.unchanged(original) if release is None else release
     resources = {} if control is None else {"control": control}
-    return parse_measure(name).score(release.against(original, resources=resources), Run(seed=seed))
+    return parse_measure(name).score(Evidence(original, release, resources=resources), Run(seed=seed))
 
 
 # ------------------------------------------------------------------------------ shares, intervals, risks
@@ -533,7 +534,7 @@ def test_replication_and_disco_as_a_look_at_every_pair_tells():
 def test_knowledge_gain_by_hand():
     rows = [("f", "cook", "flu"), ("f", "cook", "flu"), ("m", "cook", "flu"), ("m", "cook", "gout")]
     score = parse_measure("knowledge-gain").score(
-        Release.unchanged(tabled(rows)).against(tabled(rows)), Run(seed=1)
+        Evidence(tabled(rows), Release.unchanged(tabled(rows))), Run(seed=1)
     )
     # flu 3/4, gout 1/4 in all; f: (1, 0), half the differences 1/4; m: (1/2, 1/2), 1/4
     assert score.value == pytest.approx(0.25)

@@ -6,6 +6,7 @@ import pytest
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data import itemsets as coded
 from sfumato.data.generalised.intervals import intervals
@@ -69,7 +70,7 @@ def test_only_known_keys_count():
 def test_records_of_a_release_are_traced_to_the_original():
     shuffled = people().take(np.array([5, 1, 0, 2, 4, 3]))
     score = score_of(
-        people(), UnsafeCombinations(), protected=shuffled, source_rows=np.array([5, 1, 0, 2, 4, 3])
+        people(), UnsafeCombinations(), release=Release.of(shuffled, source_rows=np.array([5, 1, 0, 2, 4, 3]))
     )
     assert score.by_record.tolist() == [1, 1, 1, 0, 0, 1]
 

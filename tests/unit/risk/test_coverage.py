@@ -10,6 +10,7 @@ from brute import chances_by_cells, covers, distances_to_cells, width
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
@@ -38,7 +39,7 @@ def evidence(original, released, kinds, *, nodes=None, sources=None):
     columns = tuple(Column(name, kind, Role.KEY) for name, kind in kinds.items())
     second = Table(pl.DataFrame(released), Schema(columns), nodes=nodes or {})
     rows = np.arange(len(second)) if sources is None else sources
-    return Evidence(table_of(original, **dict(kinds)), second, source_rows=rows)
+    return Evidence(table_of(original, **dict(kinds)), Release.of(second, source_rows=rows))
 
 
 def exhaustive(found, names):
@@ -250,7 +251,7 @@ def test_who_cannot_read_intervals_says_so():
     kinds = {"age": Kind.CONTINUOUS, "x": Kind.CONTINUOUS}
     found = evidence({"age": [1, 2], "x": [1.0, 2.0]}, {"age": boxes, "x": [1.0, 2.0]}, kinds)
     assert score(found, AttributeLinkage()).status is Status.REFUSED
-    turned = Evidence(found.protected, found.original, source_rows=np.arange(2))
+    turned = Evidence(found.protected, Release.of(found.original, source_rows=np.arange(2)))
     refused = score(turned)
     assert refused.status is Status.REFUSED
     assert "`age`" in refused.reason

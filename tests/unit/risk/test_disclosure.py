@@ -6,6 +6,7 @@ import pytest
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
@@ -134,7 +135,9 @@ def test_persons_are_counted():
 
 def test_release_is_what_is_looked_at():
     released = wards(ward=[0, 0, 0, 0, 0, 0], charge=[300, 250, 400, 9, 8, 7])
-    score = score_of(CHARGES, AttributeDisclosure(low=100), protected=released, source_rows=np.arange(6))
+    score = score_of(
+        CHARGES, AttributeDisclosure(low=100), release=Release.of(released, source_rows=np.arange(6))
+    )
     assert score.value == 0
     one = score_of(CHARGES, AttributeDisclosure(low=100), scenario=Scenario(columns=("ward",)))
     assert one.value == pytest.approx(2 / 3)

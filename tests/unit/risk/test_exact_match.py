@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -32,7 +33,7 @@ def table(ages, sexes, homes=None):
 
 def score_of(original, released, rows=None):
     rows = np.arange(len(released)) if rows is None else rows
-    return ExactMatch().score(Release.of(released, source_rows=rows).against(original), Run(seed=1))
+    return ExactMatch().score(Evidence(original, Release.of(released, source_rows=rows)), Run(seed=1))
 
 
 def test_who_is_left_as_they_are_and_alone_is_found_whatever_the_order():
@@ -71,5 +72,5 @@ def test_households_that_stay_are_found_by_their_members_together():
 
 def test_where_nobody_knows_who_is_who_it_refuses():
     original = table([30, 40], list("ff"))
-    score = ExactMatch().score(Release.of(original).against(original), Run(seed=1))
+    score = ExactMatch().score(Evidence(original, Release.of(original)), Run(seed=1))
     assert score.status is Status.REFUSED

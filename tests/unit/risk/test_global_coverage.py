@@ -15,6 +15,7 @@ from scipy.optimize import linear_sum_assignment
 from brute import distances_to_cells
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
@@ -40,7 +41,7 @@ def evidence_of(ages, boxes, letters=None, labels=None, *, sources=None, **scena
     released = Table(frame, Schema(columns), nodes={"g": NODES})
     rows = np.arange(len(released)) if sources is None else np.asarray(sources)
     original = table_of({"age": ages, "g": letters}, **dict(KINDS))
-    return Evidence(original, released, source_rows=rows, scenario=Scenario(**scenario))
+    return Evidence(original, Release.of(released, source_rows=rows), scenario=Scenario(**scenario))
 
 
 def score(evidence, **settings):
@@ -208,11 +209,8 @@ def test_neither_order_matters():
     evidence, sources = random_evidence(11, 50, 50, misses=False)
     order = np.random.default_rng(1).permutation(50)
     frame = evidence.protected.frame[order]
-    turned = replace(
-        evidence,
-        protected=Table(frame, evidence.protected.schema, nodes={"g": NODES}),
-        source_rows=sources[order],
-    )
+    shown = Table(frame, evidence.protected.schema, nodes={"g": NODES})
+    turned = replace(evidence, release=Release.of(shown, source_rows=sources[order]))
     first, second = score(evidence), score(turned)
     assert first.value == second.value
     assert first.interval == second.interval
@@ -245,7 +243,9 @@ def test_sets_that_would_make_too_many_boxes_are_linked_too():
     released = Table(
         pl.DataFrame({"g": labels, "h": labels}), Schema(columns), nodes={"g": nodes, "h": nodes}
     )
-    found = Evidence(table_of(truth, g=Kind.NOMINAL, h=Kind.NOMINAL), released, source_rows=np.arange(9))
+    found = Evidence(
+        table_of(truth, g=Kind.NOMINAL, h=Kind.NOMINAL), Release.of(released, source_rows=np.arange(9))
+    )
     result = score(found)
     covered = np.array([[all(truth[c][i] in members[j] for c in "gh") for j in range(9)] for i in range(9)])
     rows, columns_ = linear_sum_assignment(-covered.astype(int))

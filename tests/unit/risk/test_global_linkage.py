@@ -41,7 +41,7 @@ def evidence_of(original, released, rows=None, **scenario) -> Evidence:
     released = released if isinstance(released, Table) else table(released)
     rows = np.arange(len(released)) if rows is None else np.asarray(rows)
     release = Release.of(released, source_rows=rows)
-    return release.against(original, scenario=Scenario(**scenario))
+    return Evidence(original, release, scenario=Scenario(**scenario))
 
 
 def score(evidence, **settings):
@@ -223,8 +223,9 @@ def test_an_external_file_instead_of_the_original():
     original = table(points, who=(names, Role.PERSON))
     external = table(points[:8] + 0.001, who=(names[:8], Role.PERSON))
     release = Release.of(table(points, who=(names, Role.PERSON)), source_rows=np.arange(12))
-    evidence = release.against(
+    evidence = Evidence(
         original,
+        release,
         scenario=Scenario(columns=("c0", "c1"), external="register"),
         resources={"register": external},
     )
@@ -317,7 +318,7 @@ def test_sums_that_tie_only_without_rounding():
             ([0.0, 0.0, 2.0, 2.0], [1.0, 2.0, 3.0, 2.0]),
         )
     )
-    evidence = Evidence(original, released, source_rows=np.arange(4))
+    evidence = Evidence(original, Release.of(released, source_rows=np.arange(4)))
     found = GlobalLinkage().score(evidence, Run(seed=1))
     assert found.interval == (0.5, 1.0)
     assert found.status is Status.APPROXIMATE

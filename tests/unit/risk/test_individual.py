@@ -14,6 +14,7 @@ from scipy import integrate, special, stats
 from effort import examples
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -210,11 +211,9 @@ def test_weights_that_are_not_released_still_tell(measure):
     table = table_of(a=list("xxyz"), home=[1, 2, 2, 3], w=[20.0, 30, 40, 50])
     rows = np.array([3, 1, 0, 2])
     shown = table.select(["a"]).take(rows)
-    score = measure.score(Evidence(original=table, protected=shown, source_rows=rows), Run(seed=1))
+    score = measure.score(Evidence(table, Release.of(shown, source_rows=rows)), Run(seed=1))
     np.testing.assert_allclose(score.by_record, score_of(measure, table).by_record)
-    assert (
-        "weights, got: none" in measure.score(Evidence(original=table, protected=shown), Run(seed=1)).reason
-    )
+    assert "weights, got: none" in measure.score(Evidence(table, Release.of(shown)), Run(seed=1)).reason
 
 
 @pytest.mark.parametrize("weight", [0.001, 0.5, 1.0])
@@ -316,7 +315,7 @@ def test_a_household_of_two():
 
 def test_households_that_are_released_are_looked_for_as_a_whole():
     table = table_of(a=list("xyxyxx"), home=[1, 1, 2, 2, 3, 3])
-    evidence = Evidence(original=table, protected=table, source_rows=np.arange(6))
+    evidence = Evidence(table, Release.of(table, source_rows=np.arange(6)))
     score = HouseholdRisk(fraction=0.1).score(evidence, Run(seed=1))
     alone = score_of(HouseholdRisk(fraction=0.1), table)
     whole = risk(1, 0.1)  # only the third household is of two alike
@@ -438,7 +437,7 @@ def test_who_was_dropped_was_drawn():
     """Of a population of 100, ten were drawn; that five of them are released does not make it fewer."""
     original = table_of(key=["a"] * 5 + list("vwxyz"))
     measure = IndividualRisk(population_size=100)
-    released = Evidence(original, original.take(np.arange(5)), source_rows=np.arange(5))
+    released = Evidence(original, Release.of(original.take(np.arange(5)), source_rows=np.arange(5)))
     score = measure.score(released, Run(seed=1))
     assert score.value == pytest.approx(risk(5, 0.1))
     assert measure.people(released) == 50

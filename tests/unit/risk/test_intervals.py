@@ -5,6 +5,7 @@ import pytest
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Kind, Role
@@ -18,7 +19,7 @@ def evidence(original, released, *, sources="same", **kinds):
     first = table_of(original, **kinds)
     second = table_of(released, **{name: kind for name, kind in kinds.items() if name in released})
     return Evidence(
-        first, second, source_rows=np.arange(len(second)) if isinstance(sources, str) else sources
+        first, Release.of(second, source_rows=np.arange(len(second)) if isinstance(sources, str) else sources)
     )
 
 
@@ -196,7 +197,7 @@ def test_rank_swapping_keeps_everyone_in_the_window(window, rounded):
     x[rng.random(x.shape) < 0.1] = np.nan
     original = table_of(columns(x))
     release = RankSwapping(window=window).apply(original, Run(seed=4))
-    found = RankIntervalLinkage(window=window).score(release.against(original), Run(seed=1))
+    found = RankIntervalLinkage(window=window).score(Evidence(original, release), Run(seed=1))
     assert found.details["own_among_candidates"] == 200
     assert found.value >= found.baseline
 
@@ -205,7 +206,7 @@ def test_rank_intervals_beat_distance_after_rank_swapping():
     rng = np.random.default_rng(5)
     x = rng.normal(size=(1000, 8))
     original = table_of(columns(x))
-    release = RankSwapping(window=15).apply(original, Run(seed=6)).against(original)
+    release = Evidence(original, RankSwapping(window=15).apply(original, Run(seed=6)))
     attack = RankIntervalLinkage(window=15).score(release, Run(seed=1)).value
     assert attack > 1.2 * DistanceLinkage().score(release, Run(seed=1)).value
 
@@ -223,7 +224,9 @@ def test_rank_intervals_need_the_truth():
     found = RankIntervalLinkage().score(evidence({"x": [1.0]}, {"x": [1.0]}, sources=None), Run(seed=1))
     assert found.status is Status.REFUSED
     nobody = Evidence(
-        table_of({"x": [1.0]}), table_of({"x": [1.0]}), source_rows=np.array([-1]), scenario=Scenario()
+        table_of({"x": [1.0]}),
+        Release.of(table_of({"x": [1.0]}), source_rows=np.array([-1])),
+        scenario=Scenario(),
     )
     for measure in (RankIntervalLinkage(), IntervalLinkage()):
         assert measure.score(nobody, Run(seed=1)).status is Status.NOT_ESTIMABLE

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.core.evidence import Evidence
+from sfumato.core.evidence import Evidence, Sampling
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -30,7 +31,7 @@ def table(columns, **values):
 
 def score(measure, original, **evidence):
     """Score a release; the original itself, if none is given."""
-    released = {"protected": original, "source_rows": np.arange(len(original)), **evidence}
+    released = {"release": Release.unchanged(original), **evidence}
     return measure.score(Evidence(original, **released), Run(seed=1))
 
 
@@ -46,19 +47,17 @@ def test_persons_are_alike_who_are_so_in_all_of_their_records():
 
 
 def test_a_column_that_is_not_released_joins_nothing():
-    assert (
-        score(KAnonymity(), STAYS, protected=None, source_rows=None).value == 2
-    )  # of the raw table nothing leaves
-    released = {"protected": STAYS.select(["ward"]), "source_rows": np.arange(8)}
-    assert score(KAnonymity(), STAYS, **released).value == 2
-    assert score(KAnonymity(), STAYS, one_by_one=True).value == 2
+    assert score(KAnonymity(), STAYS, release=None).value == 2  # of the raw table nothing leaves
+    released = Release.record_by_record(STAYS.select(["ward"]))
+    assert score(KAnonymity(), STAYS, release=released).value == 2
+    assert score(KAnonymity(), STAYS, sampling=Sampling(ignore_person_links=True)).value == 2
 
 
 def test_a_released_column_that_was_emptied_or_exchanged_makes_no_new_persons():
     original = table((WHO, WARD), who=[1, 1, 1, 2, 3, 4], ward=list("AAABBB"))
     for told in ([None] * 6, [1, 2, 3, 4, 5, 6], [1, None, None, 2, 3, 4]):
         released = original.with_values("who", pl.Series("who", told, dtype=pl.Int64))
-        assert score(KAnonymity(), original, protected=released, source_rows=np.arange(6)).value == 1
+        assert score(KAnonymity(), original, release=Release.record_by_record(released)).value == 1
 
 
 def test_households_that_stay_are_counted():
@@ -67,17 +66,17 @@ def test_households_that_stay_are_counted():
     people = table(columns, house=[1, 1, 2, 2, 3, 3], ward=list("fmfmff"))
     assert score(KAnonymity(), people).value == 1
     assert score(KAnonymity(), people).by_record.tolist() == [2, 2, 2, 2, 1, 1]
-    released = {"protected": people.select(["ward"]), "source_rows": np.arange(6)}
+    released = {"release": Release.record_by_record(people.select(["ward"]))}
     assert score(KAnonymity(), people, **released).value == 2
 
 
 def test_what_looks_at_single_records_passes_no_gate_when_records_are_joined():
     number = Column("ward", Kind.CONTINUOUS, Role.KEY)
     stays = table((WHO, number), who=[1, 1, 2], ward=[1.0, 2.0, 3.0])
-    found = score(DistanceLinkage(), stays, protected=stays, source_rows=np.arange(3))
+    found = score(DistanceLinkage(), stays, release=Release.unchanged(stays))
     assert found.status is Status.APPROXIMATE
     assert "`who` joins records" in found.reason
-    released = {"protected": stays.select(["ward"]), "source_rows": np.arange(3)}
+    released = {"release": Release.record_by_record(stays.select(["ward"]))}
     assert score(DistanceLinkage(), stays, **released).status is Status.OK
 
 
@@ -85,7 +84,7 @@ def test_a_share_of_the_records_gives_an_estimate_with_its_interval():
     number = Column("ward", Kind.CONTINUOUS, Role.KEY)
     people = table((number,), ward=[float(n) for n in range(100)])
     drawn = Scenario(records=0.5)
-    found = score(DistanceLinkage(), people, protected=people, source_rows=np.arange(100), scenario=drawn)
+    found = score(DistanceLinkage(), people, release=Release.unchanged(people), scenario=drawn)
     assert (found.value, found.status, found.interval_is_proved) == (1, Status.APPROXIMATE, False)
     assert found.interval == (pytest.approx(1 - np.sqrt(np.log(40) / 100)), 1)
     assert score(KAnonymity(), people, scenario=drawn).status is Status.OK  # which looks at everybody

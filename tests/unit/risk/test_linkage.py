@@ -5,6 +5,7 @@ import pytest
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Kind, Role
@@ -19,8 +20,7 @@ def evidence(original, released, *, sources="same", scenario=None, resources=Non
     rows = np.arange(len(second)) if isinstance(sources, str) else sources
     return Evidence(
         table_of(original, **kinds),
-        second,
-        source_rows=rows,
+        Release.of(second, source_rows=rows),
         scenario=scenario or Scenario(),
         resources=resources or {},
     )

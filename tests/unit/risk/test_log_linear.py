@@ -9,6 +9,7 @@ import pytest
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.schema import Kind, Role
@@ -297,7 +298,9 @@ def test_weights_below_one_and_missing_keys():
 def test_joined_records_are_in_no_cell():
     columns = {"key": ["a", "b", "a"], "who": [1, 1, 2]}
     table = table_of(columns, key=NOMINAL, who=(NOMINAL, Role.PERSON))
-    score = LogLinearRisk(fraction=0.5).score(Evidence(table, table, source_rows=np.arange(3)), Run(seed=1))
+    score = LogLinearRisk(fraction=0.5).score(
+        Evidence(table, Release.of(table, source_rows=np.arange(3))), Run(seed=1)
+    )
     assert score.status is Status.NOT_ESTIMABLE
 
 

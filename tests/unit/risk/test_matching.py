@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -32,7 +33,7 @@ def score(original, protected, measure=None, *, schema=SCHEMA, rows=None, **scen
     released = Table(pl.DataFrame(protected, schema=list(schema.names), orient="row"), schema)
     rows = np.arange(len(released)) if rows is None else np.array(rows)
     release = Release.of(released, source_rows=rows)
-    evidence = release.against(known, scenario=Scenario(columns=("sex", "age", "town"), **scenario))
+    evidence = Evidence(known, release, scenario=Scenario(columns=("sex", "age", "town"), **scenario))
     return (measure or DirectMatching()).score(evidence, Run(seed=1))
 
 
@@ -100,7 +101,7 @@ def test_a_block_that_cannot_be_compared_is_refused():
 
 def test_records_that_do_not_map_are_refused():
     known = Table(pl.DataFrame(PEOPLE, schema=list(SCHEMA.names), orient="row"), SCHEMA)
-    result = DirectMatching().score(Release.of(known).against(known), Run(seed=1))
+    result = DirectMatching().score(Evidence(known, Release.of(known)), Run(seed=1))
     assert result.status is Status.REFUSED
     assert "do not map" in result.reason
 

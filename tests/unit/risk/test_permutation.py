@@ -13,6 +13,7 @@ from scipy.stats import rankdata
 from pairs import beside, numeric, score, table
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.hierarchy.likeness import labels_of, marginality
 from sfumato.data.hierarchy.tree import Hierarchy
@@ -233,7 +234,7 @@ def with_jobs(original, released, rows="in order", **resources):
     kinds, facts = {"job": Kind.NOMINAL}, {"job": {"hierarchy": "jobs"}}
     sides = [table({"job": side}, kinds, **facts) for side in (original, released)]
     return Evidence(
-        sides[0], sides[1], source_rows=beside(*sides, rows=rows).source_rows, resources=resources
+        sides[0], Release.of(sides[1], source_rows=beside(*sides, rows=rows).source_rows), resources=resources
     )
 
 

@@ -8,6 +8,7 @@ from scipy.special import comb, gammaln, psi
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind, Role
 from sfumato.risk._model_fitting import Sample, log_rising
@@ -320,6 +321,6 @@ def test_one_model_is_the_end_of_another():
 def test_weights_that_are_not_released_still_tell():
     columns, kinds = {"key": MIXED, "w": [4.0] * N}, {"key": NOMINAL, "w": (Kind.CONTINUOUS, Role.WEIGHT)}
     table = table_of(columns, **kinds)
-    evidence = Evidence(table, table.select(("key",)), source_rows=np.arange(N))
+    evidence = Evidence(table, Release.of(table.select(("key",)), source_rows=np.arange(N)))
     told = PopulationUniqueness(model="ewens").score(evidence, Run(seed=1))
     assert told.value == pytest.approx(score_of(MIXED, model="ewens", fraction=0.25).value)

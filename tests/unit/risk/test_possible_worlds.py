@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -26,7 +27,7 @@ def score(original, released, **settings):
         Table(pl.DataFrame(points, schema=["x", "y"], orient="row"), SCHEMA)
         for points in (original, released)
     ]
-    evidence = Release.of(tables[1], source_rows=np.arange(len(released))).against(tables[0])
+    evidence = Evidence(tables[0], Release.of(tables[1], source_rows=np.arange(len(released))))
     return CertainLinks(**settings).score(evidence, Run(seed=1))
 
 

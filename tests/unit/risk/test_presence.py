@@ -6,6 +6,7 @@ import pytest
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -98,7 +99,7 @@ def in_two_tables(values):
     whole = Table(
         keys.frame.with_columns(illness=pl.Series(VALUES["illness"])), Schema((*keys.schema.columns, illness))
     )
-    return Evidence(whole, keys, resources={"values": table_of(values, illness=Role.SENSITIVE)})
+    return Evidence(whole, Release.of(keys), resources={"values": table_of(values, illness=Role.SENSITIVE)})
 
 
 def test_two_tables():

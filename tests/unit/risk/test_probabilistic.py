@@ -15,6 +15,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
 from effort import examples
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.release import Release
 from sfumato.core.run import Progress, Run
@@ -68,7 +69,7 @@ def evidence_of(original, protected, *, schema=SCHEMA, rows=None, **scenario):
     release = Release.of(
         Table(protected, schema), source_rows=np.arange(len(protected)) if rows is None else np.array(rows)
     )
-    return release.against(Table(original, schema), scenario=Scenario(**scenario))
+    return Evidence(Table(original, schema), release, scenario=Scenario(**scenario))
 
 
 def parts_of(evidence, *, most=10**9, differences="values", blocked=()):

@@ -28,7 +28,7 @@ def table_of(values):
 
 def evidence(original, protected, *, aligned=True, **more):
     rows = np.arange(len(original)) if aligned else None
-    return Evidence(table_of(original), table_of(protected), source_rows=rows, **more)
+    return Evidence(table_of(original), Release.of(table_of(protected), source_rows=rows), **more)
 
 
 def brute_ranks(values, scale):
@@ -141,7 +141,7 @@ def test_keys_of_other_kinds_are_counted_not_hidden():
     """A nominal key the measure cannot rank is said: the intruder knows more than was measured."""
     frame = pl.DataFrame({"x": [1.0, 2.0, 3.0], "sex": ["f", "m", "f"]})
     table = Table(frame, Schema((Column("x", Kind.CONTINUOUS), Column("sex", Kind.NOMINAL))))
-    score = RankLinkage().score(Release.unchanged(table).against(table), Run(seed=1))
+    score = RankLinkage().score(Evidence(table, Release.unchanged(table)), Run(seed=1))
     assert score.details["columns"] == 1
     assert score.details["columns_left_out"] == 1
 
@@ -190,11 +190,11 @@ def test_persons_are_counted_not_records():
     released = table_of(y).with_values("person", persons, column=column)
     distances = brute_nearest(x, y, "euclid")
     nearest = [distances[[0, 2, 3]].min(), distances[1]]
-    score = RankLinkage().score(Evidence(known, released), Run(seed=1))
+    score = RankLinkage().score(Evidence(known, Release.of(released)), Run(seed=1))
     assert score.value == pytest.approx(np.log(np.maximum(nearest, 0.5)).mean() / 2)
     assert score.details["records"] == 2
     assert len(score.by_record) == 4
-    permuted = PermutationDistance().score(Evidence(known, released), Run(seed=1))
+    permuted = PermutationDistance().score(Evidence(known, Release.of(released)), Run(seed=1))
     steps = brute_nearest(x, y, "max")
     assert permuted.value == pytest.approx((steps[[0, 2, 3]].min() + steps[1]) / 2 / 3)
 
@@ -203,13 +203,13 @@ def test_a_record_without_a_person_is_a_person_of_its_own():
     x = np.arange(8.0).reshape(4, 2)
     persons = pl.Series("person", ["a", None, None, "a"])
     known = table_of(x).with_values("person", persons, column=Column("person", Kind.NOMINAL, Role.PERSON))
-    score = RankLinkage().score(Evidence(known, known), Run(seed=1))
+    score = RankLinkage().score(Evidence(known, Release.of(known)), Run(seed=1))
     assert score.details["records"] == 3
 
 
 def test_a_record_of_nobody_is_no_true_pair():
     found = evidence(np.array([[1.0], [2.0], [9.0]]), np.array([[1.0], [2.0], [9.0]]), aligned=False)
-    found = replace(found, source_rows=np.array([-1, 1, -1]))
+    found = replace(found, release=Release.of(found.protected, source_rows=np.array([-1, 1, -1])))
     assert PermutationDistance().score(found, Run(seed=1)).by_column == {"c0": 0.0}
 
 

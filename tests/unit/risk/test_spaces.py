@@ -12,6 +12,7 @@ from sfumato.core import registry
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import untrue
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
 from sfumato.data.hierarchy.tree import Hierarchy
@@ -33,7 +34,7 @@ def space(
     """The space of all columns of two literal tables."""
     first, second = table_of(original, **kinds), table_of(released, **kinds)
     rows = np.arange(len(second)) if isinstance(sources, str) else sources
-    evidence = Evidence(first, second, source_rows=rows, scenario=scenario or Scenario())
+    evidence = Evidence(first, Release.of(second, source_rows=rows), scenario=scenario or Scenario())
     return space_of(evidence, evidence.known_columns, Run(seed=1), metric=metric, scale=scale)
 
 
@@ -234,8 +235,7 @@ def outside(register, **kinds):
     released = table_of({"x": [2.0, 3.0]})
     return Evidence(
         original,
-        released,
-        source_rows=np.array([1, 2]),
+        Release.of(released, source_rows=np.array([1, 2])),
         scenario=Scenario(columns=("x",), external="register"),
         resources={"register": table_of(register, **kinds)},
     )
@@ -260,11 +260,11 @@ def test_an_external_file_without_an_identifier_has_no_truth():
 
 def test_a_share_of_the_records_is_held():
     table = table_of({"x": np.arange(40.0)})
-    evidence = Evidence(table, table, scenario=Scenario(records=0.25))
+    evidence = Evidence(table, Release.of(table), scenario=Scenario(records=0.25))
     held = held_rows(evidence, Run(seed=1))
     assert len(held) == len(set(held.tolist())) == 10
     np.testing.assert_array_equal(held, held_rows(evidence, Run(seed=1)))
-    nobody = Evidence(table.take(np.arange(0)), table, scenario=Scenario(records=0.25))
+    nobody = Evidence(table.take(np.arange(0)), Release.of(table), scenario=Scenario(records=0.25))
     assert len(held_rows(nobody, Run(seed=1))) == 0
 
 
@@ -305,16 +305,13 @@ def test_a_known_column_that_cannot_be_compared_is_refused(name):
     baskets = Column("items", Kind.SET, Role.KEY)
     table = Table(frame.with_columns(items=pl.Series([["u"], ["v"]])), Schema((*keys, who, baskets)))
     measure = registry.measure(name)()
-    found = measure.score(Evidence(table, table, source_rows=np.arange(2)), Run(seed=1))
+    found = measure.score(Evidence(table, Release.of(table, source_rows=np.arange(2))), Run(seed=1))
     assert found.status is Status.REFUSED
     assert "`items` (set)" in found.reason
     plain = Table(frame, Schema((*keys, who)))
     other = Schema((keys[0], Column("age", Kind.NOMINAL, Role.KEY), who))
     register = Table(frame.with_columns(age=pl.Series(["30", "40"])), other)
-    evidence = Evidence(
-        plain, plain, source_rows=np.arange(2), scenario=Scenario(external="register"),
-        resources={"register": register},
-    )  # fmt: skip
+    evidence = Evidence(plain, Release.of(plain, source_rows=np.arange(2)), scenario=Scenario(external="register"), resources={"register": register})  # fmt: skip
     found = measure.score(evidence, Run(seed=1))
     assert found.status is Status.REFUSED
     assert "`age` (continuous, in `register` nominal)" in found.reason
@@ -343,7 +340,7 @@ def in_areas(original, released, **more):
         )
         for side in (original, released)
     ]
-    return Evidence(*sides, source_rows=np.arange(len(sides[1])), resources={"areas": AREAS}, **more)
+    return Evidence(sides[0], Release.record_by_record(sides[1]), resources={"areas": AREAS}, **more)
 
 
 def test_ranks_are_taken_within_each_table_from_0_to_1():
@@ -385,7 +382,7 @@ def test_rank_linkage_is_not_moved_by_what_keeps_the_order(measure):
     original = {"x": values[:, 0], "y": values[:, 1]}
     released = {"x": np.exp(3 * values[:, 0]), "y": values[:, 1] ** 3}
     sides = [table_of(each, x=Kind.CONTINUOUS, y=Kind.CONTINUOUS) for each in (original, released)]
-    evidence = Evidence(*sides, source_rows=np.arange(60))
+    evidence = Evidence(sides[0], Release.record_by_record(sides[1]))
     for metric in ("euclidean", "chebyshev"):
         assert registry.measure(measure)(scale="rank", metric=metric).score(evidence, Run(seed=1)).value == 1
     assert registry.measure(measure)().score(evidence, Run(seed=1)).value < 1
@@ -418,7 +415,7 @@ def test_one_generalised_cell_is_refused_where_its_distance_is_not_known(measure
     evidence = in_areas({"x": [1.0, 2, 3], "town": ["Ulm"] * 3}, {"x": [1.0, 2, 3], "town": ["Ulm"] * 3})
     coarse = pl.Series("x", [{"lo": 0.0, "hi": 2.0}] * 3)
     shown = replace(evidence.protected, frame=evidence.protected.frame.with_columns(coarse))
-    found = registry.measure(measure)(**asked).score(replace(evidence, protected=shown), Run(seed=1))
+    found = registry.measure(measure)(**asked).score(evidence.read_as(shown), Run(seed=1))
     assert found.status is Status.REFUSED
     assert "exact values" in found.reason
 

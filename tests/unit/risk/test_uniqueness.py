@@ -8,6 +8,7 @@ import pytest
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import exact_intervals, intervals
 from sfumato.data.generalised.nodes import Nodes
@@ -245,7 +246,7 @@ def test_as_any_a_value_that_was_in_the_original_may_be_missing():
     original = Table(pl.DataFrame({"county": ["Kern", "Fresno", "Napa"]}), schema)
     release = Table(pl.DataFrame({"county": ["Kern", "Fresno", None]}), schema)
     rows = np.arange(3)
-    found = unique_in(original, Uniqueness(missing="any"), protected=release, source_rows=rows)
+    found = unique_in(original, Uniqueness(missing="any"), release=Release.of(release, source_rows=rows))
     assert found == [False, False, True]
 
 
@@ -300,10 +301,10 @@ def test_what_is_undecided_counts_as_unique_and_is_said():
 def test_records_of_a_release_are_traced_to_the_original():
     original = table_with(exact_intervals(pl.Series("age", [1, 2, 3, 4])))
     release = table_with(ages(4, (1, 2), (1, 2)))
-    score = score_of(original, protected=release, source_rows=np.array([3, 0, 1]))
+    score = score_of(original, release=Release.of(release, source_rows=np.array([3, 0, 1])))
     np.testing.assert_array_equal(score.by_record, [0, 0, np.nan, 1])
     assert score.value == 1 / 3
-    assert score_of(original, protected=release).by_record is None
+    assert score_of(original, release=Release.of(release)).by_record is None
 
 
 def test_nobody_and_somebody():

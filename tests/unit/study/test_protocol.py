@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -39,7 +40,7 @@ def test_a_strong_step_is_accepted_and_measured_alike_from_outside():
     assert ended.accepted
     (only,) = ended.attempts
     assert only.verdict == "accepted"
-    evidence = ended.release.against(TABLE)
+    evidence = Evidence(TABLE, ended.release)
     assert DistanceLinkage().score(evidence, Run(seed=8)).value == only.local.value <= 0.1
     assert GlobalLinkage().score(evidence, Run(seed=8)).value == only.everywhere.value <= 0.1
     moved = (POINTS - ended.release.table.frame.to_numpy()) / POINTS.std(axis=0)

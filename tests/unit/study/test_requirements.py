@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import sfumato
 from effort import examples
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Score, Status
 from sfumato.core.method import Randomness
 from sfumato.core.params import param
@@ -186,7 +187,7 @@ def test_noise_is_common_to_all_settings_and_every_run_must_do():
 
 def _draw(step, run):
     release = Recipe((step,)).apply(TABLE, run)
-    return Moved().score(release.against(TABLE), run).value
+    return Moved().score(Evidence(TABLE, release), run).value
 
 
 @pytest.mark.slow

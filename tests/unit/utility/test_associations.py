@@ -8,6 +8,7 @@ from scipy.stats.contingency import association
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
@@ -40,7 +41,7 @@ def numbers(**columns):
 
 
 def score(measure, original, protected):
-    return measure.score(Evidence(original, protected), Run(seed=1))
+    return measure.score(Evidence(original, Release.of(protected)), Run(seed=1))
 
 
 def value(measure, original, protected):
@@ -260,7 +261,7 @@ def test_one_column_is_no_pair(measure):
 
 
 def test_measures_share_their_tables():
-    evidence = Evidence(table(a=["a", "b"], b=["x", "y"]), table(a=["a", "b"], b=["y", "x"]))
+    evidence = Evidence(table(a=["a", "b"], b=["x", "y"]), Release.of(table(a=["a", "b"], b=["y", "x"])))
     for measure in COUNTED:
         measure.score(evidence, Run(seed=1))
     assert len(evidence._memory) == 1

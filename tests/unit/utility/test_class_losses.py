@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pairs import beside, score, table
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.suppressing import to_wildcard
@@ -82,7 +83,7 @@ def test_ranges_are_values():
 def test_only_the_keys_count():
     x = table({"k": list("ab"), "other": list("cd")}, Kind.NOMINAL)
     y = table({"k": list("ab"), "other": list("cc")}, Kind.NOMINAL)
-    evidence = Evidence(x, y, scenario=Scenario(columns=("other",)))
+    evidence = Evidence(x, Release.of(y), scenario=Scenario(columns=("other",)))
     assert Discernibility().score(evidence, Run(seed=1)).value == 1.0
     assert Discernibility().score(beside(x, y), Run(seed=1)).value == 0.5
 
@@ -118,7 +119,7 @@ def test_suppressed_and_dropped_records_count_alike():
     suppressed = to_wildcard(x, "k", np.array([False, False, False, False, True]))
     dropped = x.take(np.arange(4))
     for y, rows, classes in ((suppressed, np.arange(5), 3), (dropped, np.arange(4), 2)):
-        evidence = Evidence(x, y, source_rows=rows)
+        evidence = Evidence(x, Release.of(y, source_rows=rows))
         assert Discernibility().score(evidence, Run(seed=1)).value == pytest.approx((4 + 4 + 5) / 25)
         # Those that are shown are one class, as in ARX.
         assert AverageClassSize().score(evidence, Run(seed=1)).value == pytest.approx(5 / classes)

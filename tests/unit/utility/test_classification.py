@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
@@ -22,7 +23,7 @@ KINDS = {"key": (Kind.NOMINAL, Role.KEY), "y": (Kind.NOMINAL, Role.SENSITIVE)}
 
 def score(original, protected, rows=None, **settings):
     return ClassificationMetric(**settings).score(
-        Evidence(original, protected, source_rows=rows), Run(seed=1)
+        Evidence(original, Release.of(protected, source_rows=rows)), Run(seed=1)
     )
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
 from sfumato.errors import MissingDependencyError
@@ -28,7 +29,7 @@ pytest.importorskip("sklearn")
 
 
 def score(measure, original, protected, rows=None):
-    return measure.score(Evidence(original, protected, source_rows=rows), Run(seed=1))
+    return measure.score(Evidence(original, Release.of(protected, source_rows=rows)), Run(seed=1))
 
 
 def numeric(values):

@@ -8,6 +8,7 @@ import pytest
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
@@ -24,7 +25,7 @@ def evidence(original, released, *, sources=None, nodes=None, **facts):
     first = table_of(original, **facts)
     second = Table(pl.DataFrame(released), first.schema, nodes=nodes or {})
     rows = np.arange(len(second)) if sources is None else np.array(sources)
-    return Evidence(first, second, source_rows=rows)
+    return Evidence(first, Release.of(second, source_rows=rows))
 
 
 def score_of(given, measure=None):
@@ -128,7 +129,7 @@ def test_dates_count_in_their_unit():
 def test_keys_are_meant_unless_others_are_named():
     first = table_of({"x": [0, 10], "s": [0, 10]}, s=(Kind.CONTINUOUS, Role.SENSITIVE))
     second = Table(pl.DataFrame({"x": [0, 10], "s": [10, 0]}), first.schema)
-    given = Evidence(first, second, source_rows=np.arange(2))
+    given = Evidence(first, Release.of(second, source_rows=np.arange(2)))
     assert score_of(given).value == 0
     assert score_of(given, GeneralisationLoss(about=("s",))).value == 2
     assert score_of(given, GeneralisationLoss(about=("x", "s"))).value == 1
@@ -153,15 +154,15 @@ def test_the_unit_does_not_count(unit):
 def test_times_of_day_may_be_labels():
     table = table_of({"x": pl.Series(["08:00", "09:30", "10:00"]).str.to_time("%H:%M")}, x=Kind.DATE)
     hidden = to_wildcard(table, "x", np.array([False, True, False]))
-    given = Evidence(table, hidden, source_rows=np.arange(3))
+    given = Evidence(table, Release.of(hidden, source_rows=np.arange(3)))
     assert CellsChanged().score(given, Run(seed=1)).value == pytest.approx(1 / 3)
 
 
 def test_refuses_what_it_cannot_compare():
-    unmapped = Evidence(table_of({"x": [1, 2]}), table_of({"x": [1, 2]}))
+    unmapped = Evidence(table_of({"x": [1, 2]}), Release.of(table_of({"x": [1, 2]})))
     assert score_of(unmapped).status is Status.REFUSED
     coarse = Table(pl.DataFrame(ranges((1, 2))), Schema((Column("x", Kind.CONTINUOUS, Role.KEY),)))
-    reason = score_of(Evidence(coarse, coarse, source_rows=np.arange(1))).reason
+    reason = score_of(Evidence(coarse, Release.of(coarse, source_rows=np.arange(1)))).reason
     assert "`x`" in reason
 
 

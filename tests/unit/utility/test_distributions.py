@@ -10,6 +10,7 @@ from scipy.stats import ks_2samp, wasserstein_distance
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
@@ -37,7 +38,7 @@ def table(kind=Kind.CONTINUOUS, nodes=None, weights=None, order=(), **columns):
 
 
 def score(measure, original, protected):
-    return measure.score(Evidence(original, protected), Run(seed=1))
+    return measure.score(Evidence(original, Release.of(protected)), Run(seed=1))
 
 
 def value(measure, original, protected):
@@ -303,14 +304,14 @@ def test_no_records_no_distance():
 
 def test_records_need_not_map():
     x, y = table(a=np.arange(50.0)), table(a=np.arange(20.0))
-    evidence = Evidence(x, y, source_rows=None)
+    evidence = Evidence(x, Release.of(y, source_rows=None))
     for measure in EVERY:
         assert measure.score(evidence, Run(seed=1)).status is Status.OK
 
 
 def test_measures_share_their_work():
     x, y = table(a=[1.0, 2.0]), table(a=[1.0, 3.0])
-    evidence = Evidence(x, y)
+    evidence = Evidence(x, Release.of(y))
     for measure in EVERY:
         measure.score(evidence, Run(seed=1))
     assert len(evidence._memory) == 2

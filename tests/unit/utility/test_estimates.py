@@ -9,6 +9,7 @@ from scipy import stats
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -28,7 +29,7 @@ def table(kind=Kind.CONTINUOUS, weights=None, **columns):
 
 
 def score(measure, original, protected):
-    return measure.score(Evidence(original, protected), Run(seed=1))
+    return measure.score(Evidence(original, Release.of(protected)), Run(seed=1))
 
 
 def value(measure, original, protected):

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from sfumato.core.evidence import Evidence
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
@@ -24,7 +25,7 @@ def with_labels(table, name, labels, members, leaves):
 
 
 def features(original, protected, **more):
-    return features_of(Evidence(original, protected), original.names, **more)
+    return features_of(Evidence(original, Release.of(protected)), original.names, **more)
 
 
 def test_numbers_are_in_deviations_of_the_original_and_holes_say_so():
@@ -126,7 +127,7 @@ def test_a_column_with_nothing_in_it_is_a_hole():
 def test_order_is_by_what_records_say_and_sources_follow():
     original = table_of({"x": [3.0, 1.0, 2.0], "y": ["c", "a", "b"]}, y=Kind.NOMINAL)
     protected = original.take(np.array([2, 0, 1, 0]))
-    ordered = in_order(Evidence(original, protected, source_rows=np.array([2, 0, 1, -1])))
+    ordered = in_order(Evidence(original, Release.of(protected, source_rows=np.array([2, 0, 1, -1]))))
     assert ordered.original.frame["x"].to_list() == [1, 2, 3]
     assert ordered.protected.frame["x"].to_list() == [1, 2, 3, 3]
     assert ordered.source_rows[:2].tolist() == [0, 1]
@@ -136,7 +137,7 @@ def test_order_is_by_what_records_say_and_sources_follow():
 def test_samples_keep_pairs_together():
     original = table_of({"x": np.arange(100.0)})
     protected = table_of({"x": np.arange(90.0) + 1000})  # ten records were left out
-    evidence = Evidence(original, protected, source_rows=np.arange(90))
+    evidence = Evidence(original, Release.of(protected, source_rows=np.arange(90)))
     drawn = sample_of(evidence, 0.5, Run(seed=1).rng("sample"))
     assert len(drawn.original) == 50
     pairs = drawn.original.frame["x"].to_numpy()[drawn.source_rows] + 1000
@@ -147,10 +148,12 @@ def test_samples_keep_pairs_together():
 
 def test_samples_of_what_does_not_map_are_equal_shares():
     original, protected = table_of({"x": np.arange(100.0)}), table_of({"x": np.arange(300.0)})
-    drawn = sample_of(Evidence(original, protected), 0.1, Run(seed=1).rng("sample"))
+    drawn = sample_of(Evidence(original, Release.of(protected)), 0.1, Run(seed=1).rng("sample"))
     assert (len(drawn.original), len(drawn.protected)) == (10, 30)
     nobodys = sample_of(
-        Evidence(original, protected, source_rows=np.full(300, -1)), 0.1, Run(seed=1).rng("sample")
+        Evidence(original, Release.of(protected, source_rows=np.full(300, -1))),
+        0.1,
+        Run(seed=1).rng("sample"),
     )
     assert (len(nobodys.original), len(nobodys.protected)) == (10, 30)
 
@@ -159,8 +162,11 @@ def test_weights_have_mean_one_and_come_with_the_records():
     schema = Schema((Column("x", Kind.CONTINUOUS), Column("w", Kind.CONTINUOUS, Role.WEIGHT)))
     original = Table(pl.DataFrame({"x": [1.0, 2.0], "w": [1.0, 3.0]}), schema)
     bare = table_of({"x": [1.0, 2.0, 2.0]})
-    mapped = Evidence(original, bare, source_rows=np.array([0, 1, 1]))
+    mapped = Evidence(original, Release.of(bare, source_rows=np.array([0, 1, 1])))
     first, second = weights_of_both(mapped)
     assert first.tolist() == [0.5, 1.5]
     np.testing.assert_allclose(second, np.array([1, 3, 3]) * 3 / 7)
-    assert weights_of_both(Evidence(original, bare))[0].tolist() == [1, 1]  # nobody knows the release's
+    assert weights_of_both(Evidence(original, Release.of(bare)))[0].tolist() == [
+        1,
+        1,
+    ]  # nobody knows the release's

@@ -9,6 +9,7 @@ import pytest
 
 from brute import width
 from pairs import score, table
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -227,7 +228,7 @@ def test_precision_is_by_levels_whatever_they_cover(race, area):
     people = Table(frame, Schema(columns), targets=("race", "zip"))
     run = Run(seed=1, resources={"race": RACES, "zip": AREAS})
     release = Recoding(levels={"race": race, "zip": area}).apply(people, run)
-    found = PrecisionLoss().score(release.against(people), run)
+    found = PrecisionLoss().score(Evidence(people, release), run)
     assert found.value == pytest.approx((race / 2 + area / 4) / 2)
     assert found.details.get("steps", 0) == 12 * (race + area)
 
@@ -238,8 +239,8 @@ def test_ranges_on_levels_count_by_level_and_others_by_width():
     tree = from_intervals(range(20, 61), widths=[5, 10, 20])
     x = table({"age": ages}, age={"hierarchy": "tree"})
     y = table({"age": intervals([20, 20, 20, 60], [24, 29, 39, 60])}, age={"hierarchy": "tree"})
-    evidence = replace(Release.of(y, source_rows=np.arange(4)).against(x), resources={"tree": tree})
+    evidence = replace(Evidence(x, Release.of(y, source_rows=np.arange(4))), resources={"tree": tree})
     assert PrecisionLoss().score(evidence, Run(seed=1)).by_record.tolist() == [0.25, 0.5, 0.75, 0.0]
     y = table({"age": intervals([20, 20, 20, None], [40, 40, 40, None])}, age={"hierarchy": "tree"})
-    evidence = replace(Release.of(y, source_rows=np.arange(4)).against(x), resources={"tree": tree})
+    evidence = replace(Evidence(x, Release.of(y, source_rows=np.arange(4))), resources={"tree": tree})
     assert PrecisionLoss().score(evidence, Run(seed=1)).by_record.tolist() == [0.5, 0.5, 0.5, 1.0]

@@ -8,6 +8,7 @@ import pytest
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -23,7 +24,7 @@ NUMBER = (Kind.CONTINUOUS, Role.SENSITIVE)
 
 
 def score(measure, original, protected, rows=None):
-    return measure.score(Evidence(original, protected, source_rows=rows), Run(seed=1))
+    return measure.score(Evidence(original, Release.of(protected, source_rows=rows)), Run(seed=1))
 
 
 def classes(n=200, seed=1, noise=0.3):

@@ -6,6 +6,7 @@ import pytest
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -14,7 +15,7 @@ from toys import table_of
 
 
 def score(measure, original, protected, rows=None):
-    return measure.score(Evidence(original, protected, source_rows=rows), Run(seed=1))
+    return measure.score(Evidence(original, Release.of(protected, source_rows=rows)), Run(seed=1))
 
 
 def numeric(values):

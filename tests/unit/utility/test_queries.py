@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
@@ -19,11 +20,13 @@ from toys import table_of
 
 
 def score(original, protected, rows=None, **settings):
-    return QueryError(**settings).score(Evidence(original, protected, source_rows=rows), Run(seed=1))
+    return QueryError(**settings).score(
+        Evidence(original, Release.of(protected, source_rows=rows)), Run(seed=1)
+    )
 
 
 def asked(original, protected, name="x"):
-    return _asked(Evidence(original, protected), name)
+    return _asked(Evidence(original, Release.of(protected)), name)
 
 
 def between(low, high):
@@ -151,7 +154,7 @@ def test_a_shift_by_half_a_range_loses_half():
 
 def naive(original, protected, measure):
     """Count every query record by record, from the same draws."""
-    evidence = Evidence(original, protected)
+    evidence = Evidence(original, Release.of(protected))
     columns = [_asked(evidence, name) for name in sorted(original.names)]
     run = Run(seed=1)
     d = min(measure.dimensions, len(columns))
@@ -179,7 +182,7 @@ def naive(original, protected, measure):
 def test_queries_are_counts_of_records(dimensions):
     measure = QueryError(queries=40, dimensions=dimensions)
     original, protected = mixed(seed=1), mixed(90, seed=2)
-    found = measure.score(Evidence(original, protected), Run(seed=1))
+    found = measure.score(Evidence(original, Release.of(protected)), Run(seed=1))
     np.testing.assert_allclose(found.value, naive(original, protected, measure), rtol=1e-9)
 
 
@@ -195,7 +198,7 @@ def test_weights_are_repeated_records():
     x, y = np.random.default_rng(1).normal(size=(2, 40))
     weights = np.tile([1, 3], 20)
     tables = [Table(pl.DataFrame({"x": each, "w": weights.astype(float)}), schema) for each in (x, y)]
-    evidence = Evidence(*tables)
+    evidence = Evidence(tables[0], Release.of(tables[1]))
     plain = _asked(evidence, "x").draw(20, 0.2, np.random.default_rng(1))
     found = score(*tables, queries=20, selectivity=20.0)
     assert found.status is Status.OK

@@ -6,6 +6,7 @@ import pytest
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.schema import Kind, Role
@@ -18,7 +19,7 @@ CLASS = (Kind.NOMINAL, Role.SENSITIVE)
 
 
 def score(original, protected, **settings):
-    return CoefficientOverlap(**settings).score(Evidence(original, protected), Run(seed=1))
+    return CoefficientOverlap(**settings).score(Evidence(original, Release.of(protected)), Run(seed=1))
 
 
 def linear(n, seed, *, slope=1.0):

@@ -11,6 +11,7 @@ from scipy.spatial.distance import cdist
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
@@ -31,7 +32,7 @@ def numeric(values):
 
 def emd(original, protected, measure=None, rows=None):
     return (measure or EarthMoversDistance()).score(
-        Evidence(original, protected, source_rows=rows), Run(seed=1)
+        Evidence(original, Release.of(protected, source_rows=rows)), Run(seed=1)
     )
 
 

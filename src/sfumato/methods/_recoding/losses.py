@@ -14,6 +14,7 @@ import polars as pl
 
 from sfumato import kernels
 from sfumato.core import registry
+from sfumato.core.evidence import Evidence
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import column_codes, sums_of
@@ -235,7 +236,7 @@ def _measured(table: Table, key: KeyLevels, amounts: Floats, measure: str, run: 
     levels = np.repeat([*range(key.height), 0], n)
     suppressed = np.arange(len(small)) >= key.height * n
     released = to_wildcard(tiled.write(small, levels), name, suppressed)
-    evidence = Release.of(released, source_rows=np.arange(len(small))).against(small)
+    evidence = Evidence(small, Release.record_by_record(released))
     own: dict[str, Any] = {name: key.hierarchy}
     evidence = replace(evidence, resources=own)
     score = registry.measure(measure)().score(evidence, run.silent())
