@@ -58,11 +58,6 @@ class Evidence:
         return None if self.release is None else self.release.source_rows
 
     @property
-    def classes(self) -> Ints | None:
-        """Equivalence classes that a method vouches for."""
-        return None if self.release is None else self.release.classes
-
-    @property
     def buckets(self) -> Buckets | None:
         """The values that stand apart from their records; None where none does."""
         return None if self.release is None else self.release.buckets

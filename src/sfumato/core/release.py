@@ -280,7 +280,7 @@ class Release:
         left = [name for name in schema.with_role(Role.IDENTIFIER) if not schema[name].pseudonym]
         if left:
             named = ", ".join(f"`{name}`" for name in left)
-            warnings.warn(f"left out, as they identify people: {named}", IdentifierWarning, stacklevel=4)
+            warnings.warn(f"left out, as they identify people: {named}", IdentifierWarning, stacklevel=3)
             frame = frame.drop(left)
         return frame
 

@@ -234,11 +234,11 @@ def _of_those_left(randomness: ByPlace, release: Release, step: Step) -> ByPlace
     """Chance for the records that earlier steps have left; who is nobody has no chance of their own."""
     if not step.method.randomness.replay:  # noise that must never be the same twice
         return randomness.fresh(release.table)
-    if release.origin.is_identity:
+    if not randomness.is_by_person:
         return randomness
     if release.source_rows is not None and release.origin.is_complete:
         return randomness.subset(release.source_rows)
-    if randomness.is_by_person and step.method.randomness.stochastic:
+    if step.method.randomness.stochastic:
         raise RefusedError(
             f"{step.method.name} must know in a series whose the records are, got: records of nobody",
             hint="take it before the step that makes new records",

@@ -25,6 +25,7 @@ from sfumato.engines.memory import Memory
 from sfumato.errors import Cancelled, DataError, RefusedError, UnknownNameError
 from sfumato.front import in_native
 from sfumato.methods.microaggregation import Mdav
+from sfumato.recipes.recipe import Recipe, Step
 from toys import (
     SECRET_NUMBER,
     SECRET_WORD,
@@ -502,6 +503,18 @@ def test_one_table_or_several():
     with pytest.raises(DataError) as caught:
         _ = several.table
     assert caught.value.message == "this release must have one table, got: 2 (keys, rest)"
+
+
+def test_no_array_is_made_of_records_that_stay():
+    steps = [
+        Step(Rounding(), ("age",)),
+        Step(Mdav(k=2), ("age", "income")),
+        Step(CentredNoise(), ("income",)),
+    ]
+    release = Recipe(tuple(steps)).apply(TABLE, Run(seed=1))
+    assert release.origin.is_identity
+    assert "rows" not in vars(release.origin)
+    assert repr(release).startswith("Release(release: 6 records, 5 columns; rounding")
 
 
 def test_data_comes_back_as_it_went_in():

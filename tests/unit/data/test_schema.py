@@ -82,6 +82,11 @@ def test_selecting_everything_changes_nothing(schema):
     assert hash(schema) == hash(Schema.from_dict(schema.to_dict()))
 
 
+def test_it_is_shown_in_one_line_without_values():
+    order = Column("size", Kind.ORDINAL, Role.KEY, order=("small", "large"))
+    assert repr(Schema((order, Column("x", Kind.CONTINUOUS)))) == "Schema(1 key, 1 undecided)"
+
+
 def test_rules_and_relations_survive_toml():
     schema = Schema(
         (Column("total", Kind.CONTINUOUS), Column("a b", Kind.CONTINUOUS), Column("c", Kind.CONTINUOUS)),

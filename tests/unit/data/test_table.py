@@ -503,6 +503,16 @@ def test_schema_and_targets_do_not_count():
 # -------------------------------------------------------------------------------------------- the rest
 
 
+def test_a_notebook_is_shown_columns_and_no_cell():
+    table = Table(
+        pl.DataFrame({"town": ["Sentinelham"]}),
+        Schema((Column("town", Kind.NOMINAL, Role.KEY, label="Home"),)),
+    )
+    for shown in (table._repr_html_(), table.schema._repr_html_()):
+        assert "<td>town</td><td>nominal</td><td>key</td><td>Home</td>" in shown
+        assert "Sentinelham" not in shown
+
+
 def test_repr_shows_no_cell():
     table = one([SECRET_WORD], Kind.NOMINAL)
     assert repr(table) == str(table) == "Table(1 records, 1 columns)"
