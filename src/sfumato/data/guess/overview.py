@@ -14,6 +14,7 @@ from sfumato.data.guess.relations import Relation
 from sfumato.data.notebook import as_html
 from sfumato.data.schema import Column, Role, Schema
 from sfumato.data.table import Table
+from sfumato.errors import counted
 
 _NAMED = 10  # the most columns that a sentence names
 
@@ -60,12 +61,14 @@ class Summary:
         """What there is to say beside kind and role."""
         notes = []
         if self.column.labels:
-            notes.append(_counted(len(self.column.labels), "value label"))
+            notes.append(counted(len(self.column.labels), "value label"))
         if self.codes:
-            notes.append(f"{_plural(len(self.codes), 'missing code')} {' '.join(self.codes)}")
+            notes.append(
+                f"{'missing code' if len(self.codes) == 1 else 'missing codes'} {' '.join(self.codes)}"
+            )
         hidden = len(self.column.missing_codes) - len(self.codes)
         if hidden:
-            notes.append(_counted(hidden, "other missing code" if self.codes else "missing code"))
+            notes.append(counted(hidden, "other missing code" if self.codes else "missing code"))
         if self.column.missing_range is not None:
             notes.append("a range of missing codes")
         if self.related:
@@ -141,7 +144,7 @@ class Overview:
             share = percent(self.unique / self.records)
             found.append(
                 f"{self.unique} of {self.records} records ({share}) are unique on the "
-                f"{_counted(len(keys), 'likely key')} {listed(keys)}"
+                f"{counted(len(keys), 'likely key')} {listed(keys)}"
             )
         found += [
             f"the records are of {summary.distinct} persons by {listed(units)}: risks are those of persons"
@@ -258,11 +261,3 @@ def listed(names: Iterable[str]) -> str:
 
 def _about(names: Sequence[str], one: str, several: str) -> str:
     return f"{listed(names)} {one if len(names) == 1 else several}" if names else ""
-
-
-def _plural(count: int, word: str) -> str:
-    return word if count == 1 else f"{word}s"
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count} {_plural(count, word)}"
