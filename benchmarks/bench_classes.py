@@ -20,8 +20,8 @@ import numpy as np
 import polars as pl
 
 from sfumato.core import registry
+from sfumato.core.evidence import Evidence
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 

@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 from scipy.spatial import cKDTree
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.points import points_of
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table

@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.risk._subsets import KeyCodes

@@ -14,11 +14,11 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from sfumato.core.draws import PersonalDraws
+from sfumato.core.person_generator import PersonGenerator
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.core.waves import Waves
 from sfumato.data.schema import Column, Kind, Role, Schema
-from sfumato.data.series import Waves
 from sfumato.data.table import Table
 from sfumato.risk.anonymity import KAnonymity
 from sfumato.risk.intersection import IntersectionRisk
@@ -79,7 +79,7 @@ def main(records: int) -> None:
         took, score = seconds(lambda: measure.score(replace(last), run))  # noqa: B023  — called at once
         print(f"  {str(measure)[:60]:60} {took:6.2f}  {took / alone:5.2f}  = {score.value:.4g}")
     people = np.arange(1, records + 1, dtype=np.uint64)
-    draws = PersonalDraws(bytes(32), people)
+    draws = PersonGenerator(bytes(32), people)
     draws.standard_normal(records)
     keyed, _ = seconds(lambda: draws.standard_normal(records))
     plain, _ = seconds(lambda: np.random.default_rng(1).standard_normal(records))

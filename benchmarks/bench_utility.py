@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 from scipy.stats import ks_2samp, wasserstein_distance
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.utility import associations, distributions, estimates

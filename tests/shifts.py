@@ -1,7 +1,7 @@
 """A method that adds a known number and measures that see just that: searches can be checked by hand."""
 
 from sfumato.core.measure import Measure, Score
-from sfumato.core.method import ColumnMethod
+from sfumato.core.method import ColumnMethod, Randomness
 from sfumato.core.params import param
 from sfumato.data.schema import Kind
 
@@ -14,7 +14,7 @@ class Shift(ColumnMethod):
     name = "toy-shift"
     title = "Shift"
     kinds = NUMBERS
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     by: float = param(1.0, "How much.", ge=0, le=100, tune=(0, 100), drive=True)
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.measure import Measure, Score
-from sfumato.core.method import BlockMethod, ColumnMethod, Method
+from sfumato.core.method import BlockMethod, ColumnMethod, Gives, Method, Randomness
 from sfumato.core.params import PerColumn, Resource, param
 from sfumato.core.release import Release
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -30,9 +30,9 @@ class Mean(ColumnMethod):
 
     name = "mean"
     title = "Mean"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     def protect_column(self, column, rng):
         return np.full(len(column), column.values.mean())
@@ -43,7 +43,7 @@ class Draw(ColumnMethod):
 
     name = "draw"
     title = "Draw"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
 
     spread: float = param(1.0, "Largest draw.", gt=0, le=10, log=True, tune=(0.1, 10), drive=True)
@@ -57,9 +57,9 @@ class Rounding(ColumnMethod):
 
     name = "rounding"
     title = "Rounding"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     base: PerColumn[float] = param(10.0, "Distance between two rounded values.", gt=0, le=1e6)
 
@@ -73,9 +73,9 @@ class Turned(ColumnMethod):
 
     name = "turned"
     title = "Turned"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = ORDERED
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     def protect_column(self, column, rng):
         return column.values[::-1]
@@ -86,9 +86,9 @@ class Constant(ColumnMethod):
 
     name = "constant"
     title = "Constant"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = ORDERED
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     number: float = param(0.0, "What every record gets.")
 
@@ -101,9 +101,9 @@ class Unrepeatable(ColumnMethod):
 
     name = "unrepeatable"
     title = "Unrepeatable"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
-    replay = False
+    randomness = Randomness(replay=False)
 
     def protect_column(self, column, rng):
         return np.random.default_rng().random(len(column))
@@ -114,10 +114,9 @@ class Private(ColumnMethod):
 
     name = "private"
     title = "Private"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
-    replay = False
-    private_by = "epsilon"
+    randomness = Randomness(replay=False, epsilon_parameter="epsilon")
 
     epsilon: float = param(1.0, "What it spends.", gt=0, le=100, log=True, tune=(0.1, 10), drive=True)
 
@@ -130,9 +129,9 @@ class Invented(Method):
 
     name = "invented"
     title = "Invented"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = frozenset(Kind)
-    changes_records = True
+    gives = Gives(other_records=True)
 
     def protect(self, table, run):
         made = table
@@ -147,9 +146,9 @@ class Short(ColumnMethod):
 
     name = "short"
     title = "Short"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = ORDERED
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     def protect_column(self, column, rng):
         return column.values[1:]
@@ -163,9 +162,9 @@ class Standardised(BlockMethod):
 
     name = "standardised"
     title = "Standardised"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
-    stochastic = False
+    randomness = Randomness(stochastic=False)
     rounds = 2
 
     def summarise(self, block, summaries, run):
@@ -185,7 +184,7 @@ class CentredNoise(BlockMethod):
 
     name = "centred-noise"
     title = "Centred noise"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
 
     def draws(self, block, run):
@@ -207,9 +206,9 @@ class Flipped(BlockMethod):
 
     name = "flipped"
     title = "Flipped"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = frozenset({Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     def summarise(self, block, summaries, run):
         return np.fmin.reduce(block.values, initial=np.inf), np.fmax.reduce(block.values, initial=-np.inf)
@@ -227,9 +226,9 @@ class Thinned(BlockMethod):
 
     name = "thinned"
     title = "Thinned"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
-    changes_records = True
+    gives = Gives(other_records=True)
 
     def summarise(self, block, summaries, run):
         return np.nansum(block.values[:, 0]), np.count_nonzero(~np.isnan(block.values[:, 0]))
@@ -249,10 +248,9 @@ class Worded(BlockMethod):
 
     name = "worded"
     title = "Worded"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = ORDERED
-    produces = frozenset({Kind.NOMINAL})
-    stochastic = False
+    randomness = Randomness(stochastic=False)
     rounds = 0
 
     def protect_block(self, block, summaries, run):
@@ -271,10 +269,10 @@ class Marked(BlockMethod):
 
     name = "marked"
     title = "Marked"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = frozenset(Kind)
-    stochastic = False
-    adds_columns = True
+    gives = Gives(new_columns=True)
+    randomness = Randomness(stochastic=False)
     rounds = 0
 
     def protect_block(self, block, summaries, run):
@@ -291,9 +289,9 @@ class Sampling(Method):
 
     name = "sampling"
     title = "Sampling"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = frozenset(Kind)
-    changes_records = True
+    gives = Gives(other_records=True)
 
     share: float = param(0.5, "Share of the records kept.", gt=0, le=1, tune=(0.1, 1), drive=True)
 
@@ -308,9 +306,9 @@ class Pairs(Method):
 
     name = "pairs"
     title = "Pairs"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     def protect(self, table, run):
         protected = table
@@ -328,9 +326,9 @@ class Shift(Method):
 
     name = "shift"
     title = "Shift"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     source: Resource = param(Resource("population"), "Where the mean is taken from.", holds="table")
 
@@ -349,10 +347,10 @@ class Synthetic(Method):
 
     name = "synthetic"
     title = "Synthetic"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = frozenset(Kind)
-    stochastic = False
-    changes_records = True
+    gives = Gives(other_records=True)
+    randomness = Randomness(stochastic=False)
 
     def protect(self, table, run):
         return Release.of(table.take(np.zeros(min(3, len(table)), dtype=np.int64)))
@@ -363,9 +361,9 @@ class Halves(Method):
 
     name = "halves"
     title = "Halves"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = frozenset(Kind)
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     def protect(self, table, run):
         first, *rest = table.names
@@ -379,9 +377,9 @@ class Buckets(Method):
 
     name = "buckets"
     title = "Buckets"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = frozenset(Kind)
-    adds_columns = True
+    gives = Gives(new_columns=True)
 
     def protect(self, table, run):
         drawn = pl.Series(run.rng("bucket").integers(0, 1_000_000, len(table)))
@@ -403,7 +401,7 @@ class Shifted(Measure):
 
     name = "shifted"
     title = "Shifted"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = CONTINUOUS
     aspect = "utility"
     better = "low"

@@ -18,8 +18,9 @@ import click
 import sfumato
 from sfumato import errors, front
 from sfumato.core import registry
+from sfumato.core.component import Component
 from sfumato.core.measure import Measure
-from sfumato.core.method import Described, Method, shape_of
+from sfumato.core.method import Method, shape_of
 from sfumato.core.references import cite
 
 FOLDER = "reference/generated"
@@ -62,7 +63,7 @@ def method_page(cls: type[Method]) -> str:
         ("kinds of column", words(cls.kinds)),
         ("shape", shape_of(cls)),
         ("drive", drive_of(cls)),
-        ("uses chance", "yes" if cls.stochastic else "no"),
+        ("uses chance", "yes" if cls.randomness.stochastic else "no"),
         ("cost", cls.cost),
     ]
     return described_page(cls, facts, usage=block(method_command(cls)))
@@ -77,19 +78,19 @@ def measure_page(cls: type[Measure]) -> str:
         ("direction", f"{cls.better} is better"),
         ("bounds", bounds_of(cls)),
         ("kinds of column", words(cls.kinds)),
-        ("told by", cls.told_by),
+        ("computed from", cls.computed_from()),
         ("cost", cls.cost),
     ]
     return described_page(cls, facts)
 
 
-def described_page(cls: type[Described], facts: Sequence[tuple[str, str]], usage: Sequence[str] = ()) -> str:
+def described_page(cls: type[Component], facts: Sequence[tuple[str, str]], usage: Sequence[str] = ()) -> str:
     """Put together what methods and measures have in common: facts, docstring, parameters, literature."""
     names, values = zip(*facts, strict=True)
     lines = [*title(cls.title or cls.name), *table(names, [values])]
     lines += [docstring(cls), ""]
     if issubclass(cls, Method):
-        lines += [*section("For analysts"), escape(cls.analysts), ""]
+        lines += [*section("For analysts"), escape(cls.analyst_note), ""]
     lines += section("Parameters")
     rows = [
         [literal(p.name), escape(p.symbol), escape(p.domain), literal(p.default), escape(p.unit), meaning(p)]
@@ -106,7 +107,7 @@ def described_page(cls: type[Described], facts: Sequence[tuple[str, str]], usage
 
 def meaning(declared) -> str:
     """Say what a parameter does, and what a level search does with it."""
-    said = escape(declared.help)
+    said = escape(declared.explanation)
     if declared.drive and declared.tune:
         low, high = (number(end) for end in declared.tune)
         said += f" *Drive*: searched from {low} to {high}{', on a log scale' * declared.log}."
@@ -313,7 +314,7 @@ def _see_also(entry: re.Match[str]) -> str:
     return f"- {page_link(cls) if cls else literal(entry['name'])}: {entry['text']}"
 
 
-def page_link(cls: type[Described]) -> str:
+def page_link(cls: type[Component]) -> str:
     """Link to the page of a method or measure."""
     room = "measures" if issubclass(cls, Measure) else "methods"
     return f":doc:`{cls.name} </{FOLDER}/{room}/{cls.name}>`"

@@ -12,7 +12,7 @@ from sfumato.version import __version__
 
 if TYPE_CHECKING:
     from sfumato.core.release import Release
-    from sfumato.data.evidence import Scenario
+    from sfumato.data.scenario import Scenario
     from sfumato.data.schema import Column, Kind, Role, Schema
     from sfumato.data.table import Table
     from sfumato.front import assess, compare, inspect, protect, read, release, tune
@@ -27,7 +27,7 @@ _HOMES = {
     "Recipe": "sfumato.recipes.recipe",
     "Release": "sfumato.core.release",
     "Role": "sfumato.data.schema",
-    "Scenario": "sfumato.data.evidence",
+    "Scenario": "sfumato.data.scenario",
     "Schema": "sfumato.data.schema",
     "Step": "sfumato.recipes.recipe",
     "Table": "sfumato.data.table",

@@ -23,10 +23,10 @@ from sfumato.core.params import listed
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure, parse_method
 from sfumato.core.run import Run
-from sfumato.data.evidence import CONTROL, Scenario
 from sfumato.data.guess.columns import guess_schema
 from sfumato.data.notebook import as_html
 from sfumato.data.persons import is_out_of_order
+from sfumato.data.scenario import CONTROL, Scenario
 from sfumato.data.schema import Role, Schema, like_schema, with_roles
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, SfumatoError, UnreachableError
@@ -214,12 +214,12 @@ def assess(
         chosen = [cls() for cls in registry.measures().values()]
     else:
         chosen = [parse_measure(m) if isinstance(m, str) else m for m in measures]
-    brief = not (chosen if exact is None else exact)
-    chosen = chosen or [cls() for cls in registry.measures().values() if cls.usual]
+    allow_sampling = not (chosen if exact is None else exact)
+    chosen = chosen or registry.measures_for("default")
     make = made_by.apply if isinstance(made_by, Recipe) else made_by
     case = Case(table, scenario or Scenario(), _like(table, resources), control, make)
     asking = make_run(seed, run, case.resources)
-    return Scores(evaluate(release, case, chosen, asking, brief=brief).scores)
+    return Scores(evaluate(release, case, chosen, asking, allow_sampling=allow_sampling).scores)
 
 
 class Scores(dict[str, Score]):
@@ -658,7 +658,8 @@ def _steps(
     able = [
         Step(cls(), tuple(columns))
         for cls in registry.methods().values()
-        if cls.replay and (cls.drive() or not driven)  # a search on the data voids a guarantee: only by name
+        if cls.randomness.replay
+        and (cls.drive() or not driven)  # a search on the data voids a guarantee: only by name
     ]
     able = [step for step in able if not list(step.faults(schema))]
     if not able:

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.core.run import Run
+from sfumato.core.run import Progress, Run
 from sfumato.errors import Cancelled
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.carry_out import carry_out
@@ -84,7 +84,7 @@ def test_an_undeclared_bound_ends_with_2_and_the_name_of_the_column(run, planned
 def test_who_stops_it_gets_nothing(planned, method, after):
     folder = planned(method)
     events = []
-    stopped = Run(seed=1, report=events.append, stopped=lambda: len(events) >= after)
+    stopped = Run(seed=1, progress=Progress(report=events.append, stopped=lambda: len(events) >= after))
     with pytest.raises(Cancelled):
         carry_out(Plan.read(folder / "plan.toml"), stopped)
     assert sorted(each.name for each in folder.iterdir()) == ["people.csv", "plan.toml"]

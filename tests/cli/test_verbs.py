@@ -16,6 +16,7 @@ import pytest
 
 from sfumato.cli import cli
 from sfumato.core import registry
+from sfumato.core.measure import Scaling
 
 
 @pytest.fixture
@@ -238,6 +239,37 @@ def test_inspect_shows_no_cell(run, people):
 # ---------------------------------------------------------------------------------------------- protect
 
 
+def test_protect_imports_the_method_that_is_named_and_no_other(people, tmp_path):
+    """Options of one method need no import of the other sixty; nor do their names and summaries."""
+    script = (
+        "import sys; from sfumato.cli import _exit_code; code = _exit_code(sys.argv[1:]); "
+        "print(code, *(name for name in sys.modules if name.startswith('sfumato.methods.')))"
+    )
+
+    def modules(*arguments):
+        command = [sys.executable, "-c", script, "protect", *arguments]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()[-1].split()
+
+    assert modules("--help") == ["0"]
+    code, *loaded = modules("mdav", "people.csv", "-c", "age,income", "--unjudged", "-o", "out.csv")
+    assert code == "0"
+    assert [name for name in loaded if "._" not in name] == ["sfumato.methods.microaggregation"]
+
+
+@pytest.mark.parametrize(
+    ("options", "n_combinations"), [(("--subsets", "age+region,income:2"), 2), (("--combine", 2), 3)]
+)
+def test_protect_is_judged_by_the_combinations_that_it_enforces(run, people, options, n_combinations):
+    keys = [f"--role={name}=key" for name in ("age", "income", "region")]
+    code, _, err = run(
+        "protect", "local-suppression", "people.csv", "-c", "age,income,region", "--k", 3, *keys, *options,
+        "--drop", "name,wealth", "-o", "out.csv",
+    )  # fmt: skip
+    assert code == 0
+    assert err.count(" met: k-anonymity") == n_combinations
+
+
 def test_protect_writes_a_shuffled_file_without_row_numbers(run, people, tmp_path):
     code, out, err = run(
         "protect", "mdav", "people.csv", "-c", "age,income", "--k", 4, "--unjudged", "-o", "out.csv"
@@ -317,9 +349,13 @@ def test_a_format_nobody_can_write_is_told_before_the_work(run, people, plan):
 
 
 def test_usual_risks_of_a_large_file_are_estimated_and_offer_the_exact_ones(run, people, monkeypatch):
-    for name in ("dbrl", "rank-linkage", "permutation-distance", "gdbrl"):
-        monkeypatch.setattr(registry.measure(name), "exact_up_to", 100)
-    monkeypatch.setattr(registry.measure("dbrl"), "persons_drawn", 50)
+    for name, drawn in (
+        ("dbrl", 50),
+        ("rank-linkage", 20_000),
+        ("permutation-distance", 20_000),
+        ("gdbrl", 0),
+    ):
+        monkeypatch.setattr(registry.measure(name), "scales", Scaling(exact_up_to=100, persons_drawn=drawn))
     both = ("-c", "age,income", "--seed", "1")
     run("protect", "rank-swapping", "people.csv", "--unjudged", "--drop", "name", *both, "-o", "out.csv")
     asked = ("risk", "people.csv", "out.csv", *both)

@@ -9,7 +9,7 @@ import pytest
 
 import toys
 from sfumato.core.measure import Score
-from sfumato.core.method import BlockMethod, Method
+from sfumato.core.method import BlockMethod, Gives, Method, Randomness
 from sfumato.core.release import Release
 from sfumato.data.schema import Column, Kind
 from sfumato.testing import MEASURE_CHECKS
@@ -26,21 +26,21 @@ class Offender(Method):
 
     name = "offender"
     title = "Offender"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = toys.CONTINUOUS
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
 
 class Repeating(toys.Draw):
     """Repeat what must not be repeated."""
 
-    replay = False
+    randomness = Randomness(replay=False)
 
 
 class NotRepeating(toys.Unrepeatable):
     """Draw without the seed, and say nothing of it."""
 
-    replay = True
+    randomness = Randomness(epsilon_parameter="epsilon")
 
 
 class SendingItsRun(Offender):
@@ -55,7 +55,7 @@ class SendingTheSeed(Offender):
     """Send the seed along."""
 
     def protect(self, table, run):
-        list(run.engine.map(abs, [run.seed]))
+        list(run.engine.map(abs, [run.randomness.seed]))
         return Release.unchanged(table)
 
 
@@ -80,9 +80,9 @@ class CountingBlocks(BlockMethod):
 
     name = "counting-blocks"
     title = "Counting blocks"
-    analysts = "A toy of the tests: nothing to correct for."
+    analyst_note = "A toy of the tests: nothing to correct for."
     kinds = toys.CONTINUOUS
-    stochastic = False
+    randomness = Randomness(stochastic=False)
     rounds = 0
     calls: ClassVar = [0]
 
@@ -117,7 +117,7 @@ class LosingARecord(Offender):
 class MixingUpRows(Offender):
     """Say that records come from others than they do."""
 
-    changes_records = True
+    gives = Gives(other_records=True)
 
     def protect(self, table, run):
         return Release.of(table, source_rows=np.arange(len(table))[::-1])

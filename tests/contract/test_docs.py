@@ -33,7 +33,7 @@ from sfumato.cli import cli, main
 from sfumato.core import registry
 from sfumato.core.references import references
 from sfumato.core.run import Run
-from sfumato.data.evidence import Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role
 from sfumato.errors import SfumatoError
 from sfumato.recipes import plan as plans

@@ -44,6 +44,6 @@ def test_any_setting_in_the_domain_gives_a_release_or_a_clear_error(name):
         with contextlib.suppress(SfumatoError):
             names = recipe.apply(table, Run(seed=1)).reading().names
             assert set(table.names) <= set(names)
-            assert method.adds_columns or len(names) == len(table.names)
+            assert method.gives.new_columns or len(names) == len(table.names)
 
     holds()

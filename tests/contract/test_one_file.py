@@ -25,6 +25,9 @@ from sfumato.explain import explain_record
 from sfumato.front import assess, compare, protect
 from sfumato.methods import global_recoding
 from sfumato.methods._recoding import judges as recoding_judges
+from sfumato.recipes.plan import Output, Plan, Source
+from sfumato.releasing.carry_out import carry_out
+from sfumato.report.released import Released
 from sfumato.testing import MEASURE_CHECKS, METHOD_CHECKS
 
 DEVELOPING = Path(__file__).resolve().parents[2] / "docs" / "developing"
@@ -116,8 +119,8 @@ def test_the_contract_is_kept():
 def test_registry_requirements_and_descriptions():
     model, utility = registry.measure(NAMES["model"]), registry.measure(NAMES["utility"])
     assert Requirement.parse("agreement(missing=worst) <= 0.5").measure == model(missing="worst")
-    assert model.describe()["told_by"] == "class"
-    assert utility.describe()["told_by"] == "records"
+    assert model.describe()["computed_from"] == "class"
+    assert utility.describe()["computed_from"] == "records"
     assert registry.method(NAMES["method"]).describe()["drive"] == "base"
 
 
@@ -193,3 +196,16 @@ def test_its_page_runs(installed):
     namespace = {}
     exec(compile(installed, "page", "exec"), namespace)
     namespace["test_agreement_is_enforced"]()
+
+
+def test_the_release_report_shows_the_model_and_its_sensitive_columns():
+    table = _people()
+    plan = Plan(data=Source("people.csv"), schema=table.schema, output=Output(path="out.csv"))
+    report = Released(carry_out(plan, _run(), table=table), None, "as the plan says", _run()).tell()
+    internal, public = report.to_dict(public=False), report.to_dict(public=True)
+    against = [each for each in internal["attacks"]["inference"] if each["measure"] == "agreement"]
+    assert {each["value"] for each in against if each["scenario"] == "default"} == {1}
+    assert internal["learnt"]["columns"][0]["agreement"] == {"release": 1, "original": 1}
+    assert "Agreement" in report.page(public=False)
+    assert "agreement" not in str(public)
+    assert [each["value"] for each in public["utility"] if each["measure"] == "records-kept"] == [1]

@@ -17,7 +17,7 @@ from sfumato.core import registry
 from sfumato.core.params import param
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
-from sfumato.data.evidence import CONTROL, Scenario
+from sfumato.data.scenario import CONTROL, Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.explain.attacks import attacks_on
@@ -99,7 +99,7 @@ def judgements(tmp_path_factory):
         resources={CONTROL: Source("others.csv")},
         recipe=RECIPE,
         requirements=tuple(
-            Requirement(each, ">=", 0.0) for each in MEASURES.values() if not each.not_required
+            Requirement(each, ">=", 0.0) for each in MEASURES.values() if not each.tells.why_not_required
         ),
         output=Output("release.csv", shuffle=False),
         folder=folder,
@@ -113,7 +113,7 @@ def judgements(tmp_path_factory):
 def test_whoever_asks_gets_the_same_number(name, release, judgements):
     measure = MEASURES[name]
     score = assessed(release, measure)
-    for judged in judgements if not measure.not_required else ():
+    for judged in judgements if not measure.tells.why_not_required else ():
         assert judged[measure].to_dict() == score.to_dict()
     for place in ("search", "confirmation"):  # a candidate of `tune`, in both of its stages
         result = Judge((), (measure,)).evaluate(RECIPE, CASE, Run(seed=SEED).at(place), replicates=3)

@@ -25,6 +25,7 @@ def test_the_index_read_from_source_is_what_importing_finds(room):
             room,
             vars(cls)["family"],
             cls.summary(),
+            cls.places() if room != "methods" else {},
         )
         for name, cls in ROOMS[room]().items()
         if cls.__module__.startswith(f"sfumato.{room}.")
@@ -113,11 +114,11 @@ def family(tmp_path, monkeypatch):
 
 
 def test_a_family_may_be_a_package(family):
-    found = {entry for entry in registry.index("methods").values() if entry.module == family}
-    assert found == {
+    found = [entry for entry in registry.index("methods").values() if entry.module == family]
+    assert found == [
         registry.Entry(family, "Coarse", "coarse", ("rough", "crude"), room="methods", summary="It has."),
         registry.Entry(family, "Fine", "fine", (), ("exact",), "methods", "grains", "As has this."),
-    }
+    ]
     assert registry.method("crude") is registry.methods()["coarse"] is sfumato.methods.Coarse
     with pytest.warns(RenamedWarning, match="`exact` is called `fine` now"):
         assert registry.method("exact") is sfumato.methods.Fine
@@ -139,3 +140,20 @@ def test_one_measure_is_asked_without_the_libraries_of_others(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_measures_of_a_place_come_by_their_rank_there():
+    assert [each.name for each in registry.measures_for("comparison")] == [
+        "uniqueness", "k-anonymity", "dbrl", "gdbrl",
+    ]  # fmt: skip
+    assert [each.name for each in registry.measures_for("records", "gauges")] == [
+        "individual-risk", "journalist-risk", "prosecutor-risk", "marketer-risk",
+    ]  # fmt: skip
+
+
+def test_asking_for_the_measures_of_a_place_imports_no_other():
+    code = (
+        "import sys; from sfumato.core import registry; registry.measures_for('epsilon');"
+        "print(*(name for name in sys.modules if name.startswith('sfumato.utility.')))"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == []

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from effort import examples
 from sfumato import kernels
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.risk.combinations import LkcPrivacy, UnsafeCombinations

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
+from sfumato.core.randomness import ByPerson, Series, series_secret
 from sfumato.core.run import Run
-from sfumato.core.series import Series, secret_of
+from sfumato.core.waves import Waves
 from sfumato.data.schema import Column, Kind, Role, Schema
-from sfumato.data.series import Waves
 from sfumato.data.table import Table
 from sfumato.errors import DataError, RefusedError, UnreachableError
 from sfumato.methods.m_invariance import MInvariantBuckets
@@ -40,10 +40,10 @@ def published(waves, m, **more):
     recipe, kept, made = Recipe((Step(MInvariantBuckets(m=m, **more), ("age",)),)), {}, []
     for number, people in enumerate(waves):
         table = register(people)
-        run = Run(seed=number, series=Series(secret_of(7), kept=kept))
+        run = Run(randomness=ByPerson(number, series=Series(series_secret(7), previous_fits=kept)))
         release = recipe.apply(table, run)
         for each in release.provenance[0].confided:
-            kept = {(recipe.said[0], each.stratum): dict(each.tables)}
+            kept = {(recipe.step_identities[0], each.stratum): dict(each.tables)}
         made.append((release, table))
     return made
 
@@ -182,10 +182,11 @@ def test_numbers_and_dates_of_earlier_signatures_come_back():
     first = register({1: "2001-01-01", 2: "2002-02-02"})
     first = Table(first.frame.with_columns(pl.col("ill").str.to_date()), schema)
     recipe = Recipe((Step(MInvariantBuckets(m=2), ("age",)),))
-    one = recipe.apply(first, Run(seed=1, series=Series(secret_of(1))))
-    kept = {(recipe.said[0], ()): dict(one.provenance[0].confided[0].tables)}
+    one = recipe.apply(first, Run(randomness=ByPerson(1, series=Series(series_secret(1)))))
+    kept = {(recipe.step_identities[0], ()): dict(one.provenance[0].confided[0].tables)}
     two = recipe.apply(
-        first.take(pl.Series([0]).to_numpy()), Run(seed=2, series=Series(secret_of(1), kept=kept))
+        first.take(pl.Series([0]).to_numpy()),
+        Run(randomness=ByPerson(2, series=Series(series_secret(1), previous_fits=kept))),
     )
     assert two.tables["st"].frame["ill"].sort().to_list() == first.frame["ill"].sort().to_list()
 
@@ -208,5 +209,5 @@ def test_without_a_series_the_first_release_is_kept_for_one():
     table = register({who: ILLS[who % 3] for who in range(9)})
     release = MInvariantBuckets(m=3).apply(table.aimed_at(("age",)), Run(seed=1))
     words = release.confided[0].tables["persons"].frame["person"].to_list()
-    series = Series(secret_of(1))
+    series = Series(series_secret(1))
     assert words == [f"{word:016x}" for word in series.identity.persons(table).tolist()]

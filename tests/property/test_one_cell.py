@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from brute import chances_by_cells, distances_to_cells
 from effort import examples
 from sfumato.core import registry
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import ClassMeasure, Status
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.generalised.suppressing import to_missing, to_wildcard

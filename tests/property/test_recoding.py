@@ -24,10 +24,10 @@ from naive_recoding import (
     run,
     table_of,
 )
+from sfumato.core.evidence import Evidence
 from sfumato.core.requirement import parse_measure
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
-from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import RefusedError, UnreachableError

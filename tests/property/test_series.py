@@ -1,7 +1,5 @@
 """Releases in a series: who is in several of them has the same noise, whatever became of the others."""
 
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 import pytest
@@ -9,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
+from sfumato.core.randomness import ByPerson, Series, series_secret
 from sfumato.core.run import Run
-from sfumato.core.series import Series, secret_of
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.engines.memory import Memory
@@ -39,10 +37,10 @@ def series_after(*releases, recipe):
     """The series as the trails of its releases would hand it on."""
     kept = {}
     for release in releases:
-        for step, taken in zip(recipe.said, release.provenance, strict=True):
+        for step, taken in zip(recipe.step_identities, release.provenance, strict=True):
             for each in taken.confided:
                 kept.setdefault((step, each.stratum), {}).update(each.tables)
-    return Series(secret_of(9), kept=kept)
+    return Series(series_secret(9), previous_fits=kept)
 
 
 @st.composite
@@ -76,9 +74,10 @@ def noise_of(release, table):
 def test_noise_stays_with_the_person(method, waves):
     first, second = waves
     recipe = Recipe((Step(method, ("pay", "debt")),))
-    one = recipe.apply(first, Run(seed=1, series=series_after(recipe=recipe)))
+    one = recipe.apply(first, Run(randomness=ByPerson(1, series=series_after(recipe=recipe))))
     two = recipe.apply(
-        second, Run(seed=2, series=series_after(one, recipe=recipe), engine=Memory(block_records=3))
+        second,
+        Run(randomness=ByPerson(2, series=series_after(one, recipe=recipe)), engine=Memory(block_records=3)),
     )
     before, after = noise_of(one, first), noise_of(two, second)
     for cell in before.keys() & after.keys():
@@ -91,8 +90,10 @@ def test_who_moves_to_another_stratum_keeps_the_noise(waves):
     first, second = waves
     method = UniformNoise(spread=0.3)
     apart = Recipe((Step(method, ("pay",), within=("area",)),))
-    one = Recipe((Step(method, ("pay",)),)).apply(first, Run(seed=1, series=Series(secret_of(9))))
-    two = apart.apply(second, Run(seed=2, series=Series(secret_of(9))))
+    one = Recipe((Step(method, ("pay",)),)).apply(
+        first, Run(randomness=ByPerson(1, series=Series(series_secret(9))))
+    )
+    two = apart.apply(second, Run(randomness=ByPerson(2, series=Series(series_secret(9)))))
     factor = dict(zip(first.frame["who"], one.table.frame["pay"] / first.frame["pay"], strict=True))
     for who, before, after in zip(
         second.frame["who"], second.frame["pay"], two.table.frame["pay"], strict=True
@@ -103,15 +104,20 @@ def test_who_moves_to_another_stratum_keeps_the_noise(waves):
 
 def test_the_noise_of_one_release_is_none_of_another_series():
     table, recipe = people(range(50), range(50)), Recipe((Step(LognormalNoise(), ("pay",)),))
-    one, other = (recipe.apply(table, Run(seed=1, series=Series(secret_of(seed)))) for seed in (1, 2))
+    one, other = (
+        recipe.apply(table, Run(randomness=ByPerson(1, series=Series(series_secret(seed)))))
+        for seed in (1, 2)
+    )
     assert (one.table.frame["pay"][1:] != other.table.frame["pay"][1:]).all()
 
 
 def test_other_parameters_have_other_draws():
     """The same draws times another spread would tell themselves to who has both releases."""
-    table, series = people(range(200), np.arange(200) % 7), Series(secret_of(1))
+    table, series = people(range(200), np.arange(200) % 7), Series(series_secret(1))
     light, heavy = (
-        Recipe((Step(UncorrelatedNoise(deviation=by), ("pay",)),)).apply(table, Run(seed=1, series=series))
+        Recipe((Step(UncorrelatedNoise(deviation=by), ("pay",)),)).apply(
+            table, Run(randomness=ByPerson(1, series=series))
+        )
         for by in (30, 60)
     )
     first, second = ((each.table.frame["pay"] - table.frame["pay"]).to_numpy() for each in (light, heavy))
@@ -119,10 +125,10 @@ def test_other_parameters_have_other_draws():
 
 
 def test_two_equal_steps_have_noise_of_their_own():
-    table, series = people(range(200), np.arange(200) % 7), Series(secret_of(1))
+    table, series = people(range(200), np.arange(200) % 7), Series(series_secret(1))
     step = Step(UncorrelatedNoise(deviation=60), ("pay",))
     once, twice = (
-        Recipe(steps).apply(table, Run(seed=1, series=series)).table.frame["pay"]
+        Recipe(steps).apply(table, Run(randomness=ByPerson(1, series=series))).table.frame["pay"]
         for steps in ((step,), (step, step))
     )
     first, second = (once - table.frame["pay"]).to_numpy(), (twice - once).to_numpy()
@@ -134,17 +140,17 @@ def test_the_spread_of_the_noise_stays_that_of_the_first_release():
     first = people(range(40), range(40))
     second = people(range(41), [*range(40), 10_000])
     recipe = Recipe((Step(UncorrelatedNoise(deviation=60), ("pay",)),))
-    one = recipe.apply(first, Run(seed=1, series=series_after(recipe=recipe)))
-    two = recipe.apply(second, Run(seed=2, series=series_after(one, recipe=recipe)))
+    one = recipe.apply(first, Run(randomness=ByPerson(1, series=series_after(recipe=recipe))))
+    two = recipe.apply(second, Run(randomness=ByPerson(2, series=series_after(one, recipe=recipe))))
     np.testing.assert_allclose(two.table.frame["pay"][:40], one.table.frame["pay"])
 
 
 def test_a_step_must_protect_the_columns_it_did():
     first = people(range(40), range(40))
     recipe, wider = (Recipe((Step(UncorrelatedNoise(), names),)) for names in (("pay",), ("pay", "debt")))
-    one = recipe.apply(first, Run(seed=1, series=series_after(recipe=recipe)))
+    one = recipe.apply(first, Run(randomness=ByPerson(1, series=series_after(recipe=recipe))))
     with pytest.raises(PlanError, match="the columns that it did"):
-        wider.apply(first, Run(seed=2, series=series_after(one, recipe=recipe)))
+        wider.apply(first, Run(randomness=ByPerson(2, series=series_after(one, recipe=recipe))))
 
 
 def test_a_household_keeps_its_noise_when_its_first_member_leaves():
@@ -153,7 +159,9 @@ def test_a_household_keeps_its_noise_when_its_first_member_leaves():
     table = Table(table.frame.with_columns(pl.Series("home", [1, 1, 2, 2, 3, 3])), Schema(columns))
     recipe = Recipe((Step(UniformNoise(spread=0.4), ("pay",), together="home"),))
     one, two = (
-        recipe.apply(each, Run(seed=1, series=Series(secret_of(3)))).table.frame["pay"].to_list()
+        recipe.apply(each, Run(randomness=ByPerson(1, series=Series(series_secret(3)))))
+        .table.frame["pay"]
+        .to_list()
         for each in (table, table.take(np.array([5, 1, 3])))
     )
     assert one[0] == one[1]
@@ -165,7 +173,9 @@ def test_dates_of_a_person_move_alike_in_every_release():
     schema = Schema((Column("who", Kind.NOMINAL, Role.PERSON), Column("born", Kind.DATE, Role.KEY)))
     table, recipe = Table(frame, schema), Recipe((Step(DateShifting(), ("born",)),))
     one, two = (
-        recipe.apply(each, Run(seed=seed, series=Series(secret_of(3)))).table.frame["born"].to_list()
+        recipe.apply(each, Run(randomness=ByPerson(seed, series=Series(series_secret(3)))))
+        .table.frame["born"]
+        .to_list()
         for seed, each in ((1, table), (2, table.take(np.array([2, 0]))))
     )
     assert two == [one[2], one[0]]
@@ -176,4 +186,6 @@ def test_noise_after_records_were_made_anew_is_refused():
 
     recipe = Recipe((Step(Synthesis(), ("pay",)), Step(UniformNoise(), ("pay",))))
     with pytest.raises(RefusedError, match="synthesis"):
-        recipe.apply(people(range(30), range(30)), replace(Run(seed=1), series=Series(secret_of(1))))
+        recipe.apply(
+            people(range(30), range(30)), Run(randomness=ByPerson(1, series=Series(series_secret(1))))
+        )

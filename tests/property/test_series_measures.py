@@ -13,10 +13,10 @@ from effort import examples
 from sfumato.core.measure import Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.core.waves import Waves
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
-from sfumato.data.series import Waves
 from sfumato.data.table import Table
 from sfumato.methods import Anatomy
 from sfumato.recipes.recipe import Recipe, Step

@@ -13,7 +13,7 @@ from effort import examples
 from sfumato.core import registry
 from sfumato.core.measure import Score, Status
 from sfumato.core.requirement import Requirement, parse_measure
-from sfumato.data.evidence import Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.recipes.demand import Demand

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from effort import examples
 from sfumato import kernels
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema

@@ -4,9 +4,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from sfumato.core.randomness import ByPerson, ByPlace, Series, series_secret
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.core.series import Series, secret_of
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.methods import UncorrelatedNoise
@@ -45,10 +45,10 @@ def released(waves, series):
     keys = waves[0].schema.with_role(Role.KEY)
     recipe, kept, made = Recipe((Step(UncorrelatedNoise(deviation=60), keys),)), {}, []
     for number, table in enumerate(waves):
-        there = Series(secret_of(1), kept=kept) if series else None
-        release = recipe.apply(table, Run(seed=1, series=there))
+        there = ByPerson(1, series=Series(series_secret(1), previous_fits=kept)) if series else ByPlace(1)
+        release = recipe.apply(table, Run(randomness=there))
         for each in release.provenance[0].confided:
-            kept.setdefault((recipe.said[0], each.stratum), each.tables)
+            kept.setdefault((recipe.step_identities[0], each.stratum), each.tables)
         made.append(release.table.matrix(keys))
         assert number == 0 or series or not np.allclose(made[0], made[-1])
     return made

@@ -5,11 +5,12 @@ import polars as pl
 import pytest
 
 from brute import covers
+from sfumato.core.evidence import Evidence
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
-from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.datasets import patients

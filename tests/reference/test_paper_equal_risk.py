@@ -36,7 +36,7 @@ EIA = {
 
 
 def scores(table, method, repeats):
-    repeats = repeats if method.stochastic else 1
+    repeats = repeats if method.randomness.stochastic else 1
     measures = [RankLinkage(), EarthMoversDistance()]
     trials = [
         evaluate(Recipe.of(method), Case(table), measures, Run(seed=7), replicate=r) for r in range(repeats)
@@ -108,7 +108,7 @@ def test_figure_1_rises(make, grid, reference_data):
         method = make(value)
         trials = [
             evaluate(Recipe.of(method), Case(table), [RankLinkage()], Run(seed=2), replicate=r)
-            for r in range(5 if method.stochastic else 1)
+            for r in range(5 if method.randomness.stochastic else 1)
         ]
         means.append(np.mean([trial.scores["rank-linkage"].value for trial in trials]))
     assert (np.diff(means) > 0).all()

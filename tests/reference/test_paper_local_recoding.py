@@ -4,9 +4,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.generalised.text_forms import to_text
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.datasets import patients

@@ -31,9 +31,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.generalised.intervals import is_interval
+from sfumato.data.scenario import Scenario
 from sfumato.datasets.patients import patients
 from sfumato.front import protect
 from sfumato.methods.regeneration import Regeneration, masked_cells, masked_marginals

@@ -110,7 +110,7 @@ def test_what_arx_suppresses_is_looked_at_too(people):
     table, run = people("occupation")
     method = GlobalRecoding(k=1, also="beta-likeness(kind=basic) <= 5", suppression=40)
     node = dict(zip(table.targets, [0, 2, 0, 0, 2, 0, 1, 0], strict=True))
-    guarantee = method.guarantee(table.chosen)
+    guarantee = method.asked(table)
     keys = [KeyLevels.of(table, name, run.resource(name)) for name in guarantee.keys]
     part = Part(table, Lattice.of(keys, None), guarantee, run)
     judge = judge_of(part, limit=len(table))

@@ -12,7 +12,7 @@ import click
 from sfumato.cli._options import split
 from sfumato.cli._screen import emit_json, emit_list, emit_text, sentence_case
 from sfumato.core import registry
-from sfumato.core.method import Described
+from sfumato.core.component import Component
 from sfumato.data.schema import Kind
 from sfumato.errors import UnknownNameError
 
@@ -58,11 +58,11 @@ def goals_of_kinds() -> dict[str, Callable[[type[Any]], bool]]:
     return {kind.value: partial(_takes, kind) for kind in Kind}
 
 
-def _takes(kind: Kind, cls: type[Described]) -> bool:
+def _takes(kind: Kind, cls: type[Component]) -> bool:
     return kind in cls.kinds
 
 
-def show_meaning(cls: type[Described]) -> None:
+def show_meaning(cls: type[Component]) -> None:
     """Write what a measure or method means, in full."""
     from sfumato.explain.words import meaning_of
 
@@ -86,11 +86,11 @@ def show_meaning(cls: type[Described]) -> None:
         emit_text(entry, indent=2)
 
 
-def _show_parameters(cls: type[Described]) -> None:
+def _show_parameters(cls: type[Component]) -> None:
     """Write what can be set, if anything can."""
     if cls.parameters():
         click.echo("\nParameters")
     for each in cls.parameters():
         symbol = f" ({each.symbol})" if each.symbol not in {"", each.name} else ""
         emit_text(f"{each.name}{symbol}: {each.domain}  [default: {each.default}]", indent=2)
-        emit_text(each.help, indent=6)
+        emit_text(each.explanation, indent=6)

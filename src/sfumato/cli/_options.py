@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from sfumato.core.params import Columns, Param, Parameters, Requirements
-from sfumato.data.evidence import Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Schema
 from sfumato.errors import ParameterError, PlanError, UnknownNameError
 
@@ -150,7 +150,7 @@ def reading_of(plan_path: Path | None) -> dict[str, Any]:
 def option_of(declared: Param) -> click.Option:
     """Make the command-line option of a parameter: its type, bounds and default stand in the declaration."""
     symbol = f"{declared.symbol}: " if declared.symbol else ""
-    help_text = f"{declared.help} [{symbol}{declared.domain}]"
+    help_text = f"{declared.explanation} [{symbol}{declared.domain}]"
     words: dict[str, Any] = {"required": False, "help": help_text, "show_default": True}
     flag = f"--{declared.name.replace('_', '-')}"
     if declared.per_column:

@@ -14,6 +14,7 @@ from sfumato.data.schema import Role
 from sfumato.errors import PlanError, RequirementError
 
 if TYPE_CHECKING:
+    from sfumato.core.method import EnforcedRequirement
     from sfumato.core.run import Run
     from sfumato.data.table import Table
     from sfumato.recipes.plan import Plan
@@ -84,18 +85,33 @@ def _required(plan: Plan, step: Step, options: Mapping[str, Any]) -> Plan:
     Where nothing is, a method that enforces something asks for that, of all keys and not only of its columns.
     """
     from sfumato.core.requirement import Requirement
-    from sfumato.methods._buckets import BucketMethod
-    from sfumato.methods._enforcing import EnforcingMethod
-    from sfumato.methods.m_invariance import MInvariantBuckets
     from sfumato.recipes.profile import Profile
 
     wanted = tuple(Requirement.parse(text) for text in options["require"])
     plan = replace(plan, requirements=(*plan.requirements, *wanted))
     if options["profile"]:
         return Profile.of(options["profile"]).apply_to(plan)
-    if not plan.demands and isinstance(step.method, EnforcingMethod | BucketMethod | MInvariantBuckets):
-        return replace(plan, requirements=step.method.guarantee(()).requirements)
-    return plan
+    if plan.demands or plan.schema is None:
+        return plan
+    return _enforced(plan, step.method.enforced_requirements(plan.schema, step.resolve(plan.schema)))
+
+
+def _enforced(plan: Plan, enforced: Sequence[EnforcedRequirement]) -> Plan:
+    """The plan that requires what is enforced: of all keys, and of combinations of columns in scenarios."""
+    from sfumato.core.requirement import Requirement
+    from sfumato.data.scenario import Scenario
+
+    whole = tuple(Requirement.parse(text) for text, columns in enforced if not columns)
+    parts: dict[Scenario, tuple[Requirement, ...]] = {}
+    for text, columns in enforced:
+        if columns:
+            intruder = Scenario("+".join(columns), columns)
+            parts[intruder] = (*parts.get(intruder, ()), Requirement.parse(text))
+    if not parts:
+        return replace(plan, requirements=whole)
+    known = {scenario.name: whole for scenario in plan.scenarios if whole}
+    required_in = known | {scenario.name: required for scenario, required in parts.items()}
+    return replace(plan, scenarios=(*plan.scenarios, *parts), required_in=required_in)
 
 
 def require_requirement(plan: Plan, tables: Mapping[str, Table], where: str, *, unjudged: bool) -> None:
@@ -221,6 +237,6 @@ def _way_out(outcome: Outcome, *, fixed: bool) -> str:
     """What to try when a release misses a requirement."""
     steps = [step for part in outcome.parts.values() for step in part.plan.recipe.steps]
     stronger = "make a step stronger, or let `sfumato tune` find one that meets them in every run"
-    if fixed or not any(step.method.stochastic for step in steps):
+    if fixed or not any(step.method.randomness.stochastic for step in steps):
         return stronger
     return f"every run has chance of its own: after a near miss another one may meet them; else {stronger}"

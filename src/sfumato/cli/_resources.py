@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.data.evidence import CONTROL
+from sfumato.data.scenario import CONTROL
 from sfumato.data.schema import Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, UnknownNameError

@@ -10,7 +10,7 @@ from sfumato.cli._resources import control_of, with_resources
 from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Score, Status
-from sfumato.data.evidence import Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.errors import ParameterError, RequirementError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def score(
             raise ParameterError(f"{measure.name} must be a measure of {aspect}, got: {measure.aspect}")
     usual = not measures and not requirements
     if usual:
-        measures = [measure for measure in _every(aspect) if measure.usual]
+        measures = [measure for measure in registry.measures_for("default") if measure.aspect == aspect]
     schema, scenario = schema_and_scenario(options["plan_path"])
     table, resources = with_resources(
         read(original, schema=schema, reading=reading_of(options["plan_path"])), options
@@ -82,14 +82,14 @@ def _rehearsal(options: dict[str, Any]) -> dict[str, Any]:
 def _scored(
     every: list[Measure], table: Table, how: dict[str, Any], options: dict[str, Any], *, usual: bool
 ) -> dict[str, Score]:
-    """Score, saying before what it costs; if nobody asked for them by name, large tables in brief."""
+    """Score, saying before what it costs; if nobody asked for them by name, a sample of large tables."""
     from sfumato.front import assess
     from sfumato.study.cost import Work
     from sfumato.study.evaluate import Case
 
     evidence = Case(table, how["scenario"] or Scenario(), how["resources"]).evidence(how["release"])
-    brief = [measure for measure in every if usual and measure.is_brief(evidence)]
-    exact = tuple(measure for measure in every if measure not in brief)
+    sampled = [measure for measure in every if usual and measure.is_sampled(evidence)]
+    exact = tuple(measure for measure in every if measure not in sampled)
     with running(quiet=options["quiet"], seed=options["seed"]) as run:
         announce(Work(measures=exact, **how), table, run, quiet=options["quiet"])
         asking = {"scenario": how["scenario"], "resources": how["resources"], "run": run, "exact": not usual}
@@ -99,7 +99,7 @@ def _scored(
             scores |= _judged_together(table, every, asking, quiet=options["quiet"])
         if not options["quiet"]:
             _offer(
-                [each for each in brief if scores[str(each)].status is not Status.REFUSED], table, run, how
+                [each for each in sampled if scores[str(each)].status is not Status.REFUSED], table, run, how
             )
     return scores
 
@@ -108,11 +108,11 @@ def _every(aspect: str) -> list[Measure]:
     return [cls() for cls in registry.measures().values() if cls.aspect == aspect]
 
 
-def _offer(brief: list[Measure], table: Table, run: Run, how: dict[str, Any]) -> None:
+def _offer(sampled: list[Measure], table: Table, run: Run, how: dict[str, Any]) -> None:
     """Say by what name the exact number is to be had of measures that were estimated or left out."""
     from sfumato.study.cost import Work, estimate
 
-    for measure in brief:
+    for measure in sampled:
         cost = estimate(Work(measures=(measure,), **how), table, run)
         takes = "" if cost is None else f": {cost.sentence()}"
         say(f"note: {measure.name} of all {len(table):,} records is measured by -m {measure.name}{takes}")
@@ -126,7 +126,7 @@ def _judged_together(
     from sfumato.data.persons import joining_columns
     from sfumato.front import assess
 
-    names, measures = joining_columns(table), [each for each in measures if not each.needs_release]
+    names, measures = joining_columns(table), [each for each in measures if not each.needs.release]
     if not names or not measures:
         return {}
     listed = " and ".join(f"`{name}`" for name in names)

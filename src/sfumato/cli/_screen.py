@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from sfumato.core.run import Progress, Run
+from sfumato.core.run import Progress, ProgressEvent, Run
 
 if TYPE_CHECKING:
     from sfumato.data.table import Table
@@ -171,10 +171,9 @@ def sentence_case(text: str) -> str:
 def running(*, quiet: bool, seed: int | None = None, **more: Any) -> Iterator[Run]:
     """Give a run that draws its progress and stops on Ctrl-C at the next safe place."""
     stop = _Stopper()
-    chance: dict[str, Any] = {} if seed is None else {"seed": seed}
     if quiet or not sys.stderr.isatty():
         with stop:
-            yield Run(stopped=stop, report=_Milestones(quiet=quiet), **chance, **more)
+            yield Run(seed, progress=Progress(_Milestones(quiet=quiet), stopped=stop), **more)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
@@ -188,7 +187,7 @@ def running(*, quiet: bool, seed: int | None = None, **more: Any) -> Iterator[Ru
         TextColumn("{task.fields[note]}"),
     )
     with stop, Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-        yield Run(stopped=stop, report=_Drawn(bars), **chance, **more)
+        yield Run(seed, progress=Progress(_Drawn(bars), stopped=stop), **more)
 
 
 class _Drawn:
@@ -197,9 +196,9 @@ class _Drawn:
     def __init__(self, bars: Any) -> None:
         self.bars = bars
         self.tasks: dict[str, Any] = {}
-        _announce_compilation(lambda: self(Progress(COMPILING, 0, 0)))
+        _announce_compilation(lambda: self(ProgressEvent(COMPILING, 0, 0)))
 
-    def __call__(self, event: Progress) -> None:
+    def __call__(self, event: ProgressEvent) -> None:
         total = event.total or None
         if event.task != COMPILING and COMPILING in self.tasks:  # whatever comes next, compiling is over
             self.bars.remove_task(self.tasks.pop(COMPILING))
@@ -214,9 +213,9 @@ class _Milestones:
     def __init__(self, *, quiet: bool) -> None:
         self.quiet = quiet
         self.seen: set[str] = set()
-        _announce_compilation(lambda: self(Progress(COMPILING, 0, 0)))
+        _announce_compilation(lambda: self(ProgressEvent(COMPILING, 0, 0)))
 
-    def __call__(self, event: Progress) -> None:
+    def __call__(self, event: ProgressEvent) -> None:
         if event.task not in self.seen:
             self.seen.add(event.task)
             say(f"… {event.task}", quiet=self.quiet)

@@ -7,10 +7,11 @@ from contextlib import suppress
 from functools import cache
 
 from sfumato.core import registry
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure
 from sfumato.core.method import Method
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import SfumatoError

@@ -24,11 +24,11 @@ from sfumato.errors import ParameterError, PlanError, UnknownNameError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sfumato.core.component import Component
     from sfumato.core.measure import Measure
-    from sfumato.core.method import Described
     from sfumato.core.release import Release
     from sfumato.core.run import Run
-    from sfumato.data.evidence import Scenario
+    from sfumato.data.scenario import Scenario
     from sfumato.data.table import Table
     from sfumato.recipes.plan import Plan
     from sfumato.recipes.recipe import Recipe
@@ -109,7 +109,7 @@ def _seed(options: dict[str, Any]) -> int | None:
 # A measure or a method ---------------------------------------------------------------------------------
 
 
-def _named(name: str) -> type[Described]:
+def _named(name: str) -> type[Component]:
     """The measure or method of a name; a measure, if both have it."""
     from sfumato.core import registry
 
@@ -172,7 +172,7 @@ class _Case:
 
     @classmethod
     def of(cls, source: str, options: dict[str, Any], run: Run) -> _Case:
-        from sfumato.data.evidence import Scenario
+        from sfumato.data.scenario import Scenario
         from sfumato.front import beside, read
         from sfumato.recipes.plan import Plan
 

@@ -30,25 +30,23 @@ from sfumato.cli._resources import control_option, hierarchy_option, resource_op
 from sfumato.cli._screen import running, say
 from sfumato.core import registry
 from sfumato.core.method import Method
-from sfumato.errors import UnknownNameError
 
 
 class _MethodVerbs(click.Group):
-    """One subcommand per method in the registry, its options made from the declared parameters."""
+    """One subcommand per method in the registry, its options made from the declared parameters.
+
+    They are listed from their sources: no method is imported but the one that is named.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return list(registry.methods())
+        return sorted(entry.name for entry in registry.entries("methods"))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        cls = registry.methods().get(cmd_name)
-        return None if cls is None else _command_of(cls)
+        return None if cmd_name.startswith("-") else _command_of(registry.method(cmd_name))
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in registry.methods() and not args[0].startswith("-"):
-            raise UnknownNameError.of("method", args[0], registry.methods())
-        return super().resolve_command(ctx, args)
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted((entry.name, entry.summary) for entry in registry.entries("methods")))
 
 
 def _command_of(cls: type[Method]) -> click.Command:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sfumato.core.measure import Score
     from sfumato.core.release import Release
     from sfumato.core.run import Run
-    from sfumato.data.evidence import Scenario
+    from sfumato.data.scenario import Scenario
     from sfumato.data.table import Table
     from sfumato.recipes.plan import Plan
     from sfumato.recipes.recipe import Step
@@ -117,7 +117,7 @@ def command(source: str, **options: Any) -> None:
 
 def _limited(plan: Plan, limits: Limits, columns: tuple[str, ...]) -> tuple[Plan, Scenario]:
     """The plan with the limits as requirements, and the intruder: its first, or one who knows the columns."""
-    from sfumato.data.evidence import Scenario
+    from sfumato.data.scenario import Scenario
 
     required = {
         each.name: (*plan.requirements, *plan.required_in.get(each.name, ())) for each in plan.scenarios

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 def command(source: str, **options: Any) -> None:
     """Simulate, then tell which estimator came nearest."""
     from sfumato.core.requirement import parse_measure
-    from sfumato.data.evidence import Scenario
+    from sfumato.data.scenario import Scenario
     from sfumato.front import read
     from sfumato.report import check_report, write_pictures
     from sfumato.report.simulated import simulation_pictures

@@ -11,14 +11,15 @@ from typing import Any, ClassVar, Literal, Protocol, final
 import numpy as np
 import polars as pl
 
-from sfumato.core.drawing import mean_interval
-from sfumato.core.method import Described
+from sfumato.core.component import Component
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import joining
 from sfumato.core.params import param
 from sfumato.core.run import Run
+from sfumato.core.sample_interval import mean_interval
 from sfumato.data.classes.classes import Classes
-from sfumato.data.evidence import Evidence
 from sfumato.data.notebook import as_html
-from sfumato.data.persons import best_by_person, joining, persons_of
+from sfumato.data.persons import best_by_person, persons_of
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.pace import one_thread_of_algebra
 
@@ -28,9 +29,14 @@ Better = Literal["low", "high"]
 #: What an intruder may do to somebody, as the Article 29 Working Party tells it apart (WP 216, 2014).
 Threat = Literal["", "singling out", "linkability", "inference"]
 
-#: What tells a measure's number: single records, the classes of records alike, or each class by itself, so
-#: that leaving out other classes changes nothing for those who stay.
-ToldBy = Literal["records", "classes", "class"]
+#: Where a measure is shown though nobody asked for it by name: when nobody says by what to measure; beside a
+#: ranking of methods; beside an ε; of several releases together; in the report of a release, and in sections
+#: of it: chances drawn as gauges, each record's own chance, rare combinations, what keys add to special
+#: uniques, sensitive columns one by one, what analyses come to.
+Place = Literal[
+    "default", "comparison", "epsilon", "series",
+    "report", "gauges", "records", "combinations", "uniques", "sensitive", "models",
+]  # fmt: skip
 
 
 class Status(StrEnum):
@@ -56,9 +62,9 @@ class Proof(Protocol):
 class Score:
     """A number with its doubt and with what guessing would score.
 
-    ``interval_holds`` if the truth is proved to lie in the interval, and not only likely to; ``confidence``
-    is how likely, in per cent, where a requirement may rely on it. ``bound`` is proved to be no better than
-    the value can be, where the interval says more than that.
+    ``interval_is_proved`` if the truth is proved to lie in the interval, and not only likely to;
+    ``confidence`` is how likely, in per cent, where a requirement may rely on it. ``bound`` is proved to be
+    no better than the value can be, where the interval says more than that.
 
     ``by_record`` follows the original's records and never leaves in a public report; neither does
     ``by_value``, which names cells: what the most telling values of each column add. ``proof`` is what lets
@@ -68,7 +74,7 @@ class Score:
     value: float
     status: Status = Status.OK
     interval: tuple[float, float] | None = None
-    interval_holds: bool = False
+    interval_is_proved: bool = False
     bound: float | None = None
     by_column: Mapping[str, float] = field(default_factory=dict)
     by_record: Floats | None = field(default=None, repr=False, compare=False)
@@ -95,7 +101,7 @@ class Score:
             "value": _finite(self.value),
             "status": self.status.value,
             "interval": [_finite(end) for end in self.interval] if self.interval else None,
-            "interval_holds": self.interval_holds,
+            "interval_is_proved": self.interval_is_proved,
             "bound": _finite(self.bound),
             "confidence": self.confidence,
             "baseline": _finite(self.baseline),
@@ -124,28 +130,76 @@ def _finite(value: float | str | None) -> float | str | None:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-class Measure(Described):
+@dataclass(frozen=True)
+class Needs:
+    """What a measure must be given beside the original."""
+
+    release: bool = True
+    control: bool = False  # True: it attacks people who were not protected, too
+
+
+@dataclass(frozen=True)
+class Counting:
+    """Which records and people a measure counts."""
+
+    people: bool = False  # True: it counts the people of the table seen
+    joins_person_records: bool = False  # True: records that a column joins are judged as one person's
+    pools_copies: bool = False  # True: of copies put one below the other it measures the risk of all
+    intruder_records_only: bool = False  # True: it looks only at the records that the intruder holds
+
+
+@dataclass(frozen=True)
+class Tells:
+    """What a measure's number means for a record, and where it is shown.
+
+    Parameters
+    ----------
+    places
+        Where it is shown though nobody asked for it by name, and its rank there: the lowest is first, and of
+        equals the first by name. They are the class's own: one derived from it has those it declares.
+    intruder
+        How an intruder goes about it, if a record's number is their chance to find it: ``"takes the nearest
+        released record"``.
+    record_sentence
+        What a record's number means else, with a place for it: ``"of its values, {:.0%} are learnt"``.
+    why_not_required
+        Why nobody may require it, if so: it describes, and proves nothing.
+    """
+
+    places: Mapping[Place, int] = field(default_factory=dict)
+    intruder: str = ""
+    record_sentence: str = ""
+    why_not_required: str = ""
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """What becomes of a measure of large tables that nobody asked for by name.
+
+    Above ``exact_up_to`` records it is estimated from ``persons_drawn``, each looked for among all records;
+    where none are drawn a sample would mislead, and it has no number.
+    """
+
+    exact_up_to: float = math.inf
+    persons_drawn: int = 0
+
+
+class Measure(Component):
     """Gives a score to evidence. Write ``measure``, and ``refuses`` where kinds do not say enough."""
 
     aspect: ClassVar[Aspect]
     better: ClassVar[Better]
     bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
-    needs_release: ClassVar[bool] = True
-    usual: ClassVar[bool] = False  # looked at when nobody says by what
-    exact_up_to: ClassVar[float] = math.inf  # records; of more it is `in_brief` unless asked for by name
-    persons_drawn: ClassVar[int] = 0  # for that: each is looked for alone, so a sample tells of all
-    told_by: ClassVar[ToldBy] = "records"
-    sees_persons: ClassVar[bool] = False  # True: records that a column joins are judged as one person's
-    sees_copies: ClassVar[bool] = False  # True: of copies put one below the other it tells the risk of all
-    only_held: ClassVar[bool] = False  # True: it looks only at the records that the intruder holds
-    not_required: ClassVar[str] = ""  # why nobody may require it, if so: it tells, and proves nothing
-    counts_people: ClassVar[bool] = False  # True: it counts the people of the table seen
-    needs_control: ClassVar[bool] = False  # True: it attacks people who were not protected, too
     threat: ClassVar[Threat] = ""  # of a risk: what an intruder does by it
-    intruder: ClassVar[str] = (
-        ""  # "takes the nearest record", if a record's number is their chance to find it
-    )
-    says: ClassVar[str] = ""  # what a record's number means else: "of its values, {:.0%} are learnt"
+    needs: ClassVar[Needs] = Needs()
+    counts: ClassVar[Counting] = Counting()
+    tells: ClassVar[Tells] = Tells()
+    scales: ClassVar[Scaling] = Scaling()
+    _former_flags = frozenset({
+        "needs_release", "usual", "exact_up_to", "persons_drawn", "told_by", "sees_persons", "sees_copies",
+        "only_held", "not_required", "counts_people", "needs_control", "intruder", "says",
+        "survives_joining", "counts_persons",
+    })  # fmt: skip
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns it looks at: for a risk those the intruder knows, for a utility all that both have."""
@@ -154,11 +208,11 @@ class Measure(Described):
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Why this measure does not apply to this evidence; None when it does."""
-        if self.needs_release and evidence.protected is None:
+        if self.needs.release and evidence.protected is None:
             return f"{self.name} must be given a release beside the original, got: only the original"
-        if self.counts_people and evidence.synthetic:
+        if self.counts.people and evidence.synthetic:
             return f"{self.name} must count people, got: synthetic records, which are nobody's"
-        if self.needs_control and evidence.control is None:
+        if self.needs.control and evidence.control is None:
             return (
                 f"{self.name} must have a control, people of the same population who were not protected, "
                 "got: none (hold some out in a rehearsal: --control 0.2; or give a file of them)"
@@ -181,29 +235,28 @@ class Measure(Described):
         return self
 
     @final
-    def in_brief(self, evidence: Evidence, run: Run) -> Score:
+    def score_sampled(self, evidence: Evidence, run: Run) -> Score:
         """The score if nobody asked for it by name: of large tables an estimate, or the sentence why none.
 
         Only the persons an intruder looks for are drawn, never the records they choose among: with fewer of
         these more is found. So what links all records at once has no estimate.
         """
-        if not self.is_brief(evidence):
+        if not self.is_sampled(evidence):
             return self.score(evidence, run)
-        if self.persons_drawn:
-            few = evidence.remember(
-                ("targets", self.persons_drawn), lambda: replace(evidence, targets=self.persons_drawn)
-            )
+        if self.scales.persons_drawn:
+            targets = self.scales.persons_drawn
+            few = evidence.remember(("targets", targets), lambda: replace(evidence, targets=targets))
             return self.score(few, run)
         if (reason := self.refuses(evidence.joined if self.aspect == "risk" else evidence)) is not None:
             return Score.refused(reason)
         return Score.not_estimable(
-            f"{self.name} is not among the usual measures above {self.exact_up_to:,} records, since a sample "
-            "would mislead: ask for it by name"
+            f"{self.name} of more than {self.scales.exact_up_to:,} records must be asked for by name: it "
+            "takes long, and has no estimate from a sample"
         )
 
-    def is_brief(self, evidence: Evidence) -> bool:
+    def is_sampled(self, evidence: Evidence) -> bool:
         """Whether these are more records than it looks at when nobody asked for it by name."""
-        return max(len(evidence.known_table), len(evidence.protected or ())) > self.exact_up_to
+        return max(len(evidence.known_table), len(evidence.protected or ())) > self.scales.exact_up_to
 
     @final
     def score(self, evidence: Evidence, run: Run) -> Score:
@@ -233,21 +286,21 @@ class Measure(Described):
             return score
         if evidence.targets is not None and score.by_record is not None:
             score = self._of_targets(score, score.by_record, evidence)
-        elif self.only_held and evidence.scenario.records < 1:
+        elif self.counts.intruder_records_only and evidence.scenario.records < 1:
             held = round(evidence.scenario.records * len(evidence.known_table))
             low, high = self.bounds
             far = (high - low) * math.sqrt(math.log(2 / 0.05) / 2 / max(held, 1))  # Hoeffding (1963), 95 %
             between = (max(low, score.value - far), min(high, score.value + far))
             score = replace(
                 score, status=Status.APPROXIMATE, interval=between if math.isfinite(far) else None,
-                interval_holds=False, bound=None, confidence=None,
+                interval_is_proved=False, bound=None, confidence=None,
                 reason=f"it is estimated from {max(held, 1)} records drawn, with 95 % confidence",
             )  # fmt: skip
-        links = () if self.sees_persons else tuple(joining(evidence))
+        links = () if self.counts.joins_person_records else tuple(joining(evidence))
         if links:
             names = " and ".join(f"`{name}`" for name in links)
             reason = f"{names} joins records in the file, and {self.name} looks at each alone"
-            doubted: dict[str, Any] = {"interval_holds": False, "bound": None, "confidence": None}
+            doubted: dict[str, Any] = {"interval_is_proved": False, "bound": None, "confidence": None}
             score = replace(score, status=Status.APPROXIMATE, reason=reason, **doubted)
         return score
 
@@ -257,17 +310,17 @@ class Measure(Described):
         worst = sign * best_by_person(persons_of(evidence.known_table)[seen], sign * by_record[seen])
         low, high = mean_interval(worst, self.bounds)
         return replace(
-            score, status=Status.APPROXIMATE, interval=(low, high), interval_holds=False, bound=None,
+            score, status=Status.APPROXIMATE, interval=(low, high), interval_is_proved=False, bound=None,
             reason=f"estimated from {len(worst):,} persons drawn, with 95 % confidence between {low:.4g} and "
             f"{high:.4g}; exact if it is asked for by name",
         )  # fmt: skip
 
     def sentence(self, value: float) -> str:
         """Say in words what its number means for one record."""
-        if self.intruder:
-            return f"an intruder who {self.intruder} {_chance(value)}"
-        if self.says:
-            return self.says.format(value)
+        if self.tells.intruder:
+            return f"an intruder who {self.tells.intruder} {_chance(value)}"
+        if self.tells.record_sentence:
+            return self.tells.record_sentence.format(value)
         return f"{self.title} of this record is {value:.4g}; {self.side()}"
 
     @classmethod
@@ -281,6 +334,16 @@ class Measure(Described):
         return first < second if self.better == "low" else first > second
 
     @classmethod
+    def places(cls) -> Mapping[Place, int]:
+        """Where it is shown though nobody asked for it by name, and its rank there; not inherited."""
+        return cls.tells.places if "tells" in vars(cls) else {}
+
+    @classmethod
+    def computed_from(cls) -> Literal["records", "classes", "class"]:
+        """What makes its number: single records, the classes of records alike, or each class by itself."""
+        return "records"
+
+    @classmethod
     def describe(cls) -> dict[str, Any]:
         """As a dictionary for JSON and for the docs."""
         low, high = cls.bounds
@@ -289,10 +352,10 @@ class Measure(Described):
             "aspect": cls.aspect,
             "better": cls.better,
             "bounds": [low if math.isfinite(low) else None, high if math.isfinite(high) else None],
-            "needs_release": cls.needs_release,
-            "usual": cls.usual,
-            "exact_up_to": cls.exact_up_to if math.isfinite(cls.exact_up_to) else None,
-            "told_by": cls.told_by,
+            "needs_release": cls.needs.release,
+            "default": "default" in cls.places(),
+            "exact_up_to": cls.scales.exact_up_to if math.isfinite(cls.scales.exact_up_to) else None,
+            "computed_from": cls.computed_from(),
         }
 
 
@@ -302,6 +365,15 @@ def _chance(value: float) -> str:
     return f"finds it with a chance of {value:.3g}" if value > 0 else "does not find it"
 
 
+@dataclass(frozen=True)
+class ClassValues:
+    """What is known of the values that a model gives to classes of records alike."""
+
+    independent: bool = False  # True: leaving out other classes changes nothing for those who stay
+    survive_merging: bool = False  # True: classes put together are no worse than the worst of them
+    are_sizes: bool = False  # True: they follow from the numbers of persons alone: write `of_sizes`
+
+
 class ClassMeasure(Measure):
     """A measure whose score is that of the worst class of records alike: classes tell it all.
 
@@ -309,17 +381,18 @@ class ClassMeasure(Measure):
     building releases. It takes what is declared here at its word; the release is measured all the same.
     """
 
-    told_by: ClassVar[ToldBy] = "classes"
-    survives_joining: ClassVar[bool] = False  # True: classes put together are no worse than the worst of them
-    counts_persons: ClassVar[bool] = (
-        False  # True: the number of persons of a class tells all: write `of_sizes`
-    )
+    class_values: ClassVar[ClassValues] = ClassValues()
+
+    @classmethod
+    def computed_from(cls) -> Literal["records", "classes", "class"]:
+        """What makes its number: the classes of records alike, or each class by itself."""
+        return "class" if cls.class_values.independent else "classes"
 
     def keys(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns whose values make records alike."""
         raise NotImplementedError  # abstract
 
-    def learnt(self, evidence: Evidence) -> tuple[str, ...]:  # noqa: ARG002  — many count nothing
+    def sensitive_columns(self, evidence: Evidence) -> tuple[str, ...]:  # noqa: ARG002  — many count nothing
         """The columns beside the keys whose values it counts (``classes.counts``)."""
         return ()
 
@@ -328,7 +401,7 @@ class ClassMeasure(Measure):
         raise NotImplementedError  # abstract
 
     def of_sizes(self, persons: Ints) -> Floats:
-        """The value of classes of so many persons, the more the better, where ``counts_persons``."""
+        """The value of classes of so many persons, the more the better, where ``class_values.are_sizes``."""
         raise NotImplementedError  # abstract
 
     def of_classes(self, evidence: Evidence, classes: Classes) -> Floats:  # noqa: ARG002  — others look at it

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Literal, Self, final
+from typing import Any, ClassVar, Literal, NamedTuple, Self, final
 
 import numpy as np
 import polars as pl
 
-from sfumato.core.first_fit import FirstFit
-from sfumato.core.params import Parameters
+from sfumato.core.component import Component
+from sfumato.core.frozen_summaries import FrozenSummaries
+from sfumato.core.randomness import RandomKey
 from sfumato.core.release import MAIN, Confided, Release, stitched
-from sfumato.core.run import Chance, Run
+from sfumato.core.run import Run
 from sfumato.data.digest import BLOCK_RECORDS
 from sfumato.data.promises import as_promised
-from sfumato.data.schema import Column, Kind, Role
+from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import TEXTUAL, Codes, Table
 from sfumato.errors import DataError, ParameterError, RefusedError
 from sfumato.kernels.arrays import Flags, Floats, Values
@@ -32,56 +33,59 @@ _MAX_SQUARABLE = 1e150
 Nature = Literal["non-perturbative", "perturbative", "de-associative", "synthetic"]
 
 
-class Described(Parameters):
-    """What methods and measures say of themselves."""
+class EnforcedRequirement(NamedTuple):
+    """A requirement that every release of a method meets, as a plan writes it: ``k-anonymity >= 5``.
 
-    name: ClassVar[str]  # kebab-case: the word in the CLI, in URLs and in plans
-    aliases: ClassVar[tuple[str, ...]] = ()  # other words for it, as in `k >= 5`
-    former: ClassVar[tuple[str, ...]] = ()  # what it was called once: still understood, with a note
-    title: ClassVar[str] = ""
-    family: ClassVar[str] = "other"  # a few plain words: what the lists are grouped by
-    kinds: ClassVar[frozenset[Kind]] = frozenset()
-    references: ClassVar[tuple[str, ...]] = ()
-    cost: ClassVar[str] = "n"
+    With ``columns`` it is enforced for an intruder who knows these and no others, as in combinations of keys;
+    without, it is about all that an intruder knows, of which the step may protect only a part.
+    """
 
-    @classmethod
-    def summary(cls) -> str:
-        """The first line of the docstring."""
-        return (cls.__doc__ or "").strip().partition("\n")[0]
-
-    @classmethod
-    def describe(cls) -> dict[str, Any]:
-        """As a dictionary for JSON (``--json``) and for the docs."""
-        return {
-            "name": cls.name,
-            "aliases": list(cls.aliases),
-            "title": cls.title,
-            "family": cls.family,
-            "summary": cls.summary(),
-            "kinds": sorted(kind.value for kind in cls.kinds),
-            "cost": cls.cost,
-            "references": list(cls.references),
-            "parameters": [declared.to_dict() for declared in cls.parameters()],
-        }
+    requirement: str
+    columns: tuple[str, ...] = ()
 
 
-class Method(Described):
+@dataclass(frozen=True)
+class Takes:
+    """What a method takes besides columns of its kinds with exact values."""
+
+    generalised: bool = False  # columns that were generalised before
+    edit_rules: bool = False  # the rules of the schema, which it respects in what else records say
+
+
+@dataclass(frozen=True)
+class Gives:
+    """What a release of a method may have that its original has not."""
+
+    generalised: bool = False  # intervals or labels in place of values
+    suppressed: bool = False  # cells that had a value and are missing or a wildcard
+    imputed: bool = False  # values where cells were suppressed or coarsened before, and no other change
+    deassociated: bool = False  # values apart from their records: a last step
+    other_records: bool = False  # fewer, more or reordered records
+    new_columns: bool = False
+
+
+@dataclass(frozen=True)
+class Randomness:
+    """What a method draws; with an ``epsilon_parameter`` that is the ε of a guarantee."""
+
+    stochastic: bool = True
+    replay: bool = True  # False: noise that must not be repeatable (differential privacy)
+    epsilon_parameter: str = ""  # moved on the data, its ε is no guarantee
+
+
+class Method(Component):
     """Turns a table into a release. Write ``protect`` for methods that need the whole table at once."""
 
     nature: ClassVar[Nature] = "perturbative"
-    produces: ClassVar[frozenset[Kind]] = frozenset()  # empty: the kinds it is given
-    analysts: ClassVar[str] = ""  # a sentence or two: what who analyses the release must correct for
-    stochastic: ClassVar[bool] = True
-    replay: ClassVar[bool] = True  # False: noise that must not be repeatable (differential privacy)
-    private_by: ClassVar[str] = ""  # the parameter that is the ε of a guarantee: moved on the data it is none
-    generalises: ClassVar[bool] = False  # True: values may be intervals or labels afterwards
-    takes_generalised: ClassVar[bool] = False  # True: it also works on columns that were generalised before
-    suppresses: ClassVar[bool] = False  # True: cells that had a value may be missing or a wildcard afterwards
-    fills: ClassVar[bool] = False  # True: changes nothing but cells that were suppressed or coarsened before
-    changes_records: ClassVar[bool] = False  # True: the release may have other records than the original
-    adds_columns: ClassVar[bool] = False  # True: the release may have columns that the original has not
-    keeps_rules: ClassVar[bool] = False  # True: it looks at the rules of the schema, in what else records say
-    takes_apart: ClassVar[bool] = False  # True: values stand apart from their records afterwards: a last step
+    analyst_note: ClassVar[str] = ""  # a sentence or two: what to correct for when analysing the release
+    takes: ClassVar[Takes] = Takes()
+    gives: ClassVar[Gives] = Gives()
+    randomness: ClassVar[Randomness] = Randomness()
+
+    _former_flags = frozenset({
+        "stochastic", "replay", "private_by", "generalises", "takes_generalised", "suppresses", "fills",
+        "changes_records", "adds_columns", "keeps_rules", "takes_apart",
+    })  # fmt: skip
 
     def refuses(self, table: Table) -> str | None:
         """Why this method cannot protect the chosen columns of this table; None when it can."""
@@ -98,7 +102,7 @@ class Method(Described):
 
     def by_person(self) -> bool:
         """Whether all it draws is one record's each: in a series of releases people then keep their noise."""
-        return not self.stochastic
+        return not self.randomness.stochastic
 
     def drive_range(self, table: Table) -> tuple[float, float]:  # noqa: ARG002  — a method may look at it
         """The values of the drive parameter worth searching on this table."""
@@ -110,6 +114,18 @@ class Method(Described):
     def protect(self, table: Table, run: Run) -> Release:
         """Protect the chosen columns (``table.chosen``); the input is not changed."""
         raise NotImplementedError  # abstract: every method in the registry has its own
+
+    def enforced_requirements(
+        self,
+        schema: Schema,  # noqa: ARG002  — most enforce nothing
+        columns: Sequence[str],  # noqa: ARG002
+    ) -> tuple[EnforcedRequirement, ...]:
+        """What it enforces on these columns of such a table: empty for a method that enforces nothing.
+
+        Who requires nothing else of a release requires this. What depends on the records themselves, such as
+        the least t within reach, is enforced besides and not listed.
+        """
+        return ()
 
     def unmet(self, table: Table, release: Release, run: Run) -> list[str]:  # noqa: ARG002  — most promise nothing
         """What it vouches for and a release put together from parts does not meet, in words."""
@@ -132,12 +148,11 @@ class Method(Described):
         return {
             **super().describe(),
             "nature": cls.nature,
-            "analysts": cls.analysts,
+            "analyst_note": cls.analyst_note,
             "shape": shape_of(cls),
-            "stochastic": cls.stochastic,
-            "replay": cls.replay,
-            "private_by": cls.private_by or None,
-            "produces": sorted(kind.value for kind in cls.produces or cls.kinds),
+            "takes": asdict(cls.takes),
+            "gives": asdict(cls.gives),
+            **asdict(cls.randomness),
             "drive": drive.name if drive else None,
         }
 
@@ -221,14 +236,14 @@ class ColumnMethod(Method):
 
 def _views(
     table: Table, names: Sequence[str], categories: Mapping[str, pl.Series], run: Run
-) -> Iterator[tuple[ColumnView, Chance]]:
+) -> Iterator[tuple[ColumnView, RandomKey]]:
     for name in names:
         hierarchy = run.resources.get(table.schema[name].hierarchy)
         view = ColumnView.of(table, name, categories=categories.get(name), hierarchy=hierarchy)
-        yield view, run.chance(name).among(~table.missing(name))
+        yield view, run.random_key(name).subset(~table.missing(name))
 
 
-def _protect_column(method: ColumnMethod, work: tuple[ColumnView, Chance]) -> Values | pl.Series:
+def _protect_column(method: ColumnMethod, work: tuple[ColumnView, RandomKey]) -> Values | pl.Series:
     column, chance = work
     result = method.protect_column(column, chance.rng())
     if len(result) != len(column):
@@ -345,9 +360,9 @@ class BlockMethod(Method):
     rounds: ClassVar[int] = 1
     #: In a series, how many of the rounds keep what they found in the first release: the same draws times
     #: another spread would tell themselves to who has both releases.
-    kept_rounds: ClassVar[int] = 0
+    frozen_rounds: ClassVar[int] = 0
 
-    def summarise(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Any:
+    def summarise(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Any:
         """Summarise one block in round ``len(summaries)``."""
         raise NotImplementedError  # abstract: every method in the registry has its own
 
@@ -355,7 +370,7 @@ class BlockMethod(Method):
         """Merge the summaries of two neighbouring groups of blocks."""
         return first.merge(second)
 
-    def protect_block(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Floats | Release:
+    def protect_block(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Floats | Release:
         """Protect one block.
 
         An array means the values of all its records, as ``block.values`` has them; cells that were missing
@@ -374,10 +389,10 @@ class BlockMethod(Method):
             _require_squares(table.chosen, list(run.engine.map(_largest, blocks)))
         starts = np.cumsum([0, *map(len, blocks)])
         work = [
-            (block, run.chance_of_block(block.index, slice(start, start + len(block))))
+            (block, run.randomness.block_key(block.index, slice(start, start + len(block))))
             for block, start in zip(blocks, starts, strict=False)
         ]
-        first = FirstFit.of(run, self.name, table.chosen) if self.kept_rounds else None
+        first = FrozenSummaries.of(run, self.name, table.chosen) if self.frozen_rounds else None
         summaries: tuple[Any, ...] = ()
         for turn in range(self.rounds + 1):
             results = run.engine.map(partial(_take_turn, self, summaries), work)
@@ -386,15 +401,15 @@ class BlockMethod(Method):
                 found = run.engine.fold(self.merge, told)
                 summaries = (
                     *summaries,
-                    first.kept(turn, found) if first and turn < self.kept_rounds else found,
+                    first.kept(turn, found) if first and turn < self.frozen_rounds else found,
                 )
         release = _put_together(self, table, blocks, list(told))
         if first is None:
             return release
-        return replace(release, confided=(Confided(self, first.confided(summaries[: self.kept_rounds])),))
+        return replace(release, confided=(Confided(self, first.confided(summaries[: self.frozen_rounds])),))
 
 
-def _take_turn(method: BlockMethod, summaries: tuple[Any, ...], work: tuple[Block, Chance]) -> Any:
+def _take_turn(method: BlockMethod, summaries: tuple[Any, ...], work: tuple[Block, RandomKey]) -> Any:
     if len(summaries) < method.rounds:
         return method.summarise(work[0], summaries, work[1])
     return method.protect_block(work[0], summaries, work[1])

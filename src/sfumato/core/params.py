@@ -22,7 +22,8 @@ from sfumato.core.parameter_types import Columns, PerColumn, Requirements, Resou
 from sfumato.errors import ParameterError, PlanError, UnknownNameError, note_renamed
 
 __all__ = [
-    "Columns", "Holds", "Param", "Parameters", "PerColumn", "Requirements", "Resource", "listed", "param",
+    "Columns", "Condition", "Holds", "Param", "Parameters", "PerColumn", "Requirements", "Resource", "listed",
+    "param",
 ]  # fmt: skip
 
 Scalar = float | int | bool | str
@@ -39,6 +40,39 @@ _WORDS: dict[type, str] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Condition:
+    """The setting that a parameter belongs to: another parameter, with one of these values.
+
+    Without values the other parameter must be set at all.
+    """
+
+    parameter: str
+    values: tuple[str | bool, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``centre=median``, ``centre=mean|median``, ``exact=true`` or ``population``."""
+        name, sign, values = text.partition("=")
+        words = values.split("|") if sign else []
+        return cls(name, tuple({"true": True, "false": False}.get(word, word) for word in words))
+
+    def holds(self, settings: Mapping[str, Any]) -> bool:
+        """Whether a parameter under this condition has an effect with these settings."""
+        value = settings.get(self.parameter)
+        return value in self.values if self.values else bool(value)
+
+    def unknown_in(self, declared: Mapping[str, Param]) -> bool:
+        """Whether it names a parameter or a value that is not there."""
+        other = declared.get(self.parameter)
+        return other is None or not all(other.accepts(value) for value in self.values)
+
+    def __str__(self) -> str:
+        if not self.values:
+            return f"`{self.parameter}`"
+        return f"`{self.parameter}` = {' or '.join(str(value).lower() for value in self.values)}"
+
+
+@dataclass(frozen=True, slots=True)
 class Param:
     """One parameter: everything validation, doors, docs, tuner and tests need to know."""
 
@@ -50,7 +84,7 @@ class Param:
     ge: Bound = None
     lt: Bound = None
     le: Bound = None
-    choices: tuple[str, ...] = ()
+    choices: Mapping[str, str] = dataclasses.field(default_factory=dict)  # each with a sentence
     unit: str = ""
     symbol: str = ""
     log: bool = False
@@ -61,6 +95,15 @@ class Param:
     optional: bool = False
     hint: str = ""
     renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    label: str = ""
+    advanced: bool = False
+    when: Condition | None = None
+
+    @property
+    def explanation(self) -> str:
+        """The help in full: with what each choice means, and the setting that it belongs to."""
+        means = [f"`{choice}`: {sentence}" for choice, sentence in self.choices.items() if sentence]
+        return " ".join([self.help, *means, *([f"Only with {self.when}."] if self.when else [])])
 
     @property
     def domain(self) -> str:
@@ -172,7 +215,8 @@ class Param:
         """As a dictionary for JSON (``sfumato methods --json``)."""
         facts = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
         facts["type"] = self.type.__name__
-        facts["choices"] = list(self.choices)
+        facts["choices"], facts["choice_help"] = list(self.choices), dict(self.choices)
+        facts["when"] = dataclasses.asdict(self.when) if self.when else None
         facts["tune"] = list(self.tune) if self.tune else None
         return {**facts, "domain": self.domain}
 
@@ -235,16 +279,24 @@ def param(
     holds: Holds | None = None,
     hint: str = "",
     renamed: Mapping[str, str] | None = None,
+    choices: Mapping[str, str] | None = None,
+    label: str = "",
+    advanced: bool = False,
+    when: str = "",
 ) -> Any:
     """Declare one parameter of a method or measure; its type is the field's annotation.
 
     Annotate with ``float``, ``int``, ``bool``, ``str``, ``Literal[...]``, ``PerColumn[float]``, ``Columns``,
     ``Requirements`` or ``Resource``; add ``| None`` where nothing is a choice. ``drive`` marks the one
     parameter that a level search moves, within ``tune``; ``renamed`` says what former choices are called.
+    ``choices`` has a sentence for each value of a ``Literal``. Forms show the ``label`` (of the name, unless
+    given), hide at first what is ``advanced``, and ask for what belongs to another setting only
+    ``when="centre=median"`` holds, see `Condition`.
     """
     facts = {
         "help": help, "gt": gt, "ge": ge, "lt": lt, "le": le, "unit": unit, "symbol": symbol, "log": log,
         "tune": tune, "drive": drive, "holds": holds, "hint": hint, "renamed": renamed or {},
+        "choices": choices or {}, "label": label, "advanced": advanced, "when": when,
     }  # fmt: skip
     return dataclasses.field(default=default, metadata={"param": facts})
 
@@ -338,16 +390,34 @@ def _as_said(value: Any) -> Any:
 @cache
 def _declared(cls: Any) -> tuple[Param, ...]:
     hints = typing.get_type_hints(cls)
-    found = []
-    for item in dataclasses.fields(cls):
-        facts = item.metadata.get("param")
-        if facts is None:
-            raise TypeError(f"{cls.__name__}.{item.name} must be declared with param(...)")
-        kind, more = _read_annotation(hints[item.name])
-        if more.get("optional") and item.default is not None:  # a plan says nothing by leaving it out
-            raise TypeError(f"{cls.__name__}.{item.name} may be None, so None must be its default")
-        found.append(Param(name=item.name, type=kind, default=item.default, **{**facts, **more}))
-    return tuple(found)
+    declared = {item.name: _declare(cls, item, hints[item.name]) for item in dataclasses.fields(cls)}
+    for each in declared.values():
+        if each.when is not None and each.when.unknown_in(declared):
+            raise TypeError(f"{cls.__name__}.{each.name} must belong to a setting that exists: {each.when}")
+    return tuple(declared.values())
+
+
+def _declare(cls: Any, item: dataclasses.Field[Any], hint: Any) -> Param:
+    """Put together what the annotation and ``param(...)`` say of one field."""
+    if "param" not in item.metadata:
+        raise TypeError(f"{cls.__name__}.{item.name} must be declared with param(...)")
+    facts = dict(item.metadata["param"])
+    kind, more = _read_annotation(hint)
+    if more.get("optional") and item.default is not None:  # a plan says nothing by leaving it out
+        raise TypeError(f"{cls.__name__}.{item.name} may be None, so None must be its default")
+    sentences, choices = facts["choices"], more.pop("choices", ())
+    if sentences and set(sentences) != set(choices):
+        raise TypeError(f"{cls.__name__}.{item.name} must say of each of its choices what it means")
+    facts["choices"] = {choice: sentences.get(choice, "") for choice in choices}
+    facts["label"] = facts["label"] or _label_of(item.name)
+    facts["when"] = Condition.parse(facts["when"]) if facts["when"] else None
+    return Param(name=item.name, type=kind, default=item.default, **facts, **more)
+
+
+def _label_of(name: str) -> str:
+    """The label of a field: ``max_group`` is *Max group*, while ``k`` and other letters stay."""
+    words = name.replace("_", " ")
+    return words[0].upper() + words[1:] if len(words) > 1 else words
 
 
 def _read_annotation(hint: Any) -> tuple[type, dict[str, Any]]:

@@ -13,11 +13,12 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from sfumato.core.measure import Measure
-from sfumato.core.method import Described, Method
+from sfumato.core.component import Component
+from sfumato.core.measure import Measure, Place
+from sfumato.core.method import Method
 from sfumato.errors import UnknownNameError, note_renamed
 
-D = TypeVar("D", bound=Described)
+D = TypeVar("D", bound=Component)
 
 
 @cache
@@ -42,6 +43,19 @@ def measure(name: str) -> type[Measure]:
     return _named("measure", name, rooms=("risk", "utility"), everything=measures)
 
 
+def measures_for(*places: Place) -> list[Measure]:
+    """The measures shown in one of these places, by their rank in the first of them that they declare.
+
+    With their parameters as declared; no other measure is imported.
+    """
+
+    def rank(entry: Entry) -> tuple[int, str]:
+        return next(entry.places[place] for place in places if place in entry.places), entry.name
+
+    there = [entry for entry in entries("measures") if set(places) & set(entry.places)]
+    return [entry.load()() for entry in sorted(there, key=rank)]
+
+
 class Entry(NamedTuple):
     """What the source of a room says of a class that has a name."""
 
@@ -53,6 +67,7 @@ class Entry(NamedTuple):
     room: str = ""  # methods, risk or utility
     family: str = "other"
     summary: str = ""
+    places: Mapping[Place, int] = MappingProxyType({})  # of measures: where they are shown, and their rank
 
     def load(self) -> Any:
         """Import the class."""
@@ -63,7 +78,7 @@ def entries(what: Literal["methods", "measures"]) -> list[Entry]:
     """What there is, plugins too, by family: nothing of our own is imported for it."""
     rooms = {"methods": ("methods",), "measures": ("risk", "utility")}[what]
     found = [entry for room in rooms for entry in index(room).values()]
-    base: type[Described] = Method if what == "methods" else Measure
+    base: type[Component] = Method if what == "methods" else Measure
     found += [_entry_of(cls) for module in _plugins(f"sfumato.{what}") for cls in _defined_in(module, base)]
     return sorted(found, key=lambda entry: (entry.room, entry.family, entry.name))
 
@@ -88,10 +103,11 @@ def offer(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
 
 
 #: A class, another beginning of a line (which ends the class before), the first line of what a class says
-#: of itself, or what it is called.
+#: of itself, what it is called, or where a measure is shown.
 _SAID = re.compile(
     r'\n(?:class (\w+)|([A-Za-z_@])|    (?:r?"""(\S.*?)(?:""")?$'
-    r'|(name|aliases|former|family) = (?:"([^"\n]+)"|\(([^)]*)\))$))',
+    r'|(name|aliases|former|family) = (?:"([^"\n]+)"|\(([^)]*)\))$'
+    r"|tells = Tells\(\s*places=\{([^}]*)\}))",
     re.MULTILINE,
 )  # all begin with the same character, which is found at once
 
@@ -106,11 +122,14 @@ def _read(package: str, folders: tuple[str, ...]) -> Mapping[str, Entry]:
         module = ".".join((package, *file.relative_to(folder).with_suffix("").parts))
         facts: dict[str, Any] = {}  # of what stands before any class
         said: dict[str, dict[str, Any]] = {}
-        for cls, other, summary, fact, text, texts in _SAID.findall("\n" + file.read_text(encoding="utf-8")):
+        source = "\n" + file.read_text(encoding="utf-8")
+        for cls, other, summary, fact, text, texts, places in _SAID.findall(source):
             if cls or other:
                 facts = said.setdefault(cls, {})
             elif summary:
                 facts["summary"] = summary
+            elif places:
+                facts["places"] = {place: int(rank) for place, rank in re.findall(r'"(\w+)": (\d+)', places)}
             else:
                 facts[fact] = text or tuple(re.findall(r'"([^"]+)"', texts))
         found |= {
@@ -144,14 +163,14 @@ def _among(what: str, name: str, entries: Iterable[Entry]) -> Entry | None:
     return former
 
 
-def _entry_of(cls: type[Described]) -> Entry:
+def _entry_of(cls: type[Component]) -> Entry:
     own = vars(cls)
     words = (own.get("aliases", ()), own.get("former", ()))
-    room = cls.aspect if issubclass(cls, Measure) else "methods"
-    return Entry(cls.__module__, cls.__name__, cls.name, *words, room, cls.family, cls.summary())
+    room, places = (cls.aspect, cls.places()) if issubclass(cls, Measure) else ("methods", {})
+    return Entry(cls.__module__, cls.__name__, cls.name, *words, room, cls.family, cls.summary(), places)
 
 
-def _words(cls: type[Described]) -> tuple[str, ...]:
+def _words(cls: type[Component]) -> tuple[str, ...]:
     """The words that mean this class; those of a class it derives from mean that."""
     return (cls.name, *vars(cls).get("aliases", ()))
 

@@ -6,27 +6,26 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from sfumato.core.budget import Budget, side_by_side
+from sfumato.core.evidence import Evidence
+from sfumato.core.params import Parameters
 from sfumato.data.buckets import Buckets, bucketed
-from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.generalised.suppressing import as_labels, as_ranges
 from sfumato.data.notebook import as_html
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Role
 from sfumato.data.shown import only_shown
 from sfumato.data.strata import Stratum
 from sfumato.data.table import Table
 from sfumato.errors import DataError, IdentifierWarning
 from sfumato.kernels.arrays import Ints
-
-if TYPE_CHECKING:
-    from sfumato.core.method import Method
 
 #: The name of the table of a release that has only one.
 MAIN = "release"
@@ -36,7 +35,7 @@ MAIN = "release"
 class Confided:
     """What a step tells its owner alone, of all records or of a stratum: tables, and what does the same."""
 
-    fitted: Method
+    fitted: Parameters
     tables: Mapping[str, Table]
     stratum: Stratum = ()
 
@@ -99,7 +98,7 @@ class Release:
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict)
-    fitted: Method | None = field(default=None, repr=False, compare=False)
+    fitted: Parameters | None = field(default=None, repr=False, compare=False)
     resources: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     confided: tuple[Confided, ...] = field(default=(), repr=False, compare=False)
     native: Callable[[pl.DataFrame], Any] | None = field(default=None, repr=False, compare=False)

@@ -98,10 +98,10 @@ class Requirement:
     confidence: float | None = None
 
     def __post_init__(self) -> None:
-        if self.measure.not_required:
+        if self.measure.tells.why_not_required:
             raise PlanError(
                 f"{self.measure.name} is told and cannot be required, got: a requirement",
-                hint=self.measure.not_required,
+                hint=self.measure.tells.why_not_required,
             )
 
     @classmethod
@@ -130,7 +130,7 @@ class Requirement:
     def persons_alike(self) -> int | None:
         """How many persons must be alike, if that is what it asks, as ``k >= 5`` does; else None."""
         measure = self.measure
-        if not isinstance(measure, ClassMeasure) or not measure.counts_persons:
+        if not isinstance(measure, ClassMeasure) or not measure.class_values.are_sizes:
             return None
 
         def enough(persons: int) -> bool:
@@ -151,7 +151,7 @@ class Requirement:
             return math.nan
         if score.bound is not None:
             return score.bound
-        if score.interval is None or not (score.interval_holds or self._relies_on(score)):
+        if score.interval is None or not (score.interval_is_proved or self._relies_on(score)):
             return math.nan
         return score.interval[1 if self.sign.startswith("<") else 0]
 
@@ -184,7 +184,7 @@ class Requirement:
 
     def is_estimated(self, score: Score) -> bool:
         """Whether what it is judged by is an estimate: neither certain nor proved."""
-        proved = score.interval_holds or score.bound is not None
+        proved = score.interval_is_proved or score.bound is not None
         return score.status is Status.APPROXIMATE and not proved and self._relies_on(score)
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
@@ -50,6 +50,28 @@ class Codes:
         return self.categories.gather(positions.replace(-1, None) if codes.min(initial=0) < 0 else positions)
 
 
+class _Memory:
+    """What was made of columns, and how many bytes it took when it was: each is counted once."""
+
+    def __init__(self) -> None:
+        self.made: dict[tuple[str, Hashable], tuple[Any, int]] = {}
+        self.bytes = 0
+
+    def keep(self, key: tuple[str, Hashable], made: object, size: int) -> None:
+        """Remember what was made, if there is room for it."""
+        if self.bytes + size <= _KEPT_BYTES:
+            self.made[key] = made, size
+            self.bytes += size
+
+    def without(self, name: str) -> _Memory:
+        """The same of all columns but one."""
+        others = _Memory()
+        for key, (made, size) in self.made.items():
+            if key[0] != name:
+                others.keep(key, made, size)
+        return others
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """Records and their schema; never changed in place.
@@ -62,41 +84,49 @@ class Table:
     schema: Schema
     nodes: Mapping[str, Nodes] = field(default_factory=dict, kw_only=True)
     targets: tuple[str, ...] = field(default=(), kw_only=True)
-    _memory: dict[tuple[str, Hashable], Any] = field(default_factory=dict, init=False, repr=False)
+    _memory: _Memory = field(default_factory=_Memory, init=False, repr=False)
 
     def remember(self, name: str, what: Hashable, make: Callable[[], T]) -> T:
         """What was made of a column before, or made now: whoever asks again of this table has it at once.
 
         Tables that share the column share it. It must not be changed; large tables remember less of it.
         """
-        found: T | None = self._memory.get((name, what))
-        if found is None:
-            found = make()
-            if _bytes_of(found) + sum(map(_bytes_of, self._memory.values())) <= _KEPT_BYTES:
-                self._memory[name, what] = found
-        return found
+        if (name, what) in self._memory.made:
+            known: T = self._memory.made[name, what][0]
+            return known
+        made = make()
+        if made is not None:
+            self._memory.keep((name, what), made, _bytes_of(made))
+        return made
 
     def _array(self, name: str, what: str, make: Callable[[], A]) -> A:
         """An array that whoever asks may change, remembered as it was."""
         made = self.remember(name, what, make)
-        return made.copy() if (name, what) in self._memory or not made.flags.writeable else made
+        return made.copy() if (name, what) in self._memory.made or not made.flags.writeable else made
 
-    def sharing(self, other: Table, changed: str | None = None) -> Table:
-        """The table with what another one remembers of the columns they share: all but the one changed."""
-        known = other._memory
-        if changed is not None:
-            known = {key: made for key, made in known.items() if key[0] != changed}
-        object.__setattr__(self, "_memory", known)
-        return self
+    def _derived(self, **parts: Any) -> Table:
+        """The table with other parts that fit each other as its own do, so that nothing is checked again.
+
+        What is known of the whole table stays where the frame does.
+        """
+        made = object.__new__(Table)
+        known = (
+            self.__dict__
+            if "frame" not in parts
+            else {each.name: getattr(self, each.name) for each in fields(self)}
+        )
+        made.__dict__.update(known, **parts)
+        return made
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_memory": {}}  # what can be made again need not travel
+        return {**self.__dict__, "_memory": _Memory()}  # what can be made again need not travel
 
     def __post_init__(self) -> None:
-        faults = self.schema.faults_with(self.frame)
-        if faults:
-            raise PlanError.gather("the schema", faults, hint="`sfumato inspect FILE` writes a fitting one")
-        for name in self.targets:
+        _require_fit(self.frame, self.schema)
+        self._require_names(self.targets)
+
+    def _require_names(self, names: Iterable[str]) -> None:
+        for name in names:
             if name not in self.schema:
                 raise UnknownNameError.of("column", name, self.schema.names)
 
@@ -237,32 +267,33 @@ class Table:
         """Replace one column's values (and its description, when the kind changes)."""
         frame = self.frame.with_columns(series.alias(name))
         schema = self.schema if column is None else self.schema.replace(column)
-        return replace(self, frame=frame, schema=schema).sharing(self, name)
+        _require_fit(frame, schema)
+        return self._derived(frame=frame, schema=schema, _memory=self._memory.without(name))
 
     def with_nodes(self, name: str, series: pl.Series, nodes: Nodes) -> Table:
         """Replace one column by labels, and say which values each label covers."""
-        return replace(self.with_values(name, series), nodes={**self.nodes, name: nodes}).sharing(self, name)
+        return self._derived(nodes={**self.nodes, name: nodes}).with_values(name, series)
 
     def take(self, rows: npt.NDArray[np.integer]) -> Table:
         """Keep these records, in this order."""
-        return replace(self, frame=self.frame[pl.Series(rows, dtype=pl.UInt32)])
+        return self._derived(frame=self.frame[pl.Series(rows, dtype=pl.UInt32)], _memory=_Memory())
 
     def select(self, names: Iterable[str]) -> Table:
         """Keep these columns, in this order."""
         kept = list(names)
-        return replace(
-            self,
-            frame=pl.DataFrame(
-                [self.frame[name] for name in kept]
-            ),  # `select` takes the name * for a pattern
+        return self._derived(
+            # `select` takes the name * for a pattern
+            frame=pl.DataFrame([self.frame[name] for name in kept]),
             schema=self.schema.select(kept),
             nodes={name: nodes for name, nodes in self.nodes.items() if name in kept},
             targets=tuple(name for name in self.targets if name in kept),
-        ).sharing(self)
+        )
 
     def aimed_at(self, targets: Iterable[str]) -> Table:
         """Set the columns the next step is about."""
-        return replace(self, targets=tuple(targets)).sharing(self)
+        chosen = tuple(targets)
+        self._require_names(chosen)
+        return self._derived(targets=chosen)
 
     @cached_property
     def digest(self) -> bytes:
@@ -271,6 +302,12 @@ class Table:
         It keys chance: two releases of different data never share noise.
         """
         return digest_of(self.names, self.frame.iter_slices(BLOCK_RECORDS))
+
+
+def _require_fit(frame: pl.DataFrame, schema: Schema) -> None:
+    faults = schema.faults_with(frame)
+    if faults:
+        raise PlanError.gather("the schema", faults, hint="`sfumato inspect FILE` writes a fitting one")
 
 
 def _positions(values: pl.Series, categories: pl.Series, dtype: type[np.integer]) -> Ints:

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sfumato.core import registry
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Missing
-from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.hierarchy.tree import Hierarchy
+from sfumato.data.scenario import Scenario
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
 from sfumato.explain.attacks import Attack, Riskiest, attacks_on, usual_attacks

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from sfumato.core import registry
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import seen_table
 from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import seen_table
-from sfumato.data.evidence import Evidence
 from sfumato.errors import ParameterError, RefusedError
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.study.evaluate import score_of
@@ -78,7 +78,7 @@ def usual_attacks() -> list[Measure]:
     return [
         cls()
         for cls in registry.measures().values()
-        if cls.aspect == "risk" and (cls.usual or cls.cost in _LIGHT)
+        if cls.aspect == "risk" and ("default" in cls.places() or cls.cost in _LIGHT)
     ]
 
 
@@ -113,7 +113,7 @@ def _attack(measure: Measure, score: Score, row: int, evidence: Evidence) -> Att
     others = severity[~np.isnan(severity)]
     less = int((others < severity[row]).sum())
     guessing = score.baseline
-    if guessing is None and measure.intruder:
+    if guessing is None and measure.tells.intruder:
         guessing = 1 / max(len(seen_table(evidence)), 1)
     return Attack(
         measure=str(measure),

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import combinations
 from math import comb
+from operator import and_
 from typing import Any
 
 import numpy as np
@@ -203,20 +204,14 @@ class _Crowd:
 
     def pointing(self, depth: int) -> Iterator[tuple[int, ...]]:
         """Yield the smallest sets of up to so many keys in which nobody else agrees."""
-        patterns = self._bits()
-        found: list[int] = []  # as bits
+        agree = self._bits()
+        found: list[set[int]] = []
         for size in range(1, depth + 1):
-            left: list[int] = [-1]  # who still agrees after each key of the present set, as bits
-            last: tuple[int, ...] = ()
             for places in combinations(range(len(self.names)), size):
-                shared = _begins_alike(last, places)
-                del left[shared + 1 :]
-                for place in places[shared:]:
-                    left.append(left[-1] & patterns[place])
-                last = places
-                bits = sum(1 << place for place in places)
-                if not left[-1] and not any(bits & smaller == smaller for smaller in found):
-                    found.append(bits)
+                if not reduce(and_, (agree[place] for place in places)) and not any(
+                    smaller <= set(places) for smaller in found
+                ):
+                    found.append(set(places))
                     yield places
 
     @cached_property
@@ -245,13 +240,6 @@ class _Crowd:
             int.from_bytes(np.packbits(each, bitorder="little").tobytes(), "little")
             for each in self._patterns[0].T
         ]
-
-
-def _begins_alike(first: Sequence[int], second: Sequence[int]) -> int:
-    shared = 0
-    while shared < len(first) and first[shared] == second[shared]:
-        shared += 1
-    return shared
 
 
 # What would hide the record ------------------------------------------------------------------------------

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from sfumato.core.component import Component
 from sfumato.core.measure import Measure, Score, Status
-from sfumato.core.method import Described, Method
+from sfumato.core.method import Method
 from sfumato.core.references import cite
 from sfumato.explain.formulas import in_letters
 
@@ -53,7 +54,7 @@ class Meaning:
         return asdict(self)
 
 
-def meaning_of(cls: type[Described]) -> Meaning:
+def meaning_of(cls: type[Component]) -> Meaning:
     """What a measure or method means, from its docstring and what it declares.
 
     Examples
@@ -110,7 +111,7 @@ def _notes(text: str) -> dict[str, str]:
     return parts
 
 
-def _what(cls: type[Described]) -> str:
+def _what(cls: type[Component]) -> str:
     if issubclass(cls, Measure):
         return f"measure of {cls.aspect}"
     return "method of protection" if issubclass(cls, Method) else ""
@@ -158,13 +159,13 @@ def _sentences(measure: Measure, score: Score) -> Iterator[str]:
     else:
         yield f"{measure.title} is {score.value:.4g}, where {_side(type(measure))}."
     if score.status is Status.APPROXIMATE:
-        proved = score.interval is not None and score.interval_holds
+        proved = score.interval is not None and score.interval_is_proved
         judged = "Requirements are judged by the worse end" if proved else "No requirement is met by it"
         if not proved and score.confidence is not None:
             judged += f", unless it asks for an estimate: `at {score.confidence:g}%`"
         yield f"It is an estimate: {score.reason or 'not all was looked at'}. {judged}."
     if score.interval is not None:
-        word = "It lies" if score.interval_holds else "It is likely to lie"
+        word = "It lies" if score.interval_is_proved else "It is likely to lie"
         sure = "" if score.confidence is None else f", with a confidence of {score.confidence:g} %"
         yield f"{word} between {score.interval[0]:.4g} and {score.interval[1]:.4g}{sure}."
     if score.baseline is not None and math.isfinite(score.value):

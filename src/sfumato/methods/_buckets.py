@@ -16,7 +16,7 @@ import polars as pl
 
 from sfumato import kernels
 from sfumato.core import registry
-from sfumato.core.method import Method
+from sfumato.core.method import EnforcedRequirement, Gives, Method, Takes
 from sfumato.core.params import Columns, listed, param
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
@@ -25,7 +25,7 @@ from sfumato.data.classes.classes import column_codes
 from sfumato.data.classes.packing import Coding, closed_up, pack
 from sfumato.data.generalised.ranges import Groups
 from sfumato.data.persons import persons_of
-from sfumato.data.schema import Column, Kind, Role
+from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, UnreachableError
 from sfumato.kernels.arrays import Flags, Ints
@@ -35,19 +35,66 @@ from sfumato.methods._enforcing import COMPARABLE, Guarantee
 _SHORT = 1 << 16
 
 
-class BucketMethod(Method):
-    """Takes sensitive values apart from their records: only the bucket of each is told. Write ``part``."""
+class DeassociatingMethod(Method):
+    """Takes sensitive values apart from their records, so that no value fills much of any bucket."""
 
-    analysts = (
+    kinds = COMPARABLE
+    nature = "de-associative"
+    takes = Takes(generalised=True)
+    gives = Gives(deassociated=True, new_columns=True)
+    cost = "n log n"
+
+    sensitive: Columns = param(
+        Columns(("@sensitive",)), "Columns whose values are taken apart from their records."
+    )
+    missing: Literal["refused", "category"] = param(
+        "refused", "What a missing sensitive value is: nothing that may be parted, or a value of its own."
+    )
+
+    @property
+    def values_in_bucket(self) -> int:
+        """No sensitive value fills more than one place in so many of a bucket."""
+        raise NotImplementedError  # abstract: the parameter has the letter of its model
+
+    def learnt(self, table: Table) -> tuple[str, ...]:
+        """The sensitive columns, sorted by name."""
+        return tuple(sorted(table.schema.resolve(self.sensitive)))
+
+    def refuses(self, table: Table) -> str | None:
+        """Refuse nobody's table, columns that cannot be parted, and persons with several records."""
+        return super().refuses(table) or _unpartable(self.name, table, self.learnt(table))
+
+    def require_values(self, table: Table) -> None:
+        """Raise if sensitive values are missing that may not be."""
+        for name in self.learnt(table) if self.missing == "refused" else ():
+            if gone := int(table.missing(name).sum()):
+                raise DataError(
+                    f"`{name}` must have a value in every record to be parted by {self.name}, got: {gone} "
+                    "missing",
+                    hint="leave these records out, or say missing = category: a value of its own",
+                )
+
+    def guarantee(self, keys: Sequence[str]) -> Guarantee:
+        """What must hold of the buckets: that no value of any sensitive column is too frequent."""
+        share = registry.measure("alpha-k-anonymity").from_dict({"sensitive": list(self.sensitive)})
+        return Guarantee((Requirement(share, "<=", 1 / self.values_in_bucket),), tuple(keys))
+
+    def enforced_requirements(
+        self,
+        schema: Schema,  # noqa: ARG002
+        columns: Sequence[str],
+    ) -> tuple[EnforcedRequirement, ...]:
+        """That no sensitive value is too frequent in a bucket, and what else is asked for."""
+        return self.guarantee(columns).listing()
+
+
+class BucketMethod(DeassociatingMethod):
+    """Tells only the bucket of each record's sensitive values. Write ``part``."""
+
+    analyst_note = (
         "Sensitive values stand apart from their records: a count over both is the expected share of "
         "each bucket, which `expected_count` gives; a join of single records is wrong."
     )
-    kinds = COMPARABLE
-    nature = "de-associative"
-    takes_apart = True
-    takes_generalised = True
-    adds_columns = True
-    cost = "n log n"
 
     l: int = param(  # noqa: E741  — the model's own letter
         3,
@@ -59,20 +106,11 @@ class BucketMethod(Method):
         tune=(2, 12),
         drive=True,
     )
-    sensitive: Columns = param(
-        Columns(("@sensitive",)), "Columns whose values are taken apart from their records."
-    )
-    missing: Literal["refused", "category"] = param(
-        "refused", "What a missing sensitive value is: nothing that may be parted, or a value of its own."
-    )
 
-    def learnt(self, table: Table) -> tuple[str, ...]:
-        """The sensitive columns, sorted by name."""
-        return tuple(sorted(table.schema.resolve(self.sensitive)))
-
-    def refuses(self, table: Table) -> str | None:
-        """Refuse nobody's table, columns that cannot be parted, and persons with several records."""
-        return super().refuses(table) or unpartable(self.name, table, self.learnt(table))
+    @property
+    def values_in_bucket(self) -> int:
+        """The l of l-diversity."""
+        return self.l
 
     def drive_range(self, table: Table) -> tuple[float, float]:
         """Search no further than the most frequent sensitive value lets it."""
@@ -103,14 +141,7 @@ class BucketMethod(Method):
         n = len(table)
         if n < self.l:
             raise UnreachableError(f"{self.name} must be given at least {self.l} records to part, got: {n}")
-        for name in names:
-            gone = int(table.missing(name).sum())
-            if gone and self.missing == "refused":
-                raise DataError(
-                    f"`{name}` must have a value in every record to be parted by {self.name}, got: {gone} "
-                    "missing",
-                    hint="leave these records out, or say missing = category: a value of its own",
-                )
+        self.require_values(table)
         most = {name: _most(table, name) for name in names}
         for name in names:
             if self.l * most[name] > n:
@@ -121,11 +152,6 @@ class BucketMethod(Method):
                     if n >= 2 * most[name]
                     else "no buckets hide what most records have: leave the column out",
                 )
-
-    def guarantee(self, keys: Sequence[str]) -> Guarantee:
-        """What must hold of the buckets: that no value of any sensitive column is too frequent."""
-        share = registry.measure("alpha-k-anonymity").from_dict({"sensitive": list(self.sensitive)})
-        return Guarantee((Requirement(share, "<=", 1 / self.l),), tuple(keys))
 
     def unmet(self, table: Table, release: Release, run: Run) -> list[str]:
         """What was asked for and a release does not meet, in words; what is not released tells nothing."""
@@ -166,7 +192,7 @@ class BucketMethod(Method):
         return fails
 
 
-def unpartable(method: str, table: Table, names: Sequence[str]) -> str | None:
+def _unpartable(method: str, table: Table, names: Sequence[str]) -> str | None:
     """Why sensitive columns cannot be taken apart from their records; None if they can."""
     if not len(table):
         return f"{method} must be given records to part, got: none"

@@ -13,16 +13,18 @@ from typing import Any, final
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import classes_of
 from sfumato.core.measure import ClassMeasure, EstimatedMeasure, Score, Status
-from sfumato.core.method import Method
+from sfumato.core.method import EnforcedRequirement, Gives, Method, Randomness
 from sfumato.core.params import Requirements, listed, param
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import Classes, Missing, classes_of
-from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.classes.classes import Classes, Missing
 from sfumato.data.generalised.suppressing import to_missing
-from sfumato.data.schema import Kind
+from sfumato.data.scenario import Scenario
+from sfumato.data.schema import Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import RefusedError, SfumatoError, UnreachableError
 from sfumato.kernels.arrays import Flags, Floats
@@ -55,6 +57,14 @@ class Guarantee:
                 requirement = replace(requirement, measure=replace(measure, missing=missing))
             made.append(requirement)
         return cls(tuple(made), tuple(sorted(keys)))
+
+    def listing(self) -> tuple[EnforcedRequirement, ...]:
+        """Its requirements as plans write them, those of the parts with their keys."""
+        whole = [EnforcedRequirement(str(each)) for each in self.requirements]
+        parts = [
+            EnforcedRequirement(str(each), part.keys) for part in self.parts for each in part.requirements
+        ]
+        return (*whole, *parts)
 
     def evidence(self, table: Table, run: Run) -> Evidence:
         """What an intruder sees of a table on its way to be released."""
@@ -184,8 +194,8 @@ class EnforcingMethod(Method):
     """
 
     kinds = COMPARABLE
-    stochastic = False
-    suppresses = True
+    gives = Gives(suppressed=True)
+    randomness = Randomness(stochastic=False)
 
     k: int = param(
         5,
@@ -205,13 +215,19 @@ class EnforcingMethod(Method):
         "What a missing key counts for: a value of its own, any value, or the worst it could be.",
     )
 
-    def guarantee(self, keys: Sequence[str]) -> Guarantee:
+    def guarantee(self, schema: Schema, keys: Sequence[str]) -> Guarantee:  # noqa: ARG002  — some look
         """What is asked for, of these keys."""
         return Guarantee.of(keys, k=self.k, also=self.also, missing=self.missing)
 
     def asked(self, table: Table) -> Guarantee:
         """What is asked for, of the chosen columns of this table."""
-        return self.guarantee(table.chosen)
+        return self.guarantee(table.schema, table.chosen)
+
+    def enforced_requirements(
+        self, schema: Schema, columns: Sequence[str]
+    ) -> tuple[EnforcedRequirement, ...]:
+        """What is asked for: k, or that of combinations of the columns, and what else must hold."""
+        return self.guarantee(schema, columns).listing()
 
     def drive_range(self, table: Table) -> tuple[float, float]:
         """Search no more people alike than there are."""

@@ -8,11 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.method import Gives
 from sfumato.core.params import listed, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.ranges import Groups, is_categorical, with_ranges
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Role
@@ -125,11 +126,11 @@ def _hierarchy(run: Run, name: str, resource: str) -> Hierarchy:
 class LocalRecoding(EnforcingMethod):
     """Puts the records into groups and shows in each key what its group spans; a method writes ``group``."""
 
-    analysts = (
+    analyst_note = (
         "Values are ranges or groups that differ from record to record: take them as interval-censored "
         "or grouped; middles of ranges bias variances and slopes."
     )
-    generalises = True
+    gives = Gives(generalised=True, suppressed=True)
     cost = "n log n"
 
     exact_ends: bool = param(

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.budget import NO_GUARANTEE, Budget, Neighbours, Spending
-from sfumato.core.method import Method
+from sfumato.core.method import Method, Randomness
 from sfumato.core.params import listed, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -39,8 +39,7 @@ _BEYOND = 1.5
 class PrivateMethod(Method):
     """Protects by noise that OpenDP draws, for a stated ε and a stated unit."""
 
-    replay = False
-    private_by = "epsilon"
+    randomness = Randomness(replay=False, epsilon_parameter="epsilon")
 
     epsilon: float = param(
         1.0,

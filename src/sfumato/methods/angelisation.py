@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from sfumato.core.measure import ClassMeasure, Measure
+from sfumato.core.method import Gives
 from sfumato.core.params import Requirements, listed, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -73,8 +74,7 @@ class Angelisation(BucketMethod):
     family = "taking apart"
     title = "Angelisation"
     references = ("tao2009", "anjum2018")
-    generalises = True
-    suppresses = True
+    gives = Gives(generalised=True, suppressed=True, deassociated=True, new_columns=True)
 
     k: int = param(5, "Smallest number of people who are alike in the keys.", ge=1, symbol="k")
     also: Requirements = param(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from sfumato.core.method import Method
+from sfumato.core.method import Gives, Method, Randomness
 from sfumato.core.params import PerColumn, Resource, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -82,15 +82,14 @@ class AreaCoarsening(Method):
     family = "recoding"
     nature = "non-perturbative"
     title = "Area coarsening"
-    analysts = (
+    analyst_note = (
         "Values are shown as wider groups, the same for all records: take them as grouped; middles of "
         "ranges bias variances and slopes."
     )
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL})
     references = ("hipaa2000", "hundepool2012")
-    stochastic = False
-    generalises = True
-    suppresses = True
+    gives = Gives(generalised=True, suppressed=True)
+    randomness = Randomness(stochastic=False)
 
     threshold: int = param(
         20_000,

@@ -241,7 +241,7 @@ class TClosenessFirst(CloseRecoding):
     family = "recoding"
     nature = "non-perturbative"
     title = "t-closeness-first microaggregation"
-    analysts = (
+    analyst_note = (
         "Values are centres of groups, or the ranges they span: variances shrink, or take values as "
         "interval-censored; relations with sensitive columns are weakened."
     )

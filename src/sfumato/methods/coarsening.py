@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.core.method import Method
+from sfumato.core.method import Gives, Method, Randomness
 from sfumato.core.params import PerColumn, listed, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -79,14 +79,14 @@ class NaiveCoarsening(Method):
     family = "recoding"
     nature = "non-perturbative"
     title = "Naive coarsening"
-    analysts = (
+    analyst_note = (
         "Values are shown as wider groups, the same for all records: take them as grouped; middles of "
         "ranges bias variances and slopes."
     )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
     references = ("sanchez2016", "demontjoye2015")
-    stochastic = False
-    generalises = True
+    gives = Gives(generalised=True)
+    randomness = Randomness(stochastic=False)
 
     share: float = param(
         12.5,

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from sfumato import kernels
-from sfumato.core.method import ColumnMethod, ColumnView, Method, put_back
+from sfumato.core.method import ColumnMethod, ColumnView, Method, Randomness, put_back
 from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -99,13 +99,13 @@ class TopBottomCoding(ColumnMethod):
     family = "rounding and coding"
     nature = "non-perturbative"
     title = "Top and bottom coding"
-    analysts = (
+    analyst_note = (
         "The largest or smallest values are shown alike: take them as censored. Medians hold; means, "
         "variances and tails do not."
     )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("willenborg2001", "hundepool2012")
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     share: float = param(
         1.0,
@@ -367,13 +367,13 @@ class MultivariateTopCoding(Method):
     name = "multivariate-top-coding"
     family = "rounding and coding"
     title = "Multivariate top coding"
-    analysts = (
+    analyst_note = (
         "Records far from the others were drawn in: variances, tails and extremes are too small; medians "
         "hold."
     )
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("alqallaf2002", "hubert2012", "wilson1931", "willenborg2001")
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     share: float = param(
         5.0,

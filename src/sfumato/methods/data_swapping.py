@@ -80,7 +80,7 @@ class DataSwapping(Method):
     name = "data-swapping"
     family = "swapping and shuffling"
     title = "Data swapping (t-order)"
-    analysts = (
+    analyst_note = (
         "Counts of few columns together hold exactly, up to as many as the owner tells; counts of more "
         "columns do not."
     )

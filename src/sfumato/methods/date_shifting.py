@@ -71,7 +71,7 @@ class DateShifting(Method):
     name = "date-shifting"
     family = "noise"
     title = "Date shifting"
-    analysts = (
+    analyst_note = (
         "Intervals between the dates of one person hold; season, weekday and the order of dates of "
         "different persons do not."
     )
@@ -134,7 +134,7 @@ class DateShifting(Method):
             places = run.rng("records").integers(-steps, steps, len(table), dtype=np.int32)
         if name is not None and alone is not None:
             # Outside of this table, so that a person's dates in another one move alike.
-            key = run.shared().chance(self.name, table.schema[name].pseudonym or self.by).key
+            key = run.randomness.outside_tables().key(self.name, table.schema[name].pseudonym or self.by).key
             drawn = keyed_numbers(table.frame[name], key) % np.uint64(2 * steps)
             keyed = drawn.astype(np.int32) - np.int32(steps)  # from −steps to steps − 1
             places = np.where(alone, places, keyed) if alone.any() else keyed

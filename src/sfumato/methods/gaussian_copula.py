@@ -64,7 +64,7 @@ class GaussianCopula(GivenMethod):
 
     name = "gaussian-copula"
     title = "Gaussian copula"
-    analysts = (
+    analyst_note = (
         "Values are drawn from a model: only relations that it holds can be found again. One copy "
         "understates the doubt of an estimate; with several, combine their estimates."
     )

@@ -8,6 +8,7 @@ from typing import cast
 
 import numpy as np
 
+from sfumato.core.method import Gives
 from sfumato.core.params import Columns, PerColumn, Resource, listed, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -105,13 +106,12 @@ class GlobalRecoding(EnforcingMethod):
     family = "recoding"
     nature = "non-perturbative"
     title = "Global recoding"
-    analysts = (
+    analyst_note = (
         "Values are shown as wider groups, the same for all records: take them as grouped; middles of "
         "ranges bias variances and slopes."
     )
     references = ("elemam2009", "kohlmayer2012", "prasser2020", "samarati2001", "iyengar2002")
-    changes_records = True
-    generalises = True
+    gives = Gives(generalised=True, suppressed=True, other_records=True)
     cost = "n + nodes · classes"
 
     suppression: float = param(

@@ -120,7 +120,7 @@ class IpsoA(_Ipso):
     name = "ipso-a"
     family = "drawing anew"
     title = "Draws around a regression (IPSO-A)"
-    analysts = (
+    analyst_note = (
         "Values are drawn around a regression: its coefficients hold in expectation, and nothing that it "
         "does not describe. One copy understates the doubt of an estimate."
     )
@@ -171,7 +171,7 @@ class IpsoB(_Ipso):
     name = "ipso-b"
     family = "drawing anew"
     title = "Draws around a regression, coefficients kept (IPSO-B)"
-    analysts = (
+    analyst_note = (
         "Values are drawn around a regression whose coefficients hold exactly; what it does not describe "
         "is lost. One copy understates the doubt of an estimate."
     )
@@ -228,7 +228,7 @@ class IpsoC(_Ipso):
     name = "ipso-c"
     family = "drawing anew"
     title = "Draws around a regression, covariances kept (IPSO-C)"
-    analysts = (
+    analyst_note = (
         "Values are drawn around a regression: coefficients and covariances hold exactly; shapes, tails "
         "and what it does not describe are lost."
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
+from sfumato.core.method import Gives
 from sfumato.core.params import PerColumn, Resource, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -16,7 +17,7 @@ from sfumato.data.generalised.nodes import match_leaves
 from sfumato.data.hierarchy.grow import propose
 from sfumato.data.hierarchy.tree import Hierarchy, counted
 from sfumato.data.itemsets import Occurrences, Sets
-from sfumato.data.schema import Column, Kind
+from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import PlanError
 from sfumato.kernels.arrays import Flags, Floats, Ints
@@ -84,13 +85,13 @@ class ItemsetGeneralisation(EnforcingMethod):
     family = "recoding"
     nature = "non-perturbative"
     title = "Generalisation of sets"
-    analysts = (
+    analyst_note = (
         "Items are shown by wider groups, or are missing: counts of single items are lower bounds, and "
         "sets look more alike than they were."
     )
     kinds = frozenset({Kind.SET})
     references = ("terrovitis2008",)
-    generalises = True
+    gives = Gives(generalised=True, suppressed=True)
 
     m: int = param(2, "Largest number of items an intruder knows.", ge=1, le=5, symbol="m")
     hierarchies: PerColumn[Resource] | None = param(
@@ -109,10 +110,10 @@ class ItemsetGeneralisation(EnforcingMethod):
             return f"{self.name} must be given records with sets, got: none"
         return super().refuses(table)
 
-    def asked(self, table: Table) -> Guarantee:
+    def guarantee(self, schema: Schema, keys: Sequence[str]) -> Guarantee:  # noqa: ARG002
         """That k people have any m items that somebody has."""
         also = [*self.also, *([f"km-anonymity(m={self.m}) >= {self.k}"] if self.k > 1 else [])]
-        return Guarantee.of(table.chosen, k=1, also=also, missing=self.missing)
+        return Guarantee.of(keys, k=1, also=also, missing=self.missing)
 
     def enforce(self, table: Table, guarantee: Guarantee, run: Run) -> Release:  # noqa: ARG002  — proved after
         """Climb and suppress until nothing is rare."""

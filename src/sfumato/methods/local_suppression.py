@@ -10,6 +10,7 @@ from math import comb
 
 import numpy as np
 
+from sfumato.core.method import Takes
 from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
@@ -17,6 +18,7 @@ from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.generalised.suppressing import to_missing
 from sfumato.data.hierarchy.tree import counted
+from sfumato.data.schema import Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, UnknownNameError, UnreachableError
 from sfumato.kernels.arrays import Flags, Ints
@@ -89,9 +91,9 @@ class LocalSuppression(EnforcingMethod):
     name = "local-suppression"
     family = "suppression"
     nature = "non-perturbative"
-    takes_generalised = True
+    takes = Takes(generalised=True)
     title = "Local suppression"
-    analysts = (
+    analyst_note = (
         "Cells are missing, and not at random: those of rare combinations are. Do not drop incomplete "
         "records; impute, or model why they are missing."
     )
@@ -118,11 +120,11 @@ class LocalSuppression(EnforcingMethod):
         "Whether, if a missing key may be any value, cells suppressed in others may protect a record.",
     )
 
-    def guarantee(self, keys: Sequence[str]) -> Guarantee:
+    def guarantee(self, schema: Schema, keys: Sequence[str]) -> Guarantee:
         """What is asked for: of all keys, or of some combinations of them."""
         wanted = self._combinations(tuple(sorted(keys)))
         if wanted is None:
-            return super().guarantee(keys)
+            return super().guarantee(schema, keys)
         whole = Guarantee.of(keys, k=1, also=self.also, missing=self.missing)
         parts = [Guarantee.of(some, k=k, also=(), missing=self.missing) for some, k in wanted if k > 1]
         return replace(whole, parts=tuple(parts))

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 import polars as pl
 
-from sfumato.core import registry
-from sfumato.core.method import Method
-from sfumato.core.params import Columns, param
+from sfumato.core.method import Gives
+from sfumato.core.params import param
 from sfumato.core.release import Confided, Release
-from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
-from sfumato.core.series import secret_of
 from sfumato.data.classes.classes import column_codes
 from sfumato.data.generalised.nodes import canonical_text, parse_exact
 from sfumato.data.schema import Column, Kind, Role, Schema
-from sfumato.data.series import Identity
 from sfumato.data.table import Table
 from sfumato.errors import DataError, UnreachableError
 from sfumato.kernels.arrays import Ints, Words
-from sfumato.methods._buckets import free_name, parted, unpartable
-from sfumato.methods._enforcing import COMPARABLE, Guarantee
+from sfumato.methods._buckets import DeassociatingMethod, free_name, parted
 
 #: Values of a signature, by their codes in ascending order.
 Signature = tuple[int, ...]
@@ -33,7 +27,7 @@ Signature = tuple[int, ...]
 _SIGNATURES, _PERSONS, _MISSING = "signatures", "persons", "?"
 
 
-class MInvariantBuckets(Method):
+class MInvariantBuckets(DeassociatingMethod):
     r"""Show keys and sensitive values in two tables, joined by buckets that keep everyone's signature.
 
     A bucket has at least :math:`m` records, no two of the same sensitive value; its *signature* is the set of
@@ -92,18 +86,12 @@ class MInvariantBuckets(Method):
     name = "m-invariance"
     family = "taking apart"
     title = "m-invariance"
-    analysts = (
+    analyst_note = (
         "Sensitive values stand apart from their records, in buckets that hold some invented records, whose "
         "number is published: subtract these, and take a count over both as the share of each bucket."
     )
-    kinds = COMPARABLE
-    nature = "de-associative"
     references = ("xiao2007minvariance",)
-    takes_apart = True
-    takes_generalised = True
-    adds_columns = True
-    changes_records = True
-    cost = "n log n"
+    gives = Gives(deassociated=True, other_records=True, new_columns=True)
 
     m: int = param(
         3,
@@ -115,12 +103,11 @@ class MInvariantBuckets(Method):
         tune=(2, 12),
         drive=True,
     )
-    sensitive: Columns = param(
-        Columns(("@sensitive",)), "The column whose values are taken apart from their records."
-    )
-    missing: Literal["refused", "category"] = param(
-        "refused", "What a missing sensitive value is: nothing that may be parted, or a value of its own."
-    )
+
+    @property
+    def values_in_bucket(self) -> int:
+        """The m of m-invariance."""
+        return self.m
 
     def table_names(self) -> tuple[str, ...]:
         """Keys and sensitive values."""
@@ -130,13 +117,9 @@ class MInvariantBuckets(Method):
         """What people keep are their signatures; chance is of the buckets alone."""
         return True
 
-    def learnt(self, table: Table) -> tuple[str, ...]:
-        """The sensitive columns."""
-        return tuple(sorted(table.schema.resolve(self.sensitive)))
-
     def refuses(self, table: Table) -> str | None:
         """Refuse what cannot be parted, several sensitive columns, and weights."""
-        reason = super().refuses(table) or unpartable(self.name, table, self.learnt(table))
+        reason = super().refuses(table)
         if reason is not None:
             return reason
         if len(self.learnt(table)) > 1:
@@ -148,13 +131,7 @@ class MInvariantBuckets(Method):
     def protect(self, table: Table, run: Run) -> Release:
         """Find the buckets, put counterfeits into them, and prove what came of it."""
         (name,) = self.learnt(table)
-        gone = int(table.missing(name).sum())
-        if gone and self.missing == "refused":
-            raise DataError(
-                f"`{name}` must have a value in every record to be parted by {self.name}, got: {gone} "
-                "missing",
-                hint="leave these records out, or say missing = category: a value of its own",
-            )
+        self.require_values(table)
         memory = _Memory.of(table, run)
         values = _Values.of(table, name, memory.texts)
         if len(values.texts) < self.m:
@@ -162,7 +139,7 @@ class MInvariantBuckets(Method):
                 f"`{name}` must have at least {self.m} values for {self.name}, got: {len(values.texts)}",
                 hint="ask for a smaller m",
             )
-        here = run.anew(table)
+        here = replace(run, randomness=run.randomness.fresh(table))
         division = Division(self.m, values.of_record, len(values.texts), here.rng("division"))
         before = memory.signatures(values)
         members = division.signed(before)
@@ -189,11 +166,6 @@ class MInvariantBuckets(Method):
             notes=(note,) if n_false else (),
             figures={**release.figures, "counterfeits": n_false},
         )
-
-    def guarantee(self, keys: Sequence[str]) -> Guarantee:
-        """What must hold of the buckets of one release: that no value is too frequent."""
-        share = registry.measure("alpha-k-anonymity").from_dict({"sensitive": list(self.sensitive)})
-        return Guarantee((Requirement(share, "<=", 1 / self.m),), tuple(keys))
 
     def unmet(self, table: Table, release: Release, run: Run) -> list[str]:  # noqa: ARG002  — no chance
         """What was asked for and the buckets of a release do not meet; what is not released tells nothing."""
@@ -282,8 +254,8 @@ class _Memory:
     def of(cls, table: Table, run: Run) -> _Memory:
         if table.schema.only_role(Role.PERSON) is None:
             return cls(None, {}, {})
-        identity = run.series.identity if run.series else Identity.of(secret_of(run.seed))
-        signatures, persons = run.kept(_SIGNATURES), run.kept(_PERSONS)
+        identity = run.randomness.identity
+        signatures, persons = (run.randomness.previous_fit(name) for name in (_SIGNATURES, _PERSONS))
         told: dict[int, list[str]] = {}
         known: dict[int, list[int]] = {}
         if signatures is not None and persons is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.method import Method
+from sfumato.core.method import Method, Randomness
 from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -22,13 +22,13 @@ from sfumato.methods._centres import Centre, refusal, show_centres
 class Microaggregation(Method):
     """What all microaggregation of several columns shares; a method writes ``partition``."""
 
-    analysts = (
+    analyst_note = (
         "Values are centres of small groups: means hold or nearly do, variances shrink, and correlations "
         "of columns that were grouped together grow; no single value was observed."
     )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
     cost = "n²"
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     k: int = param(
         5,
@@ -360,7 +360,7 @@ class SequentialMicroaggregation(Microaggregation):
     family = "microaggregation"
     title = "Sequential microaggregation"
     references = ("goldberger2010",)
-    stochastic = True
+    randomness = Randomness()
 
     def partition(self, points: Floats, run: Run) -> Ints:
         """Deal the records out and move them until no move helps."""

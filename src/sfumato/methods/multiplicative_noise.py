@@ -10,7 +10,7 @@ import numpy as np
 from sfumato import kernels
 from sfumato.core.method import Block, BlockMethod
 from sfumato.core.params import param
-from sfumato.core.run import Chance
+from sfumato.core.randomness import RandomKey
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats
@@ -20,7 +20,7 @@ from sfumato.methods.noise import deviations, holes, matched, normals
 class FactorNoise(BlockMethod):
     """Multiplies by factors of mean one. Write ``draw``; there is one pass and nothing to summarise."""
 
-    analysts = (
+    analyst_note = (
         "Each value was multiplied by a factor around one: means hold in expectation, variances are "
         "inflated, most where values are large; zeros stay, correlations are weakened."
     )
@@ -38,7 +38,7 @@ class FactorNoise(BlockMethod):
         """Draw factors."""
         raise NotImplementedError  # abstract: every method in the registry has its own
 
-    def protect_block(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Floats:  # noqa: ARG002
+    def protect_block(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Floats:  # noqa: ARG002
         """Multiply the values of one block."""
         if self.per == "record":
             return block.values * self.draw(chance.rng("record", "factor"), len(block))[:, None]
@@ -261,7 +261,7 @@ class HohneNoise(BlockMethod):
     name = "hohne-noise"
     family = "noise"
     title = "Multiplicative noise (Höhne)"
-    analysts = (
+    analyst_note = (
         "Means and variances of all records hold; correlations, distributions and figures of subgroups "
         "are changed, most where values are large."
     )
@@ -292,11 +292,11 @@ class HohneNoise(BlockMethod):
         """Refuse to mix columns across records that lack values."""
         return super().refuses(table) or (holes(table, self.name) if self.restore == "covariances" else None)
 
-    def _noisy(self, block: Block, chance: Chance) -> Floats:
+    def _noisy(self, block: Block, chance: RandomKey) -> Floats:
         signs = 2.0 * chance.rng("record", "sign").integers(0, 2, len(block)) - 1.0
         return block.values * (1.0 + signs[:, None] * np.abs(self.deviation * normals(block, chance)))
 
-    def summarise(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Any:
+    def summarise(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Any:
         """Find the moments of the data in rounds 0 and 1, those of the noisy data in rounds 2 and 3."""
         turn = len(summaries)
         values = block.values if turn <= 1 else self._noisy(block, chance)
@@ -304,7 +304,7 @@ class HohneNoise(BlockMethod):
             return kernels.moments.means_of(values)
         return kernels.moments.Moments.of(values, summaries[-1].mean)
 
-    def protect_block(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Floats:
+    def protect_block(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Floats:
         """Multiply, then restore the moments."""
         _, wanted, _, got = summaries
         centred = self._noisy(block, chance) - got.means()

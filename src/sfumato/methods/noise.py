@@ -10,13 +10,13 @@ import numpy as np
 from sfumato import kernels
 from sfumato.core.method import Block, BlockMethod
 from sfumato.core.params import PerColumn, listed, param
-from sfumato.core.run import Chance
+from sfumato.core.randomness import RandomKey
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats
 
 
-def normals(block: Block, chance: Chance) -> Floats:
+def normals(block: Block, chance: RandomKey) -> Floats:
     """Standard normal draws for a block, one stream per column: a column's draws are its own."""
     draws = [chance.rng(name).standard_normal(len(block)) for name in block.names]
     return np.stack(draws, axis=1) if draws else np.empty((len(block), 0))
@@ -112,14 +112,14 @@ class UncorrelatedNoise(BlockMethod):
     name = "uncorrelated-noise"
     family = "noise"
     title = "Uncorrelated noise"
-    analysts = (
+    analyst_note = (
         "Noise was added to each column: means and covariances hold in expectation, variances are "
         "inflated, so that correlations and slopes are pulled towards zero."
     )
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("spruill1983", "brand2002", "hundepool2012", "herranz2015")
     rounds = 2
-    kept_rounds = 2
+    frozen_rounds = 2
 
     deviation: float = param(
         10.0,
@@ -146,13 +146,13 @@ class UncorrelatedNoise(BlockMethod):
         """Each record has draws of its own."""
         return True
 
-    def summarise(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Any:  # noqa: ARG002
+    def summarise(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Any:  # noqa: ARG002
         """Find the means, then the variances around them."""
         if not summaries:
             return kernels.moments.means_of(block.values)
         return kernels.moments.Moments.of(block.values, summaries[0].mean)
 
-    def protect_block(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Floats:
+    def protect_block(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Floats:
         """Add the noise of one block."""
         spread = np.sqrt(summaries[1].variances())
         multiples = np.array([self.multiple[name] for name in block.names])
@@ -219,14 +219,14 @@ class CorrelatedNoise(BlockMethod):
     name = "correlated-noise"
     family = "noise"
     title = "Correlated noise"
-    analysts = (
+    analyst_note = (
         "Noise was added: means and correlations hold in expectation; variances and covariances are "
         "inflated by one factor, which the owner may tell."
     )
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("kim1986", "hundepool2012", "domingoferrer2018")
     rounds = 2
-    kept_rounds = 2
+    frozen_rounds = 2
 
     ratio: float = param(
         0.1,
@@ -244,13 +244,13 @@ class CorrelatedNoise(BlockMethod):
         """Each record has draws of its own."""
         return True
 
-    def summarise(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Any:  # noqa: ARG002
+    def summarise(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Any:  # noqa: ARG002
         """Find the means, then the covariances around them."""
         if not summaries:
             return kernels.moments.means_of(block.values)
         return kernels.moments.Moments.of(block.values, summaries[0].mean)
 
-    def protect_block(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Floats:
+    def protect_block(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Floats:
         """Add the noise of one block."""
         noisy: Floats = block.values + normals(block, chance) @ mixing(self.ratio * summaries[1].covariance())
         return noisy
@@ -317,14 +317,14 @@ class KimNoise(BlockMethod):
     name = "kim-noise"
     family = "noise"
     title = "Noise and linear transformation (Kim)"
-    analysts = (
+    analyst_note = (
         "Means and covariances of all records hold; distributions, and means and variances of subgroups, "
         "do not."
     )
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("kim1986", "brand2002", "hundepool2012")
     rounds = 2
-    kept_rounds = 2
+    frozen_rounds = 2
 
     ratio: float = param(
         0.1,
@@ -349,7 +349,7 @@ class KimNoise(BlockMethod):
         """Refuse to mix columns across records that lack values."""
         return super().refuses(table) or (holes(table, self.name) if self.restore == "exactly" else None)
 
-    def summarise(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Any:
+    def summarise(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Any:
         """Find the means, then the moments around them: of the draws as well where they are to be undone."""
         if not summaries:
             return kernels.moments.means_of(block.values)
@@ -360,7 +360,7 @@ class KimNoise(BlockMethod):
         both = np.concatenate([block.values, normals(block, chance)], axis=1)
         return kernels.moments.Moments.of(both, np.concatenate([mean, np.zeros_like(mean)]))
 
-    def protect_block(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Floats:
+    def protect_block(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Floats:
         """Add the noise of one block and bring the moments back."""
         moments, d = summaries[1], len(block.names)
         means, covariance = moments.means(), moments.covariance()

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from sfumato.core.method import Method
+from sfumato.core.method import Method, Takes
 from sfumato.core.params import Resource, listed, param
 from sfumato.core.release import Confided, Provenance, Release
 from sfumato.core.run import Run
@@ -110,14 +110,14 @@ class Pram(Method):
     name = "pram"
     family = "swapping and shuffling"
     title = "PRAM"
-    analysts = (
+    analyst_note = (
         "Some categories were changed by chance: counts and relations are disturbed. Ask the owner for "
         "counts corrected by the matrix (`corrected_counts`), and use their larger variances."
     )
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL})
     references = ("gouweleeuw1998", "kooiman1997", "hundepool2012", "carvalho2023")
     cost = "n"
-    keeps_rules = True
+    takes = Takes(edit_rules=True)
 
     retain: float = param(
         0.8,

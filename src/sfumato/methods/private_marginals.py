@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.budget import concentrated
+from sfumato.core.method import Gives
 from sfumato.core.params import listed, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -136,7 +137,7 @@ class PrivateMarginals(PrivateMethod):
 
     name = "private-marginals"
     title = "Private marginals"
-    analysts = (
+    analyst_note = (
         "Records are drawn from noisy counts of some pairs of columns: other relations are lost, small "
         "counts are mostly noise, and one copy understates the doubt."
     )
@@ -145,8 +146,7 @@ class PrivateMarginals(PrivateMethod):
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL})
     references = ("mckenna2022", "mckenna2021", "mckenna2019", "canonne2020")
     cost = "n"
-    changes_records = True
-    suppresses = True
+    gives = Gives(suppressed=True, other_records=True)
 
     choice: Literal["tree", "adaptive"] = param(
         "adaptive",

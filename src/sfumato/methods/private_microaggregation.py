@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from sfumato.core.budget import Spending
-from sfumato.core.method import put_back
+from sfumato.core.method import Gives, put_back
 from sfumato.core.params import listed, param
 from sfumato.core.release import Release, reordered
 from sfumato.core.run import Run
@@ -80,7 +80,7 @@ class PrivateMicroaggregation(LocalMethod):
 
     name = "private-microaggregation"
     title = "Private microaggregation"
-    analysts = (
+    analyst_note = (
         "Values are means of groups with noise whose size follows from ε, which is public: variances are "
         "changed both ways, and no single value was observed."
     )
@@ -88,7 +88,7 @@ class PrivateMicroaggregation(LocalMethod):
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("soriacomas2014", "sanchez2016private", "iftikhar2019", "muralidhar2020")
     cost = "n log n"
-    changes_records = True  # they come out in another order
+    gives = Gives(other_records=True)  # they come out in another order
 
     k: int = param(
         50, "Records of a group.", ge=1, le=1_000_000, symbol="k", hint="above the root of n by record"

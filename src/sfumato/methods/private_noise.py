@@ -115,7 +115,7 @@ class PrivateLaplace(_PrivateNoise):
 
     name = "private-laplace"
     title = "Private Laplace noise"
-    analysts = (
+    analyst_note = (
         "Laplace noise was added whose size follows from ε, which is public: subtract its variance; "
         "means hold but where values were bounded."
     )
@@ -180,7 +180,7 @@ class PrivateGaussian(_PrivateNoise):
 
     name = "private-gaussian"
     title = "Private Gaussian noise"
-    analysts = (
+    analyst_note = (
         "Gaussian noise was added whose size follows from what was spent, which is public: subtract its "
         "variance; means hold but where values were bounded."
     )

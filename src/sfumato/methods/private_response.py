@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from sfumato.core.method import put_back
+from sfumato.core.method import Gives, put_back
 from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -63,14 +63,14 @@ class PrivateResponse(LocalMethod):
 
     name = "private-response"
     title = "Private randomised response"
-    analysts = (
+    analyst_note = (
         "Categories were changed with chances that follow from ε, which is public: estimate counts by "
         "inverting them, and add the variance of that."
     )
     family = "differential privacy"
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL})
     references = ("warner1965", "dwork2006")
-    suppresses = True  # where it is hidden that values are missing, others become so
+    gives = Gives(suppressed=True)  # where it is hidden that values are missing, others become so
 
     weight: PerColumn[float] = param(
         1.0,

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from sfumato import kernels
-from sfumato.core.method import Method
+from sfumato.core.method import Gives, Method, Randomness
 from sfumato.core.params import Resource, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -96,15 +96,14 @@ class RecodeLike(Method):
     family = "recoding"
     nature = "non-perturbative"
     title = "Recoding like another release"
-    analysts = (
+    analyst_note = (
         "Values are ranges or groups that differ from record to record: take them as interval-censored "
         "or grouped; middles of ranges bias variances and slopes."
     )
     kinds = COMPARABLE
     references = ("lefevre2006", "hundepool2012")
-    stochastic = False
-    generalises = True
-    suppresses = True
+    gives = Gives(generalised=True, suppressed=True)
+    randomness = Randomness(stochastic=False)
     cost = "n log m"
 
     like: Resource = param(

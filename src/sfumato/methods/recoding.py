@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.core.method import Method
+from sfumato.core.method import Gives, Method, Randomness
 from sfumato.core.params import PerColumn, Resource, listed, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -103,15 +103,14 @@ class Recoding(Method):
     family = "recoding"
     nature = "non-perturbative"
     title = "Recoding"
-    analysts = (
+    analyst_note = (
         "Values are shown as wider groups, the same for all records: take them as grouped; middles of "
         "ranges bias variances and slopes."
     )
     kinds = COMPARABLE
     references = ("samarati2001", "willenborg2001", "hundepool2012")
-    stochastic = False
-    suppresses = True
-    generalises = True
+    gives = Gives(generalised=True, suppressed=True)
+    randomness = Randomness(stochastic=False)
 
     levels: PerColumn[int] = param(
         1,

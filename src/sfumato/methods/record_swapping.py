@@ -81,7 +81,7 @@ class TargetedSwapping(Method):
     name = "targeted-swapping"
     family = "swapping and shuffling"
     title = "Targeted record swapping"
-    analysts = (
+    analyst_note = (
         "Some records stand in another area than their own: counts that join the area with other columns "
         "are disturbed, most in small areas, and have more doubt than they show."
     )

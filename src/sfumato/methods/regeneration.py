@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from sfumato.core.method import Method
+from sfumato.core.method import Gives, Method, Takes
 from sfumato.core.params import Resource, listed, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -87,14 +87,14 @@ class Regeneration(Method):
     name = "regeneration"
     family = "drawing anew"
     title = "Regeneration of masked values"
-    analysts = (
+    analyst_note = (
         "Masked cells hold values of their column at random places: counts of one column hold, relations "
         "with these cells are weakened."
     )
     kinds = COMPARABLE
     references = ("sanchez2016",)
-    takes_generalised = True
-    fills = True
+    takes = Takes(generalised=True)
+    gives = Gives(imputed=True)
 
     marginals: Resource | None = param(
         None, "Table of what was masked: column, value and count of each value.", holds="table"

@@ -62,7 +62,7 @@ class Resampling(ColumnMethod):
     name = "resampling"
     family = "drawing anew"
     title = "Resampling"
-    analysts = (
+    analyst_note = (
         "Values are smoothed along their ranks: order and means hold nearly, tails and variances are a "
         "little too small."
     )

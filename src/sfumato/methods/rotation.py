@@ -88,7 +88,7 @@ class RotationNoise(Method):
     name = "rotation-noise"
     family = "noise"
     title = "Random rotation (ROMM)"
-    analysts = (
+    analyst_note = (
         "Means and covariances of all records hold exactly; distributions, order and figures of "
         "subgroups do not."
     )

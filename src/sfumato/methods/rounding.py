@@ -12,7 +12,7 @@ import numpy as np
 from sfumato import kernels
 from sfumato.core.method import Block, BlockMethod, ColumnMethod, ColumnView
 from sfumato.core.params import PerColumn, param
-from sfumato.core.run import Chance
+from sfumato.core.randomness import RandomKey
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Values
@@ -86,7 +86,7 @@ class Rounding(ColumnMethod):
     name = "rounding"
     family = "rounding and coding"
     title = "Rounding"
-    analysts = (
+    analyst_note = (
         "Values are rounded: sums carry rounding error, small differences mean nothing, and totals need "
         "not be the sum of their parts."
     )
@@ -245,11 +245,13 @@ class MultivariateRounding(BlockMethod):
     name = "multivariate-rounding"
     family = "rounding and coding"
     title = "Multivariate rounding"
-    analysts = "Columns were rounded together: sums carry rounding error, and small differences mean nothing."
+    analyst_note = (
+        "Columns were rounded together: sums carry rounding error, and small differences mean nothing."
+    )
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("willenborg2001", "kessy2018")
     rounds = 2
-    kept_rounds = 2
+    frozen_rounds = 2
 
     width: float = param(
         0.5,
@@ -270,7 +272,7 @@ class MultivariateRounding(BlockMethod):
         """The lattice is that of the first release, and draws nothing for a record."""
         return True
 
-    def summarise(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Any:
+    def summarise(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Any:
         """Find the means, then the covariances around them and where the lattice lies."""
         if not summaries:
             return kernels.moments.means_of(block.values)
@@ -278,7 +280,7 @@ class MultivariateRounding(BlockMethod):
         offsets = np.array(draws) if self.offset == "random" else np.zeros(len(draws))
         return _Lattice(kernels.moments.Moments.of(block.values, summaries[0].mean), offsets)
 
-    def protect_block(self, block: Block, summaries: Sequence[Any], chance: Chance) -> Floats:  # noqa: ARG002
+    def protect_block(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Floats:  # noqa: ARG002
         """Carry the records of one block to the lattice and back."""
         lattice: _Lattice = summaries[1]
         means, deviations = lattice.moments.means(), np.sqrt(lattice.moments.variances())

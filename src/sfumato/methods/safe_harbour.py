@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from sfumato.core.method import Method
+from sfumato.core.method import Gives, Method, Randomness, Takes
 from sfumato.core.params import Resource, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -119,16 +119,15 @@ class SafeHarbour(Method):
     family = "suppression"
     nature = "non-perturbative"
     title = "Safe harbour masking"
-    analysts = (
+    analyst_note = (
         "Cells are missing, and not at random: those of rare combinations are. Do not drop incomplete "
         "records; impute, or model why they are missing."
     )
     kinds = COMPARABLE
     references = ("sanchez2016", "hipaa2000")
-    stochastic = False
-    generalises = True
-    takes_generalised = True
-    suppresses = True
+    takes = Takes(generalised=True)
+    gives = Gives(generalised=True, suppressed=True)
+    randomness = Randomness(stochastic=False)
 
     k: int = param(
         2,

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from sfumato.core.method import Method
+from sfumato.core.method import Gives, Method, Takes
 from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -75,16 +75,15 @@ class Sampling(Method):
     family = "sampling"
     nature = "non-perturbative"
     title = "Sampling"
-    analysts = (
+    analyst_note = (
         "It is a sample: use the weights, and variances for the way it was drawn; counts without weights "
         "are of the sample alone."
     )
     kinds = frozenset(Kind)
     references = ("skinner1994", "willenborg2001", "hundepool2012", "carvalho2023")
     cost = "n"
-    changes_records = True
-    adds_columns = True
-    takes_generalised = True
+    takes = Takes(generalised=True)
+    gives = Gives(other_records=True, new_columns=True)
 
     share: float = param(
         10.0,

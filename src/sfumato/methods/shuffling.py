@@ -77,7 +77,7 @@ class RankShuffling(ColumnMethod):
     name = "rank-shuffling"
     family = "swapping and shuffling"
     title = "Rank shuffling"
-    analysts = (
+    analyst_note = (
         "Each column has the values it had, so all that concerns one column holds; correlations and "
         "other relations between columns are weakened."
     )
@@ -185,7 +185,7 @@ class DataShuffling(GivenMethod):
     name = "data-shuffling"
     family = "swapping and shuffling"
     title = "Data shuffling"
-    analysts = (
+    analyst_note = (
         "Each column has the values it had; rank correlations hold approximately, other relations and "
         "small groups do not."
     )

@@ -10,8 +10,9 @@ import polars as pl
 from sfumato import kernels
 from sfumato.core.method import Method, put_back
 from sfumato.core.params import param
+from sfumato.core.randomness import RandomKey
 from sfumato.core.release import Release
-from sfumato.core.run import Chance, Run
+from sfumato.core.run import Run
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Values
@@ -83,7 +84,7 @@ class SullivanNoise(Method):
     name = "sullivan-noise"
     family = "noise"
     title = "Noise and non-linear transformation (Sullivan)"
-    analysts = (
+    analyst_note = (
         "Each column keeps its distribution, nearly; correlations are somewhat weakened, and single "
         "records say nothing."
     )
@@ -120,7 +121,7 @@ class SullivanNoise(Method):
             (
                 numbers[place],
                 noisy[:, place],
-                None if self._keeps(table, name) else run.chance(name, "places"),
+                None if self._keeps(table, name) else run.random_key(name, "places"),
             )
             for place, name in enumerate(table.chosen)
         ]
@@ -149,7 +150,7 @@ def _scores(numbers: Floats) -> Floats:
     return scores
 
 
-def _back(work: tuple[Floats, Floats, Chance | None]) -> Values:
+def _back(work: tuple[Floats, Floats, RandomKey | None]) -> Values:
     """Give the records the values of a column in the order of their noisy scores.
 
     Without chance, which record's value each of them gets; else new values, NaN where missing.

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from sfumato.core.method import Method
+from sfumato.core.method import Gives, Method, Randomness, Takes
 from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.suppressing import to_missing, to_wildcard
-from sfumato.data.schema import Kind
+from sfumato.data.schema import Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import UnreachableError
 from sfumato.kernels.arrays import Flags, Ints
@@ -73,15 +74,15 @@ class RecordSuppression(EnforcingMethod):
     name = "record-suppression"
     family = "suppression"
     nature = "non-perturbative"
-    takes_generalised = True
+    takes = Takes(generalised=True)
+    gives = Gives(suppressed=True, other_records=True)
     title = "Record suppression"
-    analysts = (
+    analyst_note = (
         "Rare records say nothing of their keys, or are gone: small groups are undercounted, and what is "
         "left is no random sample."
     )
     kinds = COMPARABLE | {Kind.SET}
     references = ("samarati2001", "sweeney2002generalization", "hundepool2012")
-    changes_records = True
 
     show: Literal["wildcard", "missing", "drop"] = param(
         "wildcard",
@@ -93,12 +94,12 @@ class RecordSuppression(EnforcingMethod):
         unit="per cent of the records",
     )  # fmt: skip
 
-    def asked(self, table: Table) -> Guarantee:
-        """What is asked of this table: of set-valued keys, that k people have any two items."""
-        if not table.chosen or any(table.schema[name].kind is not Kind.SET for name in table.chosen):
-            return super().asked(table)
+    def guarantee(self, schema: Schema, keys: Sequence[str]) -> Guarantee:
+        """What is asked of these keys: of set-valued ones, that k people have any two items."""
+        if not keys or any(schema[name].kind is not Kind.SET for name in keys):
+            return super().guarantee(schema, keys)
         also = [*self.also, *([f"km-anonymity >= {self.k}"] if self.k > 1 else [])]
-        return Guarantee.of(table.chosen, k=1, also=also, missing=self.missing)
+        return Guarantee.of(keys, k=1, also=also, missing=self.missing)
 
     def enforce(self, table: Table, guarantee: Guarantee, run: Run) -> Release:
         """Suppress and drop until nobody stands in the way."""
@@ -215,9 +216,9 @@ class AttributeSuppression(EnforcingMethod):
     name = "attribute-suppression"
     family = "suppression"
     nature = "non-perturbative"
-    takes_generalised = True
+    takes = Takes(generalised=True)
     title = "Attribute suppression"
-    analysts = "Whole columns say nothing: what they would have told cannot be adjusted for."
+    analyst_note = "Whole columns say nothing: what they would have told cannot be adjusted for."
     references = ("hundepool2012", "willenborg2001")
 
     importance: PerColumn[float] = param(
@@ -345,13 +346,13 @@ class TrivialRemoval(Method):
     name = "trivial-removal"
     family = "suppression"
     nature = "non-perturbative"
-    takes_generalised = True
+    takes = Takes(generalised=True)
+    gives = Gives(suppressed=True)
+    randomness = Randomness(stochastic=False)
     title = "Trivial removal"
-    analysts = "The columns say nothing at all."
+    analyst_note = "The columns say nothing at all."
     kinds = COMPARABLE
     references = ("brickell2008",)
-    stochastic = False
-    suppresses = True
 
     def protect(self, table: Table, run: Run) -> Release:  # noqa: ARG002  — no chance is used
         """Cover the columns."""

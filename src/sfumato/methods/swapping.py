@@ -64,7 +64,7 @@ class RankSwapping(ColumnMethod):
     name = "rank-swapping"
     family = "swapping and shuffling"
     title = "Rank swapping"
-    analysts = (
+    analyst_note = (
         "Each column has the values it had, so all that concerns one column holds; correlations and "
         "other relations between columns are weakened."
     )
@@ -152,7 +152,7 @@ class RankSwappingDistribution(ColumnMethod):
     name = "rank-swapping-distribution"
     family = "swapping and shuffling"
     title = "Rank swapping by distance (p-distribution)"
-    analysts = (
+    analyst_note = (
         "Each column has the values it had, so all that concerns one column holds; correlations and "
         "other relations between columns are weakened."
     )
@@ -230,7 +230,7 @@ class RankSwappingBuckets(ColumnMethod):
     name = "rank-swapping-buckets"
     family = "swapping and shuffling"
     title = "Rank swapping by buckets (p-buckets)"
-    analysts = (
+    analyst_note = (
         "Each column has the values it had, so all that concerns one column holds; correlations and "
         "other relations between columns are weakened."
     )

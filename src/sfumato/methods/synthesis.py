@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from sfumato.core.method import Method, put_back
+from sfumato.core.method import Gives, Method, put_back
 from sfumato.core.params import Columns, PerColumn, listed, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -93,7 +93,7 @@ class Synthesis(Method):
 
     name = "synthesis"
     title = "Sequential synthesis"
-    analysts = (
+    analyst_note = (
         "Values are drawn from a model: only relations that it holds can be found again. One copy "
         "understates the doubt of an estimate; with several, combine their estimates."
     )
@@ -102,8 +102,7 @@ class Synthesis(Method):
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
     references = ("nowok2016", "reiter2005")
     cost = "n log n"
-    changes_records = True
-    suppresses = True
+    gives = Gives(suppressed=True, other_records=True)
 
     leaf: int = param(
         5,

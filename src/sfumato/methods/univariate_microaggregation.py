@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.method import ColumnMethod, ColumnView
+from sfumato.core.method import ColumnMethod, ColumnView, Randomness
 from sfumato.core.params import PerColumn, param
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
@@ -19,13 +19,13 @@ from sfumato.methods._centres import centred, refusal
 class UnivariateMicroaggregation(ColumnMethod):
     """What all microaggregation of single columns shares; a method writes ``partition``."""
 
-    analysts = (
+    analyst_note = (
         "Values are centres of small groups of each column: means hold or nearly do, variances shrink a "
         "little, and no single value was observed."
     )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     cost = "n log n"
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     k: int = param(
         5,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sfumato.core.measure import Measure
 from sfumato.core.requirement import Requirement
-from sfumato.data.evidence import Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.errors import ParameterError, quoted
 
 

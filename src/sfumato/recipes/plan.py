@@ -11,10 +11,10 @@ import tomli_w
 
 from sfumato.core.params import Resource
 from sfumato.core.requirement import Requirement
-from sfumato.data.evidence import CONTROL, Scenario
 from sfumato.data.notebook import as_html
 from sfumato.data.records import Makers, as_spec, gathering, parse_toml, raise_all, read_text, read_values
 from sfumato.data.rules import Rule
+from sfumato.data.scenario import CONTROL, Scenario
 from sfumato.data.schema import Role, Schema, SchemaSpec
 from sfumato.errors import PlanError, UnknownNameError, counted, quoted
 from sfumato.io.stdin import STDIN

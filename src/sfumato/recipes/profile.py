@@ -15,11 +15,12 @@ from typing import Any, NewType, Self
 import numpy as np
 import polars as pl
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure
 from sfumato.core.references import references
 from sfumato.core.requirement import Requirement, parse_measure
-from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.records import Makers, gathering, parse_toml, raise_all, read_record, read_text, read_values
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import PlanError, UnknownNameError, quoted

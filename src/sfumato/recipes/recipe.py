@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -16,9 +17,9 @@ from sfumato.core.budget import NO_GUARANTEE
 from sfumato.core.memory import give_back
 from sfumato.core.method import Method
 from sfumato.core.params import Columns, PerColumn
+from sfumato.core.randomness import ByPerson, ByPlace
 from sfumato.core.release import Provenance, Release, stitched
 from sfumato.core.run import Run, Stopwatch
-from sfumato.core.series import said_of
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.persons import persons_of
 from sfumato.data.records import as_spec, read_record
@@ -76,16 +77,22 @@ class Step:
     def with_drive(self, value: float) -> Self:
         """The step at a setting of its drive that is looked for on the data: of an ε it is noted."""
         method, drive = self.method.with_drive(value), self.method.drive()
-        moved = drive is not None and drive.name == self.method.private_by
-        return replace(self, method=method, tuned=(self.method.private_by,) if moved else self.tuned)
+        epsilon = self.method.randomness.epsilon_parameter
+        moved = drive is not None and drive.name == epsilon
+        return replace(self, method=method, tuned=(epsilon,) if moved else self.tuned)
 
     @property
     def caution(self) -> str:
         """What voids the guarantee of a private method; empty if nothing does."""
-        private_by = self.method.private_by
-        if not private_by or private_by not in self.tuned:
+        epsilon = self.method.randomness.epsilon_parameter
+        if not epsilon or epsilon not in self.tuned:
             return ""
-        return f"`{private_by}` was chosen by looking at the data: {NO_GUARANTEE}"
+        return f"`{epsilon}` was chosen by looking at the data: {NO_GUARANTEE}"
+
+    @cached_property
+    def digest(self) -> str:
+        """The fingerprint of the recipe that is this step alone."""
+        return Recipe((self,)).digest
 
     def resolve(self, schema: Schema) -> tuple[str, ...]:
         """The columns this step protects in a table of this schema."""
@@ -121,14 +128,14 @@ class Step:
             yield f"{name} must be given {kinds} columns, got: {have}"
         others = (*self.within, *([self.together] if self.together else []))
         yield from (f"{name}: there is no column `{each}`" for each in others if each not in schema)
-        if self.method.takes_apart and others:
+        if self.method.gives.deassociated and others:
             yield (
                 f"{name} must see all records at once, as buckets join them: it takes neither `within` nor "
                 "`together`"
             )
         if len(set(self.within)) < len(self.within):
             yield f"{name}: `within` must name each column once, got: {quoted(self.within)}"
-        if self.together and self.method.adds_columns:  # what it adds is of each record, not of the first
+        if self.together and self.method.gives.new_columns:  # which are of each record, not of the first
             yield f"{name} must be taken without `together`, as it adds columns, got: `{self.together}`"
         both = sorted(set(columns) & set(others))
         if both:
@@ -223,19 +230,19 @@ def _lone_groups(release: Release, columns: Sequence[str]) -> Iterator[str]:
                 )
 
 
-def _of_those_left(run: Run, release: Release, step: Step) -> Run:
-    """The run for the records that earlier steps have left; who is nobody has no chance of their own."""
+def _of_those_left(randomness: ByPlace, release: Release, step: Step) -> ByPlace:
+    """Chance for the records that earlier steps have left; who is nobody has no chance of their own."""
     rows = release.source_rows
-    if not step.method.replay:  # noise that must never be the same twice
-        return run.anew(release.table)
+    if not step.method.randomness.replay:  # noise that must never be the same twice
+        return randomness.fresh(release.table)
     if rows is not None and (rows >= 0).all():
-        return run.among(rows)
-    if run.people is not None and step.method.stochastic:
+        return randomness.subset(rows)
+    if randomness.is_by_person and step.method.randomness.stochastic:
         raise RefusedError(
             f"{step.method.name} must know in a series whose the records are, got: records of nobody",
             hint="take it before the step that makes new records",
         )
-    return run
+    return randomness
 
 
 def _protect_within(step: Step, table: Table, run: Run) -> Release:
@@ -244,18 +251,19 @@ def _protect_within(step: Step, table: Table, run: Run) -> Release:
     parts = list(strata(table, step.within))
     if not parts:
         return step.method.apply(table, run)
-    pieces = [
-        (rows, step.method.apply(table.take(rows), run.within_stratum(stratum, rows)).of_stratum(stratum))
-        for stratum, rows in parts
-    ]
-    release = _void_in_strata(stitched(pieces, keep_order=not step.method.changes_records))
+    pieces = []
+    for stratum, rows in parts:
+        here = replace(run, randomness=run.randomness.enter_stratum(stratum, rows))
+        pieces.append((rows, step.method.apply(table.take(rows), here).of_stratum(stratum)))
+    release = _void_in_strata(stitched(pieces, keep_order=not step.method.gives.other_records))
     persons = persons_of(table)
     alone = [rows for _, rows in parts if len(np.unique(persons[rows])) == 1]
     kept = _unchanged(table, release, np.concatenate(alone)) if alone else 0
     if not kept:
         return release
     said = f"{kept} records of persons alone in their stratum"
-    if step.method.fills or step.method.changes_records:  # to leave a record as it is may be all they do
+    gives = step.method.gives
+    if gives.imputed or gives.other_records:  # to leave a record as it is may be all they do
         return replace(release, notes=(*release.notes, f"{said} are left as they are by {step.method.name}"))
     raise DataError(
         f"{step.method.name} must change the records of every stratum, got unchanged: {said}",
@@ -304,7 +312,8 @@ def _protect_together(step: Step, table: Table, run: Run) -> Release:
     members[alone] = members.max(initial=-1) + 1 + np.arange(int(alone.sum()))
     _, first, household = np.unique(members, return_index=True, return_inverse=True)
     _require_alike(step, table, first[household])
-    release = _protect_within(step, table.take(first), run.together(table, step.together, first))
+    shared = run.randomness.per_household(table, step.together, first)
+    release = _protect_within(step, table.take(first), replace(run, randomness=shared))
     places = _places(step, release, len(first))[household]  # of each member's household in the release
     rows = np.flatnonzero(places >= 0)
     protected, places = table if len(rows) == len(table) else table.take(rows), places[rows]
@@ -320,7 +329,7 @@ def _protect_together(step: Step, table: Table, run: Run) -> Release:
 def _require_alike(step: Step, table: Table, firsts: Ints) -> None:
     """Raise if members of a household differ in what is protected for all of them, or in what bounds that."""
     chosen, ruled = set(table.chosen), set[str]()
-    for rule in table.schema.rules if step.method.keeps_rules else ():
+    for rule in table.schema.rules if step.method.takes.edit_rules else ():
         ruled |= set(rule.columns) - chosen if set(rule.columns) & chosen else set()
     for name in dict.fromkeys((*table.chosen, *step.within, *sorted(ruled))):
         column = table.frame[name]
@@ -362,12 +371,14 @@ class Recipe:
     @property
     def stochastic(self) -> bool:
         """Whether anything in it is left to chance."""
-        return any(step.method.stochastic for step in self.steps)
+        return any(step.method.randomness.stochastic for step in self.steps)
 
     @property
     def unrepeatable(self) -> tuple[str, ...]:
         """The methods whose chance no seed repeats."""
-        return tuple(dict.fromkeys(step.method.name for step in self.steps if not step.method.replay))
+        return tuple(
+            dict.fromkeys(step.method.name for step in self.steps if not step.method.randomness.replay)
+        )
 
     def faults(self, schema: Schema) -> list[str]:
         """What is wrong with the recipe for a table of this schema."""
@@ -380,7 +391,7 @@ class Recipe:
             f"step {number}: {step.method.name} must be the last step, as values stand apart from their "
             "records after it"
             for number, step in enumerate(self.steps[:-1], start=1)
-            if step.method.takes_apart
+            if step.method.gives.deassociated
         ]
         return faults or list(self._inexact(schema))
 
@@ -390,14 +401,14 @@ class Recipe:
         for number, step in enumerate(self.steps, start=1):
             columns = set(step.resolve(schema))
             both = sorted(columns & generalised)
-            if both and not step.method.takes_generalised:
+            if both and not step.method.takes.generalised:
                 yield (
                     f"step {number}: {step.method.name} must be given exact values, got: {quoted(both)}, "
                     "which an earlier step generalises"
                 )
-            if step.method.generalises:
+            if step.method.gives.generalised:
                 generalised |= columns
-            elif step.method.fills:
+            elif step.method.gives.imputed:
                 generalised -= columns
 
     def warnings(self, schema: Schema) -> list[str]:
@@ -433,26 +444,36 @@ class Recipe:
         faults = self.faults(table.schema)
         if faults:
             raise PlanError.gather("the recipe", faults)
-        if run.series is not None:
+        if isinstance(run.randomness, ByPerson):
             self._require_by_person()
         release = Release.unchanged(table)
-        here, said = run.on(table), self.said
+        here, identities = run.randomness.enter_table(table), self.step_identities
         for number, step in enumerate(self.steps):
-            there = here.taking(number, step.method.name, said[number])
-            made = step.apply(release.table, _of_those_left(there, release, step))
+            there = here.enter_step(number, step.method.name, identities[number])
+            left = _of_those_left(there, release, step)
+            made = step.apply(release.table, replace(run, randomness=left))
             release = release.then(self._voided(number, table.schema, made) if made.budget else made)
             yield release
 
     @property
-    def said(self) -> list[str]:
-        """What tells each step in all releases of a series, and the equal ones apart by their order."""
-        said = [said_of(step.method) for step in self.steps]
-        return [f"{each} {said[:number].count(each)}" for number, each in enumerate(said)]
+    def step_identities(self) -> list[str]:
+        """By what each step is known in all releases of a series: method, parameters, and turn among equals.
+
+        With other parameters its chance is another: the same draws times another number would tell
+        themselves.
+        """
+        texts = [
+            json.dumps({"method": step.method.name, **step.method.to_dict()}, sort_keys=True)
+            for step in self.steps
+        ]
+        return [f"{each} {texts[:number].count(each)}" for number, each in enumerate(texts)]
 
     def _require_by_person(self) -> None:
         """Raise if a step draws what cannot be kept for a person from release to release."""
         unfit = [
-            step.method.name for step in self.steps if step.method.replay and not step.method.by_person()
+            step.method.name
+            for step in self.steps
+            if step.method.randomness.replay and not step.method.by_person()
         ]
         if unfit:
             raise RefusedError(
@@ -470,7 +491,8 @@ class Recipe:
         before = [
             step.method.name
             for step in self.steps[:number]
-            if not step.method.private_by and (step.method.changes_records or own & set(step.resolve(schema)))
+            if not step.method.randomness.epsilon_parameter
+            and (step.method.gives.other_records or own & set(step.resolve(schema)))
         ]
         if not before:
             return made
@@ -478,7 +500,7 @@ class Recipe:
         last = replace(made.provenance[-1], notes=(*made.provenance[-1].notes, note))
         return replace(made, provenance=(*made.provenance[:-1], last), budget=made.budget.unkept())
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A fingerprint of what the recipe says: the same for ``window=50`` and ``window=50.0``."""
         text = json.dumps(self.to_list(), sort_keys=True, separators=(",", ":"))

@@ -9,7 +9,6 @@ from dataclasses import replace
 from sfumato.core.measure import ClassMeasure, EstimatedMeasure
 from sfumato.core.params import Requirements
 from sfumato.data.schema import Kind, Role, Schema
-from sfumato.methods.mondrian import Mondrian
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.plan import Output, Plan, Source
 from sfumato.recipes.profile import Profile
@@ -46,6 +45,8 @@ def safe_step(schema: Schema, demands: Sequence[Demand]) -> Step | None:
     Records alike in k find a person with a chance of one in k, so a demand on that chance is one on k. What
     holds in all keys together holds in some of them, as their classes are unions.
     """
+    from sfumato.methods.mondrian import Mondrian
+
     known = {name for demand in demands for name in schema.resolve(demand.scenario.columns) or schema.known()}
     columns = tuple(name for name in schema.names if name in known and schema[name].kind is not Kind.SET)
     risks = [demand for demand in demands if demand.measure.aspect == "risk"]
@@ -69,6 +70,6 @@ def _persons_alike(demand: Demand) -> int:
     alike, level = demand.requirement.persons_alike, demand.requirement.level
     if isinstance(demand.measure, EstimatedMeasure):
         return 2  # in a population more are alike: what is estimated of them is enforced besides
-    if alike is None and demand.measure.intruder and demand.measure.better == "low" and level > 0:
+    if alike is None and demand.measure.tells.intruder and demand.measure.better == "low" and level > 0:
         alike = math.ceil(1 / level - 1e-9)
     return max(alike or 1, 2)

@@ -57,19 +57,24 @@ def _rehearsing(case: Case, count: int, number: int) -> Case:
 
 
 def score_copies(
-    copies: Sequence[Release], case: Case, measures: Sequence[Measure], run: Run, *, brief: bool = False
+    copies: Sequence[Release],
+    case: Case,
+    measures: Sequence[Measure],
+    run: Run,
+    *,
+    allow_sampling: bool = False,
 ) -> dict[str, Score]:
     """The worst score of each measure over all copies, by its name; looked at as demands are judged.
 
     What is rehearsed is asked of one copy and of all together: the rehearsal is the same for every copy.
     """
-    found = [evaluate(copies[0], case, measures, run, brief=brief).scores]
-    rest = [each for each in measures if not (each.needs_control and case.control)]
-    found += [evaluate(each, case, rest, run, brief=brief).scores for each in copies[1:]]
+    found = [evaluate(copies[0], case, measures, run, allow_sampling=allow_sampling).scores]
+    rest = [each for each in measures if not (each.needs.control and case.control)]
+    found += [evaluate(each, case, rest, run, allow_sampling=allow_sampling).scores for each in copies[1:]]
     together = [measure for measure in measures if _sees(measure)] if len(copies) > 1 else []
     for number, view in enumerate(_views(copies) if together else ()):
         there = _rehearsing(case, len(copies), number)
-        found.append(evaluate(view, there, together, run, brief=brief).scores)
+        found.append(evaluate(view, there, together, run, allow_sampling=allow_sampling).scores)
     return {
         str(measure): worst_of(measure, [each[str(measure)] for each in found if str(measure) in each])
         for measure in measures
@@ -83,7 +88,7 @@ def worst_of(measure: Measure, scores: Sequence[Score]) -> Score:
 
 
 def _sees(measure: Measure) -> bool:
-    return measure.aspect == "risk" and measure.sees_copies
+    return measure.aspect == "risk" and measure.counts.pools_copies
 
 
 def _worst(demand: Demand, scores: Sequence[Score]) -> Score:

@@ -122,7 +122,7 @@ def gate_file(
         release = Release.unchanged(case.table)
     judgements = []
     for demand in demands:
-        seen = None if alone and demand.measure.needs_release else release
+        seen = None if alone and demand.measure.needs.release else release
         (score,) = evaluate(seen, case, [demand], run).scores.values()
         judgements.append(Judgement(demand.requirement, demand.scenario.name, score))
     roles = [Finding("role-missing", f"nobody has said what `{name}` is to others") for name in undecided]

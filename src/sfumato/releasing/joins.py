@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.generalised.nodes import Nodes
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import SINGLE_ROLES, Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.releasing.outcome import Part
@@ -31,7 +32,7 @@ class Join:
 
     def score(self, measure: Measure, scenario: str, run: Run) -> Score:
         """Score the records of all tables as those of the persons they are of."""
-        if not measure.sees_persons:
+        if not measure.counts.joins_person_records:
             return Score.refused(
                 f"tables that `{self.number}` joins leave together, and {measure.name} looks at each alone"
             )

@@ -26,7 +26,7 @@ def look_up(
     names
         The pseudonyms. One that belongs to nobody has an empty list.
     secret
-        That of the run (see `Run.secret`), for pseudonyms without a key of their own.
+        That of the run (see `ByPlace.secret`), for pseudonyms without a key of their own.
     """
     keys, new = keys_of(plan)
     if new:

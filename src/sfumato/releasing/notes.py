@@ -6,18 +6,15 @@ from collections.abc import Collection, Iterator, Sequence
 
 from sfumato.core import registry
 from sfumato.core.budget import Budget
+from sfumato.core.intruder_view import joining
 from sfumato.core.measure import Score
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.guess.relations import find_related
-from sfumato.data.persons import joining
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.study.evaluate import NUMBERS, Case, evaluate
 from sfumato.study.losses import Loss
-
-#: What is measured of every private release: how many records are linked, and how far ranks were moved.
-BESIDE_EPSILON = ("dbrl", "cm2")
 
 #: Weights of so many different sizes or more tell strata, and people in them.
 FEW_WEIGHTS = 10
@@ -57,9 +54,9 @@ def measured_beside(original: Table, copies: Sequence[Release], run: Run) -> Ite
     """What can be measured of a private release: a fixed ε fixes no confidentiality (Muralidhar 2020)."""
     if not all_spent(copies):
         return
-    measures = [registry.measure(name)() for name in BESIDE_EPSILON]
+    measures = registry.measures_for("epsilon")
     case = Case(original, resources=run.resources)
-    scores = evaluate(copies[0], case, measures, run.at("beside ε").silent(), brief=True).scores
+    scores = evaluate(copies[0], case, measures, run.at("beside ε").silent(), allow_sampling=True).scores
     said = ", ".join(f"{name} {_told(score)}" for name, score in scores.items())
     yield f"measured beside ε, which fixes none of it: {said}"
 

@@ -54,7 +54,7 @@ def postprocess(
     tables = {}
     for name, each in ((first, table), *others):
         left, told = _as_left(each, original, dropped, run)
-        tables[name] = forget_unshown(rename_people(left, run.secret if key is None else key))
+        tables[name] = forget_unshown(rename_people(left, run.randomness.secret if key is None else key))
         changes |= told
     return replace(release, tables=tables), changes
 

@@ -17,12 +17,13 @@ import numpy as np
 import polars as pl
 
 from sfumato.core import registry
+from sfumato.core.evidence import Evidence
+from sfumato.core.randomness import ByPerson, Series, series_secret
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.core.series import Series, secret_of
-from sfumato.data.evidence import Evidence
+from sfumato.core.waves import SERIES, Wave, Waves
 from sfumato.data.schema import Column, Kind, Schema
-from sfumato.data.series import NOBODY, SERIES, Identity, Wave, Waves
+from sfumato.data.series import NOBODY, Identity
 from sfumato.data.strata import Stratum
 from sfumato.data.table import Table
 from sfumato.errors import PlanError, ReadError, SfumatoError
@@ -34,8 +35,6 @@ from sfumato.releasing.read_back import conformed, joined
 from sfumato.releasing.trail import read_rows, read_trail, trails_in
 from sfumato.study.evaluate import Case, evaluate
 
-#: What is measured of several releases together.
-_MEASURES = ("intersection-risk", "averaging-risk", "m-invariance")
 #: A change is outlying that many times the usual distance from the median, if at most this share are.
 _FAR, _FEW = 8.0, 0.05
 #: A correlation has moved by so many standard errors, and at least so much; of fewer records nobody can tell.
@@ -55,7 +54,7 @@ class Member:
     @classmethod
     def of(cls, plan: Plan, table: Table, release: Release, run: Run) -> Member:
         """Look at a release beside the earlier ones."""
-        assert run.series is not None  # it was entered
+        assert isinstance(run.randomness, ByPerson)  # it was entered
         waves: Waves = run.resources[SERIES]
         now = np.unique(waves.identity.persons(table))
         before = [wave.persons for wave in waves.earlier]
@@ -63,7 +62,7 @@ class Member:
         case = Case(table, plan.scenarios[0], run.resources)
         notes = [*_notes(plan, table, waves), *_changes(case.evidence(release), waves)]
         measures = _measured(release, case, run) if waves.earlier else ()
-        return cls(run.series, len(waves.earlier), len(common), tuple(notes), tuple(measures))
+        return cls(run.randomness.series, len(waves.earlier), len(common), tuple(notes), tuple(measures))
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON: nothing per record, no secret."""
@@ -98,7 +97,8 @@ def entered(plan: Plan, name: str, table: Table, run: Run, *, read: Callable[[Pl
     series.identity.units(table)  # what is wrong with it is said before any work
     waves = tuple(each.wave(series.identity, table, read) for each in found)
     there = {SERIES: Waves(series.identity, waves)}
-    return replace(run, series=series, resources={**run.resources, **there})
+    here = ByPerson(run.randomness.seed, run.randomness.place, series=series)
+    return replace(run, randomness=here, resources={**run.resources, **there})
 
 
 def _secret(found: Sequence[_Earlier], run: Run) -> bytes:
@@ -110,7 +110,7 @@ def _secret(found: Sequence[_Earlier], run: Run) -> bytes:
             hint="name the first one, and those in whose plan it was named",
         )
     begun = secrets or [each.secret for each in found]
-    return begun[0] if begun else secret_of(run.seed)
+    return begun[0] if begun else series_secret(run.randomness.seed)
 
 
 def trails_of(plan: Plan) -> list[Path]:
@@ -170,7 +170,7 @@ class _Earlier:
         """The secret of its series; one that was not in a series begins one."""
         if self.in_series:
             return bytes.fromhex(self.part["series"]["secret"])
-        return secret_of(int(self.said["seed"], 16))
+        return series_secret(int(self.said["seed"], 16))
 
     @property
     def in_series(self) -> bool:
@@ -183,7 +183,7 @@ class _Earlier:
 
     def confided(self) -> Iterator[tuple[tuple[str, Stratum], dict[str, Table]]]:
         """What each step confided, by what is said of it and the stratum."""
-        steps = Recipe.from_list(self.part["plan"].get("steps", ())).said
+        steps = Recipe.from_list(self.part["plan"].get("steps", ())).step_identities
         for each in self.part.get("fitted", ()):
             stratum = tuple(each.get("stratum", {}).values())
             tables = {name: _table(said) for name, said in each.items() if name not in {"step", "stratum"}}
@@ -268,8 +268,8 @@ def _table(said: Mapping[str, Any]) -> Table:
 
 def _measured(release: Release, case: Case, run: Run) -> Iterator[Mapping[str, Any]]:
     """What all releases tell together, by the measures of several releases."""
-    asked = [registry.measure(name)() for name in _MEASURES]
-    found = evaluate(release, case, asked, run.silent(), brief=True).scores
+    asked = registry.measures_for("series")
+    found = evaluate(release, case, asked, run.silent(), allow_sampling=True).scores
     for measure in asked:
         score = found[str(measure)]
         alone = "" if score.baseline is None else f"; of the last release alone {score.baseline:.3g}"
@@ -293,11 +293,10 @@ def _notes(plan: Plan, table: Table, waves: Waves) -> Iterator[str]:
             f"{fresh} earlier releases were not made in a series: their noise is another, and who has them "
             "too takes the mean"
         )
-    private = list(dict.fromkeys(step.method.name for step in plan.recipe.steps if not step.method.replay))
-    if private and waves.earlier:
+    if plan.recipe.unrepeatable and waves.earlier:
         yield (
-            f"{', '.join(private)} draws fresh noise in every release: what all releases of the series spend "
-            "adds up"
+            f"{', '.join(plan.recipe.unrepeatable)} draws fresh noise in every release: what all releases of "
+            "the series spend adds up"
         )
 
 

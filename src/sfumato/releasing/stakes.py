@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.evidence import Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.table import Table
 from sfumato.recipes.plan import Plan
 from sfumato.risk.anonymity import KAnonymity
@@ -62,7 +62,8 @@ def warnings_of(plan: Plan, lost: Sequence[Loss], stake: Stake | None, *, fewer:
     fates = {loss.column: loss.fate for loss in lost}
     for number, step in enumerate(plan.recipe.steps, start=1):
         columns = step.resolve(plan.schema) if plan.schema else ()
-        if step.method.takes_apart or (fewer and step.method.changes_records):  # it changes other columns
+        gives = step.method.gives
+        if gives.deassociated or (fewer and gives.other_records):  # it changes other columns
             continue
         if columns and all(fates.get(name) == "untouched" for name in columns):
             yield f"step {number} ({step.method.name}) changed nothing in {named(columns)}"

@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 from polars.testing import assert_frame_equal
 
+from sfumato.core.randomness import ByPlace
 from sfumato.core.run import Run
 from sfumato.data.table import Table
 from sfumato.errors import PlanError, ReadError, RequirementError, SfumatoError, trouble_with
@@ -130,7 +131,7 @@ def verify(trail: Path, run: Run, *, original: str | None = None) -> Verified:
     try:
         plan = _plan_of(said, folder, original)
         with TemporaryDirectory(prefix="sfumato-verify-") as fresh:
-            made = _made_again(plan, Path(fresh), replace(run, seed=seed_of(trail)[0]), said)
+            made = _made_again(plan, Path(fresh), replace(run, randomness=ByPlace(seed_of(trail)[0])), said)
             for name, state in states.items():
                 if state != "missing" and (again := made.get((folder / name).resolve())) is not None:
                     states[name] = _compared(folder / name, again, state)

@@ -45,7 +45,7 @@ def trail_of(
         **(said[""] if "" in said else {"tables": said, "dangling": dict(outcome.dangling)}),
         "trail": FORMAT,
         "sfumato": __version__,
-        "seed": f"{run.seed:032x}",
+        "seed": f"{run.randomness.seed:032x}",
         "seed_given": seeded,
         "environment": environment(),
     }
@@ -162,12 +162,12 @@ def _ledger_lines(outcome: Outcome, run: Run) -> list[dict[str, Any]]:
     made = []
     for part in outcome.parts.values():
         # In a series chance hangs on its secret, and is no other in the next release.
-        secret = f"{run.seed:032x}" if part.member is None else part.member.series.secret.hex()
+        secret = f"{run.randomness.seed:032x}" if part.member is None else part.member.series.secret.hex()
         chance = hashlib.sha256(secret.encode()).hexdigest()
         steps = [
             (taken, step)
             for taken, step in zip(part.release.provenance, part.plan.recipe.steps, strict=False)
-            if step.method.stochastic
+            if step.method.randomness.stochastic
         ]
         if steps:
             made.append(

@@ -9,17 +9,17 @@ import numpy as np
 
 from sfumato.core.measure import Measure, Score
 from sfumato.report.exposure import slider
-from sfumato.report.exposure_charts import slider_chart
-from sfumato.report.marks import GREY, INK, Spec, chart, inline, tip
+from sfumato.report.frame import Spec
 from sfumato.report.pictures import Pictures, Section
-from sfumato.report.words import figure
+from sfumato.report.release_charts import contribution_chart, slider_chart
+from sfumato.report.words import finite
 from sfumato.risk.individual import cut_at
 
 
 def assessment_pictures(measures: Sequence[Measure], scores: Mapping[str, Score]) -> Pictures:
     """Say scores as a page: a table of all, and the pictures of those that have some."""
     rows = [
-        [str(each), _finite(found.value), each.better, type(each).summary(), found.status.value, found.reason]
+        [str(each), finite(found.value), each.better, type(each).summary(), found.status.value, found.reason]
         for each in measures
         if (found := scores[str(each)])
     ]
@@ -38,12 +38,13 @@ def _pictures_of(measure: Measure, found: Score, place: int) -> Section:
     headers: tuple[str, ...] = ()
     words = type(measure).summary()
     if found.by_column:
-        charts[f"columns-{place}"] = _columns(measure, found.by_column)
+        finite = {name: value for name, value in found.by_column.items() if math.isfinite(value)}
+        charts[f"columns-{place}"] = contribution_chart(measure.title, finite)
     if found.by_value:
         headers = ("column", "value", "share")
         rows = [[name, *each] for name, values in found.by_value.items() for each in values.items()]
         rows.sort(key=lambda row: -float(row[2] or 0))
-    if measure.intruder and measure.bounds == (0.0, 1.0) and found.by_record is not None:
+    if measure.tells.intruder and measure.bounds == (0.0, 1.0) and found.by_record is not None:
         risks = found.by_record[np.isfinite(found.by_record)]
         if len(risks):
             rows = slider(risks)
@@ -57,36 +58,3 @@ def _pictures_of(measure: Measure, found: Score, place: int) -> Section:
                 f"they were protected down to it, {rate:.2%} of all records would be expected to be found."
             )
     return Section(measure.title, words, headers, rows, charts)
-
-
-def _columns(measure: Measure, by_column: Mapping[str, float]) -> Spec:
-    """A bar for each column, the longest first."""
-    ordered = sorted(by_column.items(), key=lambda each: -each[1])
-    rows = [
-        {"column": name, "value": value, "said": figure(value)}
-        for name, value in ordered
-        if math.isfinite(value)
-    ]
-    y = {
-        "field": "column", "type": "nominal", "sort": [row["column"] for row in rows], "title": None,
-        "axis": {"labelColor": INK, "labelFontSize": 12, "labelLimit": 240, "domain": False, "ticks": False},
-    }  # fmt: skip
-    return chart(
-        f"{measure.title} by column: what each contributes.",
-        data=inline(rows),
-        height=24 * max(len(rows), 1),
-        mark={"type": "bar", "color": GREY},
-        encoding={
-            "y": y,
-            "x": {
-                "field": "value",
-                "type": "quantitative",
-                "title": f"what each column adds to {measure.title}",
-            },
-            "tooltip": [tip("column", "Column"), tip("said", measure.title)],
-        },
-    )
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

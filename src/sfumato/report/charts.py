@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sfumato.report.class_charts import class_bars, class_steps
-from sfumato.report.column_charts import bars, histogram
+from sfumato.report.column_charts import (
+    against_original,
+    bars,
+    class_bars,
+    class_steps,
+    histogram,
+    quantiles,
+)
 from sfumato.report.distributions import drawn
-from sfumato.report.marks import (
+from sfumato.report.frame import (
     GREY,
     INK,
     MUTED,
@@ -20,14 +26,16 @@ from sfumato.report.marks import (
     by_method,
     chart,
     dashed,
-    inline,
+    label_axis,
+    layer,
+    nominal,
+    quantitative,
     scale,
     ticks,
-    tip,
+    tips,
+    together,
 )
-from sfumato.report.mosaic_charts import mosaic
-from sfumato.report.pair_charts import PARTS, correlation
-from sfumato.report.quantile_charts import against_original, quantiles
+from sfumato.report.pair_charts import PARTS, correlation, mosaic
 from sfumato.report.words import figure, setting
 
 #: The room that a method takes in a legend.
@@ -107,30 +115,22 @@ def ranking(twin: Mapping[str, Any]) -> Spec:
     ]  # fmt: skip
     values = [row[part] for row in rows for part in ("low", "mean", "high")]
     fitted = scale(values, nice=False, padding=24)
-    x = {
-        "field": "mean", "type": "quantitative", "scale": fitted, "axis": ticks(fitted, values),
-        "title": [f"{arrow(measure)} {measure['title']}", measure["direction"]],
-    }  # fmt: skip
-    y = {
-        "field": "label", "type": "nominal", "sort": [row["label"] for row in rows], "title": None,
-        "axis": {"labelColor": INK, "labelFontSize": 12, "labelLimit": 240, "domain": False, "ticks": False},
-    }  # fmt: skip
-    color, shape = by_method(placed), by_method(placed, channel="shape")
-    listed = ", ".join(f"{row['label']} {row['said']}" for row in rows)
-    interval = {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}, "color": color}
-    tooltip = [tip("label", "Method"), tip("said", measure["title"])]
+    title = [f"{arrow(measure)} {measure['title']}", measure["direction"]]
+    mean, low = (
+        quantitative(field, title, scale=fitted, axis=ticks(fitted, values)) for field in ("mean", "low")
+    )
+    y, color, shape = label_axis(rows), by_method(placed), by_method(placed, channel="shape")
+    interval = {"y": y, "x": low, "x2": {"field": "high"}, "color": color}
+    tooltip = tips(label="Method", said=measure["title"])
+    dots = {"y": y, "x": mean, "color": color, "shape": shape, "tooltip": tooltip}
+    scores = ", ".join(f"{row['label']} {row['said']}" for row in rows)
     return chart(
-        f"{measure['title']} of each method at the level, best first: {listed}.",
-        data=inline(rows),
+        f"{measure['title']} of each method at the level, best first: {scores}.",
+        layer("rule", interval, strokeWidth=2.5, opacity=0.55),
+        layer("point", dots, filled=True, size=130, opacity=1),
+        rows=rows,
         height=30 * len(rows),
-        layer=[
-            {"mark": {"type": "rule", "strokeWidth": 2.5, "opacity": 0.55}, "encoding": interval},
-            {
-                "mark": {"type": "point", "filled": True, "size": 130, "opacity": 1},
-                "encoding": {"y": y, "x": x, "color": color, "shape": shape, "tooltip": tooltip},
-            },
-        ],
-    )  # fmt: skip
+    )
 
 
 def risk_utility_map(twin: Mapping[str, Any]) -> Spec:
@@ -157,8 +157,8 @@ def risk_utility_map(twin: Mapping[str, Any]) -> Spec:
     return chart(
         f"Risk–utility map of {len(methods)} methods: {utility['title']} against {risk['title']}, with a "
         f"line at the level {held['level']:g}. {' '.join(twin['verdict'][:2])}",
+        *layers,
         height=440,
-        layer=layers,
     )
 
 
@@ -186,48 +186,37 @@ def _map_axis(
     axis: Spec = ticks(fitted, values)
     if upright:  # a title beside the axis would be turned, and its arrow with it
         axis |= {"titleAngle": 0, "titleAlign": "left", "titleAnchor": "end", "titleX": -34, "titleY": -30}
-    return {
-        "field": field, "type": "quantitative", "scale": fitted, "axis": axis,
-        "title": [f"{arrow(measure, upright=upright)} {said}", measure["direction"]],  # a phone is narrow
-    }  # fmt: skip
+    title = [f"{arrow(measure, upright=upright)} {said}", measure["direction"]]  # a phone is narrow
+    return quantitative(field, title, scale=fitted, axis=axis)
 
 
 def _band(held: Mapping[str, Any], axis: str) -> Spec:
     row = {"low": held["level"] - held["slack"], "high": held["level"] + held["slack"]}
     ends = {axis: {"field": "low", "type": "quantitative"}, f"{axis}2": {"field": "high"}}
-    return {"data": inline([row]), "mark": {"type": "rect", "color": GREY, "opacity": 0.14}, "encoding": ends}
+    return layer("rect", ends, rows=[row], color=GREY, opacity=0.14)
 
 
 def _level_rule(held: Mapping[str, Any], axis: str) -> Spec:
     place = {axis: {"field": "level", "type": "quantitative"}}
-    text = {"type": "text", "color": MUTED, "fontSize": TEXT_SIZE, "align": "left", "baseline": "top"}
-    side = {"y": {"value": 2}} if axis == "x" else {"x": {"value": 4}}
-    return {
-        "data": inline([{"level": held["level"], "said": f"level {held['level']:g}"}]),
-        "layer": [
-            {"mark": {"type": "rule", "color": MUTED, "strokeDash": [5, 4]}, "encoding": place},
-            {
-                "mark": {**text, "dx": 6 if axis == "x" else 0, "dy": 0 if axis == "x" else 5},
-                "encoding": {**place, **side, "text": {"field": "said", "type": "nominal"}},
-            },
-        ],
-    }
+    side, shift = ({"y": {"value": 2}}, (6, 0)) if axis == "x" else ({"x": {"value": 4}}, (0, 5))
+    text: Spec = {"fontSize": TEXT_SIZE, "align": "left", "baseline": "top", "dx": shift[0], "dy": shift[1]}
+    return together(
+        layer("rule", place, color=MUTED, strokeDash=[5, 4]),
+        layer("text", {**place, **side, "text": nominal("said")}, color=MUTED, **text),
+        rows=[{"level": held["level"], "said": f"level {held['level']:g}"}],
+    )
 
 
 def _better_corner(risk: Mapping[str, Any], utility: Mapping[str, Any]) -> Spec:
     left, low = risk["better"] == "low", utility["better"] == "low"
     arrow = {(True, True): "↙", (True, False): "↖", (False, True): "↘", (False, False): "↗"}[left, low]
-    return {
-        "data": inline([{}]),
-        "mark": {
-            "type": "text", "text": f"{arrow} better" if left else f"better {arrow}", "color": MUTED,
-            "fontStyle": "italic", "fontSize": 12, "align": "left" if left else "right",
-            "baseline": "bottom" if low else "top", "dx": 6 if left else -6, "dy": -6 if low else 6,
-        },
-        "encoding": {
-            "x": {"value": 0 if left else "width"}, "y": {"value": "height" if low else 0},
-        },
+    corner = {"x": {"value": 0 if left else "width"}, "y": {"value": "height" if low else 0}}
+    style: Spec = {
+        "text": f"{arrow} better" if left else f"better {arrow}", "color": MUTED, "fontStyle": "italic",
+        "fontSize": 12, "align": "left" if left else "right", "baseline": "bottom" if low else "top",
+        "dx": 6 if left else -6, "dy": -6 if low else 6,
     }  # fmt: skip
+    return layer("text", corner, rows=[{}], **style)
 
 
 class _Map:
@@ -243,56 +232,43 @@ class _Map:
 
     def lines(self, points: Sequence[Row], *, internal: bool) -> list[Spec]:
         """A line per method through its parameter's values, and the front beneath."""
-        rows = [{**p, "risk_said": figure(p["risk"]), "utility_said": figure(p["utility"])} for p in points]
-        tips = [tip("label", "Method"), tip("risk_said", self.risk["title"])]
-        tips += [tip("utility_said", self.utility["title"])]
-        if internal:
-            rows = [{**row, "at": f"{row['parameter']} = {setting(row['value'])}"} for row in rows]
-            tips.insert(1, tip("at", "Parameter"))
-        rows = [{**row, "on": "yes" if row["front"] else "no"} for row in rows]
-        front = sorted((row for row in rows if row["front"]), key=lambda row: row["risk"])
-        wide = {"type": "line", "strokeWidth": 11, "opacity": 0.16, "color": INK, "strokeCap": "round"}
-        by_line = {"detail": {"field": "line", "type": "nominal"}, "order": {"field": "order"}}
-        faint = {"condition": {"test": "datum.front", "value": 1}, "value": 0.45}
-        sizes = {"condition": {"test": "datum.front", "value": 60}, "value": 26}
-        return [
-            {"data": inline(front), "mark": {**wide, "strokeJoin": "round"}, "encoding": self.axes},
+        rows = [
             {
-                "data": inline(rows),
-                "mark": {"type": "line", "strokeWidth": 1.5, "opacity": 0.85},
-                "encoding": {**self.axes, "color": self.color, **self.dashed, **by_line},
-            },
-            {
-                "data": inline(rows),
-                "mark": {"type": "point", "filled": True},
-                "encoding": {
-                    **self.axes, "color": self.color, "shape": self.shape, "size": sizes, "opacity": faint,
-                    "tooltip": [*tips, tip("on", "On the front")],
-                },
-            },
+                **p, "risk_said": figure(p["risk"]), "utility_said": figure(p["utility"]),
+                "on": "yes" if p["front"] else "no",
+                **({"at": f"{p['parameter']} = {setting(p['value'])}"} if internal else {}),
+            }
+            for p in points
         ]  # fmt: skip
+        parameter = {"at": "Parameter"} if internal else {}
+        said = {"risk_said": self.risk["title"], "utility_said": self.utility["title"]}
+        tooltip = tips(label="Method", **parameter, **said, on="On the front")
+        front = sorted((row for row in rows if row["front"]), key=lambda row: row["risk"])
+        wide: Spec = {"strokeWidth": 11, "opacity": 0.16, "strokeCap": "round", "strokeJoin": "round"}
+        lined = {**self.axes, "color": self.color, **self.dashed}
+        lined |= {"detail": nominal("line"), "order": {"field": "order"}}
+        dots = {
+            **self.axes, "color": self.color, "shape": self.shape, "tooltip": tooltip,
+            "size": {"condition": {"test": "datum.front", "value": 60}, "value": 26},
+            "opacity": {"condition": {"test": "datum.front", "value": 1}, "value": 0.45},
+        }  # fmt: skip
+        return [
+            layer("line", self.axes, rows=front, color=INK, **wide),
+            layer("line", lined, rows=rows, strokeWidth=1.5, opacity=0.85),
+            layer("point", dots, rows=rows, filled=True),
+        ]
 
     def outcomes(self, reached: Sequence[Row]) -> list[Spec]:
         """The methods at the level, with the intervals of both measures."""
-        bars = []
+        intervals = []
         for axis, field in (("x", "risk"), ("y", "utility")):
-            ends = {
-                axis: {**self.axes[axis], "field": f"{field}_low"},
-                f"{axis}2": {"field": f"{field}_high"},
-            }
-            encoding = {**self.axes, **ends, "color": self.color}
-            bars.append({"mark": {"type": "rule", "strokeWidth": 2}, "encoding": encoding})
-        mark = {
-            "type": "point",
-            "filled": True,
-            "opacity": 1,
-            "stroke": PAPER,
-            "strokeWidth": 1.5,
-            "size": 230,
-        }
-        tips = [
-            tip("label", "Method at the level"), tip("rank", "Rank"),
-            tip("risk_said", self.risk["title"]), tip("utility_said", self.utility["title"]),
-        ]  # fmt: skip
-        encoding = {**self.axes, "color": self.color, "shape": self.shape, "tooltip": tips}
-        return [{"data": inline(reached), "layer": [*bars, {"mark": mark, "encoding": encoding}]}]
+            low = {**self.axes[axis], "field": f"{field}_low"}
+            ends = {axis: low, f"{axis}2": {"field": f"{field}_high"}}
+            intervals.append(layer("rule", {**self.axes, **ends, "color": self.color}, strokeWidth=2))
+        tooltip = tips(
+            label="Method at the level", rank="Rank",
+            risk_said=self.risk["title"], utility_said=self.utility["title"],
+        )  # fmt: skip
+        dots = {**self.axes, "color": self.color, "shape": self.shape, "tooltip": tooltip}
+        style: Spec = {"filled": True, "opacity": 1, "stroke": PAPER, "strokeWidth": 1.5, "size": 230}
+        return [together(*intervals, layer("point", dots, **style), rows=reached)]

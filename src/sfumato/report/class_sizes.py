@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.data.classes.classes import Classes
-from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import DataError

@@ -1,25 +1,35 @@
-"""Charts of single columns: how they are distributed before and after, by bins and value by value."""
+"""Charts of columns and of class sizes, before and after: by bins, value by value, by quantiles."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
-from sfumato.report.marks import (
+from sfumato.report.class_sizes import said_group
+from sfumato.report.frame import (
     GREY_FILL,
+    SHOWN,
     Row,
     Spec,
+    broad_line,
     by_method,
     chart,
+    curves,
     dashed,
-    inline,
+    layer,
     named,
+    nominal,
     pickable,
     picked,
-    tip,
+    quantitative,
+    share_axis,
+    side_by_side,
+    tips,
+    together,
+    unseen_dots,
 )
 
 #: Charts that stand beside each other are of one height.
@@ -42,31 +52,18 @@ def histogram(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -
             for place, height in zip(places, [*heights, heights[-1]], strict=True)
         ]
     x = value_axis(entry, "x")
-    y = {"field": "y", "type": "quantitative", "axis": None, "scale": {"zero": True}}
-    both = {"x": x, "y": y}
-    tips = [tip("bin", titled(entry)), *(tip(s["key"], s["label"]) for s in tables)]
+    both = {"x": x, "y": quantitative("y", axis=None, scale={"zero": True})}
+    tooltip = tips(bin=titled(entry), **{each["key"]: each["label"] for each in tables})
+    lined: Spec = {**both, "color": by_method(outcomes), **dashed(outcomes)}
+    bins = {"x": x, "x2": {"field": "x2"}, "tooltip": tooltip}
     return chart(
         f"Distribution of {titled(entry)}: the original and what was released, over common bins.",
+        layer("area", both, where=picked(original=True), interpolate="step-after", color=GREY_FILL),
+        layer("line", lined, where=picked(original=False), interpolate="step-after", strokeWidth=1.75),
+        layer("rect", bins, rows=_bins(entry, places, tables), opacity=0),
+        rows=rows,
         height=CHART_HEIGHT,
         params=pickable(),
-        data=inline(rows),
-        layer=[
-            {
-                "transform": picked(original=True),
-                "mark": {"type": "area", "interpolate": "step-after", "color": GREY_FILL},
-                "encoding": both,
-            },
-            {
-                "transform": picked(original=False),
-                "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 1.75},
-                "encoding": {**both, "color": by_method(outcomes), **dashed(outcomes)},
-            },
-            {
-                "data": inline(_bins(entry, places, tables)),
-                "mark": {"type": "rect", "opacity": 0},
-                "encoding": {"x": x, "x2": {"field": "x2"}, "tooltip": tips},
-            },
-        ],
     )
 
 
@@ -83,15 +80,9 @@ def _places(entry: Mapping[str, Any]) -> tuple[list[float], list[float]]:
 def value_axis(entry: Mapping[str, Any], field: str) -> Spec:
     """The axis of a column's own values."""
     scales: dict[str, Spec] = {"number": {"zero": False}, "log": {"type": "log"}, "date": {}}
-    axis: Spec = {"grid": False, "tickCount": 6}
+    axis = {"grid": False, "tickCount": 6}
     kind = "temporal" if entry["axis"] == "date" else "quantitative"
-    return {
-        "field": field,
-        "type": kind,
-        "title": None,
-        "scale": {**scales[entry["axis"]], "nice": False},
-        "axis": axis,
-    }
+    return {**quantitative(field, scale={**scales[entry["axis"]], "nice": False}, axis=axis), "type": kind}
 
 
 def _bins(entry: Mapping[str, Any], places: Sequence[float], tables: Sequence[Row]) -> list[Row]:
@@ -118,39 +109,28 @@ def _tick(entry: Mapping[str, Any], place: float, *, above: bool) -> str:
     return f"{place:,.10g}".replace("-", "−")
 
 
-def bars(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
+def bars(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]], description: str = "") -> Spec:
     """A grey bar per value for the original, a mark per release."""
     categories = entry["categories"]
     gap = min(8.0, 48 / len(entry["shares"]))
     band = max(18.0, gap * len(entry["shares"]))
-    y = {
-        "field": "value", "type": "nominal", "sort": categories, "title": None,
-        "scale": {"paddingInner": 0.1, "paddingOuter": 0.05},
-        "axis": {"labelLimit": 200, "labelPadding": 8, "ticks": False, "domain": False},
-    }  # fmt: skip
-    x = {"field": "share", "type": "quantitative", "title": None, "axis": {"format": "%", "tickCount": 5}}
-    tips = [tip("label", "Table"), tip("value", titled(entry)), tip("said", "Share of records")]
-    both = {"x": x, "y": y, "tooltip": tips}
-    beside = {"field": "offset", "type": "quantitative", "scale": None}
+    axis = {"labelLimit": 200, "labelPadding": 8, "ticks": False, "domain": False}
+    y = nominal("value", categories, title=None, scale={"paddingInner": 0.1, "paddingOuter": 0.05}, axis=axis)
+    x = quantitative("share", axis={"format": "%", "tickCount": 5})
+    both = {"x": x, "y": y, "tooltip": tips(label="Table", value=titled(entry), said="Share of records")}
+    beside = {"yOffset": {"field": "offset", "type": "quantitative", "scale": None}}
     marked = {"color": by_method(outcomes), "shape": by_method(outcomes, channel="shape")}
     return chart(
-        f"Shares of the values of {titled(entry)} in the original and in the releases.",
+        description or f"Shares of the values of {titled(entry)} in the original and in the releases.",
+        layer("bar", both, where=picked(original=True), color=GREY_FILL, height={"band": 0.85}),
+        layer(
+            "point", {**both, **marked, **beside}, where=picked(original=False),
+            filled=True, size=55, opacity=0.9,
+        ),
+        rows=_bar_rows(entry, outcomes, gap=gap, band=band),
         height=len(categories) * band,
         params=pickable(),
-        data=inline(_bar_rows(entry, outcomes, gap=gap, band=band)),
-        layer=[
-            {
-                "transform": picked(original=True),
-                "mark": {"type": "bar", "color": GREY_FILL, "height": {"band": 0.85}},
-                "encoding": both,
-            },
-            {
-                "transform": picked(original=False),
-                "mark": {"type": "point", "filled": True, "size": 55, "opacity": 0.9},
-                "encoding": {**both, **marked, "yOffset": beside},
-            },
-        ],
-    )
+    )  # fmt: skip
 
 
 def _bar_rows(
@@ -168,4 +148,106 @@ def _bar_rows(
         }
         for i, series in enumerate(tables)  # the original is the first: the releases stand around the middle
         for value, share in zip(entry["categories"], entry["shares"][series["key"]], strict=True)
+    ]
+
+
+def quantiles(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
+    """The distribution functions, drawn through quantiles: the original as a broad grey line."""
+    series, x = named(outcomes, entry["quantiles"]["values"]), value_axis(entry, "value")
+    tooltip = [*tips(label="Table", said="Share at or below"), _value_tip(x, titled(entry))]
+    return chart(
+        f"Share of records at or below each value of {titled(entry)}: the original and the releases.",
+        *curves(x, share_axis("level"), outcomes, tooltip, order="level"),
+        rows=_quantile_rows(entry, series),
+        height=CHART_HEIGHT,
+        params=pickable(),
+        transform=side_by_side(series),
+    )
+
+
+def _value_tip(axis: Spec, title: str) -> Spec:
+    return {"field": axis["field"], "title": title, "type": axis["type"]}
+
+
+def against_original(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
+    """The quantiles of each release against those of the original; on the diagonal nothing has changed."""
+    series = named(outcomes, entry["quantiles"]["values"])
+    releases = [each for each in series if each["key"] != "original"]
+    rows = [row for row in _quantile_rows(entry, series) if row["original"] is not None]
+    values = [row[each["key"]] for row in rows for each in series if row[each["key"]] is not None]
+    ends = [{"value": end} for end in ((min(values), max(values)) if values else ())]
+    x, y = value_axis(entry, "original"), value_axis(entry, "value")
+    x["axis"] = y["axis"] = {"tickCount": 5}
+    tooltip = tips(label="Method", said="Share at or below")
+    tooltip += [_value_tip(x, "Original"), _value_tip(y, "Release")]
+    lined = {"x": x, "y": y, "order": {"field": "level"}, "color": by_method(outcomes), **dashed(outcomes)}
+    return chart(
+        f"Quantiles of {titled(entry)} after against those before: on the diagonal nothing has changed.",
+        broad_line({"x": {**x, "field": "value"}, "y": y}, rows=ends),
+        together(
+            layer("line", lined, strokeWidth=1.5),
+            unseen_dots(x, y, tooltip),
+            rows=rows,
+            where=[*side_by_side(releases), SHOWN],
+        ),
+        height=CHART_HEIGHT,
+        params=pickable(),
+    )
+
+
+def _quantile_rows(entry: Mapping[str, Any], series: Sequence[Row]) -> list[Row]:
+    """A row for each level; what a logarithmic axis cannot show is left out."""
+    found = entry["quantiles"]
+    keys = [each["key"] for each in series]
+    return [
+        {
+            "level": level,
+            "said": f"{level:.0%}",
+            **{
+                key: value if value > 0 or entry["axis"] != "log" else None
+                for key, value in zip(keys, values, strict=True)
+            },
+        }
+        for level, values in zip(
+            found["levels"], zip(*(found["values"][key] for key in keys), strict=True), strict=True
+        )
+    ]
+
+
+def class_bars(found: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
+    """A grey bar per group of sizes for the original, a mark per release."""
+    groups = [said_group(group) for group in found["groups"]]
+    entry = {"column": "size of the class", "label": "", "categories": groups, "shares": found["shares"]}
+    return bars(entry, outcomes, "Shares of records by the size of their class, original and releases.")
+
+
+def class_steps(found: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
+    """The share of records in classes of fewer than 2, 3, 5, 10 … records: those that break k-anonymity."""
+    series = named(outcomes, found["shares"])
+    rows = _running_sums(found, series)
+    axis = {"grid": False, "values": [row["k"] for row in rows], "labelOverlap": True}
+    x = quantitative("k", scale={"type": "log", "nice": False}, axis=axis)
+    tooltip = tips(label="Table", said="Class of", value="Share of records")
+    tooltip[-1]["format"] = ".1%"
+    return chart(
+        "Share of records in classes smaller than k, by k, of the original and of the releases.",
+        *curves(x, share_axis("value"), outcomes, tooltip, order="k"),
+        rows=rows,
+        height=class_bars(found, outcomes)["height"],  # it stands beside them
+        params=pickable(),
+        transform=side_by_side(series),
+    )
+
+
+def _running_sums(found: Mapping[str, Any], series: Sequence[Row]) -> list[Row]:
+    """The share of records in classes smaller than k, for each k at which a group of sizes ends."""
+    sums = {each["key"]: list(accumulate(found["shares"][each["key"]])) for each in series}
+    limits = [last + 1 for _, last in found["groups"]]
+    return [
+        {
+            "k": limit,
+            "said": f"fewer than {limit:,}",
+            **{key: min(round(sums[key][place], 4), 1) for key in sums},
+        }
+        for place, limit in enumerate(limits)
     ]

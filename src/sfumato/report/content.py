@@ -11,8 +11,8 @@ from typing import Any, overload
 import numpy as np
 import tomli_w
 
+from sfumato.core.component import Component
 from sfumato.core.measure import Measure
-from sfumato.core.method import Described
 from sfumato.core.references import cite, references
 from sfumato.core.release import Release
 from sfumato.data.persons import persons_of
@@ -23,7 +23,7 @@ from sfumato.report.class_sizes import class_sizes
 from sfumato.report.correlations import correlations
 from sfumato.report.distributions import distributions
 from sfumato.report.mosaics import mosaics
-from sfumato.report.words import direction, plain, remark, verdict
+from sfumato.report.words import finite, plain, remark, verdict
 from sfumato.study.compare import Outcome, Study, beside_said
 from sfumato.study.frontier import Point, mark_front
 from sfumato.study.spread import Spread
@@ -193,7 +193,7 @@ def _measure(measure: Measure) -> dict[str, Any]:
         "title": measure.title or measure.name,
         "aspect": measure.aspect,
         "better": measure.better,
-        "direction": direction(measure),
+        "direction": measure.side(),
         "parameters": measure.to_dict(),
     }
 
@@ -213,7 +213,7 @@ def _outcome(study: Study, place: int, labels: Sequence[str], *, key: str, publi
         "columns": list(outcome.step.resolve(study.original.schema)),
         "rank": outcome.rank,
         "reached": outcome.level.reached.value,
-        "level": _number(outcome.level.score),
+        "level": finite(outcome.level.score),
         "held": _spread(outcome.held),
         "ranked": _spread(outcome.ranked),
         "scores": {label: _spread(spread) for label, spread in outcome.scores.items()},
@@ -229,9 +229,9 @@ def _outcome(study: Study, place: int, labels: Sequence[str], *, key: str, publi
         **said,
         "parameter": outcome.level.parameter,
         "unit": drive.unit if drive else "",
-        "value": _number(outcome.level.value),
+        "value": finite(outcome.level.value),
         "parameters": outcome.step.method.to_dict(),
-        "tried": [[_number(value), _number(score)] for value, score in outcome.level.tried.items()],
+        "tried": [[finite(value), finite(score)] for value, score in outcome.level.tried.items()],
     }
 
 
@@ -240,17 +240,12 @@ def _spread(spread: Spread | None) -> dict[str, Any] | None:
         return None
     low, high = spread.interval
     return {
-        "mean": _number(spread.mean),
-        "deviation": _number(spread.deviation),
-        "interval": [_number(low), _number(high)],
+        "mean": finite(spread.mean),
+        "deviation": finite(spread.deviation),
+        "interval": [finite(low), finite(high)],
         "runs": spread.runs,
         "approximate": spread.approximate,
     }
-
-
-def _number(value: float) -> float | None:
-    """A number JSON can hold."""
-    return float(value) if math.isfinite(value) else None
 
 
 def _map(study: Study, keys: Sequence[str], *, public: bool) -> list[dict[str, Any]]:
@@ -328,12 +323,12 @@ def _glossary(study: Study) -> list[dict[str, Any]]:
     measures = {m.name: m for m in _measures(study)}
     methods = {outcome.step.method.name: outcome.step.method for outcome in study.outcomes}
     return [
-        *(_entry(m, f"{m.aspect}; {direction(m)}{_bounds(m)}") for m in measures.values()),
+        *(_entry(m, f"{m.aspect}; {m.side()}{_bounds(m)}") for m in measures.values()),
         *(_entry(m, "method") for m in methods.values()),
     ]
 
 
-def _entry(described: Described, what: str) -> dict[str, Any]:
+def _entry(described: Component, what: str) -> dict[str, Any]:
     return {
         "name": described.name,
         "title": described.title or described.name,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,8 @@ import numpy as np
 from sfumato.core.measure import Measure, Score
 from sfumato.core.requirement import Requirement
 from sfumato.kernels.arrays import Floats
-from sfumato.report.measured import BY_RECORD, COMBINATIONS, GAUGES, LEARNT, SUDA, Measured, is_number
+from sfumato.report.measured import Measured, is_number
+from sfumato.report.words import finite
 from sfumato.risk.individual import cut_at
 
 #: Where the bars of chances to be found end; a class of five is at 0.2.
@@ -25,14 +25,14 @@ _DIVERSE = Requirement.parse("l >= 2")
 
 def individual_risks(found: Measured) -> dict[str, Any] | None:
     """How many records have which chance to be found, before and after, and who is above the threshold."""
-    measure = next((each for each in BY_RECORD if is_number(found.named(each))), None)
-    score = None if measure is None else found.named(measure)
-    if measure is None or score is None or score.by_record is None:
+    shown = [(each, score) for each, score in found.shown_in("records") if is_number(score)]
+    if not shown or shown[0][1].by_record is None:
         return None
-    after, before = _finite(score), _finite(found.main.before.get(str(measure)))
+    measure, score = shown[0]
+    after, before = _known_risks(score), _known_risks(found.main.before.get(str(measure)))
     if not len(after):
         return None
-    threshold = GAUGES[0].threshold
+    threshold = _threshold(found)
     first = next((place for place, end in enumerate(_ENDS) if end >= min(after.min(), _least(before))), 0)
     ends = np.array(_ENDS[first:])
     return {
@@ -52,7 +52,13 @@ def individual_risks(found: Measured) -> dict[str, Any] | None:
     }
 
 
-def _finite(score: Score | None) -> Floats:
+def _threshold(found: Measured) -> float:
+    """Above which chance a record is at risk: that of the gauges, so that both count the same records."""
+    scores = (score for _, score in (*found.shown_in("gauges"), *found.shown_in("records")))
+    return next(float(each.details["threshold"]) for each in scores if "threshold" in each.details)
+
+
+def _known_risks(score: Score | None) -> Floats:
     if score is None or score.by_record is None:
         return np.empty(0)
     return score.by_record[np.isfinite(score.by_record)]
@@ -76,13 +82,13 @@ def slider(risks: Floats) -> list[list[float | str | None]]:
 
 def gauges(found: Measured) -> list[dict[str, Any]]:
     """The chance to be found by who knows that someone is in, who does not, and who looks for everybody."""
-    return [_gauge(each, found.named(each), found.main.before.get(str(each))) for each in GAUGES]
+    return [_gauge(each, score, found.main.before.get(str(each))) for each, score in found.shown_in("gauges")]
 
 
-def _gauge(measure: Measure, score: Score | None, before: Score | None) -> dict[str, Any]:
+def _gauge(measure: Measure, score: Score, before: Score | None) -> dict[str, Any]:
     said: dict[str, Any] = {
-        "measure": measure.name, "title": measure.title, "status": score.status.value if score else "refused",
-        "reason": score.reason if score else "", "release": None, "original": None,
+        "measure": measure.name, "title": measure.title, "status": score.status.value,
+        "reason": score.reason, "release": None, "original": None,
     }  # fmt: skip
     for key, each in (("release", score), ("original", before)):
         if each is not None and is_number(each):
@@ -93,12 +99,13 @@ def _gauge(measure: Measure, score: Score | None, before: Score | None) -> dict[
 
 def combinations(found: Measured) -> dict[str, Any] | None:
     """How many records are rare in how many keys, and which keys take part, before and after."""
-    score, before = found.named(COMBINATIONS), found.main.before.get(str(COMBINATIONS))
-    if score is None or not is_number(score):
+    numbers = [each for each in found.shown_in("combinations") if is_number(each[1])]
+    if not numbers:
         return None
-    special, before_special = found.named(SUDA), found.main.before.get(str(SUDA))
+    measure, score = numbers[0]
+    before, uniques = found.main.before.get(str(measure)), found.shown_in("uniques")
     return {
-        "fewer_than": COMBINATIONS.k,
+        "fewer_than": measure.to_dict()["k"],
         "records": int(score.details["records"]),
         "keys": [
             {
@@ -106,11 +113,16 @@ def combinations(found: Measured) -> dict[str, Any] | None:
                 "release": score.details[f"unsafe_{size}"],
                 "original": before.details.get(f"unsafe_{size}") if before else None,
             }
-            for size in range(1, COMBINATIONS.dimension + 1)
+            for size in range(1, len(score.by_column) + 1)
             if f"unsafe_{size}" in score.details
         ],
         "columns": _by_column(score, before),
-        "suda": _by_column(special, before_special) if special is not None and is_number(special) else [],
+        "suda": [
+            row
+            for each, special in uniques[:1]
+            if is_number(special)
+            for row in _by_column(special, found.main.before.get(str(each)))
+        ],
     }
 
 
@@ -120,8 +132,8 @@ def _by_column(score: Score, before: Score | None) -> list[dict[str, Any]]:
     return [
         {
             "column": name,
-            "release": _number(score.by_column.get(name)),
-            "original": _number(there.get(name)),
+            "release": finite(score.by_column.get(name)),
+            "original": finite(there.get(name)),
         }
         for name in names
     ]
@@ -129,8 +141,7 @@ def _by_column(score: Score, before: Score | None) -> list[dict[str, Any]]:
 
 def learnt(found: Measured) -> dict[str, Any] | None:
     """What classes give away of each sensitive column, before and after, and where that is too much."""
-    scores = {each: found.named(each) for each in LEARNT}
-    numbers = {each: score for each, score in scores.items() if score is not None and is_number(score)}
+    numbers = {each: score for each, score in found.shown_in("sensitive") if is_number(score)}
     if not numbers:
         return None
     columns = dict.fromkeys(name for score in numbers.values() for name in score.by_column)
@@ -140,8 +151,8 @@ def learnt(found: Measured) -> dict[str, Any] | None:
                 "column": name,
                 **{
                     each.name: {
-                        "release": _number(score.by_column.get(name)),
-                        "original": _number(_of_original(found, each, name)),
+                        "release": finite(score.by_column.get(name)),
+                        "original": finite(_of_original(found, each, name)),
                     }
                     for each, score in numbers.items()
                 },
@@ -171,16 +182,12 @@ def _violations(found: Measured) -> list[dict[str, Any]]:
         {
             "requirement": requirement.short,
             "scenario": scenario,
-            "records": int(requirement.failing(_finite(score)).sum()),
-            "of": len(_finite(score)),
+            "records": int(requirement.failing(_known_risks(score)).sum()),
+            "of": len(_known_risks(score)),
         }
         for requirement, score, scenario in judged
         if score.by_record is not None
     ]
-
-
-def _number(value: float | None) -> float | None:
-    return float(value) if value is not None and math.isfinite(value) else None
 
 
 def strip(found: Measured, utilities: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -188,12 +195,12 @@ def strip(found: Measured, utilities: Sequence[Mapping[str, Any]]) -> dict[str, 
     risks = [
         {
             "title": measure.title,
-            "release": _number(score.value),
-            "original": _number(before.value) if before else None,
+            "release": finite(score.value),
+            "original": finite(before.value) if before else None,
         }
         for name, (measure, score) in found.main.risks.items()
         if measure.bounds == (0.0, 1.0) and measure.better == "low" and is_number(score)
-        if not measure.needs_control  # these have charts of their own, beside their control
+        if not measure.needs.control  # these have charts of their own, beside their control
         for before in [found.main.before.get(name)]
     ]
     return {"risks": risks, "losses": losses_strip(utilities)}

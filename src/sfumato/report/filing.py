@@ -1,29 +1,56 @@
-"""The evidence of a release: what an officer files, by the headings of ISO/IEC 27559 and as others ask.
+"""What is filed with a release: the evidence for an officer, the change note for analysts, the data card.
 
-Whatever is measured stands in the report beside it: evidence says where (``see``, a JSON pointer). What
-nobody has said or measured is said to be missing. `evidence.schema.json` in ``static`` is its schema.
+The evidence has the headings of ISO/IEC 27559 and what others ask. Whatever is measured stands in the report
+beside it: evidence says where (``see``, a JSON pointer). What nobody has said or measured is said to be
+missing. `evidence.schema.json` in ``static`` is its schema.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files as package_files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from sfumato.core import registry
 from sfumato.recipes.plan import About
 from sfumato.releasing.folder import TWIN
+from sfumato.releasing.gate import Verdict
 from sfumato.releasing.trail import environment
-from sfumato.report.data_card import CARD, NOT_STATED, stated
 from sfumato.version import __version__
-
-if TYPE_CHECKING:
-    from sfumato.report.released import Released
 
 FORM = "sfumato-evidence/1"
 CONFIDENTIAL = "confidential: with the owner"
 #: What the owner says that stays with them.
 _INTERNAL = ("threats", "intruder_test", "basis", "expert")
+NOT_STATED = "not stated"
+#: What the owner says that may leave, and the heading it stands under.
+CARD: Mapping[str, str] = {
+    "description": "What it is",
+    "population": "Whom it is about",
+    "period": "When the data are from",
+    "publisher": "Who gives it out",
+    "contact": "Whom to ask",
+    "purpose": "What it is for",
+    "legal_basis": "Legal basis",
+    "recipients": "Who receives it",
+    "terms": "Terms of use",
+    "safeguards": "Safeguards",
+    "transparency": "What the people it is about were told",
+    "review_date": "To be reviewed on",
+}
+#: Holds of every release, whatever else its terms are.
+_NOBODY = "Nobody may try to find out whom a record is about, alone or by linking it with other data."
+_INTRODUCTION = (
+    "What was done to the data before they were given out, and what to correct for when you analyse them. "
+    "Parameters are not told: they would help who tries to undo it."
+)
+_ENDINGS = ("untouched", "left out", "renamed")
+_MEANING = {
+    "untouched": "as they were",
+    "left out": "left out, so that nobody is named or found by them",
+    "renamed": "numbers of people or households, replaced by pseudonyms: alike for alike, and nothing else",
+}
 
 
 def schema() -> dict[str, Any]:
@@ -33,19 +60,30 @@ def schema() -> dict[str, Any]:
     return found
 
 
-def evidence_of(released: Released, told: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
+def evidence_of(
+    about: About,
+    told: Mapping[str, Any],
+    files: Mapping[str, str],
+    *,
+    gate: Verdict | None = None,
+    in_series: bool = False,
+) -> dict[str, Any]:
     """The evidence of a release in the form that ``told`` has: for its owner, or public.
 
     Parameters
     ----------
-    released
-        What was released, and what its plan says of it.
+    about
+        What the owner says of the release.
     told
         What the report tells, which the evidence points to.
     files
         The hashes of the released files by their names.
+    gate
+        What was overridden to let it out.
+    in_series
+        Whether it is one of several releases of the same people.
     """
-    about = _about(released.plan.about, public=told["public"])
+    owner = _about(about, public=told["public"])
     return {
         "form": FORM,
         "public": told["public"],
@@ -53,15 +91,15 @@ def evidence_of(released: Released, told: Mapping[str, Any], files: Mapping[str,
         "generated": told["generated"],
         "title": told["title"],
         "context": {
-            name: about[name]
+            name: owner[name]
             for name in ("purpose", "recipients", "terms", "safeguards", "threats", "transparency")
         },
-        "data": _data(about, told, files),
-        "identifiability": _identifiability(released, about, told),
-        "governance": _governance(released, about, told),
+        "data": _data(owner, told, files),
+        "identifiability": _identifiability(owner, told, in_series=in_series),
+        "governance": _governance(owner, told, gate),
         "views": {
-            "gdpr": _gdpr(about, told),
-            "hipaa": _hipaa(about, told),
+            "gdpr": _gdpr(owner, told),
+            "hipaa": _hipaa(owner, told),
             "nist": _nist(told),
             "essnet": _essnet(told),
         },
@@ -105,8 +143,7 @@ def _data(about: Mapping[str, str], told: Mapping[str, Any], files: Mapping[str,
     }
 
 
-def _identifiability(released: Released, about: Mapping[str, str], told: Mapping[str, Any]) -> dict[str, Any]:
-    in_series = any(part.member for part in released.outcome.parts.values())
+def _identifiability(about: Mapping[str, str], told: Mapping[str, Any], *, in_series: bool) -> dict[str, Any]:
     alone = {"see": None, "says": "it is not one of a series"}
     return {
         "requirements": _judged(told),
@@ -129,8 +166,7 @@ def _judged(told: Mapping[str, Any]) -> dict[str, int]:
     return {"met": sum(bool(each["met"]) for each in judged), "of": len(judged)}
 
 
-def _governance(released: Released, about: Mapping[str, str], told: Mapping[str, Any]) -> dict[str, Any]:
-    gate = released.gate
+def _governance(about: Mapping[str, str], told: Mapping[str, Any], gate: Verdict | None) -> dict[str, Any]:
     found = gate.findings if gate else ()
     overridden: dict[str, Any] = {"rules": sorted({each.rule for each in found})}
     if not told["public"] and gate is not None and found:
@@ -206,3 +242,107 @@ def _essnet(told: Mapping[str, Any]) -> dict[str, Any]:
         "risk": _see(told, "risks") if not told["public"] else {"see": None, "says": CONFIDENTIAL},
         "change_note": "change-note.md",
     }
+
+
+# The change note ------------------------------------------------------------------------------------------
+
+
+def change_note(told: Mapping[str, Any]) -> str:
+    """The note as Markdown, of what the public form of a report tells."""
+    return "\n".join(
+        [
+            f"# Change note: {told['title']}",
+            "",
+            _INTRODUCTION,
+            "",
+            *_on_all(told["steps"]),
+            *(line for each in told["roles"] for line in _on_column(each, told["steps"])),
+            *_on_others(told["roles"]),
+        ]
+    )
+
+
+def _on_all(steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Steps that change which records there are: they concern every column."""
+    found = [step for step in steps if registry.method(step["method"]).gives.other_records]
+    if found:
+        yield from ("## All records", "")
+        for step in found:
+            yield f"- {_done(step)}"
+            yield f"- **To correct for:** {registry.method(step['method']).analyst_note}"
+        yield ""
+
+
+def _on_column(column: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    name, became = column["column"], column["became"]
+    if became.endswith(_ENDINGS):
+        return
+    own = [step for step in steps if name in step["columns"]]
+    said = dict.fromkeys(registry.method(step["method"]).analyst_note for step in own)
+    yield from (f"## {name}", "", f"- {became}.")
+    for step in own:
+        yield f"- {_done(step)}"
+    for sentence in said:
+        yield f"- **To correct for:** {sentence}"
+    if not own:
+        yield "- It was mended, or changed with another column: rules of the data hold again."
+    yield ""
+
+
+def _done(step: Mapping[str, Any]) -> str:
+    return f"{step['title']}: {step['what'][:1].lower()}{step['what'][1:]}"
+
+
+def _on_others(columns: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The columns to which nothing, or always the same, was done."""
+    rows = [
+        f"- {', '.join(names)}: {meaning}."
+        for fate, meaning in _MEANING.items()
+        if (names := [each["column"] for each in columns if each["became"].endswith(fate)])
+    ]
+    if rows:
+        yield from ("## Other columns", "", *rows, "")
+
+
+# The data card --------------------------------------------------------------------------------------------
+
+
+def data_card(about: About, told: Mapping[str, Any]) -> str:
+    """The card as Markdown, of what the owner says and of what the public form of the report tells.
+
+    What nobody has said is said to be missing.
+    """
+    said = {name: stated(getattr(about, name)) for name in CARD}
+    said["terms"] = f"{_NOBODY} Beside that: {said['terms']}"
+    columns = [
+        f"| {_cell(each['column'])} | {each['kind']} | {_cell(each['became'])} |" for each in told["roles"]
+    ]
+    records = told["records"]["released"]
+    return "\n".join(
+        [
+            f"# {about.title or told['title']}",
+            "",
+            f"{records:,} records, protected by sfumato {told['sfumato']} on {told['generated']}.",
+            "",
+            *(line for name, title in CARD.items() for line in (f"## {title}", "", said[name], "")),
+            "## Columns",
+            "",
+            "| column | kind | what became of it |",
+            "|---|---|---|",
+            *columns,
+            "",
+            "What to correct for in an analysis stands in `change-note.md`.",
+            "",
+        ]
+    )
+
+
+def stated(said: str | tuple[str, ...]) -> str:
+    """What was said, or that nothing was."""
+    text = said if isinstance(said, str) else "; ".join(said)
+    return text.strip() or NOT_STATED
+
+
+def _cell(text: str) -> str:
+    """A text that does not end its cell of a table."""
+    return " ".join(text.replace("|", "\\|").split())

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sfumato.core import registry
-from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.measure import Measure, Place, Score
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
-from sfumato.data.evidence import Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Schema
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.profile import Profile
@@ -17,58 +17,15 @@ from sfumato.releasing.carry_out import maker
 from sfumato.releasing.copies import score_copies, worst_of
 from sfumato.releasing.load import load_resources
 from sfumato.releasing.outcome import Part
-from sfumato.risk.anonymity import KAnonymity
-from sfumato.risk.closeness import TCloseness
-from sfumato.risk.combinations import UnsafeCombinations
-from sfumato.risk.disclosure import AttributeDisclosure
-from sfumato.risk.diversity import LDiversity
-from sfumato.risk.exact_match import ExactMatch
-from sfumato.risk.global_linkage import GlobalLinkage
-from sfumato.risk.individual import IndividualRisk
-from sfumato.risk.inference import Inference
-from sfumato.risk.linkability import Linkability
-from sfumato.risk.linkage import DistanceLinkage
-from sfumato.risk.membership import MembershipInference
-from sfumato.risk.population import PopulationUniqueness
-from sfumato.risk.reidentification import JournalistRisk, MarketerRisk, ProsecutorRisk
-from sfumato.risk.replication import Disco, ReplicatedUniques
-from sfumato.risk.singling_out import SinglingOut
-from sfumato.risk.suda import Suda
-from sfumato.risk.uniqueness import Uniqueness
 from sfumato.study.evaluate import NUMBERS, Case, evaluate
-from sfumato.utility.associations import CramersVDifference
-from sfumato.utility.cells import CellsChanged
-from sfumato.utility.estimates import IntervalOverlap
-from sfumato.utility.prediction import Prediction, PredictionError
-from sfumato.utility.propensity import PropensityRatio
-from sfumato.utility.queries import QueryError
-from sfumato.utility.regression import CoefficientOverlap
-
-#: The chances to be found that are drawn as gauges.
-GAUGES = (ProsecutorRisk(), JournalistRisk(), MarketerRisk())
-COMBINATIONS, SUDA = UnsafeCombinations(), Suda()
-#: What sensitive columns are looked at by, one by one.
-LEARNT = (LDiversity(), TCloseness(), AttributeDisclosure())
-#: Each record's own chance to be found: the first that has a number is drawn.
-BY_RECORD = (IndividualRisk(), GAUGES[0])
-
-_RISKS: tuple[Measure, ...] = (
-    KAnonymity(), Uniqueness(), *GAUGES, IndividualRisk(), PopulationUniqueness(), COMBINATIONS, SUDA,
-    *LEARNT,    ExactMatch(), DistanceLinkage(), GlobalLinkage(), ReplicatedUniques(), Disco(),
-)  # fmt: skip
-#: Carried out against the intruder who knows most.
-_ATTACKS: tuple[Measure, ...] = (SinglingOut(), Linkability(), Inference(), MembershipInference())
-#: What analyses of the release come to.
-MODELS: tuple[Measure, ...] = (
-    IntervalOverlap(), CoefficientOverlap(), Prediction(), PredictionError(), PropensityRatio(), QueryError(),
-)  # fmt: skip
-_UTILITIES: tuple[Measure, ...] = (CellsChanged(), CramersVDifference())
-#: Of more records these are looked at only if they are asked for by name.
-_SMALL: tuple[Measure, ...] = (SUDA, *MODELS)
-SMALL_UP_TO = 200_000
 
 #: Which of the profiles that come with sfumato stands for what a recipient may be given.
 RECIPIENTS: Mapping[str, str] = {"processor": "industry", "researcher": "scientific", "public": "public"}
+
+#: What is measured for the report: what is shown in it, or in one of its sections.
+_PLACES: tuple[Place, ...] = (
+    "report", "default", "gauges", "records", "combinations", "uniques", "sensitive", "models",
+)  # fmt: skip
 
 Scores = Mapping[str, tuple[Measure, Score]]
 
@@ -115,6 +72,11 @@ class Measured:
         found = self.main.risks.get(str(measure))
         return found[1] if found else None
 
+    def shown_in(self, place: Place) -> list[tuple[Measure, Score]]:
+        """The measures of a section of the report, with their scores against the intruder who knows most."""
+        scores = ((each, self.named(each)) for each in registry.measures_for(place))
+        return [(each, score) for each, score in scores if score is not None]
+
     def verdicts(self, demands: Iterable[Demand]) -> Iterator[tuple[Requirement, Score]]:
         """What is known of demands, each by the score against an intruder who knows the same columns."""
         schema = self.part.original.schema
@@ -133,19 +95,17 @@ def is_number(score: Score | None) -> bool:
 
 def measured(part: Part, run: Run, profile: Profile | None = None) -> Measured:
     """Measure what the report of a release shows; what was judged already is not measured again."""
-    large = len(part.original) > SMALL_UP_TO
+    shown = registry.measures_for(*_PLACES)
     run = _with_resources(part, run)
     listed = (*profile.report, *filter(None, [profile.rank_by])) if profile else ()
     case = Case(part.original, resources=run.resources, control=part.plan.control, make=maker(part.plan))
     intruders = [
-        _against(part, replace(case, scenario=scenario), names, _risks(more, listed, large=large), run)
+        _against(part, replace(case, scenario=scenario), names, _risks(shown, more, listed), run)
         for scenario, names, more in _asked(part)
     ]
     most = max(range(len(intruders)), key=lambda place: len(intruders[place].known))
-    attacks = [each for each in _ATTACKS if str(each) not in intruders[most].risks]
-    utilities = _once(
-        [*_usual("utility"), *_UTILITIES, *(() if large else MODELS), *_only("utility", listed)]
-    )
+    attacks = [each for each in shown if each.needs.control and str(each) not in intruders[most].risks]
+    utilities = _once(each for each in (*shown, *listed) if each.aspect == "utility")
     told = _judged(part, "utility")
     attacked = replace(case, scenario=intruders[most].scenario)
     scores = _scored(part, attacked, [*attacks, *utilities], run, told)
@@ -160,11 +120,6 @@ def _with_resources(part: Part, run: Run) -> Run:
     if set(part.plan.resources) <= set(run.resources):
         return run
     return replace(run, resources={**load_resources(part.plan), **run.resources})
-
-
-def left_for_size(part: Part) -> Sequence[Measure]:
-    """What was not looked at because the table is large."""
-    return _SMALL if len(part.original) > SMALL_UP_TO else ()
 
 
 def _asked(part: Part) -> list[tuple[Scenario, tuple[str, ...], list[Measure]]]:
@@ -187,9 +142,10 @@ def _known(scenario: Scenario, schema: Schema) -> frozenset[str]:
     return frozenset(schema.resolve(scenario.columns) or schema.known())
 
 
-def _risks(more: Sequence[Measure], listed: Sequence[Measure], *, large: bool) -> list[Measure]:
-    asked = [*_RISKS, *_usual("risk"), *more, *_only("risk", listed)]
-    return [each for each in _once(asked) if not each.needs_control and not (large and each in _SMALL)]
+def _risks(*asked: Iterable[Measure]) -> list[Measure]:
+    """The risks that are looked at before every intruder; attacks are, before who knows most."""
+    risks = (each for measures in asked for each in measures if each.aspect == "risk")
+    return _once(each for each in risks if not each.needs.control)
 
 
 def _against(part: Part, case: Case, names: tuple[str, ...], asked: Sequence[Measure], run: Run) -> Against:
@@ -198,8 +154,8 @@ def _against(part: Part, case: Case, names: tuple[str, ...], asked: Sequence[Mea
     named = [each.requirement.measure for each in part.judgements if str(each.requirement.measure) in told]
     scores = _scored(part, case, asked, run, told)
     found = {str(each): (each, scores[str(each)]) for each in _once([*named, *asked])}
-    seen = [each for each, score in found.values() if not each.needs_release and is_number(score)]
-    before = evaluate(None, case, seen, run.silent(), brief=True).scores
+    seen = [each for each, score in found.values() if not each.needs.release and is_number(score)]
+    before = evaluate(None, case, seen, run.silent(), allow_sampling=True).scores
     return Against(case.scenario, names, _known(case.scenario, part.original.schema), found, before)
 
 
@@ -221,21 +177,8 @@ def _scored(
 ) -> dict[str, Score]:
     """What was judged as it was, and the rest of all copies."""
     rest = [each for each in asked if str(each) not in told]
-    return {**told, **score_copies(part.copies, case, rest, run, brief=True)}
-
-
-def _usual(aspect: str) -> list[Measure]:
-    return [cls() for cls in registry.measures().values() if cls.usual and cls.aspect == aspect]
-
-
-def _only(aspect: str, measures: Iterable[Measure]) -> list[Measure]:
-    return [each for each in measures if each.aspect == aspect]
+    return {**told, **score_copies(part.copies, case, rest, run, allow_sampling=True)}
 
 
 def _once(measures: Iterable[Measure]) -> list[Measure]:
     return list({str(each): each for each in measures}.values())
-
-
-def is_missing(score: Score) -> bool:
-    """Whether a measure gave no number, with a reason."""
-    return score.status in {Status.REFUSED, Status.NOT_ESTIMABLE}

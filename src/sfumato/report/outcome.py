@@ -10,31 +10,29 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Score
 from sfumato.core.run import Run
 from sfumato.data.guess.columns import guess
 from sfumato.recipes.profile import Profile
-from sfumato.releasing.outcome import Judgement, Part
+from sfumato.releasing.outcome import Judgement, Outcome, Part
 from sfumato.report.class_sizes import class_sizes
 from sfumato.report.content import about_people, pictured_tables, public_digits
 from sfumato.report.correlations import correlations
 from sfumato.report.distributions import distributions
 from sfumato.report.exposure import combinations, gauges, individual_risks, learnt, losses_strip, strip
-from sfumato.report.measured import MODELS, SMALL_UP_TO, Measured, is_number, left_for_size, measured
+from sfumato.report.measured import Measured, is_number, measured
 from sfumato.report.mosaics import mosaics
 from sfumato.report.page import page_of_release
 from sfumato.report.recipients import THREATS, meant_for, recipients
 from sfumato.report.rejected import rejected
 from sfumato.report.values import PUBLIC
-from sfumato.report.words import plain, setting
+from sfumato.report.words import finite, plain, setting
 from sfumato.study.losses import Loss
+from sfumato.tuning.tuned import Tuned
 from sfumato.version import __version__
-
-if TYPE_CHECKING:
-    from sfumato.report.released import Released
 
 #: So many columns are drawn, those that changed most first.
 _MOST_DRAWN = 24
@@ -48,29 +46,34 @@ _NO_CONTROL = (
 
 
 def tell(
-    released: Released,
+    outcome: Outcome,
+    profile: Profile | None,
+    run: Run,
+    head: Mapping[str, str],
     *,
-    run: Run | None = None,
+    tuned: Tuned | None = None,
     generated: str = "",
 ) -> Told:
     """Measure all that the report of a release shows, once for all its forms.
 
+    ``head`` is its title and verdict, and how the recipe was found, ``tuned`` what a search found on the way;
     ``generated`` is a date or another word on the making.
     """
-    run = run or released.run
     found = {
-        name: measured(part, run.at("table", name) if name else run, released.profile)
-        for name, part in released.outcome.parts.items()
+        name: measured(part, run.at("table", name) if name else run, profile)
+        for name, part in outcome.parts.items()
     }
-    return Told(released, found, generated)
+    return Told(found, profile, head, tuned, generated)
 
 
 @dataclass(frozen=True)
 class Told:
     """What the report of a release says: ``to_dict`` as data for JSON, ``page`` as HTML; in two forms."""
 
-    released: Released
     tables: Mapping[str, Measured] = field(repr=False)
+    profile: Profile | None
+    head: Mapping[str, str]
+    tuned: Tuned | None = field(repr=False)
     generated: str = ""
 
     def to_dict(self, *, public: bool) -> dict[str, Any]:
@@ -90,19 +93,19 @@ class Told:
         return self._told(public=True)
 
     def _told(self, *, public: bool) -> dict[str, Any]:
-        released, profile = self.released, self.released.profile
+        profile = self.profile
         head = {
             "sfumato": __version__,
             "kind": "release",
             "public": public,
             "generated": self.generated,
-            "title": released.title,
-            "verdict": released.verdict,
+            "title": self.head["title"],
+            "verdict": self.head["verdict"],
             "profile": profile and {"name": profile.name, "title": profile.title, "summary": profile.summary},
-            **({} if public else {"how": released.how}),
+            **({} if public else {"how": self.head["how"]}),
         }
         form = _public if public else _internal
-        told = {name: form(found, released) for name, found in self.tables.items()}
+        told = {name: form(found, profile, self.tuned) for name, found in self.tables.items()}
         if list(told) == [""]:
             return {**head, **told[""]}
         return {**head, "tables": told}
@@ -142,11 +145,11 @@ class Told:
 # The internal form ----------------------------------------------------------------------------------------
 
 
-def _internal(found: Measured, released: Released) -> dict[str, Any]:
-    part, profile = found.part, released.profile
+def _internal(found: Measured, profile: Profile | None, tuned: Tuned | None) -> dict[str, Any]:
+    part = found.part
     utility = [_entry(measure, score) for measure, score in found.utilities.values()]
     risks = [
-        {**_entry(measure, score, each.name), "original": _of_original(each.before.get(name))}
+        {**_entry(measure, score, each.name), "original": _value(each.before.get(name))}
         for each in found.intruders
         for name, (measure, score) in each.risks.items()
     ]
@@ -163,10 +166,10 @@ def _internal(found: Measured, released: Released) -> dict[str, Any]:
         "utility": utility,
         "risks": risks,
         "listed": [each for each in (*risks, *utility) if each["measure"] in found.listed],
-        "not_estimated": _not_estimated([*risks, *utility], part),
+        "not_estimated": _not_estimated([*risks, *utility]),
         "control": "" if part.plan.control or "control" in part.plan.resources else _NO_CONTROL,
-        "rejected": rejected(released.tuned, part.plan.recipe),
-        "notes": _notes(part, released),
+        "rejected": rejected(tuned, part.plan.recipe),
+        "notes": _notes(part, profile),
         "warnings": list(part.warnings),
         "broken_promises": [vars(each) for each in part.broken],
         "changes": dict(part.changes),
@@ -203,12 +206,17 @@ def _requirement(judged: Judgement, profile: Profile | None) -> dict[str, Any]:
     return {**judged.to_dict(), **said}
 
 
-def _notes(part: Part, released: Released) -> list[str]:
+def _notes(part: Part, profile: Profile | None) -> list[str]:
     steps = [note for step in part.release.provenance for note in step.notes]
-    return [*steps, *part.notes, *released.left_out(part)]
+    return [*steps, *part.notes, *left_out_of(profile, part)]
 
 
-def _not_estimated(entries: list[dict[str, Any]], part: Part) -> list[dict[str, Any]]:
+def left_out_of(profile: Profile | None, part: Part) -> tuple[str, ...]:
+    """What of a profile does not apply to a table, with the reason."""
+    return profile.left_out(part.plan.schema) if profile and part.plan.schema else ()
+
+
+def _not_estimated(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What gave no number, each reason once with the intruders it is about."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for each in entries:
@@ -218,21 +226,13 @@ def _not_estimated(entries: list[dict[str, Any]], part: Part) -> list[dict[str, 
                 key, {**{k: each[k] for k in ("measure", "title", "reason")}, "scenarios": []}
             )
             told["scenarios"] += [each["scenario"]] if each["scenario"] else []
-    left = [
-        {
-            "measure": str(each), "title": titled(each), "scenarios": [],
-            "reason": f"it takes long above {SMALL_UP_TO:,} records: ask for it by name, "
-            f"`sfumato {each.aspect} … -m {each.name}`",
-        }
-        for each in left_for_size(part)
-    ]  # fmt: skip
-    return [*found.values(), *left]
+    return list(found.values())
 
 
 # The public form ------------------------------------------------------------------------------------------
 
 
-def _public(found: Measured, released: Released) -> dict[str, Any]:
+def _public(found: Measured, profile: Profile | None, tuned: Tuned | None) -> dict[str, Any]:
     """What everybody may know: all of it stands here."""
     part, grain = found.part, 1 / max(len(found.part.original), 1)
     utility = [_coarse(_entry(measure, score), grain) for measure, score in found.utilities.values()]
@@ -246,7 +246,7 @@ def _public(found: Measured, released: Released) -> dict[str, Any]:
         "steps": [_step(each, parameters=False) for each in part.release.provenance],
         "requirements": {"met": met, "of": len(part.judgements)},
         "attacks": None,
-        "recipients": meant_for(released.profile),
+        "recipients": meant_for(profile),
         "lost": lost,
         "utility": utility,
         "listed": [each for each in utility if each["measure"] in found.listed],
@@ -255,7 +255,7 @@ def _public(found: Measured, released: Released) -> dict[str, Any]:
             for each in utility
             if each["value"] is None
         ],
-        "rejected": rejected(released.tuned, part.plan.recipe, public=True, grain=grain),
+        "rejected": rejected(tuned, part.plan.recipe, public=True, grain=grain),
         "notes": pictures.pop("pictured"),
         "warnings": [],
         **({"budget": part.budget.to_dict()} if part.budget else {}),
@@ -348,18 +348,18 @@ def _entry(measure: Measure, score: Score, scenario: str = "") -> dict[str, Any]
         "scenario": scenario,
         "threat": measure.threat,
         "better": measure.better,
-        "value": _finite(score.value) if is_number(score) else None,
-        "interval": [_finite(end) for end in score.interval] if score.interval else None,
-        "baseline": _finite(score.baseline),
-        "control": _finite(control) if isinstance(control, float | int) else None,
-        "rate": _finite(float(score.details["rate"])) if isinstance(control, float | int) else None,
+        "value": finite(score.value) if is_number(score) else None,
+        "interval": [finite(end) for end in score.interval] if score.interval else None,
+        "baseline": finite(score.baseline),
+        "control": finite(control) if isinstance(control, float | int) else None,
+        "rate": finite(float(score.details["rate"])) if isinstance(control, float | int) else None,
         "status": score.status.value,
         "reason": score.reason,
         "words": score_words(measure, score),
         "what": plain(measure.summary()),
         "share": measure.bounds == (0.0, 1.0) and measure.better == "low",
         "from_zero": measure.bounds[0] == 0.0 and measure.better == "low",
-        "model": measure in MODELS,
+        "model": "models" in measure.places(),
     }
 
 
@@ -386,12 +386,8 @@ def score_words(measure: Measure, score: Score) -> str:
     return "; ".join(said)
 
 
-def _of_original(score: Score | None) -> float | None:
-    return None if score is None else _finite(score.value)
-
-
-def _finite(value: float | None) -> float | None:
-    return float(value) if value is not None and math.isfinite(value) else None
+def _value(score: Score | None) -> float | None:
+    return None if score is None else finite(score.value)
 
 
 def _pictures(found: Measured, *, public: bool) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from sfumato.errors import ParameterError
 from sfumato.io import atomic
 from sfumato.report.charts import charts
 from sfumato.report.content import twin
-from sfumato.report.marks import Spec
-from sfumato.report.pictures import Pictures, specs_of
+from sfumato.report.frame import Spec
+from sfumato.report.pictures import Pictures, Section, specs_of
 from sfumato.report.release_sections import sections_of
 from sfumato.report.words import figure, setting, shared_decimals
 from sfumato.study.compare import Study
@@ -46,10 +46,31 @@ def write_report(
     originals: Sequence[str | Path] = (),
 ) -> tuple[Path, Path]:
     """Write the report to ``path`` and its JSON twin beside it; returns both places."""
-    places = check_report(path, originals=originals, overwrite=overwrite)
     told = twin(study, public=public, generated=generated)
+    return write_twins(path, _page(told), told, originals=originals, overwrite=overwrite)
+
+
+def write_pictures(
+    pictures: Pictures, path: Path, *, overwrite: bool = False, originals: Sequence[str | Path] = ()
+) -> tuple[Path, Path]:
+    """Write a page of pictures to ``path`` and its JSON twin beside it; returns both places."""
+    told = pictures.to_dict()
+    page = _page_of(pictures.sections, told, pictures.verdict)
+    return write_twins(path, page, told, originals=originals, overwrite=overwrite)
+
+
+def write_twins(
+    path: Path,
+    page: str,
+    told: Mapping[str, Any],
+    *,
+    originals: Sequence[str | Path] = (),
+    overwrite: bool = False,
+) -> tuple[Path, Path]:
+    """Write a page to ``path`` and what it says as JSON beside it, both or none; returns both places."""
+    places = check_report(path, originals=originals, overwrite=overwrite)
     with atomic.Staging(originals=originals, overwrite=overwrite) as staging:
-        for place, text in zip(places, (_page(told), as_json(told) + "\n"), strict=True):
+        for place, text in zip(places, (page, as_json(told) + "\n"), strict=True):
             staging.write_text(place, text)
     return places
 
@@ -72,31 +93,21 @@ def twins(path: Path) -> tuple[Path, Path]:
     return path, beside
 
 
-def write_pictures(
-    pictures: Pictures, path: Path, *, overwrite: bool = False, originals: Sequence[str | Path] = ()
-) -> tuple[Path, Path]:
-    """Write a page of pictures to ``path`` and its JSON twin beside it; returns both places."""
-    places = check_report(path, originals=originals, overwrite=overwrite)
-    told = pictures.to_dict()
-    more = {"sections": told["sections"], "brief": told["verdict"]}
-    texts = (_drawn("pictures.html.j2", told, pictures.specs, **more), as_json(told) + "\n")
-    with atomic.Staging(originals=originals, overwrite=overwrite) as staging:
-        for place, text in zip(places, texts, strict=True):
-            staging.write_text(place, text)
-    return places
-
-
 def page_of_release(told: Mapping[str, Any]) -> str:
     """The page of one release, of what its twin says; several tables stand one after the other."""
     tables = told.get("tables") or {"": told}
-    named = {name: sections_of({**told, **each}, place) for place, (name, each) in enumerate(tables.items())}
     sections = [
         replace(section, title=f"{name}: {section.title}" if name else section.title)
-        for name, own in named.items()
-        for section in own
+        for place, (name, each) in enumerate(tables.items())
+        for section in sections_of({**told, **each}, place)
     ]
-    more = {"sections": [each.to_dict() for each in sections], "brief": [told["verdict"], *_in_brief(tables)]}
-    return _drawn("pictures.html.j2", told, specs_of(sections), **more)
+    return _page_of(sections, told, [told["verdict"], *_in_brief(tables)])
+
+
+def _page_of(sections: Sequence[Section], told: Mapping[str, Any], brief: Sequence[str]) -> str:
+    """The page of sections, under what must be known first."""
+    as_data = [each.to_dict() for each in sections]
+    return _drawn("pictures.html.j2", told, specs_of(sections), sections=as_data, brief=brief)
 
 
 def _in_brief(tables: Mapping[str, Mapping[str, Any]]) -> list[str]:

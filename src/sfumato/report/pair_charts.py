@@ -1,15 +1,41 @@
-"""Heat maps of what hangs together: the original, the release picked on the page, and the difference."""
+"""Pictures of two columns at a time, as triptychs: the original, the release picked, and the difference.
+
+Numbers are shown as a heat map of their correlations, categories as mosaics: tiles are as large as their
+share of the records.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sfumato.report.marks import GREY_FILL, SHOWN, Spec, chart, inline, pickable, tip
+from sfumato.report.frame import (
+    GREY_FILL,
+    INK,
+    MUTED,
+    PAPER,
+    SHOWN,
+    TEXT_SIZE,
+    Row,
+    Spec,
+    chart,
+    inline,
+    layer,
+    nominal,
+    pickable,
+    quantitative,
+    tips,
+    together,
+)
 
+PARTS = {"original": "Original", "release": "Release", "difference": "Release − original"}
 _NUMBERS_UP_TO = 15
 _SMALL_CELL = 28
-PARTS = {"original": "Original", "release": "Release", "difference": "Release − original"}
+_WIDTH, _HEIGHT = 260, 230
+_NARROW, _LOW = 34, 14  # pixels that a number needs in a tile
+_LABEL, _SHORT = 84, 4  # pixels of the longest label, and letters of a short one
+_PLENTY = 4.0  # a residual beyond this is far more than chance explains
+_SAID = {"text": nominal("said")}
 
 
 def correlation(found: Mapping[str, Any], part: str, *, first: str | None) -> Spec:
@@ -25,68 +51,59 @@ def correlation(found: Mapping[str, Any], part: str, *, first: str | None) -> Sp
         for row, cells in zip(names, matrix, strict=True)
         for column, cell in zip(names, cells, strict=True)
     ]
-    reach = 1.0 if part != "difference" else _reach(matrices)
     numbered = len(names) <= _NUMBERS_UP_TO
     cell = max(24 if numbered else 12, min(44, 250 // len(names)))
-    axis = {"ticks": False, "domain": False, "labelLimit": 72, "labelPadding": 6, "title": None}
+    size = (10 if cell > _SMALL_CELL else 8.5) if numbered else None
     encoding = {
-        "x": {"field": "column", "type": "nominal", "sort": names, "axis": {**axis, "labelAngle": -40}},
-        "y": {"field": "row", "type": "nominal", "sort": names, "axis": axis},
-        "tooltip": [tip("row", "Column"), tip("column", "with"), tip("said", PARTS[part])],
+        **_cells(column=names, row=names, limit=72, angle=-40),
+        "tooltip": tips(row="Column", column="with", said=PARTS[part]),
     }
-    layers = [_blanks(encoding), shaded_cells(encoding, reach)]
-    if numbered:
-        layers.append(numbers(encoding, reach, size=10 if cell > _SMALL_CELL else 8.5))
     return chart(
         f"Correlations of {len(names)} columns, {PARTS[part].lower()}, as a heat map.",
+        layer("rect", encoding, color=GREY_FILL, opacity=0.35),
+        *_heat_map(encoding, 1.0 if part != "difference" else max(0.1, _largest(matrices)), size=size),
+        rows=rows,
         title=PARTS[part],
         width={"step": cell},
         height={"step": cell},
         params=pickable(first),
-        data=inline(rows),
         transform=[{"filter": SHOWN}],
-        layer=layers,
     )
 
 
-def _blanks(encoding: Spec) -> Spec:
-    return {"mark": {"type": "rect", "color": GREY_FILL, "opacity": 0.35}, "encoding": encoding}
-
-
-def shaded_cells(encoding: Spec, reach: float) -> Spec:
-    """Cells in the shade of their value ``r``."""
+def _cells(*, limit: int, angle: int, **fields: Sequence[str]) -> Spec:
+    """The axes of a heat map: a field with its values across, and one down."""
+    axis = {"ticks": False, "domain": False, "labelLimit": limit, "labelPadding": 6, "title": None}
+    (across, columns), (down, lines) = fields.items()
     return {
-        "transform": [{"filter": "isValid(datum.r)"}],
-        "mark": {"type": "rect"},
-        "encoding": {**encoding, "color": shade(reach)},
+        "x": nominal(across, columns, axis={**axis, "labelAngle": angle}),
+        "y": nominal(down, lines, axis=axis),
     }
 
 
-def shade(reach: float, *, offset: int = 18) -> Spec:
+def _heat_map(encoding: Spec, reach: float, *, size: float | None) -> list[Spec]:
+    """Cells in the shade of their value ``r``, and on them the values in words, in letters of this size."""
+    known = ["isValid(datum.r)"]
+    cells = [layer("rect", {**encoding, "color": _shade(reach)}, where=known)]
+    if size is not None:
+        words = {**encoding, **_SAID, "color": _on_shade(reach)}
+        cells.append(layer("text", words, where=known, fontSize=size))
+    return cells
+
+
+def _shade(reach: float, *, offset: int = 18) -> Spec:
     """From orange through nearly white at 0 to blue, by the field ``r``; its legend is this far below."""
     legend = {
         "title": None, "orient": "bottom", "gradientLength": 120, "gradientThickness": 8, "tickCount": 3,
         "labelFontSize": 10, "offset": offset,
     }  # fmt: skip
-    scale = {
-        "domain": [-reach, 0, reach],
-        "range": ["#b3560a", "#f6f5f2", "#1f6aa8"],
-        "clamp": True,
-        "interpolate": "lab",
-    }
-    return {"field": "r", "type": "quantitative", "scale": scale, "legend": legend}
-
-
-def numbers(encoding: Spec, reach: float, *, size: float) -> Spec:
-    """The values of the cells in words."""
+    scale = {"domain": [-reach, 0, reach], "range": ["#b3560a", "#f6f5f2", "#1f6aa8"], "clamp": True}
     return {
-        "transform": [{"filter": "isValid(datum.r)"}],
-        "mark": {"type": "text", "fontSize": size},
-        "encoding": {**encoding, "text": {"field": "said", "type": "nominal"}, "color": on_shade(reach)},
-    }
+        "field": "r", "type": "quantitative", "scale": {**scale, "interpolate": "lab"}, "legend": legend,
+    }  # fmt: skip
 
 
-def on_shade(reach: float) -> Spec:
+def _on_shade(reach: float) -> Spec:
     """The colour of text on a shade: white on the dark ones."""
     return {
         "condition": {"test": f"abs(datum.r) > {0.6 * reach:.6g}", "value": "#ffffff"},
@@ -94,10 +111,9 @@ def on_shade(reach: float) -> Spec:
     }
 
 
-def _reach(matrices: Mapping[str, Sequence[Sequence[float | None]]]) -> float:
-    """The end of the scale of differences: the largest of any method, so that methods can be compared."""
-    cells = [abs(c) for matrix in matrices.values() for row in matrix for c in row if c is not None]
-    return max(0.1, *cells, 0.0)
+def _largest(tables: Mapping[str, Sequence[Sequence[float | None]]]) -> float:
+    """The largest number of any release, so that they can be compared."""
+    return max((abs(cell or 0.0) for table in tables.values() for row in table for cell in row), default=0.0)
 
 
 def _short(cell: float | None) -> str:
@@ -106,3 +122,166 @@ def _short(cell: float | None) -> str:
         return "–"
     text = f"{cell:.2f}".replace("0.", ".").replace("1.00", "1").replace("-", "−")
     return "0" if text in {".00", "−.00"} else text
+
+
+def mosaic(entry: Mapping[str, Any], part: str, *, first: str | None) -> Spec:
+    """One part of the triptych of a pair of columns; all but the original follows the method picked."""
+    if part == "difference":
+        return _difference(entry, first=first)
+    keys = [key for key in entry["shares"] if (key == "original") is (part == "original")]
+    tiles = [tile for key in keys for tile in _tiles(entry, key)]
+    names = _titles(entry)
+    return chart(
+        f"Mosaic of {names[1]} by {names[0]}, {PARTS[part].lower()}: tiles are as large as their share.",
+        _tiled(entry, tiles),
+        *_labels(entry, tiles),
+        _remark([*_strengths(entry, keys), *(_reasons(entry) if part == "release" else ())]),
+        title={"text": PARTS[part], "offset": -6},  # in one line with the remark
+        width=_WIDTH,
+        height=_HEIGHT,
+        params=pickable(first),
+    )
+
+
+def _titles(entry: Mapping[str, Any]) -> list[str]:
+    return [label or column for label, column in zip(entry["labels"], entry["columns"], strict=True)]
+
+
+def _angle(categories: Sequence[str]) -> int:
+    """How far the labels below are turned: not at all when they are short."""
+    return 0 if max(map(len, categories)) <= _SHORT else -40
+
+
+def _below(categories: Sequence[str]) -> int:
+    """How far down the legend must stand to be clear of labels that are turned."""
+    return 18 + round(0.65 * min(_LABEL, 6 * max(map(len, categories)))) if _angle(categories) else 18
+
+
+def _across(field: str, *, ends: Sequence[int] = (0, 1)) -> Spec:
+    scale = {"domain": list(ends), "nice": False}
+    return {"field": field, "type": "quantitative", "scale": scale, "axis": None}
+
+
+def _down(field: str) -> Spec:
+    return _across(field, ends=(1, 0))
+
+
+def _tiles(entry: Mapping[str, Any], key: str) -> list[Row]:
+    """Where the tiles of a table lie: columns as wide as the first category's share, cut by the second."""
+    shares, residuals = entry["shares"][key], entry["residuals"][key]
+    total = sum(map(sum, shares)) or 1.0
+    rows: list[Row] = []
+    left = 0.0
+    for i, column in enumerate(shares):
+        right, top = left + sum(column) / total, 0.0
+        for j, share in enumerate(column):
+            bottom = top + share / total / (right - left) if share else top
+            if share:
+                places = {"x": left, "x2": right, "y": top, "y2": bottom}
+                sizes = {name: round(place, 4) for name, place in places.items()}
+                rows.append({"key": key, "a": i, "b": j, "share": share, "r": residuals[i][j], **sizes})
+            top = bottom
+        left = right
+    return rows
+
+
+def _tiled(entry: Mapping[str, Any], tiles: Sequence[Row]) -> Spec:
+    reach = max(_PLENTY, _largest(entry["residuals"]))
+    names = _titles(entry)
+    roomy = f"(datum.x2 - datum.x) * {_WIDTH} > {_NARROW} && (datum.y2 - datum.y) * {_HEIGHT} > {_LOW}"
+    tooltip = [
+        *tips(first=names[0], second=names[1]),
+        quantitative("share", "Share of records", format=".1%"),
+        quantitative("r", "Residual", format=".1f"),
+    ]
+    color = _shade(reach, offset=_below(entry["categories"][0]))
+    corners = {"x": _across("x"), "x2": {"field": "x2"}, "y": _down("y"), "y2": {"field": "y2"}}
+    share = {"text": {"field": "share", "type": "quantitative", "format": ".0%"}, "color": _on_shade(reach)}
+    middle: list[str | Spec] = [
+        roomy,
+        {"calculate": "(datum.x + datum.x2) / 2", "as": "middle"},
+        {"calculate": "(datum.y + datum.y2) / 2", "as": "centre"},
+    ]
+    return together(
+        layer("rect", {**corners, "color": color, "tooltip": tooltip}, stroke=PAPER, strokeWidth=1.5),
+        layer("text", {"x": _across("middle"), "y": _down("centre"), **share}, where=middle, fontSize=10),
+        rows=tiles,
+        where=[SHOWN, *_category_names(entry)],
+    )
+
+
+def _category_names(entry: Mapping[str, Any]) -> list[Spec]:
+    """Look up the names of the categories of a row by their places."""
+    looked_up: list[Spec] = []
+    for place, name, categories in zip("ab", ("first", "second"), entry["categories"], strict=True):
+        rows = [{place: number, name: category} for number, category in enumerate(categories)]
+        looked_up.append({"lookup": place, "from": {"data": inline(rows), "key": place, "fields": [name]}})
+    return looked_up
+
+
+def _labels(entry: Mapping[str, Any], tiles: Sequence[Row]) -> list[Spec]:
+    """The categories: the first below their columns, the second beside the leftmost tiles."""
+    wide = {(t["key"], t["a"]): t for t in tiles if (t["x2"] - t["x"]) * _WIDTH >= TEXT_SIZE}
+    high = [t for t in tiles if t["x"] == 0 and (t["y2"] - t["y"]) * _HEIGHT >= TEXT_SIZE - 1]
+    first, second = entry["categories"]
+    text: Spec = {"where": [SHOWN], "fontSize": TEXT_SIZE, "color": MUTED, "limit": _LABEL}
+    angle = _angle(first)
+    below: Spec = {"angle": angle, "baseline": "top", "dy": 6, "align": "right" if angle else "center"}
+    beside: Spec = {"align": "right", "baseline": "middle", "dx": -6}
+    columns = ({"key": t["key"], "at": (t["x"] + t["x2"]) / 2, "said": first[t["a"]]} for t in wide.values())
+    lines = ({"key": t["key"], "at": (t["y"] + t["y2"]) / 2, "said": second[t["b"]]} for t in high)
+    return [
+        layer("text", {"x": _across("at"), "y": {"value": _HEIGHT}, **_SAID}, rows=columns, **text, **below),
+        layer("text", {"x": {"value": 0}, "y": _down("at"), **_SAID}, rows=lines, **text, **beside),
+    ]
+
+
+def _strengths(entry: Mapping[str, Any], keys: Sequence[str]) -> list[Row]:
+    return [{"key": key, "said": f"V = {entry['association'][key]:.2f}"} for key in keys]
+
+
+def _reasons(entry: Mapping[str, Any]) -> list[Row]:
+    """Why a release is not shown."""
+    reasons = {
+        "suppressed": "suppressed: small groups",
+        "absent": "not in this release",
+        "unchanged": "unchanged",
+    }
+    return [{"key": key, "said": said} for which, said in reasons.items() for key in entry[which]]
+
+
+def _remark(rows: Sequence[Row]) -> Spec:
+    """What is said of a table at the top right."""
+    place = {"x": {"value": _WIDTH}, "y": {"value": 0}, **_SAID}
+    style = {"align": "right", "baseline": "bottom", "dy": -8, "color": INK}
+    return layer("text", place, rows=rows, where=[SHOWN], **style)
+
+
+def _difference(entry: Mapping[str, Any], *, first: str | None) -> Spec:
+    """By how many points of the records each cell of the release is larger than the original's."""
+    names, (across, down) = _titles(entry), entry["categories"]
+    rows = [
+        {"key": key, "a": i, "b": j, "r": round(100 * cell, 2), "said": _points(cell)}
+        for key, table in entry["differences"].items()
+        for i, cells in enumerate(table)
+        for j, cell in enumerate(cells)
+    ]
+    encoding = {
+        **_cells(first=across, second=down, limit=_LABEL, angle=_angle(across)),
+        "tooltip": tips(first=names[0], second=names[1], said="Difference in points"),
+    }
+    return chart(
+        f"Differences of the shares of {names[1]} by {names[0]}, release − original, as a heat map.",
+        *_heat_map(encoding, 100 * max(0.01, _largest(entry["differences"])), size=10),
+        rows=rows,
+        title="Release − original, in points",
+        width=_WIDTH,
+        height=_HEIGHT,
+        params=pickable(first),
+        transform=[{"filter": SHOWN}, *_category_names(entry)],
+    )
+
+
+def _points(share: float) -> str:
+    """A difference of shares in points: +1.2, −0.3, 0."""
+    return f"{100 * share:+.1f}".replace("-", "−") if round(100 * share, 1) else "0"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sfumato.report.marks import Spec
+from sfumato.report.frame import Spec
 from sfumato.version import __version__
 
 Cell = float | str | None
@@ -28,6 +28,20 @@ class Section:
     layout: Literal["", "pair", "triptych"] = ""
     notes: Sequence[str] = ()
     parts: Sequence[Section] = ()
+
+    @classmethod
+    def table(
+        cls,
+        title: str,
+        words: str,
+        columns: Mapping[str, str],
+        entries: Sequence[Mapping[str, Any]],
+        *,
+        notes: Sequence[str] = (),
+    ) -> Section | None:
+        """A row for each entry, under headers each with the key of what it shows; None if there is none."""
+        rows = [[each[key] for key in columns.values()] for each in entries]
+        return cls(title, words, tuple(columns), rows, notes=notes) if rows else None
 
     @property
     def specs(self) -> dict[str, Spec]:
@@ -61,11 +75,6 @@ class Pictures:
     title: str
     verdict: Sequence[str]
     sections: Sequence[Section]
-
-    @property
-    def specs(self) -> dict[str, Spec]:
-        """All charts of the page."""
-        return specs_of(self.sections)
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON: all that the page says."""

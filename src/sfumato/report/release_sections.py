@@ -5,25 +5,81 @@ Whatever a form does not tell has no section in it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sfumato.report.loss_sections import analyses, associations, distributions, listed
+from sfumato.report.charts import class_charts, column_charts, pair_charts
+from sfumato.report.frame import OUTCOMES, Spec
+from sfumato.report.pair_charts import PARTS
 from sfumato.report.pictures import Cell, Section
-from sfumato.report.risk_sections import learnt, linked, singled_out, strip
-from sfumato.report.words import named_in_row
+from sfumato.report.release_charts import (
+    attack_chart,
+    before_after,
+    drawable,
+    gauge_chart,
+    risk_bars,
+    slider_chart,
+    strip_chart,
+)
+from sfumato.report.words import named_in_row, setting
 
 Told = Mapping[str, Any]
+
+#: What is said of each risk, and its key in the twin; columns that say nothing are left out.
+_SAID = (
+    ("measure", "title"), ("against", "scenario"), ("release", "value"), ("between", "interval"),
+    ("original", "original"), ("blind guess", "baseline"), ("right of people in it", "rate"),
+    ("right of others", "control"), ("what it is", "what"),
+)  # fmt: skip
+#: What is told of each sensitive column, by measure.
+_TOLD = {
+    "l-diversity": "smallest l", "t-closeness": "largest t", "attribute-disclosure": "told for sure",
+}  # fmt: skip
+_RISKS = (
+    "Each line is a risk: the grey dot is the original, the blue one the release. The farther blue lies to "
+    "the left of grey, the more was gained."
+)
+_LOSSES = (
+    "Each line is a loss, of which the original (grey) has none. The farther the blue dot lies to the right, "
+    "the more was lost."
+)
+_CLASSES = (
+    "Of records alike in all keys: how many different values of the sensitive column the poorest class has "
+    "(l, more is safer), how far a class is from the whole table (t, less is safer), and the share of "
+    "records whose value everybody in their class has."
+)
+_SHAPES = (
+    "Grey is the original, blue the release. First the shape, then the share of records at or below each "
+    "value, then the quantiles of the release against the original’s: on the grey diagonal nothing changed."
+)
+_MERGED = " Bins of fewer than 10 records are merged with their neighbours; counts are rounded to fives."
+_CORRELATIONS = (
+    "Correlations from −1 (orange) to 1 (blue), of the original, of the release, and the difference: the "
+    "paler the last, the better. A grey cell has none."
+)
+_MOSAICS = (
+    "What analysts study is how columns go together. In a mosaic a tile is as large as its share of the "
+    "records; blue has more than chance would give, orange fewer, and the third picture is what changed."
+)
+_ANALYSES = (
+    "Losses of values, distributions and associations first, then what models and queries of the release "
+    "come to. To compare with is what the original scores, or a fresh sample of the same people."
+)
+_MEANT = {
+    "processor": "companies that work on it under an agreement",
+    "researcher": "researchers",
+    "public": "everybody",
+}
 
 
 def sections_of(told: Told, place: int = 0) -> list[Section]:
     """All sections of one table; ``place`` tells the charts of several tables apart."""
-    found = (
-        _judged(told), _columns(told), strip(told, place), singled_out(told, place), linked(told, place),
-        learnt(told, place), _recipients(told), distributions(told, place), associations(told, place),
-        analyses(told), listed(told), _rejected(told), _not_estimated(told), _series(told), _made(told),
+    sections = (
+        _judged(told), _columns(told), _strip(told, place), _singled_out(told, place), _linked(told, place),
+        _learnt(told, place), _recipients(told), _distributions(told, place), _associations(told, place),
+        _analyses(told), _to_report(told), _rejected(told), _not_estimated(told), _series(told), _made(told),
     )  # fmt: skip
-    return [each for each in found if each is not None]
+    return [each for each in sections if each is not None]
 
 
 def _judged(told: Told) -> Section | None:
@@ -42,18 +98,18 @@ def _judged(told: Told) -> Section | None:
             "as k >= 3 in the plan makes it a judgement."
         )
         return Section("Is it safe enough?", words, notes=notes)
-    rows: list[list[Cell]] = [
-        ["yes" if each["met"] else "NO", each["asked"], each["scenario"], each["verdict"], each["reason"]]
-        for each in said
-    ]
+    judged = [{**each, "met": "yes" if each["met"] else "NO"} for each in said]
     knows = " ".join(
         f"“{each['name']}” knows {named_in_row(each['columns'])}."
         for each in told["scenarios"]
         if each["judged"]
     )
     words = f"Each line is a requirement against one intruder, and what the release scores. {knows}"
-    headers = ("met", "required", "against", "what it scores", "why this much")
-    return Section("Is it safe enough?", words, headers, rows, notes=notes)
+    columns = {
+        "met": "met", "required": "asked", "against": "scenario", "what it scores": "verdict",
+        "why this much": "reason",
+    }  # fmt: skip
+    return Section.table("Is it safe enough?", words, columns, judged, notes=notes)
 
 
 def _judged_in_public(said: Told) -> Section:
@@ -65,25 +121,200 @@ def _judged_in_public(said: Told) -> Section:
     return Section("Was it judged before it was released?", words)
 
 
-def _columns(told: Told) -> Section:
-    rows: list[list[Cell]] = [
-        [each["column"], each["role"], each["kind"], each["reason"], each["became"]] for each in told["roles"]
-    ]
+def _columns(told: Told) -> Section | None:
     words = (
         "What each column is to others, why it is thought so, and what became of it. A key may be known to "
         "others; a sensitive column is what nobody should learn; an identifier names somebody, and stays."
     )
     files = told.get("files", {})
     notes = [f"Table {name}: {named_in_row(each['columns'])}." for name, each in files.items()]
-    headers = ("column", "role", "kind", "why this role", "what became of it")
-    return Section("What happened to each column?", words, headers, rows, notes=notes)
+    columns = {
+        "column": "column", "role": "role", "kind": "kind", "why this role": "reason",
+        "what became of it": "became",
+    }  # fmt: skip
+    return Section.table("What happened to each column?", words, columns, told["roles"], notes=notes)
 
 
-_MEANT = {
-    "processor": "companies that work on it under an agreement",
-    "researcher": "researchers",
-    "public": "everybody",
-}
+# Risks ----------------------------------------------------------------------------------------------------
+
+
+def _strip(told: Told, place: int) -> Section | None:
+    """Risks and losses at a glance."""
+    charts: dict[str, Spec] = {}
+    risks, losses = told["strip"].get("risks"), told["strip"]["losses"]
+    if risks:
+        charts[f"strip-risks-{place}"] = strip_chart(risks, title="risk, lower is safer", reads=_RISKS)
+    if losses:
+        title = "loss, lower is more useful"
+        charts[f"strip-losses-{place}"] = strip_chart(losses, title=title, reads=_LOSSES, least=0.1)
+    if not charts:
+        return None
+    title = "How much safer, and how much was lost?" if risks else "How much was lost?"
+    return Section(title, charts=charts, layout="pair")
+
+
+def _singled_out(told: Told, place: int) -> Section | None:
+    """Who can be told apart from everybody else."""
+    made = (_class_sizes, _individual, _gauges, _combinations)
+    parts = [part for make in made if (part := make(told, place)) is not None]
+    synthetic = (
+        " The records are synthetic and nobody’s: how many of them are alike says nothing of people."
+        if told["synthetic"]
+        else ""
+    )
+    words = (
+        "Singled out is who can be told apart from everybody else by what an intruder knows. Who shares all "
+        f"of that with others hides among them.{synthetic}"
+    )
+    title = "Who could be singled out?"
+    return _threat(told, place, "singling out", title=title, words=words, parts=parts)
+
+
+def _linked(told: Told, place: int) -> Section | None:
+    """Who is found again by their values."""
+    words = (
+        "Linked is who is found again by an intruder who holds their values, exact or nearly so, and looks "
+        "for the nearest record."
+    )
+    title = "Could records be linked to people?"
+    return _threat(told, place, "linkability", title=title, words=words)
+
+
+def _learnt(told: Told, place: int) -> Section | None:
+    """What the release tells of a person, and not of everybody."""
+    words = "Learnt is a sensitive value that the release tells of a person more surely than of everybody."
+    parts = [_given_away(told["learnt"])] if told.get("learnt") else []
+    title = "What could be learnt about somebody?"
+    return _threat(told, place, "inference", title=title, words=words, parts=parts)
+
+
+def _threat(
+    told: Told, place: int, threat: str, *, title: str, words: str, parts: Sequence[Section] = ()
+) -> Section | None:
+    if not told["attacks"]:
+        return None
+    entries = told["attacks"][threat]
+    known = [each for each in entries if each["value"] is not None]
+    titles = dict.fromkeys(each["title"] for each in known)
+    headers, rows = _table([each for name in titles for each in known if each["title"] == name])
+    notes = []
+    if missing := dict.fromkeys(each["title"] for each in entries if each["value"] is None):
+        notes.append(f"Without a number here (see below why): {', '.join(missing)}.")
+    if told["control"]:
+        notes.append(f"Attacks on people and on strangers were not carried out: {told['control']}.")
+    if not rows:
+        words += " Nothing could be measured here."
+    shown = drawable(entries)
+    charts = {f"attacks-{threat.replace(' ', '-')}-{place}": attack_chart(shown)} if shown else {}
+    return Section(title, words, headers, rows, charts, notes=notes, parts=parts)
+
+
+def _table(entries: Sequence[Told]) -> tuple[list[str], list[list[Cell]]]:
+    """Risks as a table: what none of them has is no column of it, and what a measure is is said once."""
+    said = [{**each, "interval": _interval(each["interval"]), "what": _explained(each)} for each in entries]
+    there = [(header, key) for header, key in _SAID if any(each[key] is not None for each in said)]
+    rows: list[list[Cell]] = []
+    for place, each in enumerate(said):
+        again = place > 0 and said[place - 1]["title"] == each["title"]
+        rows.append(["" if again and key in {"title", "what"} else each[key] for _, key in there])
+    return [header for header, _ in there] if rows else [], rows
+
+
+def _explained(entry: Told) -> str:
+    return f"{entry['what'].rstrip('.')}. {'Lower' if entry['better'] == 'low' else 'Higher'} is safer."
+
+
+def _interval(ends: Sequence[float] | None) -> str | None:
+    return None if ends is None else f"{setting(ends[0])} – {setting(ends[1])}"
+
+
+def _class_sizes(told: Told, place: int) -> Section | None:
+    found = told.get("class_sizes")
+    if not found:
+        return None
+    words = (
+        f"A class is the records that are equal in {named_in_row(found['columns'])}. First the share of "
+        "records by the size of their class, then the share in classes of fewer than k, by k. Grey is the "
+        "original."
+    )
+    charts = class_charts(found, OUTCOMES, suffix=f"-{place}")
+    notes = [found["note"]] if "note" in found else []
+    return Section("How many records are alike?", words, charts=charts, layout="pair", notes=notes)
+
+
+def _individual(told: Told, place: int) -> Section | None:
+    found = told.get("individual_risk")
+    if not found:
+        return None
+    above, expected = found["at_risk"], found["expected"]
+    before = found["records"]["original"] > 0
+    words = (
+        f"{found['title']} of each record, by the intruder who knows most. Above {found['threshold']:g} are "
+        f"{above['release']:,} of {found['records']['release']:,} records"
+        + (f"; in the original it is {above['original']:,}. " if before else ". ")
+        + f"If every record were attacked, {expected['release']:,.1f} would be expected to be found"
+        + (f", and of the original {expected['original']:,.1f}." if before else ".")
+    )
+    charts = {
+        f"risks-{place}": risk_bars(found),
+        f"slider-{place}": slider_chart(found["title"], found["slider"]),
+    }
+    return Section("How many records are at risk?", words, charts=charts, layout="pair")
+
+
+def _gauges(told: Told, place: int) -> Section | None:
+    gauges = told.get("gauges") or []
+    shown = [each for each in gauges if each["release"]]
+    if not shown:
+        return None
+    words = (
+        "A prosecutor knows that somebody is in the file, a journalist does not and wants any one success, a "
+        "marketer looks for everybody. At risk is a record with a chance above "
+        f"{shown[0]['release']['threshold']:g}."
+    )
+    notes = [f"{each['title']}: {each['reason']}." for each in gauges if not each["release"]]
+    return Section("Who might look?", words, charts={f"gauges-{place}": gauge_chart(shown)}, notes=notes)
+
+
+def _combinations(told: Told, place: int) -> Section | None:
+    found = told.get("combinations")
+    if not found:
+        return None
+    sizes = [{**each, "said": _keys(each["keys"])} for each in found["keys"]]
+    reads = "How many records are rare in one key, in up to two, in up to three."
+    charts = {f"combinations-{place}": before_after(sizes, "said", title="records", reads=reads)}
+    reads = "In how many of these records a key takes part: make the one with the longest bar coarser first."
+    name = f"combination-columns-{place}"
+    charts[name] = before_after(found["columns"], "column", title="records", reads=reads)
+    if any(each["release"] or each["original"] for each in found["suda"]):
+        reads = "What each key adds to the scores of SUDA, which weigh small combinations more."
+        title = "part of the score"
+        charts[f"suda-{place}"] = before_after(found["suda"], "column", title=title, reads=reads)
+    words = (
+        f"A combination of values that fewer than {found['fewer_than']} records have makes them rare, though "
+        "an intruder knows only these few keys."
+    )
+    return Section("Which combinations of keys are rare?", words, charts=charts, layout="pair")
+
+
+def _keys(number: int) -> str:
+    return "one key" if number == 1 else f"up to {number} keys"
+
+
+def _given_away(found: Told) -> Section:
+    measures = [key for key in found["columns"][0] if key != "column"] if found["columns"] else []
+    pairs = [
+        (each, key, when) for each in measures for key, when in (("original", "before"), ("release", "after"))
+    ]
+    headers = ("sensitive column", *(f"{_TOLD.get(each, each)} ({when})" for each, _, when in pairs))
+    rows: list[list[Cell]] = [
+        [each["column"], *(each[measure][key] for measure, key, _ in pairs)] for each in found["columns"]
+    ]
+    notes = [
+        f"{each['records']:,} of {each['of']:,} records violate {each['requirement']} ({each['scenario']})."
+        for each in found["violations"]
+    ]
+    return Section("What do classes give away?", _CLASSES, headers, rows, notes=notes)
 
 
 def _recipients(told: Told) -> Section | None:
@@ -91,37 +322,102 @@ def _recipients(told: Told) -> Section | None:
     if "meant" in found[0]:
         meant = [_MEANT[each["recipient"]] for each in found if each["meant"] and each["recipient"] in _MEANT]
         return Section("For whom is it?", f"It is made for {', '.join(meant)}.") if meant else None
-    rows: list[list[Cell]] = [
-        [each["recipient"], each["singling_out"], each["linkability"], each["inference"], each["why"]]
-        for each in found
-    ]
     words = (
         "The same release is safe for one recipient and not for another: it depends on what they hold and "
         "what binds them. Each line holds what was measured against the profile for that recipient."
     )
-    headers = ("recipient", "singling out", "linkability", "inference", "why")
-    return Section("Who may have it?", words, headers, rows)
+    columns = {
+        "recipient": "recipient", "singling out": "singling_out", "linkability": "linkability",
+        "inference": "inference", "why": "why",
+    }  # fmt: skip
+    return Section.table("Who may have it?", words, columns, found)
+
+
+# Losses ---------------------------------------------------------------------------------------------------
+
+
+def _distributions(told: Told, place: int) -> Section | None:
+    """Each column that changed, before and after."""
+    entries, left = told["distributions"], told["not_drawn"]
+    if not entries and not left:
+        return None
+    parts = [_column(entry, f"{place}-{number}") for number, entry in enumerate(entries)]
+    words = (_SHAPES if parts else "No column was changed.") + (_MERGED if told["public"] and parts else "")
+    notes = [f"As they were, or not drawn: {named_in_row(left)}."] if left else []
+    return Section("Do the columns still look the same?", words, notes=notes, parts=parts)
+
+
+def _column(entry: Told, place: str) -> Section:
+    notes = [entry["note"]] if "note" in entry else []
+    missing = {key: share for key, share in entry["missing"].items() if share != 0}
+    if missing:
+        shares = (
+            f"{key} {'fewer than 10 records' if share is None else f'{share:.1%}'}"
+            for key, share in missing.items()
+        )
+        notes.append(f"Missing: {', '.join(shares)}.")
+    charts = column_charts(entry, OUTCOMES, place)
+    return Section(entry["label"] or entry["column"], charts=charts, layout="pair", notes=notes)
+
+
+def _associations(told: Told, place: int) -> Section | None:
+    """Correlations and tables of two columns, before and after."""
+    charts = pair_charts(told["mosaics"], told["correlations"], suffix=f"-{place}")
+    triptych = {name: spec for name, spec in charts.items() if name.startswith("correlation-")}
+    parts = [Section("Numbers", _CORRELATIONS, charts=triptych, layout="triptych")] if triptych else []
+    for number, entry in enumerate((told["mosaics"] or {}).get("pairs", ())):
+        names = [f"mosaic-{number}-{part}-{place}" for part in PARTS]
+        own = {name: charts[name] for name in names if name in charts}
+        if len(own) > 1:
+            title = f"{entry['columns'][1]} by {entry['columns'][0]}"
+            parts.append(Section(title, charts=own, layout="triptych"))
+    return Section("Do columns still go together as before?", _MOSAICS, parts=parts) if parts else None
+
+
+def _analyses(told: Told) -> Section | None:
+    """Every loss that was measured, models last."""
+    known = [
+        {**each, "better": "lower" if each["better"] == "low" else "higher"}
+        for each in sorted(told["utility"], key=lambda each: each["model"])
+        if each["value"] is not None
+    ]
+    columns = {
+        "measure": "title", "value": "value", "to compare with": "baseline", "better is": "better",
+        "what it is": "what",
+    }  # fmt: skip
+    return Section.table("Do analyses still give the same answers?", _ANALYSES, columns, known)
+
+
+def _to_report(told: Told) -> Section | None:
+    """What the profile asks to be reported."""
+    asked = [{"scenario": "", "words": each["what"], **each} for each in told["listed"]]
+    words = "Measures that nothing is required of, and that whoever decides should have seen."
+    columns = {"measure": "title", "against": "scenario", "value": "value", "in words": "words"}
+    return Section.table("What does the profile ask to be reported?", words, columns, asked)
+
+
+# How it came about -----------------------------------------------------------------------------------------
 
 
 def _rejected(told: Told) -> Section | None:
     if not told["rejected"]:
         return None
-    rows: list[list[Cell]] = [[each["recipe"], each["why"], each["loss"]] for each in told["rejected"]]
-    headers = ("recipe", "why it was rejected", f"loss ({told['rejected'][0]['measure']})")
+    loss = f"loss ({told['rejected'][0]['measure']})"
+    columns = {"recipe": "recipe", "why it was rejected": "why", loss: "loss"}
     words = "Held to the same requirements. The loss is the mean of fresh runs."
-    return Section("Which other ways were looked at, and rejected?", words, headers, rows)
+    title = "Which other ways were looked at, and rejected?"
+    return Section.table(title, words, columns, told["rejected"])
 
 
 def _not_estimated(told: Told) -> Section | None:
-    found = told["not_estimated"]
-    if not found:
-        return None
+    unknown = told["not_estimated"]
     if told["public"]:
-        rows: list[list[Cell]] = [[each["title"], each["reason"]] for each in found]
-        return Section("What could not be measured?", "", ("measure", "why"), rows)
-    rows = [[each["title"], ", ".join(dict.fromkeys(each["scenarios"])), each["reason"]] for each in found]
+        columns = {"measure": "title", "why": "reason"}
+        return Section.table("What could not be measured?", "", columns, unknown)
+    unknown = [{**each, "scenarios": ", ".join(dict.fromkeys(each["scenarios"]))} for each in unknown]
     words = "A risk without a number is not a small one: nobody has seen it."
-    return Section("What could not be estimated?", words, ("measure", "against", "why"), rows)
+    columns = {"measure": "title", "against": "scenarios", "why": "reason"}
+    return Section.table("What could not be estimated?", words, columns, unknown)
 
 
 def _series(told: Told) -> Section | None:
@@ -133,13 +429,14 @@ def _series(told: Told) -> Section | None:
         f"{found['earlier']} releases came before this one, which tells of {found['persons_in_common']:,} "
         "people who were in one of them. Whoever has all of them can put them together."
     )
-    rows: list[list[Cell]] = [
-        [each["measure"], each["value"], each.get("baseline"), each["status"], each.get("reason") or ""]
-        for each in found["measures"]
-    ]
-    headers = ("measure", "value", "by the last alone", "status", "remark") if rows else ()
-    notes = [f"Note: {each}." for each in found["notes"]]
-    return Section("What do all releases tell together?", words, headers, rows, notes=notes)
+    title, notes = "What do all releases tell together?", [f"Note: {each}." for each in found["notes"]]
+    scores = [{"baseline": None, **each, "reason": each.get("reason") or ""} for each in found["measures"]]
+    columns = {
+        "measure": "measure", "value": "value", "by the last alone": "baseline", "status": "status",
+        "remark": "reason",
+    }  # fmt: skip
+    table = Section.table(title, words, columns, scores, notes=notes)
+    return table or Section(title, words, notes=notes)
 
 
 def _made(told: Told) -> Section:

@@ -21,11 +21,9 @@ from sfumato.releasing.gate import Verdict, gate_outcome, require_open
 from sfumato.releasing.outcome import Judgement, Outcome, Part
 from sfumato.releasing.series import files_of_earlier
 from sfumato.releasing.sums import PRIVATE
-from sfumato.report.change_note import change_note
-from sfumato.report.data_card import data_card
-from sfumato.report.filing import evidence_of
-from sfumato.report.outcome import Told, tell
-from sfumato.report.page import as_json, twins
+from sfumato.report.filing import change_note, data_card, evidence_of
+from sfumato.report.outcome import Told, left_out_of, tell
+from sfumato.report.page import as_json, twins, write_twins
 from sfumato.study.losses import sentences
 from sfumato.tuning.tuned import Tuned, describe
 
@@ -99,13 +97,9 @@ class Released:
     def notes(self) -> tuple[str, ...]:
         """What else the owner should know, and what of the profile does not apply here, with the reason."""
         own = [f"{_of(name)}{note}" for name, part in self.outcome.parts.items() for note in part.notes]
-        left_out = [said for part in self.outcome.parts.values() for said in self.left_out(part)]
+        left_out = [said for part in self.outcome.parts.values() for said in left_out_of(self.profile, part)]
         blocked = self.gate.findings if self.gate else ()
         return (*own, *dict.fromkeys(left_out), *(f"overridden: {each.message}" for each in blocked))
-
-    def left_out(self, part: Part) -> tuple[str, ...]:
-        """What of the profile does not apply to a table, with the reason."""
-        return self.profile.left_out(part.plan.schema) if self.profile and part.plan.schema else ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -163,19 +157,16 @@ class Released:
 
     def tell(self, *, generated: str = "") -> Told:
         """Measure what its report shows; of ``generated``, a date, it tells."""
-        return tell(self, run=self.run, generated=generated)
+        head = {"title": self.title, "verdict": self.verdict, "how": self.how}
+        return tell(self.outcome, self.profile, self.run, head, tuned=self.tuned, generated=generated)
 
     def report(
         self, path: str | Path, *, public: bool = False, overwrite: bool = False, generated: str = ""
     ) -> Path:
         """Write the page of the release, and its JSON twin beside it; the public form may be given out."""
-        from sfumato.io.atomic import Staging
-
         told = self.tell(generated=generated)
-        with Staging(originals=(), overwrite=overwrite) as staging:
-            for place, text in report_files(told, Path(path), public=public).items():
-                staging.write_text(place, text)
-        return Path(path)
+        page, twin = told.page(public=public), told.to_dict(public=public)
+        return write_twins(Path(path), page, twin, overwrite=overwrite)[0]
 
     def page(self, *, public: bool = False) -> str:
         """The page of the release."""
@@ -207,8 +198,10 @@ class Released:
             places.CHANGE_NOTE: change_note(public),
             places.DATA_CARD: data_card(self.plan.about, public),
         }
+        in_series = any(part.member for part in self.outcome.parts.values())
         for home, is_public in (("", True), (f"{PRIVATE}/", False)):
-            evidence = evidence_of(self, told.flat(public=is_public), files)
+            flat = told.flat(public=is_public)
+            evidence = evidence_of(self.plan.about, flat, files, gate=self.gate, in_series=in_series)
             pages[home + places.REPORT] = told.page(public=is_public)
             pages[home + places.TWIN] = as_json(told.to_dict(public=is_public)) + "\n"
             pages[home + places.EVIDENCE] = as_json(evidence) + "\n"

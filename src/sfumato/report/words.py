@@ -37,6 +37,11 @@ def shared_decimals(values: Sequence[float]) -> int:
     return min(max(_DIGITS - 1 - max(sizes, default=0), 0), 8)
 
 
+def finite(value: float | None) -> float | None:
+    """A number that JSON can hold; None of what is none."""
+    return float(value) if value is not None and math.isfinite(value) else None
+
+
 def named_in_row(names: Iterable[object]) -> str:
     """Names in a row."""
     return ", ".join(map(str, names)) or "nothing"
@@ -45,12 +50,6 @@ def named_in_row(names: Iterable[object]) -> str:
 def plain(text: str) -> str:
     """A docstring's line without its markup."""
     return _ROLE.sub(r"\1", text).replace("``", "").replace("`", "")
-
-
-def direction(measure: Measure) -> str:
-    """Which values of a measure are the better ones, in words."""
-    word = "safer" if measure.aspect == "risk" else "more useful"
-    return f"{'lower' if measure.better == 'low' else 'higher'} is {word}"
 
 
 def remark(outcome: Outcome, following: str, *, target: Target) -> str:
@@ -91,7 +90,7 @@ def verdict(study: Study, labels: Mapping[int, str], *, public: bool) -> list[st
         label, winner = placed[0]
         mean = figure(winner.ranked.mean if winner.ranked else None)
         where = f"{'Under' if study.demands else 'At'} {study.aim}"
-        said.append(f"{where}, {label} ranks first, with {ranked_by.title} {mean} ({direction(ranked_by)}).")
+        said.append(f"{where}, {label} ranks first, with {ranked_by.title} {mean} ({ranked_by.side()}).")
         said.append(_lead(winner, placed[1:], ranked_by, alone=len(named) == 1))
         said += [study.caution] if study.caution else []
     else:

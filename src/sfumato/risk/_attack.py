@@ -21,11 +21,11 @@ import numpy as np
 import polars as pl
 
 from sfumato import kernels
-from sfumato.core.measure import EstimatedMeasure, Score, Status
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Counting, EstimatedMeasure, Needs, Score, Status
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover, cover_of
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Role, Schema
@@ -110,8 +110,8 @@ class AttackMeasure(EstimatedMeasure):
     better = "low"
     bounds = (0.0, 1.0)
     kinds = LINKABLE
-    needs_control = True
-    sees_copies = True
+    needs = Needs(control=True)
+    counts = Counting(pools_copies=True)
     cost = "n"
 
     queries: int = param(2000, "Largest number of people attacked on each side.", ge=10, le=100_000)

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from sfumato import kernels
-from sfumato.data.classes.classes import Classes, classes_of
-from sfumato.data.evidence import Evidence
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import classes_of
+from sfumato.data.classes.classes import Classes
 from sfumato.data.generalised.cover import Cover, Runs, cover_of, extent
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table

@@ -9,9 +9,10 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Counting
 from sfumato.core.params import param
 from sfumato.data.classes.classes import Classes
-from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.data.table import TEXTUAL
 from sfumato.kernels.arrays import Floats, Ints
@@ -91,10 +92,15 @@ class CellMeasure(SampledMeasure):
 
     better = "low"
     bounds = (0.0, 1.0)
-    sees_persons = True
+    counts = Counting(people=True, joins_person_records=True)
 
     chance: ChanceOf = param(
-        "unique", "What is estimated of records: that they are unique in the population, or a match is right."
+        "unique",
+        "What is estimated of records that are unique in the sample.",
+        choices={
+            "unique": "The chance that they are unique in the population.",
+            "match": "The chance that a match with one is right.",
+        },
     )
 
     def undefined(self, evidence: Evidence) -> str | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.data.evidence import Evidence
+from sfumato.core.evidence import Evidence
 from sfumato.data.generalised.cover import cover_of
 from sfumato.errors import DataError
 from sfumato.kernels.arrays import Floats, Ints

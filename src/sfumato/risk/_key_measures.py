@@ -9,12 +9,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from sfumato.core.measure import ClassMeasure, Measure, Score, Status, Threat
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import classes_of, joining, seen_table, untraced
+from sfumato.core.measure import ClassMeasure, Counting, Measure, Needs, Score, Status, Threat
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import Classes, Missing, classes_of, seen_table
-from sfumato.data.evidence import Evidence
-from sfumato.data.persons import joining, persons_of, untraced
+from sfumato.data.classes.classes import Classes, Missing
+from sfumato.data.persons import persons_of
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
@@ -33,14 +34,19 @@ class KeyMeasure(Measure):
 
     aspect = "risk"
     threat: ClassVar[Threat] = "singling out"
-    needs_release = False
-    counts_people = True
+    needs = Needs(release=False)
+    counts = Counting(people=True)
     kinds = COMPARABLE
     cost = "n log n"
 
     missing: Missing = param(
         "category",
-        "What a missing key counts for: a value of its own, any value, or the worst it could be.",
+        "What a missing key counts for.",
+        choices={
+            "category": "A value of its own.",
+            "any": "Any value: it agrees with every other.",
+            "worst": "The worst it could be: who lacks a key is alone.",
+        },
     )
 
     def wanted(self, evidence: Evidence) -> tuple[str, ...]:
@@ -76,7 +82,9 @@ class KeyMeasure(Measure):
 
     def classes(self, evidence: Evidence) -> Classes:
         """The classes of the table under the policy for missing keys."""
-        return classes_of(evidence, self.keys(evidence), missing=self.missing, joined=self.sees_persons)
+        return classes_of(
+            evidence, self.keys(evidence), missing=self.missing, joined=self.counts.joins_person_records
+        )
 
 
 class SensitiveMeasure(KeyMeasure):
@@ -90,7 +98,7 @@ class SensitiveMeasure(KeyMeasure):
 
     def keys(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns whose values make records alike; what is to be learnt is not known before."""
-        learnt = set(self.learnt(evidence))
+        learnt = set(self.sensitive_columns(evidence))
         return tuple(name for name in self.columns(evidence) if name not in learnt)
 
     def seen_values(self, evidence: Evidence) -> Table:
@@ -108,7 +116,7 @@ class SensitiveMeasure(KeyMeasure):
 
         Keys that stand beside the values tell records of a bucket apart.
         """
-        buckets, learnt = evidence.buckets, self.learnt(evidence)
+        buckets, learnt = evidence.buckets, self.sensitive_columns(evidence)
         if buckets is None or not set(learnt) & set(buckets.names):
             return super().classes(evidence)
         keys = self.keys(evidence)
@@ -116,7 +124,7 @@ class SensitiveMeasure(KeyMeasure):
             ("buckets", keys, learnt), lambda: buckets.classes(self.seen_values(evidence), keys, learnt)
         )
 
-    def learnt(self, evidence: Evidence) -> tuple[str, ...]:
+    def sensitive_columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The sensitive columns that the table still has, sorted by name."""
         schema = seen_table(evidence).schema
         wanted = evidence.original.schema.resolve(self.sensitive)
@@ -127,7 +135,7 @@ class SensitiveMeasure(KeyMeasure):
         reason = super().refuses(evidence)
         if reason is not None:
             return reason
-        learnt, schema = self.learnt(evidence), seen_table(evidence).schema
+        learnt, schema = self.sensitive_columns(evidence), seen_table(evidence).schema
         if not learnt:
             return f"{self.name} must find a sensitive column in the table, got: none"
         others = [f"`{name}` ({schema[name].kind})" for name in learnt if schema[name].kind not in self.kinds]
@@ -202,7 +210,7 @@ class WorstColumnMeasure(SensitiveMeasure, WorstClassMeasure):
 
     def of_columns(self, evidence: Evidence, classes: Classes) -> Mapping[str, Floats]:
         """The number of each class for each sensitive column."""
-        return {name: self.per_class(evidence, classes, name) for name in self.learnt(evidence)}
+        return {name: self.per_class(evidence, classes, name) for name in self.sensitive_columns(evidence)}
 
     def of_classes(self, evidence: Evidence, classes: Classes) -> Floats:
         """The number of each class for its worst column."""
@@ -215,7 +223,7 @@ class WorstColumnMeasure(SensitiveMeasure, WorstClassMeasure):
     def always_failing(self, evidence: Evidence, classes: Classes, level: float) -> Floats:
         """The largest share that some column makes fail; missing values at their worst are not thought of."""
         found = np.zeros(len(classes))
-        for name in self.learnt(evidence) if self.missing != "worst" else ():
+        for name in self.sensitive_columns(evidence) if self.missing != "worst" else ():
             found = np.maximum(found, self.always_failing_by(evidence, classes, name, level))
         return found
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from sfumato import kernels
-from sfumato.data.classes.classes import Classes, seen_table
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import seen_table
+from sfumato.data.classes.classes import Classes
 from sfumato.data.classes.packing import Coding, number, pack
-from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, UnknownNameError

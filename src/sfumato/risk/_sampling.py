@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import seen_table
 from sfumato.core.measure import Score
 from sfumato.core.params import param
-from sfumato.data.classes.classes import Classes, seen_table
-from sfumato.data.evidence import Evidence
+from sfumato.data.classes.classes import Classes
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Role
 from sfumato.data.table import Table

@@ -13,13 +13,13 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.waves import SERIES, Wave, Waves
 from sfumato.data.classes.classes import Classes
 from sfumato.data.classes.packing import Coding, fits, number, pack
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import cover_of
 from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.schema import Kind, Role, Schema
-from sfumato.data.series import SERIES, Wave, Waves
 from sfumato.data.table import Table
 from sfumato.errors import DataError
 from sfumato.kernels.arrays import Flags, Ints
@@ -155,7 +155,7 @@ def told_by(
     """What each release, the judged one last, tells of a column; None of one that does not show it."""
     seen = [evidence_of(wave, evidence) for wave in waves]
     seen.append(evidence)
-    shown = [name in measure.learnt(each) for each in seen]
+    shown = [name in measure.sensitive_columns(each) for each in seen]
     found = [measure.classes(each) if there else None for each, there in zip(seen, shown, strict=True)]
     numbered = _numbered(name, evidence, [each for each in found if each is not None], waves)
     lengths = [len(wave.reading) for wave in waves] + [len(evidence.protected or ())]

@@ -15,14 +15,14 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.measure import Measure, Threat
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import belonging, untrue
+from sfumato.core.measure import Counting, Measure, Threat
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
-from sfumato.data.evidence import Evidence
 from sfumato.data.hierarchy.likeness import labels_of, not_covered
 from sfumato.data.hierarchy.tree import Hierarchy
-from sfumato.data.persons import belonging, untrue
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
@@ -114,8 +114,7 @@ class TrueLinkMeasure(Measure):
     better = "low"
     bounds = (0.0, 1.0)
     kinds = LINKABLE
-    only_held = True
-    sees_copies = True
+    counts = Counting(pools_copies=True, intruder_records_only=True)
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns that the intruder knows and their table has."""
@@ -148,12 +147,36 @@ class TrueLinkMeasure(Measure):
 class LinkageMeasure(TrueLinkMeasure):
     """A measure of links by distance."""
 
-    metric: Metric = param("euclidean", "How the distance between two records is taken.")
+    metric: Metric = param(
+        "euclidean",
+        "How the distance between two records is taken.",
+        choices={
+            "euclidean": "The root of the sum of squared differences.",
+            "manhattan": "The sum of absolute differences.",
+            "chebyshev": "The difference in the column that differs most.",
+            "mahalanobis": "Numbers weighted by the inverse of the sum of both tables' covariances.",
+            "hamming": "The number of columns that differ.",
+            "gower": "The sum of absolute differences, of numbers as shares of the range over both tables.",
+        },
+    )
     scale: Scale = param(
-        "deviation", "By what each number is divided before distances are taken, or its rank instead of it."
+        "deviation",
+        "By what each number is divided before distances are taken.",
+        choices={
+            "deviation": "The standard deviation of what the intruder knows.",
+            "range": "The range of what the intruder knows.",
+            "pooled": "The range over both tables.",
+            "rank": "Nothing: its rank is taken in place of it.",
+        },
+        when="metric=euclidean|manhattan|chebyshev",
     )
     nominal: Nominal = param(
-        "equal", "Whether categories are equal or not, or as far apart as they are in their hierarchies."
+        "equal",
+        "How far two categories are apart.",
+        choices={
+            "equal": "Equal or not.",
+            "hierarchy": "By the levels of the column's hierarchy at which they differ.",
+        },
     )
 
     def unfit(self, evidence: Evidence) -> str | None:

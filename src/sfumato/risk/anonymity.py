@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from sfumato.core.measure import Score, Status
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import seen_table, untraced
+from sfumato.core.measure import ClassValues, Counting, Score, Status, Tells
 from sfumato.core.params import Columns, Resource, listed, param
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import Classes, seen_table
-from sfumato.data.evidence import Evidence
-from sfumato.data.persons import persons_of, untraced
+from sfumato.data.classes.classes import Classes
+from sfumato.data.persons import persons_of
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._key_measures import (
@@ -88,16 +89,14 @@ class KAnonymity(WorstClassMeasure):
 
     name = "k-anonymity"
     family = "who is alike"
-    usual = True
+    counts = Counting(people=True, joins_person_records=True)
+    tells = Tells(places={"default": 0, "comparison": 2, "report": 1})
+    class_values = ClassValues(independent=True, survive_merging=True, are_sizes=True)
     aliases = ("k",)
     title = "k-anonymity"
     better = "high"
     bounds = (0.0, math.inf)
     references = ("samarati2001", "sweeney2002")
-    told_by = "class"
-    survives_joining = True
-    counts_persons = True
-    sees_persons = True
 
     def sentence(self, value: float) -> str:
         """Say in words what its number means for one record."""
@@ -122,7 +121,7 @@ class KAnonymity(WorstClassMeasure):
         fewest = float(np.searchsorted(np.cumsum(most), score.value) + 1)
         between = (1.0 if len(seen_table(evidence)) > len(evidence.original) else fewest, score.value)
         return replace(
-            score, value=between[0], status=Status.APPROXIMATE, interval=between, interval_holds=True,
+            score, value=between[0], status=Status.APPROXIMATE, interval=between, interval_is_proved=True,
             by_record=None, reason=f"persons are counted at their fewest: {doubt}",
         )  # fmt: skip
 
@@ -226,8 +225,7 @@ class XYAnonymity(WorstClassMeasure):
     better = "high"
     bounds = (0.0, math.inf)
     references = ("wang2006",)
-    told_by = "class"
-    survives_joining = True
+    class_values = ClassValues(independent=True, survive_merging=True)
 
     x: Columns = param(("@key",), "Columns whose values are looked at one by one.", symbol="X")
     y: Columns = param(("@sensitive",), "Columns whose values are counted beside each.", symbol="Y")

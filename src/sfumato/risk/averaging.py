@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from sfumato.core.measure import Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Score, Tells
 from sfumato.core.release import Release, stitched
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
+from sfumato.core.waves import Wave
 from sfumato.data.generalised.cover import Cover
 from sfumato.data.generalised.intervals import ends, intervals, is_interval
 from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.schema import Kind
-from sfumato.data.series import Wave
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._series import unseen, waves_of
@@ -56,7 +56,7 @@ class AveragingRisk(DistanceLinkage):
     Examples
     --------
     >>> from sfumato.data.schema import Column, Role, Schema
-    >>> from sfumato.data.series import Waves
+    >>> from sfumato.core.waves import Waves
     >>> schema = Schema((Column("who", Kind.NOMINAL, Role.PERSON), Column("x", Kind.CONTINUOUS, Role.KEY)))
     >>> original = Table(pl.DataFrame({"who": [1, 2, 3], "x": [1.0, 2.0, 3.0]}), schema)
     >>> def released(*values):
@@ -72,8 +72,7 @@ class AveragingRisk(DistanceLinkage):
     name = "averaging-risk"
     family = "several releases"
     title = "Linkage by the mean of releases"
-    usual = False
-    intruder = "takes the nearest mean of what all releases say"
+    tells = Tells(places={"series": 2}, intruder="takes the nearest mean of what all releases say")
     references = ("domingoferrer2001", "carvalho2023")
 
     def refuses(self, evidence: Evidence) -> str | None:

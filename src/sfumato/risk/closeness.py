@@ -8,9 +8,10 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import ClassValues, Tells
 from sfumato.core.params import param
 from sfumato.data.classes.classes import Classes, Counts
-from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
@@ -165,16 +166,25 @@ class TCloseness(WorstColumnMeasure):
     family = "what is learnt"
     aliases = ("t",)
     title = "t-closeness"
-    says = "the sensitive values of those who share its keys are {:.3g} (of at most 1) from those of all"
+    tells = Tells(
+        places={"report": 11, "sensitive": 2},
+        record_sentence="the sensitive values of those who share its keys are {:.3g} (of at most 1) from "
+        "those of all",
+    )
+    class_values = ClassValues(survive_merging=True)
     better = "low"
     bounds = (0.0, 1.0)
     references = ("li2007",)
-    survives_joining = True
 
     distance: Literal["equal", "ordered", "hierarchy", "kind"] = param(
         "equal",
-        "How far two sensitive values are apart: all alike, by order, by hierarchy, or by the kind of the "
-        "column: by order where it has one.",
+        "How far two sensitive values are apart.",
+        choices={
+            "equal": "All are 1 apart.",
+            "ordered": "By their places in the order of the distinct values.",
+            "hierarchy": "By the height of their lowest common label in the hierarchy of the column.",
+            "kind": "By order in a column that has one, else all are 1 apart.",
+        },
     )
 
     def refuses(self, evidence: Evidence) -> str | None:
@@ -183,7 +193,7 @@ class TCloseness(WorstColumnMeasure):
         if reason is not None or self.distance in {"equal", "kind"}:
             return reason
         table = self.seen_values(evidence)
-        reasons = (self._unfit(evidence, table, name) for name in self.learnt(evidence))
+        reasons = (self._unfit(evidence, table, name) for name in self.sensitive_columns(evidence))
         return next((found for found in reasons if found is not None), None)
 
     def _unfit(self, evidence: Evidence, table: Table, name: str) -> str | None:
@@ -308,7 +318,7 @@ class DeltaDisclosure(WorstColumnMeasure):
     better = "low"
     bounds = (0.0, math.inf)
     references = ("brickell2008",)
-    survives_joining = True
+    class_values = ClassValues(survive_merging=True)
 
     def per_class(self, evidence: Evidence, classes: Classes, name: str) -> Floats:  # noqa: ARG002
         """The largest change in each class, infinite where a value is lacking."""
@@ -329,7 +339,7 @@ class DeltaDisclosure(WorstColumnMeasure):
 
     def facts(self, evidence: Evidence, classes: Classes, worst: Floats) -> Facts:
         """Whom it concerns, and what it would be among the values that are there."""
-        finite = [_changes(classes.counts(name), np.abs).max() for name in self.learnt(evidence)]
+        finite = [_changes(classes.counts(name), np.abs).max() for name in self.sensitive_columns(evidence)]
         return {
             "records_lacking_a_value": records_where(classes, np.isinf(worst)),
             "finite": float(max(finite)),
@@ -389,10 +399,15 @@ class BetaLikeness(WorstColumnMeasure):
     better = "low"
     bounds = (0.0, math.inf)
     references = ("cao2012",)
-    survives_joining = True
+    class_values = ClassValues(survive_merging=True)
 
     kind: Literal["basic", "enhanced"] = param(
-        "basic", "Whether frequent values have a bound of their own: not in the basic model."
+        "basic",
+        "Whether frequent values have a bound of their own.",
+        choices={
+            "basic": "Every value may gain the same relative share.",
+            "enhanced": "The gain of a value is at most minus the logarithm of its share, too.",
+        },
     )
 
     def per_class(self, evidence: Evidence, classes: Classes, name: str) -> Floats:  # noqa: ARG002

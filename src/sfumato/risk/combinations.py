@@ -7,11 +7,12 @@ from math import comb
 
 import numpy as np
 
-from sfumato.core.measure import Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import seen_table
+from sfumato.core.measure import Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import Classes, seen_table
-from sfumato.data.evidence import Evidence
+from sfumato.data.classes.classes import Classes
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._key_measures import (
     KeyMeasure,
@@ -67,7 +68,7 @@ class UnsafeCombinations(KeyMeasure):
     --------
     >>> import polars as pl
     >>> from sfumato.core.run import Run
-    >>> from sfumato.data.evidence import Evidence
+    >>> from sfumato.core.evidence import Evidence
     >>> from sfumato.data.schema import Column, Kind, Role, Schema
     >>> from sfumato.data.table import Table
     >>> jobs = ["cook", "cook", "cook", "smith", "cook"]
@@ -80,6 +81,7 @@ class UnsafeCombinations(KeyMeasure):
 
     name = "unsafe-combinations"
     family = "who is alike"
+    tells = Tells(places={"report": 8, "combinations": 1})
     title = "Unsafe combinations"
     better = "low"
     bounds = (0.0, 1.0)
@@ -174,7 +176,7 @@ class LkcPrivacy(SensitiveMeasure):
     --------
     >>> import polars as pl
     >>> from sfumato.core.run import Run
-    >>> from sfumato.data.evidence import Evidence
+    >>> from sfumato.core.evidence import Evidence
     >>> from sfumato.data.schema import Column, Kind, Role, Schema
     >>> from sfumato.data.table import Table
     >>> frame = pl.DataFrame({
@@ -206,7 +208,8 @@ class LkcPrivacy(SensitiveMeasure):
         reason = super().refuses(evidence)
         if reason is not None:
             return reason
-        if evidence.buckets is not None and set(self.learnt(evidence)) & set(evidence.buckets.names):
+        apart = () if evidence.buckets is None else evidence.buckets.names
+        if set(self.sensitive_columns(evidence)) & set(apart):
             return (
                 f"{self.name} must be given sensitive values beside their keys, got: values that stand apart "
                 "from their records"
@@ -225,7 +228,7 @@ class LkcPrivacy(SensitiveMeasure):
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Go through the subsets of as many keys as are known."""
         table = seen_table(evidence)
-        keys, names = KeyCodes.of(table, self.keys(evidence)), self.learnt(evidence)
+        keys, names = KeyCodes.of(table, self.keys(evidence)), self.sensitive_columns(evidence)
         learnt = [code_column(table, name, keys.order) for name in names]
         sizes = self._sizes(evidence)
         groups = np.full(len(table), np.iinfo(np.int64).max)

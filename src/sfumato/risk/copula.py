@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Score, Status
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Floats
 from sfumato.risk._cells import CellMeasure, Cells

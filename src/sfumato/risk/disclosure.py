@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from sfumato.core.measure import Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, Counts
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover
 from sfumato.data.generalised.intervals import is_interval, value_dtype
 from sfumato.data.generalised.nodes import match_leaves
@@ -66,7 +66,7 @@ class AttributeDisclosure(SensitiveMeasure):
     --------
     >>> import polars as pl
     >>> from sfumato.core.run import Run
-    >>> from sfumato.data.evidence import Evidence
+    >>> from sfumato.core.evidence import Evidence
     >>> from sfumato.data.schema import Column, Kind, Role, Schema
     >>> from sfumato.data.table import Table
     >>> frame = pl.DataFrame({"ward": [1, 1, 2, 2], "charge": [300_000, 250_000, 400_000, 900]})
@@ -80,6 +80,7 @@ class AttributeDisclosure(SensitiveMeasure):
 
     name = "attribute-disclosure"
     family = "what is learnt"
+    tells = Tells(places={"report": 12, "sensitive": 3})
     title = "Attribute disclosure"
     better = "low"
     bounds = (0.0, 1.0)
@@ -112,7 +113,7 @@ class AttributeDisclosure(SensitiveMeasure):
 
     def _unfit(self, evidence: Evidence) -> str | None:
         """Why the columns cannot have what must not be told."""
-        names = self.learnt(evidence)
+        names = self.sensitive_columns(evidence)
         if len(names) > 1:
             return (
                 f"{self.name} must be told by `sensitive` which column the range or value is of, "
@@ -131,7 +132,7 @@ class AttributeDisclosure(SensitiveMeasure):
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Find the classes that tell, column by column, and who is in them."""
         table, classes = self.seen_values(evidence), self.classes(evidence)
-        names = self.learnt(evidence)
+        names = self.sensitive_columns(evidence)
         told, by_column, concerned = np.zeros(len(table), dtype=np.bool_), {}, 0
         for name in run.track(self.title, names, len(names)):
             having, telling = self._of_column(table, classes, name)

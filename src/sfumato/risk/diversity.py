@@ -9,9 +9,10 @@ from typing import Literal
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import ClassValues, Tells
 from sfumato.core.params import param
 from sfumato.data.classes.classes import Classes, Counts
-from sfumato.data.evidence import Evidence
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._key_measures import Facts, WorstColumnMeasure, records_where, yes_or_no
 
@@ -96,8 +97,7 @@ def recursive_constants(found: Profiles, l: int) -> Floats:  # noqa: E741  — t
 class _Diversity(WorstColumnMeasure):
     """Gives a number to the profile of each class."""
 
-    told_by = "class"
-    survives_joining = True
+    class_values = ClassValues(independent=True, survive_merging=True)
 
     def of_profiles(self, found: Profiles, classes: Classes) -> Floats:
         """The number of each class."""
@@ -118,7 +118,7 @@ class _Diversity(WorstColumnMeasure):
     def facts(self, evidence: Evidence, classes: Classes, worst: Floats) -> Facts:  # noqa: ARG002
         """How many records there are of whom some sensitive value is certain: all of their class have it."""
         certain = np.zeros(len(classes), dtype=np.bool_)
-        for name in self.learnt(evidence):
+        for name in self.sensitive_columns(evidence):
             certain |= profiles(classes.counts(name), fill=self.missing == "worst").distinct == 1
         return {"records_with_certain_value": records_where(classes, certain)}
 
@@ -165,16 +165,30 @@ class LDiversity(_Diversity):
     family = "what is learnt"
     aliases = ("l",)
     title = "l-diversity"
-    says = "who shares its keys has {:.3g} different sensitive values (effectively)"
+    tells = Tells(
+        places={"report": 10, "sensitive": 1},
+        record_sentence="who shares its keys has {:.3g} different sensitive values (effectively)",
+    )
     better = "high"
     bounds = (0.0, math.inf)
     references = ("machanavajjhala2007",)
 
     kind: Literal["distinct", "entropy", "recursive"] = param(
-        "distinct", "What well represented means: being there, entropy, or the recursive condition."
+        "distinct",
+        "When sensitive values are well represented in a class.",
+        choices={
+            "distinct": "Each value that occurs counts.",
+            "entropy": "As many as would have the same entropy, were all equally frequent.",
+            "recursive": "The most frequent is rarer than c times the l-th and all rarer ones together.",
+        },
     )
     c: float = param(
-        3.0, "Constant of the recursive condition: the larger, the milder.", gt=0, le=1e6, symbol="c"
+        3.0,
+        "Constant of the recursive condition: the larger, the milder.",
+        gt=0,
+        le=1e6,
+        symbol="c",
+        when="kind=recursive",
     )
 
     def share_failing(self, values: Floats, level: float) -> Floats:

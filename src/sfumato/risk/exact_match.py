@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from sfumato.core.measure import Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import classes_of, joining, untrue
+from sfumato.core.measure import Counting, Score, Tells
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import Classes, classes_of
-from sfumato.data.evidence import Evidence
+from sfumato.data.classes.classes import Classes
 from sfumato.data.generalised.cover import cover_of
-from sfumato.data.persons import best_by_person, joining, untrue
+from sfumato.data.persons import best_by_person
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.risk._box_distances import nearness_of
 from sfumato.risk._spaces import Space, TrueLinkMeasure, inexact, space_of
@@ -72,7 +73,8 @@ class ExactMatch(TrueLinkMeasure):
     name = "exact-match"
     family = "linkage"
     title = "Exact matches"
-    sees_persons = True
+    counts = Counting(joins_person_records=True, pools_copies=True, intruder_records_only=True)
+    tells = Tells(places={"report": 13})
     references = ("hundepool2012", "herzog2007")
     cost = "n log n"
 

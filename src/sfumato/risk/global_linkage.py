@@ -14,11 +14,12 @@ import numpy as np
 import polars as pl
 
 from sfumato import kernels
-from sfumato.core.measure import Score, Status
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import untrue
+from sfumato.core.measure import Scaling, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
-from sfumato.data.persons import best_by_person, untrue
+from sfumato.data.persons import best_by_person
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._box_distances import nearness_of
 from sfumato.risk._global_coverage import (
@@ -104,17 +105,28 @@ class GlobalLinkage(LinkageMeasure):
 
     name = "gdbrl"
     family = "linkage"
-    usual = True
-    exact_up_to = 50_000
+    tells = Tells(
+        places={"default": 0, "comparison": 4, "report": 15}, intruder="links everybody at once, one to one,"
+    )
+    scales = Scaling(exact_up_to=50_000)
     title = "Global record linkage"
-    intruder = "links everybody at once, one to one,"
     references = ("herranz2015", "tassa2012")
     cost = "n²"
 
     pairs: Literal["all", "delta", "published", "rank", "own"] = param(
-        "all", "Which pairs of records can be linked: all, or those near enough in one of four senses."
+        "all",
+        "Which pairs of records can be linked.",
+        choices={
+            "all": "Every pair.",
+            "delta": "Those no farther apart than the record that moved most.",
+            "published": "Those no farther apart than `bound`.",
+            "rank": "Of each record the h + 1 nearest, where at most h are nearer than its own.",
+            "own": "Those no farther from a record than its own released one.",
+        },
     )
-    bound: float | None = param(None, "The bound on distances that is published with the file.", gt=0)
+    bound: float | None = param(
+        None, "The bound on distances that is published with the file.", gt=0, when="pairs=published"
+    )
     rounds: int | None = param(None, "Rounds after which the search ends without a proof.", ge=1)
 
     def refuses(self, evidence: Evidence) -> str | None:
@@ -220,7 +232,7 @@ class GlobalLinkage(LinkageMeasure):
         details = {**score.details, "links_certain": tied.certain}
         if not tied.exact:
             details["ties"] = "not looked through: the interval may be wider than need be"
-        return replace(score, interval=interval, interval_holds=True, details=details)
+        return replace(score, interval=interval, interval_is_proved=True, details=details)
 
     def radii(self, space: Space, run: Run) -> Floats | None:
         """How far the partner of each record may be; None: any distance."""

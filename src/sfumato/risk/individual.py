@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sfumato.core.measure import EstimatedMeasure, Score, Status
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import classes_of, joining, seen_table
+from sfumato.core.measure import ClassValues, Counting, EstimatedMeasure, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import Classes, classes_of, seen_table
-from sfumato.data.evidence import Evidence
-from sfumato.data.persons import joining, persons_of
+from sfumato.data.classes.classes import Classes
+from sfumato.data.persons import persons_of
 from sfumato.data.schema import Role
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._key_measures import (
@@ -204,7 +205,7 @@ class _Sampled(SampledMeasure, EstimatedMeasure):
 
     better = "low"
     bounds = (0.0, 1.0)
-    sees_persons = True
+    counts = Counting(people=True, joins_person_records=True)
 
     threshold: float = param(0.05, "Risk above which a record counts as at risk.", gt=0, le=1)
     rate: float | None = param(
@@ -323,9 +324,9 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
     name = "individual-risk"
     family = "chance to be found"
     title = "Individual risk"
-    intruder = "knows the keys, and not who was drawn,"
+    tells = Tells(places={"report": 6, "records": 1}, intruder="knows the keys, and not who was drawn,")
+    class_values = ClassValues(survive_merging=True)  # a larger class, and no greater a share of it drawn
     references = ("benedetti1998", "franconi2004", "rinott2006", "hundepool2012")
-    survives_joining = True  # a class put together is larger, and no greater a share of it was drawn
 
     def of_classes(self, evidence: Evidence, classes: Classes) -> Floats:
         """The risk of each class."""
@@ -411,7 +412,7 @@ class HouseholdRisk(_Sampled):
     name = "household-risk"
     family = "chance to be found"
     title = "Household risk"
-    intruder = "knows the keys of its household, and not who was drawn,"
+    tells = Tells(intruder="knows the keys of its household, and not who was drawn,")
     references = ("benedetti1998", "franconi2004", "hundepool2012")
 
     def refuses(self, evidence: Evidence) -> str | None:

@@ -8,10 +8,10 @@ from typing import Literal
 
 import numpy as np
 
-from sfumato.core.measure import Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Score, Tells
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover, cover_of
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
@@ -107,11 +107,19 @@ class Inference(AttackMeasure):
     family = "attacks"
     threat = "inference"
     title = "Inference of sensitive values"
-    says = "its sensitive value is guessed right (1) or not (0): {:.0f}"
+    tells = Tells(
+        places={"report": 22}, record_sentence="its sensitive value is guessed right (1) or not (0): {:.0f}"
+    )
     references = ("giomi2023", "carvalho2023")
 
     by: Literal["worst", "neighbours", "forest"] = param(
-        "worst", "How values are guessed; worst is the better of both."
+        "worst",
+        "How values are guessed.",
+        choices={
+            "worst": "By both, of which the better counts.",
+            "neighbours": "The value of the released record that is nearest in the other columns.",
+            "forest": "What a random forest trained on the release predicts.",
+        },
     )
     learn: Columns = param(Columns(), "The columns to guess; by default the sensitive ones.")
     within: float = param(

@@ -8,14 +8,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sfumato.core.measure import Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Needs, Score, Tells
 from sfumato.core.params import Resource, param
 from sfumato.core.run import Run
+from sfumato.core.waves import SERIES, Wave, Waves
 from sfumato.data.classes.classes import alike_in_all
-from sfumato.data.evidence import Evidence
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import Role
-from sfumato.data.series import NOBODY, SERIES, Identity, Wave, Waves
+from sfumato.data.series import NOBODY, Identity
 from sfumato.data.table import Table
 from sfumato.errors import DataError
 from sfumato.kernels.arrays import Floats, Ints, Words
@@ -96,13 +97,21 @@ class IntersectionRisk(SensitiveMeasure):
     title = "Intersection of releases"
     better = "low"
     bounds = (0.0, 1.0)
-    needs_release = True
-    says = "{:.0%} is the chance of a guess among the candidates that all releases leave"
+    needs = Needs()
+    tells = Tells(
+        places={"series": 1},
+        record_sentence="{:.0%} is the chance of a guess among the candidates that all releases leave",
+    )
     references = ("xiao2007minvariance", "ganta2008", "carvalho2023")
 
     k: int = param(2, "Candidates below which a person is at risk.", ge=2, le=1000, symbol="k")
     candidates: Literal["values", "persons"] = param(
-        "values", "What an intruder tells apart: values of sensitive columns, or persons."
+        "values",
+        "What an intruder tells apart.",
+        choices={
+            "values": "The sensitive values that a person may have.",
+            "persons": "The persons who are in the same class in every release.",
+        },
     )
     other: Resource | None = param(
         None, "What another owner released of common persons, with the column of persons.", holds="table"
@@ -208,7 +217,7 @@ class IntersectionRisk(SensitiveMeasure):
         earlier, now = self._earlier(evidence), waves.now(evidence)
         places = [*(now.places_in(wave) for wave in earlier), np.arange(len(now.units))]
         alone = left = np.full(len(now.units), np.inf)
-        for name in self.learnt(evidence):
+        for name in self.sensitive_columns(evidence):
             told = told_by(self, earlier, evidence, name)
             pairs = [
                 (each.known(), rows) for each, rows in zip(told, places, strict=True) if each is not None

@@ -10,11 +10,11 @@ from typing import Literal
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.measure import Measure, Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Measure, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
-from sfumato.data.evidence import Evidence
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
@@ -25,6 +25,10 @@ from sfumato.risk.linkage import ROUNDING, around_median, deviation, expected_li
 ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
 
 By = Literal["deviation", "rank"]
+_BY_MEANS = {
+    "deviation": "The standard deviation of the column.",
+    "rank": "The number of records: the interval is one of ranks.",
+}
 
 NOBODY = "the intruder holds no record that is in the release"
 
@@ -83,7 +87,9 @@ class IntervalDisclosure(Measure):
     name = "interval-disclosure"
     family = "what is learnt"
     title = "Interval disclosure"
-    says = "of its values, {:.0%} lie within the interval around what was released for it"
+    tells = Tells(
+        record_sentence="of its values, {:.0%} lie within the interval around what was released for it"
+    )
     aspect = "risk"
     threat = "inference"
     better = "low"
@@ -94,7 +100,9 @@ class IntervalDisclosure(Measure):
 
     width: float = param(10.0, "Width of the interval.", gt=0, le=1000, unit="%", symbol="p")
     by: Literal["deviation", "rank"] = param(
-        "deviation", "Of what it is a share: the standard deviation, or the number of records."
+        "deviation",
+        "What the width is a share of.",
+        choices=_BY_MEANS,
     )
     steps: int = param(1, "Number of widths, up to the whole, over which to take the mean.", ge=1, le=100)
 
@@ -188,13 +196,15 @@ class IntervalLinkage(LinkageMeasure):
     name = "interval-linkage"
     family = "linkage"
     title = "Linkage within intervals"
-    intruder = "looks among the records all of whose values are near"
+    tells = Tells(intruder="looks among the records all of whose values are near")
     references = ("herranz2015", "domingoferrer2001")
     cost = "n²"
 
     width: float = param(50.0, "Width of the interval in each column.", gt=0, le=1000, unit="%", symbol="p")
     by: Literal["deviation", "rank"] = param(
-        "deviation", "Of what it is a share: the standard deviation, or the number of records."
+        "deviation",
+        "What the width is a share of.",
+        choices=_BY_MEANS,
     )
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
@@ -265,7 +275,7 @@ class RankIntervalLinkage(TrueLinkMeasure):
     name = "rank-interval-linkage"
     family = "linkage"
     title = "Rank interval linkage"
-    intruder = "knows how far ranks may have moved"
+    tells = Tells(intruder="knows how far ranks may have moved")
     kinds = ORDERED
     references = ("nin2008",)
     cost = "n²"

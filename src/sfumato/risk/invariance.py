@@ -8,10 +8,10 @@ from itertools import combinations
 
 import numpy as np
 
-from sfumato.core.measure import Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Needs, Score, Tells
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
-from sfumato.data.series import Wave
+from sfumato.core.waves import Wave
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._key_measures import SensitiveMeasure, by_original
 from sfumato.risk._series import (
@@ -60,7 +60,7 @@ class MInvariance(SensitiveMeasure):
     >>> import polars as pl
     >>> from sfumato.core.release import Release
     >>> from sfumato.data.schema import Column, Kind, Role, Schema
-    >>> from sfumato.data.series import Waves
+    >>> from sfumato.core.waves import Waves
     >>> from sfumato.data.table import Table
     >>> schema = Schema((
     ...     Column("who", Kind.NOMINAL, Role.PERSON), Column("area", Kind.NOMINAL, Role.KEY),
@@ -82,8 +82,11 @@ class MInvariance(SensitiveMeasure):
     title = "m-invariance"
     better = "high"
     bounds = (0.0, math.inf)
-    needs_release = True
-    says = "the releases leave {:.0f} values that it may have, each as likely"
+    needs = Needs()
+    tells = Tells(
+        places={"series": 3},
+        record_sentence="the releases leave {:.0f} values that it may have, each as likely",
+    )
     references = ("xiao2007minvariance", "carvalho2023")
 
     def refuses(self, evidence: Evidence) -> str | None:
@@ -97,7 +100,7 @@ class MInvariance(SensitiveMeasure):
         tables.append(self.seen_values(evidence))
         coarse = [
             f"`{name}`"
-            for name in self.learnt(evidence)
+            for name in self.sensitive_columns(evidence)
             if any(name in each.schema and each.is_generalised(name) for each in tables)
         ]
         if coarse:
@@ -111,7 +114,7 @@ class MInvariance(SensitiveMeasure):
         everyone = [*waves.earlier, waves.now(evidence)]
         by_column, worst = dict[str, float](), np.full(len(everyone[-1].units), np.inf)
         twice, changed = 0, np.zeros(len(worst), dtype=np.bool_)
-        for name in self.learnt(evidence):
+        for name in self.sensitive_columns(evidence):
             told = told_by(self, waves.earlier, evidence, name)
             sizes = {i: _m_of_classes(each) for i, each in enumerate(told) if each is not None}
             twice += sum(int((each.counts > 1).sum()) for each in told if each is not None)

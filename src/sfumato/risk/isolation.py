@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.measure import Measure, Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import seen_table
+from sfumato.core.measure import Counting, Measure, Needs, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import seen_table
-from sfumato.data.evidence import Evidence
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.points import points_of
 from sfumato.kernels.arrays import Floats
@@ -37,8 +37,8 @@ class _IsolationMeasure(Measure):
     better = "low"
     bounds = (0.0, 1.0)
     kinds = LINKABLE
-    needs_release = False
-    counts_people = True
+    needs = Needs(release=False)
+    counts = Counting(people=True)
     cost = "n²"
 
     def refuses(self, evidence: Evidence) -> str | None:
@@ -132,7 +132,7 @@ class ClusterIsolation(_IsolationMeasure):
     name = "cluster-isolation"
     family = "isolation"
     title = "Clusters of one"
-    says = "the nearest record of another person is {:.3g} standard deviations away"
+    tells = Tells(record_sentence="the nearest record of another person is {:.3g} standard deviations away")
     references = ("bacher2002",)
 
     height: float = param(
@@ -182,7 +182,7 @@ class DensityIsolation(_IsolationMeasure):
     name = "density-isolation"
     family = "isolation"
     title = "Isolation by density"
-    says = "its neighbours are {:.3g} times as far away as theirs are"
+    tells = Tells(record_sentence="its neighbours are {:.3g} times as far away as theirs are")
     references = ("ichim2009", "breunig2000")
 
     neighbours: int = param(10, "Neighbours by which density is judged.", ge=1, le=1000, symbol="k")

@@ -6,11 +6,11 @@ from typing import Literal
 
 import numpy as np
 
-from sfumato.core.measure import Measure, Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import seen_table
+from sfumato.core.measure import Measure, Needs, Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import seen_table
-from sfumato.data.evidence import Evidence
 from sfumato.data.itemsets import Occurrences
 from sfumato.data.schema import Kind
 from sfumato.risk._key_measures import EMPTY, by_original, counted_in
@@ -62,7 +62,7 @@ class KmAnonymity(Measure):
     --------
     >>> import polars as pl
     >>> from sfumato.core.run import Run
-    >>> from sfumato.data.evidence import Evidence
+    >>> from sfumato.core.evidence import Evidence
     >>> from sfumato.data.schema import Column, Kind, Role, Schema
     >>> from sfumato.data.table import Table
     >>> baskets = [["beer", "wine"], ["beer", "milk"], ["beer", "milk"], ["beer", "wine"]]
@@ -80,14 +80,19 @@ class KmAnonymity(Measure):
     better = "high"
     bounds = (0.0, np.inf)
     kinds = frozenset({Kind.SET})
-    needs_release = False
+    needs = Needs(release=False)
     references = ("terrovitis2008",)
     cost = "n"
 
     m: int = param(2, "Largest number of items an intruder knows.", ge=1, le=5)
     missing: Literal["category", "any", "worst"] = param(
         "category",
-        "What a missing set counts for: an item of its own, any items, or the worst it could be.",
+        "What a missing set counts for.",
+        choices={
+            "category": "An item of its own.",
+            "any": "Any items: it has every combination of its column.",
+            "worst": "The worst it could be: its record is alone.",
+        },
     )
 
     def measure(self, evidence: Evidence, run: Run) -> Score:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.core.measure import Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Score, Tells
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Counts
-from sfumato.data.evidence import Evidence
 from sfumato.kernels.arrays import Floats
 from sfumato.risk._key_measures import SensitiveMeasure, by_original, of_records
 
@@ -45,14 +45,16 @@ class KnowledgeGain(SensitiveMeasure):
     family = "what is learnt"
     better = "low"
     bounds = (0.0, 1.0)
-    says = "its class moves what is believed of its sensitive value by {:.3g}, 1 being the most"
+    tells = Tells(
+        record_sentence="its class moves what is believed of its sensitive value by {:.3g}, 1 being the most"
+    )
     references = ("brickell2008",)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
         """Compare each class with the whole table."""
         classes = self.classes(evidence)
         gains, accuracy = dict[str, Floats](), dict[str, float]()
-        for name in self.learnt(evidence):
+        for name in self.sensitive_columns(evidence):
             counts = classes.counts(name)
             gains[name] = _moved(counts)
             shares, of_all = _shares(counts)

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from sfumato.core.measure import Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import owners_of
+from sfumato.core.measure import Score, Tells
 from sfumato.core.params import Columns, listed, param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
-from sfumato.data.persons import owners_of
 from sfumato.risk._attack import AttackMeasure, Trial, arena_of, sides_of
 
 
@@ -49,7 +49,11 @@ class Linkability(AttackMeasure):
     family = "attacks"
     threat = "linkability"
     title = "Linkability"
-    says = "its facts in two sets of columns are joined by a released record (1) or not (0): {:.0f}"
+    tells = Tells(
+        places={"report": 21},
+        record_sentence="its facts in two sets of columns are joined by a released record (1) or not (0): "
+        "{:.0f}",
+    )
     references = ("giomi2023", "carvalho2023")
 
     k: int = param(1, "Number of nearest records in either set of columns.", ge=1, le=100)

@@ -12,12 +12,13 @@ from typing import ClassVar
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.measure import Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import untrue
+from sfumato.core.measure import Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
-from sfumato.data.evidence import Evidence
-from sfumato.data.persons import best_by_person, persons_of, untrue
+from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
@@ -155,11 +156,12 @@ class DistanceLinkage(LinkageMeasure):
 
     name = "dbrl"
     family = "linkage"
-    usual = True
-    exact_up_to = 200_000
-    persons_drawn = 20_000
+    tells = Tells(
+        places={"default": 0, "comparison": 3, "epsilon": 1, "report": 14},
+        intruder="takes the nearest released record",
+    )
+    scales = Scaling(exact_up_to=200_000, persons_drawn=20_000)
     title = "Distance-based record linkage"
-    intruder = "takes the nearest released record"
     references: ClassVar[tuple[str, ...]] = (
         "herranz2015", "domingoferrer2001", "pagliuca1999", "torra2006", "muralidhar2016",
     )  # fmt: skip
@@ -233,7 +235,10 @@ class AttributeLinkage(LinkageMeasure):
     family = "linkage"
     threat = "inference"
     title = "Attribute disclosure by linkage"
-    says = "of its values, {:.0%} are learnt from the released record that is nearest in the other columns"
+    tells = Tells(
+        record_sentence="of its values, {:.0%} are learnt from the released record that is nearest in the "
+        "other columns"
+    )
     references = ("soriacomas2015", "carvalho2023")
     cost = "n²"
 

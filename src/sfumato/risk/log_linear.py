@@ -9,11 +9,11 @@ from typing import Literal
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import EstimatedMeasure, Score, Status
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
-from sfumato.data.evidence import Evidence
 from sfumato.kernels.arrays import Floats
 from sfumato.risk import _log_linear as fitting
 from sfumato.risk._cells import CellMeasure, Cells, ChanceOf
@@ -119,9 +119,23 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
     title = "Log-linear risk"
     references = ("skinner1998", "elamir2006", "skinner2008", "rinott2007")
 
-    model: ModelName = param("best", "Which terms the logarithms of the means have; the best by its bias.")
+    model: ModelName = param(
+        "best",
+        "Which terms the logarithms of the means have.",
+        choices={
+            "best": "The first of the others that is not biased beyond chance, or the least biased.",
+            "independence": "One for each value of each key.",
+            "tree": "Pairs of keys along the tree that tells most.",
+            "two-way": "All pairs of keys.",
+        },
+    )
     spread: Literal["poisson", "log-normal"] = param(
-        "poisson", "Whether the means vary beside what the terms of the model tell."
+        "poisson",
+        "Whether the means vary beside what the terms of the model explain.",
+        choices={
+            "poisson": "They do not.",
+            "log-normal": "They do, by a log-normal factor whose variance is estimated from the counts.",
+        },
     )
 
     def sentence(self, value: float) -> str:

@@ -9,10 +9,10 @@ from math import comb
 import numpy as np
 import polars as pl
 
-from sfumato.core.measure import Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Score, Tells
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._spaces import Space, TrueLinkMeasure, space_of, unknown_block
 from sfumato.risk.linkage import expected_links
@@ -49,7 +49,7 @@ class DirectMatching(TrueLinkMeasure):
     name = "direct-matching"
     family = "linkage"
     title = "Direct matching"
-    intruder = "looks for a record that says the same"
+    tells = Tells(intruder="looks for a record that says the same")
     references = ("carvalho2023", "herzog2007")
     cost = "n log n"
 

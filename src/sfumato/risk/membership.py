@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.core.measure import Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Score, Tells
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.kernels.arrays import Floats
 from sfumato.risk._attack import FEWEST, AttackMeasure, Trial, arena_of, difference, sides_of
 
@@ -43,6 +43,7 @@ class MembershipInference(AttackMeasure):
     name = "membership"
     family = "attacks"
     threat = "inference"
+    tells = Tells(places={"report": 23})
     title = "Membership inference"
     references = ("vanbreugel2023", "yeom2018")
 

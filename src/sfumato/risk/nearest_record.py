@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Measure, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.risk._attack import FEWEST, arena_of, stacked
 from sfumato.risk._spaces import LINKABLE, incomparable, inexact
 
@@ -36,7 +36,11 @@ class NearestRecordDistance(Measure):
     name = "nearest-record-distance"
     aliases = ("dcr",)
     title = "Distance to the nearest record"
-    says = "the nearest released record is {:.3g} of the range of its columns away"
+    tells = Tells(
+        record_sentence="the nearest released record is {:.3g} of the range of its columns away",
+        why_not_required="likeness of records is no evidence of safety: require an attack with a control, "
+        "such as `membership <= 0.1 at 95%`",
+    )
     family = "attacks"
     aspect = "risk"
     threat = "linkability"
@@ -45,10 +49,6 @@ class NearestRecordDistance(Measure):
     kinds = LINKABLE
     cost = "n"
     references = ("yao2025",)
-    not_required = (
-        "likeness of records is no evidence of safety: require an attack with a control, such as "
-        "`membership <= 0.1 at 95%`"
-    )
 
     queries: int = param(2000, "Largest number of people looked at.", ge=10, le=100_000)
 

@@ -7,12 +7,13 @@ from typing import Literal
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.measure import Measure, Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import belonging, owners_of
+from sfumato.core.measure import Measure, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.codings import numbers_of_both
-from sfumato.data.evidence import Evidence
-from sfumato.data.persons import belonging, best_by_person, owners_of, persons_of
+from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.points import standardised
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Flags, Floats, Ints
@@ -63,19 +64,41 @@ class OutlierDisclosure(DistanceLinkage):
     name = "outlier-disclosure"
     family = "isolation"
     threat = "singling out"
-    usual = False
+    tells = Tells(intruder="knows it as an outlier and takes the nearest released record")
     title = "Outliers found again"
-    intruder = "knows it as an outlier and takes the nearest released record"
     references = ("domingoferrer2001", "templ2008", "ichim2009", "hubert2012", "breunig2000")
 
     rule: Literal["quantile", "deviations", "mahalanobis", "density"] = param(
-        "mahalanobis", "By what a record is extreme."
+        "mahalanobis",
+        "By what a record is extreme.",
+        choices={
+            "quantile": "A value of it is in the lowest or highest `tail` of its column.",
+            "deviations": "A value of it is more than `beyond` standard deviations from the mean.",
+            "mahalanobis": "Its distance from a robust middle, as a normal score, is above `beyond`.",
+            "density": "Its neighbours are `farther` times as far away as theirs are.",
+        },
     )
-    tail: float = param(1.0, "Share of a column at either end that is extreme.", gt=0, lt=50, unit="%")
-    beyond: float = param(3.0, "How far out a record must lie.", gt=0, le=1e6, unit="deviations")
-    neighbours: int = param(10, "Neighbours by which density is judged.", ge=1, le=1000, symbol="k")
+    tail: float = param(
+        1.0, "Share of a column at either end that is extreme.", gt=0, lt=50, unit="%", when="rule=quantile"
+    )
+    beyond: float = param(
+        3.0,
+        "How far out a record must lie.",
+        gt=0,
+        le=1e6,
+        unit="deviations",
+        when="rule=deviations|mahalanobis",
+    )
+    neighbours: int = param(
+        10, "Neighbours by which density is judged.", ge=1, le=1000, symbol="k", when="rule=density"
+    )
     farther: float = param(
-        1.5, "How many times as far neighbours must be as theirs are.", gt=1, le=1e6, symbol="λ"
+        1.5,
+        "How many times as far neighbours must be as theirs are.",
+        gt=1,
+        le=1e6,
+        symbol="λ",
+        when="rule=density",
     )
 
     def refuses(self, evidence: Evidence) -> str | None:
@@ -173,7 +196,10 @@ class RobustIntervals(Measure):
     name = "rmdid1"
     family = "isolation"
     title = "Robust interval disclosure (RMDID1)"
-    says = "its values can be told from what was released for it, seen how far out it lies: {:.0f} (1: yes)"
+    tells = Tells(
+        record_sentence="its values can be told from what was released for it, seen how far out it lies: "
+        "{:.0f} (1: yes)"
+    )
     aspect = "risk"
     threat = "inference"
     better = "low"
@@ -265,7 +291,10 @@ class RobustIntervalsInCrowds(RobustIntervals):
     family = "isolation"
     title = "Robust interval disclosure outside crowds (RMDID2)"
     cost = "n²"
-    says = "its values can be told from what was released for it, and few others are near: {:.0f} (1: yes)"
+    tells = Tells(
+        record_sentence="its values can be told from what was released for it, and few others are near: "
+        "{:.0f} (1: yes)"
+    )
 
     near: float = param(
         5.0, "How near others must be, by Euclidean distance, as a share of a deviation.", gt=0, le=1000,

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Measure, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.codings import numbers_of_both
-from sfumato.data.evidence import Evidence
 from sfumato.data.hierarchy.likeness import labels_of, marginality, not_covered
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import Kind
@@ -315,6 +315,7 @@ class AllCorrelations(_CanonicalMeasure):
 
     name = "cm2"
     family = "permutation model"
+    tells = Tells(places={"epsilon": 2})
     title = "Confidentiality by all rank correlations (CM2)"
 
     def of(self, left: Floats) -> float:
@@ -559,7 +560,7 @@ class PowerMean(_PermutationMeasure):
     name = "power-mean"
     family = "permutation model"
     title = "Power mean of permutation distances"
-    says = "the value that moved least moved by {:.2%} of all ranks"
+    tells = Tells(record_sentence="the value that moved least moved by {:.2%} of all ranks")
     references = ("ruiz2018", "domingoferrer2020")
     cost = "n log n"
 

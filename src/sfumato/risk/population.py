@@ -8,11 +8,11 @@ from typing import Literal
 
 import numpy as np
 
-from sfumato.core.measure import EstimatedMeasure, Score, Status
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Counting, EstimatedMeasure, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
-from sfumato.data.evidence import Evidence
 from sfumato.kernels.arrays import Floats
 from sfumato.risk import _population_models as models
 from sfumato.risk._key_measures import by_original, of_records
@@ -119,7 +119,7 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
 
     >>> import polars as pl
     >>> from sfumato.core.run import Run
-    >>> from sfumato.data.evidence import Evidence
+    >>> from sfumato.core.evidence import Evidence
     >>> from sfumato.data.schema import Column, Kind, Role, Schema
     >>> from sfumato.data.table import Table
     >>> frame = pl.DataFrame({"place": [*range(20), *range(20, 40), *range(20, 40)]})
@@ -131,7 +131,8 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
 
     name = "population-uniqueness"
     family = "chance to be found"
-    sees_persons = True
+    counts = Counting(people=True, joins_person_records=True)
+    tells = Tells(places={"report": 7})
     title = "Population uniqueness"
     better = "low"
     bounds = (0.0, 1.0)
@@ -140,7 +141,21 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
         "camerlenghi2021", "orlitsky2016", "dankar2012",
     )  # fmt: skip
 
-    model: ModelName = param("pitman", "What the sizes of classes in the population are taken to follow.")
+    model: ModelName = param(
+        "pitman",
+        "What the sizes of classes in the population are taken to follow.",
+        choices={
+            "pitman": "Pitman's sampling formula, with two parameters; a requirement may rely on it.",
+            "ewens": "Ewens's sampling formula, with one parameter.",
+            "log-series": "Fisher's log-series.",
+            "dirichlet-multinomial": "A Dirichlet-multinomial over all combinations of keys.",
+            "poisson-gamma": "Poisson counts with gamma means over all combinations of keys.",
+            "slide-negative-binomial": "One more than a negative binomial.",
+            "zayatz": "The sizes in the sample, from which it is drawn without replacement.",
+            "good-toulmin": "No model: the smoothed estimator of Good and Toulmin.",
+            "dankar": "Pitman's up to a fraction of 0.1, then the lower of slide-negative-binomial, zayatz.",
+        },
+    )
 
     def sentence(self, value: float) -> str:
         """Say in words what its number means for one record."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.measure import Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.risk._spaces import LinkageMeasure
 from sfumato.risk.global_linkage import distortion
 from sfumato.risk.linkage import by_original
@@ -41,7 +41,7 @@ class CertainLinks(LinkageMeasure):
     name = "certain-links"
     family = "linkage"
     title = "Certain links within a bound"
-    intruder = "rules out by the published bound all that cannot be"
+    tells = Tells(intruder="rules out by the published bound all that cannot be")
     references = ("herranz2015", "tassa2012")
     cost = "n²"
 

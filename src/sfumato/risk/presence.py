@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import classes_of, seen_table
 from sfumato.core.measure import Score, Status
 from sfumato.core.params import Columns, Resource, param
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import Classes, classes_of, seen_table
+from sfumato.data.classes.classes import Classes
 from sfumato.data.codings import codes_of_both
-from sfumato.data.evidence import Evidence
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Ints
 from sfumato.risk._key_measures import (
@@ -99,7 +100,7 @@ class DeltaPresence(KeyMeasure):
             value=value,
             status=Status.APPROXIMATE if doubt else Status.OK,
             interval=(value, 1.0) if doubt else None,
-            interval_holds=doubt and not classes.overlap,
+            interval_is_proved=doubt and not classes.overlap,
             reason="classes overlap, and who is covered by several may be in by any of them" if doubt else "",
             by_record=by_original(evidence, of_records(classes, chances), worst="high"),
             details={
@@ -159,10 +160,10 @@ class PKAngelisation(SensitiveMeasure):
     )
     k: int = param(2, "Smallest class that the model asks for.", ge=1, le=10**9, symbol="k")
 
-    def learnt(self, evidence: Evidence) -> tuple[str, ...]:
+    def sensitive_columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The sensitive columns that the second table has."""
         if self.values is None or not isinstance(evidence.resources.get(str(self.values)), Table):
-            return super().learnt(evidence)
+            return super().sensitive_columns(evidence)
         wanted = evidence.original.schema.resolve(self.sensitive)
         schema = evidence.resources[str(self.values)].schema
         return tuple(sorted(name for name in wanted if name in schema))
@@ -180,7 +181,7 @@ class PKAngelisation(SensitiveMeasure):
             return f"{self.name} must find the bucket in both tables, got: no `{'`, `'.join(absent)}`"
         if self.values is None:
             return super().refuses(evidence)
-        if not self.learnt(evidence):
+        if not self.sensitive_columns(evidence):
             return f"{self.name} must find a sensitive column in `{self.values}`, got: none"
         return KeyMeasure.refuses(self, evidence)
 
@@ -205,7 +206,7 @@ class PKAngelisation(SensitiveMeasure):
         fill = self.missing == "worst"
         by_column = {
             name: profiles(buckets.counts(name), fill=fill).distinct.astype(np.float64)
-            for name in self.learnt(evidence)
+            for name in self.sensitive_columns(evidence)
         }
         fewest = np.minimum.reduce(list(by_column.values()))
         used = np.unique(places)

@@ -9,11 +9,12 @@ import polars as pl
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import untrue
+from sfumato.core.measure import Counting, Measure, Score, Status, Tells
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
-from sfumato.data.persons import best_by_person, untrue
+from sfumato.data.persons import best_by_person
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._agreement import (
     Comparison,
@@ -131,17 +132,24 @@ class ProbabilisticLinkage(Measure):
     name = "probabilistic-linkage"
     family = "linkage"
     title = "Probabilistic record linkage"
-    intruder = "weighs agreements and disagreements of columns"
+    counts = Counting(intruder_records_only=True)
+    tells = Tells(intruder="weighs agreements and disagreements of columns")
     aspect = "risk"
     threat = "linkability"
-    only_held = True
     better = "low"
     bounds = (0.0, 1.0)
     kinds = LINKABLE
     references = ("fellegi1969", "carvalho2023", "herzog2007")
     cost = "n²"
 
-    differences: Differences = param("values", "By what two numbers are compared.")
+    differences: Differences = param(
+        "values",
+        "By what two numbers are compared.",
+        choices={
+            "values": "The difference of the numbers.",
+            "ranks": "The difference of their ranks.",
+        },
+    )
     one_to_one: bool = param(False, "Link all records at once, each released record at most once.")
     threshold: float | None = param(
         None,

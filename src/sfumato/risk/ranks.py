@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.measure import Measure, Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Counting, Measure, Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
@@ -73,10 +73,8 @@ class _RankMeasure(Measure):
     """Compares the ranks of exact values: where nobody knows the value, nobody knows its rank."""
 
     threat = "linkability"
-    only_held = True
-    exact_up_to = 200_000
-    persons_drawn = 20_000
-    sees_copies = True
+    counts = Counting(pools_copies=True, intruder_records_only=True)
+    scales = Scaling(exact_up_to=200_000, persons_drawn=20_000)
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns that the intruder knows and their table has."""
@@ -124,9 +122,11 @@ class RankLinkage(_RankMeasure):
 
     name = "rank-linkage"
     family = "permutation model"
-    usual = True
+    tells = Tells(
+        places={"default": 0, "report": 19},
+        record_sentence="log rank distance to the nearest released record, per column: {:.3g}",
+    )
     title = "Rank linkage R(X,Y)"
-    says = "log rank distance to the nearest released record, per column: {:.3g}"
     aspect = "risk"
     better = "high"
     kinds = ORDERED
@@ -190,9 +190,11 @@ class PermutationDistance(_RankMeasure):
 
     name = "permutation-distance"
     family = "permutation model"
-    usual = True
+    tells = Tells(
+        places={"default": 0, "report": 18},
+        record_sentence="the nearest released record is {:.2%} of all ranks away in its farthest column",
+    )
     title = "Permutation distance"
-    says = "the nearest released record is {:.2%} of all ranks away in its farthest column"
     aspect = "risk"
     better = "high"
     bounds = (0.0, 1.0)

@@ -7,11 +7,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from sfumato.core.measure import ClassMeasure, Score, Status
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import seen_table
+from sfumato.core.measure import ClassMeasure, ClassValues, Counting, Score, Status, Tells
 from sfumato.core.params import Resource, param
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import Classes, seen_table
-from sfumato.data.evidence import Evidence
+from sfumato.data.classes.classes import Classes
 from sfumato.data.generalised.cover import suppressed_records
 from sfumato.data.schema import Role
 from sfumato.kernels.arrays import Floats, Ints
@@ -32,7 +33,7 @@ class _Finding(KeyMeasure):
     better = "low"
     bounds = (0.0, 1.0)
     score_is: ClassVar[Literal["highest", "mean"]] = "highest"
-    sees_persons = True
+    counts = Counting(people=True, joins_person_records=True)
 
     threshold: float = param(
         0.2,
@@ -109,7 +110,7 @@ def _mean(risks: Floats, people: Ints) -> float:
 class _InPopulation(_Finding):
     """Class sizes in a population: of a table, or estimated by weights."""
 
-    sees_persons = False  # what a population shows are single records
+    counts = Counting(people=True)  # what a population shows are single records
 
     population: Resource | None = param(
         None, "The table of the population; without it weights estimate the classes.", holds="table"
@@ -160,11 +161,12 @@ class ProsecutorRisk(_Finding, ClassMeasure):
     name = "prosecutor-risk"
     family = "chance to be found"
     title = "Prosecutor risk"
-    intruder = "knows that it is in the file, and its keys,"
+    tells = Tells(
+        places={"report": 3, "gauges": 1, "records": 2},
+        intruder="knows that it is in the file, and its keys,",
+    )
+    class_values = ClassValues(independent=True, survive_merging=True, are_sizes=True)
     references = ("elemam2008",)
-    told_by = "class"
-    survives_joining = True
-    counts_persons = True
 
     def of_sizes(self, persons: Ints) -> Floats:
         """One over the number of persons of each class."""
@@ -201,7 +203,7 @@ class JournalistRisk(_InPopulation):
     name = "journalist-risk"
     family = "chance to be found"
     title = "Journalist risk"
-    intruder = "does not know who is in the file"
+    tells = Tells(places={"report": 4, "gauges": 2}, intruder="does not know who is in the file")
     references = ("elemam2008",)
 
     def refuses(self, evidence: Evidence) -> str | None:
@@ -242,7 +244,7 @@ class MarketerRisk(_InPopulation):
     name = "marketer-risk"
     family = "chance to be found"
     title = "Marketer risk"
-    intruder = "looks for everybody"
+    tells = Tells(places={"report": 5, "gauges": 3}, intruder="looks for everybody")
     score_is = "mean"
     references = ("elemam2008", "dankar2010")
 
@@ -272,7 +274,7 @@ class Distinction(KeyMeasure):
     name = "distinction"
     family = "who is alike"
     title = "Distinction of the keys"
-    intruder = "knows the keys"
+    tells = Tells(intruder="knows the keys")
     better = "low"
     bounds = (0.0, 1.0)
     references = ("motwani2007",)

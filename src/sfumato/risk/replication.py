@@ -9,11 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from sfumato.core.measure import Measure, Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import owners_of
+from sfumato.core.measure import Measure, Score, Tells
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
-from sfumato.data.persons import best_by_person, owners_of, persons_of
+from sfumato.data.persons import best_by_person, persons_of
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._attack import numbered, stacked, unlearnable
 from sfumato.risk._spaces import LINKABLE, incomparable, inexact
@@ -86,7 +87,10 @@ class ReplicatedUniques(_Replicated):
     family = "attacks"
     threat = "singling out"
     title = "Replicated uniques"
-    says = "it is unique, and so is a released record with its keys (1) or not (0): {:.0f}"
+    tells = Tells(
+        places={"report": 16},
+        record_sentence="it is unique, and so is a released record with its keys (1) or not (0): {:.0f}",
+    )
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Look for uniques that are unique again."""
@@ -155,13 +159,16 @@ class Disco(_Replicated):
     family = "attacks"
     threat = "inference"
     title = "Disclosive and correct"
-    says = "its sensitive value is made certain by the release (1) or not (0): {:.0f}"
+    tells = Tells(
+        places={"report": 17},
+        record_sentence="its sensitive value is made certain by the release (1) or not (0): {:.0f}",
+    )
 
     sensitive: Columns = param(
         ("@sensitive",), "Columns an intruder hopes to learn; the worst of them makes the score."
     )
 
-    def learnt(self, evidence: Evidence) -> tuple[str, ...]:
+    def sensitive_columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The sensitive columns that the release still has."""
         wanted = evidence.original.schema.resolve(self.sensitive)
         shared = evidence.of_kinds(evidence.shared_columns, self.kinds)
@@ -173,16 +180,16 @@ class Disco(_Replicated):
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns that the intruder knows, without those to be learnt."""
-        learnt = self.learnt(evidence)
+        learnt = self.sensitive_columns(evidence)
         return tuple(name for name in super().columns(evidence) if name not in learnt)
 
     def looked_at(self, evidence: Evidence) -> tuple[str, ...]:
         """The keys and the sensitive columns."""
-        return (*self.columns(evidence), *self.learnt(evidence))
+        return (*self.columns(evidence), *self.sensitive_columns(evidence))
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse where nothing is to be learnt."""
-        if evidence.protected is not None and not self.learnt(evidence):
+        if evidence.protected is not None and not self.sensitive_columns(evidence):
             return f"{self.name} must find a sensitive column in both tables, got: none"
         return super().refuses(evidence) or self._unlearnable(evidence)
 
@@ -190,7 +197,7 @@ class Disco(_Replicated):
         """Look for keys that have one value in the release."""
         mine, theirs = _numbered(evidence, self.columns(evidence))
         found, guessed, certain = dict[str, Floats](), dict[str, float](), dict[str, float]()
-        for name in self.learnt(evidence):
+        for name in self.sensitive_columns(evidence):
             there = ~evidence.original.missing(name)
             if not there.any():
                 continue

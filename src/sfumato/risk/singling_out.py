@@ -7,12 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.measure import Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import owners_of
+from sfumato.core.measure import Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import cover_of
-from sfumato.data.persons import owners_of, persons_of
+from sfumato.data.persons import persons_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
@@ -109,6 +110,7 @@ class SinglingOut(AttackMeasure):
     name = "singling-out"
     family = "attacks"
     threat = "singling out"
+    tells = Tells(places={"report": 20})
     title = "Singling out"
     references = ("giomi2023", "cohen2020")
 

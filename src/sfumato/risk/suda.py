@@ -10,11 +10,12 @@ import numpy as np
 import polars as pl
 
 from sfumato import kernels
-from sfumato.core.measure import Score, Status
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import seen_table
+from sfumato.core.measure import Scaling, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import Classes, seen_table
-from sfumato.data.evidence import Evidence
+from sfumato.data.classes.classes import Classes
 from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
@@ -24,6 +25,10 @@ from sfumato.risk._sampling import SampledMeasure
 from sfumato.risk._subsets import MAX_SUBSETS, KeyCodes, SmallestUnsafe, too_many
 
 Scale = Literal["elliot", "ihsn"]
+_SCALE_MEANS = {
+    "elliot": "As published: the product of the numbers of keys left, up to `dimension`.",
+    "ihsn": "As by IHSN: the sets that it makes unique, by the number of sets of its size.",
+}
 
 #: So many subsets of the keys are gone through level by level at most, if what is kept of them takes so many
 #: bytes, with so many for each beside its bits; and records by subsets in the recursion.
@@ -112,7 +117,7 @@ class Suda(KeyMeasure):
     --------
     >>> import polars as pl
     >>> from sfumato.core.run import Run
-    >>> from sfumato.data.evidence import Evidence
+    >>> from sfumato.core.evidence import Evidence
     >>> from sfumato.data.schema import Column, Kind, Role, Schema
     >>> from sfumato.data.table import Table
     >>> jobs = ["cook", "cook", "cook", "smith", "cook"]
@@ -124,6 +129,8 @@ class Suda(KeyMeasure):
 
     name = "suda"
     family = "who is alike"
+    tells = Tells(places={"report": 9, "uniques": 1})
+    scales = Scaling(exact_up_to=200_000)
     title = "SUDA"
     better = "low"
     bounds = (0.0, np.inf)
@@ -132,7 +139,9 @@ class Suda(KeyMeasure):
 
     dimension: int = param(3, "Largest number of keys in a minimal unique.", ge=1, le=6, symbol="M")
     scale: Scale = param(
-        "elliot", "How the sizes of minimal uniques are counted: as published, or as by IHSN."
+        "elliot",
+        "How much a minimal unique adds to a score.",
+        choices=_SCALE_MEANS,
     )
 
     def sentence(self, value: float) -> str:
@@ -321,7 +330,11 @@ class DisSuda(SampledMeasure, Suda):
     bounds = (0.0, 1.0)
     references = ("skinner2002", "elliot2005", "manning2008")
 
-    scale: Scale = param("ihsn", "How the sizes of minimal uniques are counted: as published, or as by IHSN.")
+    scale: Scale = param(
+        "ihsn",
+        "How much a minimal unique adds to a score.",
+        choices=_SCALE_MEANS,
+    )
 
     def sentence(self, value: float) -> str:
         """Say in words what its number means for one record."""

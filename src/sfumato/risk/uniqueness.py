@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.measure import Score, Status
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import classes_of, seen_table
+from sfumato.core.measure import Counting, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.classes.classes import Classes, Missing, classes_of, seen_table
-from sfumato.data.evidence import Evidence
+from sfumato.data.classes.classes import Classes, Missing
 from sfumato.data.generalised.cover import wildcards
 from sfumato.data.persons import persons_of
 from sfumato.kernels.arrays import Flags, Ints
@@ -70,7 +71,7 @@ class Uniqueness(KeyMeasure):
 
     >>> import polars as pl
     >>> from sfumato.core.run import Run
-    >>> from sfumato.data.evidence import Evidence
+    >>> from sfumato.core.evidence import Evidence
     >>> from sfumato.data.generalised.intervals import intervals
     >>> from sfumato.data.schema import Column, Kind, Role, Schema
     >>> from sfumato.data.table import Table
@@ -83,8 +84,8 @@ class Uniqueness(KeyMeasure):
 
     name = "uniqueness"
     family = "who is alike"
-    usual = True
-    sees_persons = True
+    counts = Counting(people=True, joins_person_records=True)
+    tells = Tells(places={"default": 0, "comparison": 1, "report": 2})
     title = "Uniqueness"
     better = "low"
     bounds = (0.0, 1.0)

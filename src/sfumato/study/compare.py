@@ -11,13 +11,13 @@ from typing import Any
 
 import polars as pl
 
+from sfumato.core import registry
 from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.params import listed
 from sfumato.core.release import Release
-from sfumato.core.requirement import parse_measure
 from sfumato.core.run import Run
-from sfumato.data.evidence import Scenario
 from sfumato.data.notebook import as_html
+from sfumato.data.scenario import Scenario
 from sfumato.data.table import Table
 from sfumato.errors import (
     ParameterError,
@@ -39,10 +39,8 @@ from sfumato.study.spread import Spread
 #: How many times as many runs the search for a setting may take, when fresh ones miss what was asked for.
 _MOST_SEARCHING = 4
 
-#: Risks that stand beside every ranking, whatever was held; from so many records on the slow ones are
-#: estimated from a sample of as many.
-BESIDE = ("uniqueness", "k-anonymity", "dbrl", "gdbrl")
-_SAMPLED_BESIDE, _EXACT_UP_TO = ("gdbrl",), 2000
+#: Of more records the slow ones among the risks beside a ranking are estimated from a sample of as many.
+_EXACT_UP_TO = 2000
 
 #: A winner that leaves more people unique is not without a word.
 _MOST_UNIQUE = 0.5
@@ -253,6 +251,7 @@ def compare(
             refusals.append(error)
             how = Reached.UNJUDGED if isinstance(error, UnjudgedError) else Reached.REFUSED
             outcomes.append(Outcome(Level(step, "", math.nan, math.nan, how, reason=error.message)))
+        run.progress.found(outcomes[-1].to_dict())
     if len(refusals) == len(steps):
         raise refusals[0]
     out = (Reached.REFUSED, Reached.UNJUDGED)
@@ -313,7 +312,7 @@ class _Comparison:
             level = self._searched(step, run, searching)
             outcome = self._fresh(level, run, range(searching, searching + self.repeats))
             apart = self._apart(outcome)
-            if not apart or not step.method.stochastic or level.reached is Reached.BETTER:
+            if not apart or not step.method.randomness.stochastic or level.reached is Reached.BETTER:
                 break
             if searching >= _MOST_SEARCHING * self.repeats:
                 break
@@ -334,9 +333,10 @@ class _Comparison:
         if release is None:
             return {}
         quiet, found = run.silent(), dict[str, Score]()
-        for name in BESIDE:
-            measure, case, shown = parse_measure(name), self.against, release
-            large = name in _SAMPLED_BESIDE and len(case.table) > _EXACT_UP_TO
+        for measure in registry.measures_for("comparison"):
+            case, shown = self.against, release
+            slow = math.isfinite(measure.scales.exact_up_to) and not measure.scales.persons_drawn
+            large = slow and len(case.table) > _EXACT_UP_TO
             if large and not release.plain:  # records apart from their buckets cannot be sampled
                 continue
             if large:
@@ -344,7 +344,7 @@ class _Comparison:
                 case, shown = replace(case, table=original), part or release
             score = evaluate(shown, case, [measure], quiet).scores[str(measure)]
             reason = f"in a sample of {len(case.table)} records, where more are found than in all"
-            found[name] = replace(score, status=Status.APPROXIMATE, reason=reason) if large else score
+            found[measure.name] = replace(score, status=Status.APPROXIMATE, reason=reason) if large else score
         return found
 
     def unseen(self) -> list[str]:

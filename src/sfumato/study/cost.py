@@ -1,16 +1,11 @@
-r"""What a piece of work will cost, before it is done: seconds and memory, from small trials.
+"""What a piece of work will cost, before it is done: seconds and memory, from small trials.
 
 Each step and each measure is tried on samples of the table, each four times as large as the one before, after
 a first call that is not counted (it compiles and imports); what then takes longer than its declared growth
 allows has compiled or loaded something on the way, and is tried once more. Seconds are those of the
-processor, which others who use the machine leave alone, and are taken to be
-
-.. math:: t(n) = a + b\,n^p
-
-where three sizes :math:`n_0, n_1 = r n_0, n_2 = r n_1` give :math:`p = \log_r \frac{t_2 - t_1}{t_1 - t_0}`.
-What a method declares as its ``cost`` bounds the growth from above: it may do better in these data, never
-worse. The trial ends as soon as it is certain that there is nothing to tell, or before it costs more than a
-small share of the work.
+processor, which others who use the machine leave alone, and grow as `sfumato.study.growth` has it. The trial
+ends as soon as it is certain that there is nothing to tell, or before it costs more than a small share of the
+work.
 """
 
 from __future__ import annotations
@@ -25,15 +20,17 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.core.component import Component
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure
-from sfumato.core.method import Described
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.table import Table
-from sfumato.errors import Cancelled, ParameterError, SfumatoError
+from sfumato.errors import Cancelled, SfumatoError
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.study.evaluate import Case, score_of
+from sfumato.study.growth import Growth, Timings
 
 #: Tables with fewer records cost nothing worth telling.
 FREE_UP_TO_RECORDS = 2_000
@@ -47,63 +44,10 @@ _SMALLEST, _RATIO, _LARGEST = 60, 4, 250_000
 _SPENT, _SHARE, _MOST_SPENT = 0.8, 0.02, 3.0
 #: One measure may take so many seconds at a time, or that share of its work.
 _AT_A_TIME = 0.3
-#: At least this share of the time of the largest trial is taken to grow with the records.
-_GROWING = 0.1
 #: Memory that a trial takes without meaning anything, in bytes.
 _NOISE = 8 * 10**6
 #: So many times the bytes of a table are used at least: the original, the release, and numbers to work on.
 _COPIES = 3
-
-_FACTOR = re.compile(r"log\s+(?P<logged>[a-z]+)|(?P<word>(?![a-z]*log)[a-z]+)(?P<power>[²³⁴⁵]|\^[2-5])?|·")
-_POWERS = {"²": 2, "³": 3, "⁴": 4, "⁵": 5}
-
-
-@dataclass(frozen=True)
-class Growth:
-    r"""How a cost grows with the records: like :math:`n^p (\log n)^q`."""
-
-    power: int
-    logs: int = 0
-
-    @classmethod
-    def parse(cls, text: str) -> Growth:
-        """Read what is declared: ``n``, ``n log n``, ``n²``, ``n d²``, ``n + nodes``.
-
-        Letters and words other than n are taken for constant; of a sum the steepest term counts.
-
-        Examples
-        --------
-        >>> Growth.parse("n log n")
-        Growth(power=1, logs=1)
-        """
-        steepest = max((cls._term(term, text) for term in text.split(" + ")), key=lambda g: (g.power, g.logs))
-        if not steepest.power and not steepest.logs:
-            raise _unreadable(text)
-        return steepest
-
-    @classmethod
-    def _term(cls, term: str, text: str) -> Growth:
-        power, logs = 0, 0
-        for factor in re.findall(r"log\s+\S+|\S+", term.strip()) or [""]:
-            found = _FACTOR.fullmatch(factor)
-            if found is None:
-                raise _unreadable(text)
-            if found["word"] == "n":
-                exponent = (found["power"] or "1").lstrip("^")
-                power += int(_POWERS.get(exponent, exponent))
-            logs += found["logged"] == "n"
-        return cls(power, logs)
-
-    def at(self, n: float) -> float:
-        """How much it is for n records, up to a constant."""
-        return math.pow(n, self.power) * math.pow(math.log(max(n, 2)), self.logs)
-
-
-def _unreadable(text: str) -> ParameterError:
-    return ParameterError(
-        f"a cost must be written such as `n log n`, `n d²` or `n + nodes`, got: `{text}`",
-        hint="factors are words with a power, and `log n`, with spaces between; one of them must be n",
-    )
 
 
 @dataclass(frozen=True)
@@ -202,23 +146,14 @@ def estimate(
     return Cost(sum(low for low, _ in totals), sum(high for _, high in totals), float(memory), basis)
 
 
-@dataclass
-class _Part:
+class _Part(Timings):
     """A step or a measure, the seconds it took on each size, and how often it will be done."""
 
-    described: Described
-    times: int
-    points: list[tuple[int, float]] = field(default_factory=list)
-    too_slow: bool = False  # to be tried on more records
-
-    @property
-    def growth(self) -> Growth:
-        try:
-            return Growth.parse(
-                re.sub(r"\bpart\b", "n", self.described.cost)
-            )  # a part is all, until there are two
-        except ParameterError:
-            return Growth(2)  # somebody else's method may write as it likes: take the worst that is usual
+    def __init__(self, described: Component, times: int) -> None:
+        # a part is all, until there are two
+        super().__init__(Growth.declared_as(re.sub(r"\bpart\b", "n", described.cost)))
+        self.described, self.times = described, times
+        self.too_slow = False  # to be tried on more records
 
     @property
     def at_once(self) -> float:
@@ -234,58 +169,9 @@ class _Part:
 
     def total(self, n: int) -> tuple[float, float]:
         """The seconds expected for n records, and the most if it grows as declared."""
-        low, high = extrapolated(self.points, self.growth, int(min(n, self.at_once)))
+        low, high = self.expected(int(min(n, self.at_once)))
         low = high if self.too_slow else low  # the last trial was not awaited, so it tells too little
         return self.times * self.turns(n) * low, self.times * self.turns(n) * high
-
-    def declared_seconds(self, n: int) -> float:
-        """What n records may take by the trial before, if it grows as declared."""
-        if not self.points:
-            return math.inf
-        last, before = self.points[-1]
-        return before * self.growth.at(n) / self.growth.at(last)
-
-    def next_seconds(self, n: int) -> float:
-        """What the next trial may take: two points are needed to tell what grows from what does not."""
-        if len(self.points) < 2:  # noqa: PLR2004
-            return self.points[-1][1] if self.points else 0.0
-        linear = extrapolated(self.points, Growth(1), n)[0]
-        return math.sqrt(linear * extrapolated(self.points, self.growth, n)[1])
-
-
-def extrapolated(points: Sequence[tuple[int, float]], growth: Growth, n: int) -> tuple[float, float]:
-    """Seconds expected for n records from those of growing sizes, and the most if all grows as declared."""
-    if not points:
-        return 0.0, 0.0
-    last, seconds = points[-1]
-    if n <= last or growth.at(last) == growth.at(n):
-        return seconds, seconds
-    declared = growth.at(n) / growth.at(last)
-    if len(points) == 1:
-        return seconds * declared, seconds * declared
-    before, earlier = points[-2]
-    ratio = last / before
-    steepest = math.log(growth.at(last) / growth.at(before)) / math.log(ratio)
-    gained = seconds - earlier
-    power = steepest
-    if len(points) > 2:  # noqa: PLR2004
-        power = _power(points[-3:], ratio)
-    power = min(max(power, min(1.0, steepest)), steepest)
-
-    def grown(exponent: float, times: float) -> float:
-        growing = min(max(gained / (1 - math.pow(ratio, -exponent)), _GROWING * seconds), seconds)
-        return seconds - growing + growing * times
-
-    high = grown(steepest, declared)
-    return min(grown(power, min(math.pow(n / last, power), declared)), high), high
-
-
-def _power(points: Sequence[tuple[int, float]], ratio: float) -> float:
-    """The exponent that three sizes show, each the same times as large as the one before."""
-    (_, first), (_, second), (_, third) = points
-    if second <= first or third <= second:
-        return 1.0
-    return math.log((third - second) / (second - first)) / math.log(ratio)
 
 
 class _Trial:
@@ -316,7 +202,7 @@ class _Trial:
             expected = [part.total(len(self.table)) for part in parts]
             allowed = max(_SPENT, min(_SHARE * sum(low for low, _ in expected), _MOST_SPENT))
             added = max(self.peak() - before - _NOISE, 0) * len(self.table) / n
-            coming = sum(part.next_seconds(n * _RATIO) for part in steps)
+            coming = sum(part.likely(n * _RATIO) for part in steps)
             spent = self.clock() - self.aside - started
             if sum(high for _, high in expected) < SHORT or spent + coming > allowed:
                 break
@@ -337,14 +223,14 @@ class _Trial:
         evidence = Case(sample, work.scenario or Scenario(), work.resources).evidence(release)
         for part in measures:
             afford = max(_AT_A_TIME, min(_SHARE * part.total(len(self.table))[0], _MOST_SPENT))
-            if n <= part.at_once and not part.too_slow and part.next_seconds(n) <= afford:
+            if n <= part.at_once and not part.too_slow and part.likely(n) <= afford:
                 self._measured(part, evidence, run, afford, n)
         return True
 
     def _measured(self, part: _Part, evidence: Evidence, run: Run, afford: float, n: int) -> None:
         try:
             seconds, ended = self._scored(part, evidence, run, afford)
-            if seconds > (declared := part.declared_seconds(n)):
+            if seconds > (declared := part.at_most(n)):
                 again, is_told = self._scored(part, evidence, run, min(afford, declared))
                 if is_told:
                     self.aside += max(seconds - again, 0.0)
@@ -371,7 +257,7 @@ class _Trial:
         self, work: Work, sample: Table, run: Run, steps: Sequence[_Part], n: int
     ) -> Release | None:
         release, seconds = self._followed(work, sample, run, awaited=not steps[0].points)
-        if any(spent > part.declared_seconds(n) for part, spent in zip(steps, seconds, strict=True)):
+        if any(spent > part.at_most(n) for part, spent in zip(steps, seconds, strict=True)):
             release, again = self._followed(work, sample, run, awaited=False)
             self.aside += max(sum(seconds) - sum(again), 0.0)
             seconds = [min(pair) for pair in zip(seconds, again, strict=True)]

@@ -12,12 +12,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.memory import give_back
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.evidence import CONTROL, Evidence, Scenario
 from sfumato.data.persons import drawn_together
+from sfumato.data.scenario import CONTROL, Scenario
 from sfumato.data.table import Table
 from sfumato.errors import (
     DataError,
@@ -99,7 +100,7 @@ def evaluate(
     run: Run,
     *,
     replicate: int | None = None,
-    brief: bool = False,
+    allow_sampling: bool = False,
 ) -> Evaluation:
     """Follow a recipe once, or take a release as it is, and score it by all that is asked.
 
@@ -109,18 +110,18 @@ def evaluate(
         A recipe, followed with the chance of the ``replicate``; a release; or None for the raw table.
     asked
         Measures, which are asked in the scenario of the case, or demands, each in its own.
-    brief
-        Measures that nobody asked for by name may answer by samples of large tables (`Measure.in_brief`);
-        demands never are.
+    allow_sampling
+        Measures that nobody asked for by name may answer by samples of large tables
+        (`Measure.score_sampled`); demands never do.
     """
     make, here = case.make, run if replicate is None else run.at("replicate", replicate)
     if isinstance(what, Recipe):
         make, what = what.apply, what.apply(case.table, here)
-    brief = brief and not any(isinstance(each, Demand) for each in asked)
-    whole, rehearsal, scores = _Stage(case, what, brief=brief), None, dict[str, Score]()
+    allow_sampling = allow_sampling and not any(isinstance(each, Demand) for each in asked)
+    whole, rehearsal, scores = _Stage(case, what, allow_sampling=allow_sampling), None, dict[str, Score]()
     for label, measure, scenario in _labelled(asked, case):
         stage = whole
-        if measure.needs_control and case.control and make is not None and CONTROL not in case.resources:
+        if measure.needs.control and case.control and make is not None and CONTROL not in case.resources:
             stage = rehearsal = rehearsal or rehearsed(make, case, here)
         scores[label] = stage.score(measure, scenario, run)
     return Evaluation(what, scores)
@@ -137,7 +138,7 @@ class _Stage:
     release: Release | None
     rows: Ints | None = None
     failed: str = ""
-    brief: bool = False
+    allow_sampling: bool = False
     seen: dict[Scenario, Evidence] = field(default_factory=dict)
 
     def score(self, measure: Measure, scenario: Scenario, run: Run) -> Score:
@@ -145,7 +146,7 @@ class _Stage:
             return Score.not_estimable(self.failed)
         if scenario not in self.seen:
             self.seen[scenario] = self.case.evidence(self.release, scenario)
-        score = score_of(measure, self.seen[scenario], run, brief=self.brief)
+        score = score_of(measure, self.seen[scenario], run, allow_sampling=self.allow_sampling)
         if self.rows is None or score.by_record is None:
             return score
         by_record = np.full(len(self.rows) + len(self.case.resources[CONTROL]), np.nan)
@@ -159,7 +160,7 @@ def rehearsed(make: Make, case: Case, run: Run) -> _Stage:
     Who sits out is drawn from the seed and the table alone: it is the same for every method and replicate.
     """
     n = len(case.table)
-    rng = replace(run, place=()).at(case.table.digest).rng(CONTROL)
+    rng = run.randomness.at_root().key(case.table.digest, CONTROL).rng()
     held = drawn_together(case.people or case.table, min(max(round(case.control * n), 1), n), rng)
     rows = np.setdiff1d(np.arange(n), held)
     if not len(rows):
@@ -190,9 +191,9 @@ def _labelled(
     yield from ((str(each), each, case.scenario) for each in asked if isinstance(each, Measure))
 
 
-def score_of(measure: Measure, evidence: Evidence, run: Run, *, brief: bool = False) -> Score:
+def score_of(measure: Measure, evidence: Evidence, run: Run, *, allow_sampling: bool = False) -> Score:
     """Score evidence with the chance that this measure always has on this original."""
-    score = measure.in_brief if brief else measure.score
+    score = measure.score_sampled if allow_sampling else measure.score
     found = score(evidence, chance_of(measure, evidence.original, run))
     give_back(len(evidence.original))
     return found
@@ -205,7 +206,7 @@ def chance_of(measure: Measure, original: Table, run: Run) -> Run:
     whoever asks, and the same queries, samples and folds are put to every method and replicate: comparisons
     are paired, and differ by what the methods did. A release that is made without chance has one score.
     """
-    return replace(run, place=()).at(original.digest).at("measure", str(measure))
+    return replace(run, randomness=run.randomness.at_root().at(original.digest, "measure", str(measure)))
 
 
 def repeated(

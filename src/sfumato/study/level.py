@@ -43,10 +43,10 @@ class Target:
     tolerance: float = 0.01
 
     def __post_init__(self) -> None:
-        if self.measure.not_required:
+        if self.measure.tells.why_not_required:
             raise ParameterError(
                 f"{self.measure.name} is told and cannot be held, got: a level",
-                hint=self.measure.not_required,
+                hint=self.measure.tells.why_not_required,
             )
         if not math.isfinite(self.value):
             raise ParameterError(f"the level of {self.measure.name} must be a number, got: `{self.value}`")

@@ -15,11 +15,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, RefusedError
 from sfumato.recipes.recipe import Recipe, Step
@@ -134,9 +135,9 @@ def carry_out_protocol(
     one_by_one = Requirement(local or DistanceLinkage(), "<=", limits.local)
     all_at_once = Requirement(everywhere or GlobalLinkage(), "<=", limits.everywhere)
     tried: list[Attempt] = []
-    most = sum(attempts if step.method.stochastic else 1 for step in steps)
+    most = sum(attempts if step.method.randomness.stochastic else 1 for step in steps)
     for step in steps:
-        for replicate in range(attempts if step.method.stochastic else 1):
+        for replicate in range(attempts if step.method.randomness.stochastic else 1):
             run.tell("attempts", len(tried), most, str(step.method))
             here = run.at("protocol", len(tried)).silent()
             release, attempt = _attempt(step, case, one_by_one, all_at_once, here)

@@ -193,7 +193,7 @@ class _Search(Probe):
 
     def lasts(self, value: float) -> bool:
         """Whether fresh runs at a setting meet every demand too: that it was found is not luck."""
-        if self.meets(value) and self.step.method.stochastic:
+        if self.meets(value) and self.step.method.randomness.stochastic:
             self.go_on(self.at(value), self.run.at("confirming"), max(self.repeats, _CONFIRMING_RUNS))
         return self.meets(value)
 

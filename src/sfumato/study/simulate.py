@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from sfumato.core import registry
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score
 from sfumato.core.run import Run, Stopwatch
 from sfumato.data.classes.classes import Classes
-from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.persons import persons_of
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError

@@ -7,13 +7,13 @@ import pickle
 import re
 import sys
 
-from sfumato.core.method import Described
+from sfumato.core.component import Component
 from sfumato.core.references import references
 from sfumato.errors import ParameterError
 from sfumato.testing.strategies import outside
 
 
-def check_describes_itself(cls: type[Described]) -> None:
+def check_describes_itself(cls: type[Component]) -> None:
     """Name, title, kinds, one-line summary, and literature that exists."""
     assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", cls.name), "the name must be kebab-case"
     assert cls.title
@@ -28,7 +28,7 @@ def check_describes_itself(cls: type[Described]) -> None:
     assert described["name"] == cls.name
 
 
-def check_refuses_values_outside(cls: type[Described]) -> None:
+def check_refuses_values_outside(cls: type[Component]) -> None:
     """A value outside a parameter's domain is an error that names the parameter and the domain."""
     for declared in cls.parameters():
         for value in outside(declared):
@@ -37,7 +37,7 @@ def check_refuses_values_outside(cls: type[Described]) -> None:
             assert declared.domain in message
 
 
-def _refusal(cls: type[Described], name: str, value: object) -> str:
+def _refusal(cls: type[Component], name: str, value: object) -> str:
     try:
         cls(**{name: value})
     except ParameterError as error:
@@ -45,7 +45,7 @@ def _refusal(cls: type[Described], name: str, value: object) -> str:
     return ""
 
 
-def check_round_trips(cls: type[Described]) -> None:
+def check_round_trips(cls: type[Component]) -> None:
     """An instance survives a plan, a pickle and a hash."""
     made = cls()
     assert cls.from_dict(made.to_dict()) == made
@@ -59,7 +59,7 @@ def check_round_trips(cls: type[Described]) -> None:
                 )
 
 
-def check_examples_run(cls: type[Described]) -> None:
+def check_examples_run(cls: type[Component]) -> None:
     """The examples in the docstring give what they say."""
     finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner(verbose=False)
     module = sys.modules[cls.__module__]

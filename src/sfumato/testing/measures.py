@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import ClassMeasure, Measure, Score, Status
 from sfumato.core.release import Release, reordered
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
-from sfumato.data.evidence import CONTROL, Evidence, Scenario
+from sfumato.data.scenario import CONTROL, Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import SfumatoError
@@ -83,7 +84,7 @@ def check_identity_is_extreme(cls: type[Measure]) -> None:
 
     A measure of one table alone does not compare: other records may look rarer than the true ones.
     """
-    if not cls.needs_release:
+    if not cls.needs.release:
         return
     for kind in sorted(cls.kinds):
         table = _told_by_keys(table_of(kind))
@@ -162,7 +163,7 @@ def check_scores_repeat(cls: type[Measure]) -> None:
 def check_refuses_with_a_reason(cls: type[Measure]) -> None:
     """Where it does not apply it says why, and gives no number."""
     table = table_of(min(cls.kinds))
-    if cls.needs_release:
+    if cls.needs.release:
         alone = _score(cls(), Evidence(original=table))
         assert alone.status is Status.REFUSED
         assert alone.reason
@@ -175,7 +176,6 @@ def check_refuses_with_a_reason(cls: type[Measure]) -> None:
 
 def check_classes_are_as_declared(cls: type[Measure]) -> None:
     """What a measure of classes declares of them is so: searches of recodings take it at its word."""
-    assert issubclass(cls, ClassMeasure) == (cls.told_by != "records")
     for seed in range(20 if issubclass(cls, ClassMeasure) else 0):
         measure: Any = cls()
         numbers = np.random.default_rng(seed).integers(0, (6, 3, 2), (40, 3))
@@ -189,13 +189,13 @@ def check_classes_are_as_declared(cls: type[Measure]) -> None:
         known = Classes.known(fine, measure.keys(evidence), *found, examples=classes.examples, counts={})
         np.testing.assert_allclose(measure.of_classes(evidence, known)[classes.of_record], whole)
         rest = np.flatnonzero(classes.of_record)
-        if cls.told_by == "class":
+        if measure.class_values.independent:
             np.testing.assert_allclose(_by_class(measure, joined.take(rest)), whole[rest])
-        if measure.counts_persons:
+        if measure.class_values.are_sizes:
             np.testing.assert_array_equal(whole, measure.of_sizes(classes.persons)[classes.of_record])
             sign = 1 if cls.better == "high" else -1
             assert (np.diff(sign * measure.of_sizes(np.arange(50))) >= 0).all()
-        if measure.survives_joining:
+        if measure.class_values.survive_merging:
             sign = -1 if cls.better == "high" else 1
             for each in range(len(classes)):
                 inside = classes.of_record == each

@@ -11,9 +11,9 @@ import polars as pl
 from polars.testing import assert_frame_equal, assert_series_equal
 
 from sfumato.core.method import Method
+from sfumato.core.randomness import ByPerson, Series, series_secret
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.core.series import Series, secret_of
 from sfumato.data.schema import Column, Kind, Role
 from sfumato.data.table import Table
 from sfumato.engines.memory import Engine, Memory
@@ -52,12 +52,12 @@ def _protected(
 def _table(cls: type[Method], kind: Kind, **more: Any) -> Table:
     """An ordinary table of a kind, with what a method of a guarantee must be told of its columns."""
     table = table_of(kind, **more)
-    return declared(table) if cls.private_by else table
+    return declared(table) if cls.randomness.epsilon_parameter else table
 
 
 def _hard(cls: type[Method], kind: Kind) -> Iterator[tuple[str, Table]]:
     for what, table in hard_tables(kind):
-        yield what, declared(table) if cls.private_by else table
+        yield what, declared(table) if cls.randomness.epsilon_parameter else table
 
 
 def _alike(first: Release, second: Release) -> bool:
@@ -86,9 +86,9 @@ def check_has_a_drive(cls: type[Method]) -> None:
 
 def check_tells_analysts(cls: type[Method]) -> None:
     """What who analyses a release must correct for is said, in a sentence for the change note."""
-    assert cls.analysts[:1].isupper(), "`analysts` must be a sentence, which the change note tells"
-    assert cls.analysts.endswith(".")
-    assert len(cls.analysts) < _LONG_SENTENCE, "`analysts` must be a sentence or two"
+    assert cls.analyst_note[:1].isupper(), "`analyst_note` must be a sentence, which the change note tells"
+    assert cls.analyst_note.endswith(".")
+    assert len(cls.analyst_note) < _LONG_SENTENCE, "`analyst_note` must be a sentence or two"
 
 
 def check_same_seed_same_release(cls: type[Method]) -> None:
@@ -96,18 +96,17 @@ def check_same_seed_same_release(cls: type[Method]) -> None:
     for kind in sorted(cls.kinds):
         table = _table(cls, kind)
         first, again, other = (_protected(cls(), table, seed) for seed in (5, 5, 6))
-        assert _alike(first, again) == cls.replay, (
-            f"{cls.name} must {'repeat' if cls.replay else 'never repeat'} a release of the same seed"
-        )
-        if not cls.stochastic:
+        must = "repeat" if cls.randomness.replay else "never repeat"
+        assert _alike(first, again) == cls.randomness.replay, f"{cls.name} must {must} what a seed gave"
+        if not cls.randomness.stochastic:
             assert _alike(first, other), f"{cls.name} must declare the chance it uses"
-        elif not (cls.fills and first.table.frame.equals(table.frame)):  # there may be nothing to fill
+        elif not cls.gives.imputed or not first.table.frame.equals(table.frame):  # nothing to impute
             assert not _alike(first, other), f"{cls.name} must use its chance"
 
 
 def check_column_order_is_irrelevant(cls: type[Method]) -> None:
     """The order of the columns in the file and in the step does not change a value."""
-    for kind in sorted(cls.kinds) if cls.replay else ():
+    for kind in sorted(cls.kinds) if cls.randomness.replay else ():
         table = _table(cls, kind)
         turned = table.select(reversed(table.names))
         run = _run(method=cls(), table=turned)
@@ -132,7 +131,7 @@ def _require_columns(cls: type[Method], table: Table, release: Release) -> None:
     """Every column is there, in its place; what is new was declared, and several tables can be joined."""
     shown = dict.fromkeys(name for each in release.tables.values() for name in each.names)
     added = [name for name in shown if name not in table.names]
-    assert cls.adds_columns or not added, f"{cls.name} must declare that it adds columns"
+    assert cls.gives.new_columns or not added, f"{cls.name} must declare that it adds columns"
     assert set(table.names) <= set(shown), "a column must not get lost"
     if len(release.tables) == 1:
         assert release.table.names == (*table.names, *added)
@@ -145,7 +144,7 @@ def _require_columns(cls: type[Method], table: Table, release: Release) -> None:
 def _require_records(cls: type[Method], table: Table, release: Release) -> None:
     """Records that come from an original one have its other columns and its missing cells."""
     rows = release.source_rows
-    if not cls.changes_records:
+    if not cls.gives.other_records:
         assert rows is not None
         assert np.array_equal(rows, np.arange(len(table)))
     if rows is None:
@@ -157,7 +156,7 @@ def _require_records(cls: type[Method], table: Table, release: Release) -> None:
     names = set(after.names) - apart
     for name in names & {"stratum", "other"}:
         assert_series_equal(after.frame[name], came.frame[name])
-    for name in set() if cls.suppresses else names & {"a", "b"}:
+    for name in set() if cls.gives.suppressed else names & {"a", "b"}:
         assert np.array_equal(after.missing(name), came.missing(name)), "missing cells must stay missing"
 
 
@@ -166,7 +165,7 @@ def check_a_stratum_of_one(cls: type[Method]) -> None:
 
     Of a method with a guarantee chance may leave it as it is: nobody can tell.
     """
-    for kind in sorted(cls.kinds) if not cls.private_by else ():
+    for kind in sorted(cls.kinds) if not cls.randomness.epsilon_parameter else ():
         table = _table(cls, kind)
         table = table.with_values("stratum", pl.Series("stratum", [1, *[0] * (len(table) - 1)]))
         try:
@@ -206,8 +205,10 @@ def check_engines_agree(cls: type[Method]) -> None:
         alone = _protected(cls(), table, _SEED, engine=Memory(FEW_RECORDS))
         for engine in engines:
             release = _protected(cls(), table, _SEED, engine=engine)
-            assert _alike(release, alone) == cls.replay, f"{type(engine).__name__} changes {cls.name}"
-            if cls.replay:
+            assert _alike(release, alone) == cls.randomness.replay, (
+                f"{type(engine).__name__} changes {cls.name}"
+            )
+            if cls.randomness.replay:
                 np.testing.assert_array_equal(release.source_rows, alone.source_rows)
 
 
@@ -219,12 +220,12 @@ def check_strata_stay_apart(cls: type[Method]) -> None:
         release = _protected(cls(), table, within=("stratum",))
     except SfumatoError:
         return
-    assert cls.changes_records or len(release.table) == len(table)
+    assert cls.gives.other_records or len(release.table) == len(table)
     if release.source_rows is not None:
         assert_frame_equal(
             release.table.frame.select("stratum"), table.take(release.source_rows).frame.select("stratum")
         )
-    if not cls.stochastic and not cls.changes_records:
+    if not cls.randomness.stochastic and not cls.gives.other_records:
         rows = np.flatnonzero(table.frame["stratum"].to_numpy() == 0)
         alone = _protected(cls(), table.take(rows)).table.frame
         columns = ["a", "b"]
@@ -235,11 +236,13 @@ def check_strata_stay_apart(cls: type[Method]) -> None:
 
 def check_people_keep_their_chance(cls: type[Method]) -> None:
     """In a series another order of records, or other blocks, give each person the same; or it is refused."""
-    for kind in sorted(cls.kinds) if cls.stochastic and cls.replay and not cls.takes_apart else ():
+    replays = cls.randomness.stochastic and cls.randomness.replay
+    for kind in sorted(cls.kinds) if replays and not cls.gives.deassociated else ():
         table, method = _table(cls, kind, missing=0.1), cls()
         person = Column("other", Kind.NOMINAL, Role.PERSON)
         table = replace(table, schema=table.schema.replace(person))
-        run = replace(_run(method=method, table=table), series=Series(secret_of(5)))
+        series = Series(series_secret(5))
+        run = replace(_run(method=method, table=table), randomness=ByPerson(5, series=series))
         recipe = Recipe((Step(method, ("a", "b")),))
         if not method.by_person():
             reason = _refusal(recipe, table, run)

@@ -14,7 +14,7 @@ def strategy_of(declared: Param) -> Any:
     if declared.type in {Columns, Requirements}:
         return st.just(declared.default)  # what columns there are, and of what role, depends on the table
     if declared.choices:
-        plain: Any = st.sampled_from(declared.choices)
+        plain: Any = st.sampled_from(tuple(declared.choices))
     elif declared.type is bool:
         plain = st.booleans()
     elif declared.type is int:

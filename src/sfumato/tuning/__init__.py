@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sfumato.core.intruder_view import joining
 from sfumato.core.measure import Measure
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.hierarchy.tree import Hierarchy
-from sfumato.data.persons import joining
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
@@ -118,7 +118,9 @@ def _without_links(case: Case, demands: Sequence[Demand], plan: Plan) -> tuple[C
     """
     schema = case.table.schema
     linking = [name for role in (Role.PERSON, Role.HOUSEHOLD) for name in schema.with_role(role)]
-    blind = sorted({demand.measure.name for demand in demands if not demand.measure.sees_persons})
+    blind = sorted(
+        {demand.measure.name for demand in demands if not demand.measure.counts.joins_person_records}
+    )
     joined = joining(case.evidence(Release.unchanged(case.table))) if blind else {}
     new = [name for name in linking if name in joined and name not in plan.output.drop]
     gone = {*new, *(name for name in linking if name in plan.output.drop)}
@@ -199,7 +201,7 @@ def looks_at_sensitive(case: Case, demands: Sequence[Demand], run: Run) -> bool:
     sensitive = case.table.schema.with_role(Role.SENSITIVE)
     if not sensitive or len(case.table) < 2:  # noqa: PLR2004
         return False
-    if any(demand.measure.needs_control for demand in demands):  # what it says takes a rehearsal
+    if any(demand.measure.needs.control for demand in demands):  # what it says takes a rehearsal
         return True
     case = replace(case, table=sampled(case.table, None, _RECORDS_LOOKED_AT)[0])
     table = case.table

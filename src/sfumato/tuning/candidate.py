@@ -49,9 +49,9 @@ class Reading:
 
 def _plain(score: Score) -> list[Any]:
     value = float(score.value)
-    known = score.interval_holds or score.confidence is not None
+    known = score.interval_is_proved or score.confidence is not None
     said = [value if math.isfinite(value) else str(value), score.status.value, score.reason]
-    sure = None if score.interval_holds else score.confidence
+    sure = None if score.interval_is_proved else score.confidence
     return [*said, score.interval if known else None, score.bound, sure]
 
 
@@ -148,6 +148,35 @@ class Judge:
                 times = f" in {len(failing)} of {len(scores)} runs" if len(failing) < len(scores) else ""
                 found.append(said + times)
         return found
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """A candidate that met everything in fresh runs, and what these runs say of it."""
+
+    recipe: Recipe
+    utilities: tuple[Spread, ...]
+    demands: tuple[Spread | None, ...]
+    result: Result = field(repr=False)
+
+    def to_dict(self, judge: Judge) -> dict[str, Any]:
+        """As a dictionary for JSON."""
+        utilities = zip(judge.utilities, self.utilities, strict=True)
+        return {
+            "steps": self.recipe.to_list(),
+            "utility": {str(measure): each.to_dict() for measure, each in utilities},
+            "requirements": required_scores(
+                judge, "score", [each.to_dict() if each else None for each in self.demands]
+            ),
+        }
+
+
+def required_scores(judge: Judge, word: str, told: Sequence[Any]) -> list[dict[str, Any]]:
+    """Each demand, and under a word what is told of it."""
+    return [
+        {"requirement": str(demand.requirement), "scenario": demand.scenario.name, word: each}
+        for demand, each in zip(judge.demands, told, strict=True)
+    ]
 
 
 def _bare(score: Score) -> Score:

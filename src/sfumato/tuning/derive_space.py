@@ -90,7 +90,7 @@ def derive(
 
 def _unfit(cls: type[Method], table: Table, resources: set[str], *, named: bool) -> str:
     """Why a method cannot be searched at all; empty if it can."""
-    if not cls.replay:
+    if not cls.randomness.replay:
         return "its chance cannot be repeated, and a parameter tuned on the data would void its guarantee"
     for declared in cls.parameters():
         if declared.holds and not declared.optional and str(declared.default) not in resources:
@@ -167,7 +167,7 @@ def _tier(cls: type[Method], records: int, *, enforces: bool, asked: Sequence[Re
     if any(isinstance(each.measure, ClassMeasure) for each in asked):
         tier = 0 if enforces else 1 if drive is not None and drive.symbol == "k" else 2
     else:
-        tier = int(cls.suppresses)
+        tier = int(cls.gives.suppressed)
     slow = cls.cost.startswith("n²") and records > MANY_FOR_PAIRS
     return tier + 3 * (drive is None) + 3 * slow
 

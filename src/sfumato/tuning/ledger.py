@@ -117,7 +117,7 @@ class Ledger:
 def fingerprint(run: Run, said: Mapping[str, Any]) -> str:
     """A keyed fingerprint of a search: who does not have the seed learns nothing of it."""
     text = json.dumps(said, sort_keys=True, separators=(",", ":"), default=str)
-    return hashlib.blake2b(text.encode(), key=run.secret, digest_size=32).hexdigest()
+    return hashlib.blake2b(text.encode(), key=run.randomness.secret, digest_size=32).hexdigest()
 
 
 def private_half(ledger: Path) -> Path:
@@ -128,7 +128,7 @@ def private_half(ledger: Path) -> Path:
 def keep_seed(ledger: Path, run: Run, *, given: bool) -> None:
     """Write the seed of a search that begins beside its ledger, for its owner's eyes only."""
     if not ledger.exists():
-        said = {"seed": f"{run.seed:032x}", "seed_given": given}
+        said = {"seed": f"{run.randomness.seed:032x}", "seed_given": given}
         write_text(private_half(ledger), json.dumps(said, indent=2), overwrite=True, private=True)
 
 

@@ -18,7 +18,7 @@ from sfumato.io import write_text
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe
 from sfumato.study.spread import Spread
-from sfumato.tuning.candidate import Candidate, Judge, Result, in_order, on_front
+from sfumato.tuning.candidate import Candidate, Confirmed, Judge, in_order, on_front, required_scores
 from sfumato.tuning.search_space import SearchSpace
 from sfumato.tuning.tuner import Found
 from sfumato.tuning.workbench import AS_IT_IS, NUDGED, SEARCHED, SINGLE
@@ -26,27 +26,6 @@ from sfumato.tuning.workbench import AS_IT_IS, NUDGED, SEARCHED, SINGLE
 #: How many that nearly won are named, and how many columns of a step.
 _NAMED = 3
 _COLUMNS = 6
-
-
-@dataclass(frozen=True)
-class Confirmed:
-    """A candidate that met everything in fresh runs, and what these runs say of it."""
-
-    recipe: Recipe
-    utilities: tuple[Spread, ...]
-    demands: tuple[Spread | None, ...]
-    result: Result = field(repr=False)
-
-    def to_dict(self, judge: Judge) -> dict[str, Any]:
-        """As a dictionary for JSON."""
-        utilities = zip(judge.utilities, self.utilities, strict=True)
-        return {
-            "steps": self.recipe.to_list(),
-            "utility": {str(measure): each.to_dict() for measure, each in utilities},
-            "requirements": _required(
-                judge, "score", [each.to_dict() if each else None for each in self.demands]
-            ),
-        }
 
 
 @dataclass(frozen=True)
@@ -325,13 +304,5 @@ def _point(candidate: Candidate, judge: Judge) -> dict[str, Any]:
         "feasible": candidate.feasible,
         "shortfall": candidate.shortfall,
         "utility": {str(m): each.mean for m, each in zip(judge.utilities, utilities, strict=True)},
-        "requirements": _required(judge, "mean", [each.mean if each else None for each in demands]),
+        "requirements": required_scores(judge, "mean", [each.mean if each else None for each in demands]),
     }
-
-
-def _required(judge: Judge, word: str, told: Sequence[Any]) -> list[dict[str, Any]]:
-    """Each demand, and under a word what is told of it."""
-    return [
-        {"requirement": str(demand.requirement), "scenario": demand.scenario.name, word: each}
-        for demand, each in zip(judge.demands, told, strict=True)
-    ]

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from sfumato.errors import Cancelled
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.tuning.candidate import Candidate, Judge, Reading, Result, Shortfall, in_order
+from sfumato.tuning.candidate import Candidate, Confirmed, Judge, Reading, Result, Shortfall, in_order
 from sfumato.tuning.proposals import Proposals
 from sfumato.tuning.watch import CONFIRMING, ENDING, SAMPLING, SEARCHING
 from sfumato.tuning.workbench import AS_IT_IS, LATE, MOST_PATIENCE, NUDGED, SEARCHED, SINGLE, Workbench
@@ -129,15 +129,15 @@ class Tuner(Workbench):
 
         Then the others, none for long, unless nothing has done yet.
         """
-        waiting = [step for step in steps if self._digest(step) in self.did]
-        recipes = {self._digest(step): Recipe((step,)) for step in waiting}
+        waiting = [step for step in steps if step.digest in self.did]
+        recipes = {step.digest: Recipe((step,)) for step in waiting}
         self._now("single methods", 0, len(steps))
         self._work("subsample", list(recipes.values()), self._on_part)  # which tells how long they take
-        waiting.sort(key=lambda step: self.watch.expected(recipes[self._digest(step)], len(self.case.table)))
+        waiting.sort(key=lambda step: self.watch.expected(recipes[step.digest], len(self.case.table)))
         self._try_alone([(step, True) for step in waiting[:1]], proposals)
         for self.patience in (MOST_PATIENCE, 1.0):
             known = {each.recipe.digest for each in self.candidates}
-            rest = [step for step in steps if self._digest(step) in self.did - known]
+            rest = [step for step in steps if step.digest in self.did - known]
             if self.patience < 1 or not in_order(self.candidates):
                 self._try_alone([(step, True) for step in rest], proposals)
 
@@ -171,14 +171,10 @@ class Tuner(Workbench):
         if not said["met"]:
             return step
         step = replace(step, method=type(step.method).from_dict(said["parameters"]))
-        self.did.add(self._digest(step))
+        self.did.add(step.digest)
         if said["value"] is not None and said["mild"] is not None:
-            self.near[self._digest(step)] = (said["value"], said["mild"])
+            self.near[step.digest] = (said["value"], said["mild"])
         return step
-
-    @staticmethod
-    def _digest(step: Step) -> str:
-        return Recipe((step,)).digest
 
     def _try_alone(self, ended: Sequence[tuple[Step, bool]], proposals: Proposals) -> None:
         """Try steps alone; where the search finds one that did too weak, also what lies beside it."""
@@ -229,7 +225,10 @@ class Tuner(Workbench):
                     continue
                 met = max(self.shortfall(result)) <= 0 and self.judge.losses(result) is not None
                 (passed if met else failed).append((candidate, result))
-                if not met:
+                if met:
+                    settled = Confirmed(candidate.recipe, *self.judge.spreads(result), result)
+                    self.run.progress.found(settled.to_dict(self.judge))
+                else:
                     self._nudge(candidate)
         self.run.tell("confirming", len(looked), len(looked), f"{len(passed)} confirmed")
         return passed, failed

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sfumato.core.run import Run
-from sfumato.errors import ParameterError
 from sfumato.recipes.recipe import Recipe
-from sfumato.study.cost import Growth
+from sfumato.study.growth import Growth, Timings
 
 #: The share of the time by which a stage must have ended; the last one is the utility of the best.
 SAMPLING, SEARCHING, CONFIRMING, ENDING = "sampling", "searching", "confirming", "ending"
@@ -25,7 +24,7 @@ class Watch:
     seconds: float = math.inf
     clock: Callable[[], float] = time.monotonic
     stage: str = ENDING
-    took: dict[tuple[str, ...], tuple[int, float]] = field(default_factory=dict)
+    took: dict[tuple[str, ...], Timings] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.started = self.clock()
@@ -45,29 +44,18 @@ class Watch:
 
     def note(self, recipe: Recipe, records: int, seconds: float) -> None:
         """Remember what one run of a recipe took; the longest on the most records counts."""
-        before, longest = self.took.get(_methods(recipe), (0, 0.0))
-        if records >= before:
-            self.took[_methods(recipe)] = (records, max(seconds, longest if records == before else 0.0))
+        growth = max((Growth.declared_as(step.method.cost) for step in recipe.steps), default=Growth(0))
+        known = self.took.setdefault(_methods(recipe), Timings(growth))
+        known.points = [max([*known.points, (records, seconds)])]
 
     def expected(self, recipe: Recipe, records: int) -> float:
         """Seconds that a run of a recipe is likely to take: as before, or from fewer records.
 
         Then between what it took there, much of which does not grow, and that grown as its methods declare.
         """
-        before, seconds = self.took.get(_methods(recipe), (0, 0.0))
-        if not before or before >= records:
-            return seconds
-        grown = max((_grown(step.method.cost, before, records) for step in recipe.steps), default=1.0)
-        return seconds * math.sqrt(grown)
+        known = self.took.get(_methods(recipe))
+        return known.likely(records) if known else 0.0
 
 
 def _methods(recipe: Recipe) -> tuple[str, ...]:
     return tuple(step.method.name for step in recipe.steps)
-
-
-def _grown(cost: str, before: int, records: int) -> float:
-    try:
-        growth = Growth.parse(cost)
-    except ParameterError:  # somebody else's method may write as it likes
-        growth = Growth(1)
-    return growth.at(records) / growth.at(before)

@@ -143,7 +143,7 @@ class Workbench:
         (step,) = recipe.steps
         near = self.near.get(recipe.digest)
         try:
-            hurry = self.watch.limited(run, _PATIENCE).stopped  # settle for the best so far
+            hurry = self.watch.limited(run, _PATIENCE).progress.is_over  # settle for the best so far
             demands = self.judge.demands
             found = weakest(step, case, demands, run, repeats=repeats, near=near, hurry=hurry)
         except FAILURES as error:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sfumato.data.evidence import Evidence
+from sfumato.core.evidence import Evidence
 from sfumato.data.generalised.cover import Cover
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Floats

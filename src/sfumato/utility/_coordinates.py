@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.data.evidence import Evidence
+from sfumato.core.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.utility._marginals import Reading, read_both

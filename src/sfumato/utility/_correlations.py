@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 
 from sfumato import kernels
+from sfumato.core.evidence import Evidence
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.points import standardised
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._marginals import Generalised, Reading, read_both

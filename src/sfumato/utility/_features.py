@@ -13,10 +13,10 @@ from typing import ClassVar, Literal
 import numpy as np
 import polars as pl
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.params import Columns, listed, param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.data.evidence import Evidence
+from sfumato.core.evidence import Evidence
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._readings import middles_of
 

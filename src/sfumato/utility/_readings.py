@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from sfumato.data.evidence import Evidence
+from sfumato.core.evidence import Evidence
 from sfumato.data.generalised.cover import CATEGORIES, Cover, cover_of, extent
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.schema import Kind

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._readings import (

@@ -8,10 +8,10 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from sfumato.core.measure import Measure, Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Measure, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._binnings import Binned, binned, binning_of, joint_masses, reading_of
 from sfumato.utility._correlations import correlations_of_both
@@ -29,7 +29,14 @@ class PairMeasure(Measure):
     bounds = (0.0, 1.0)
     kinds = ALL
 
-    over: Literal["mean", "worst"] = param("mean", "Whether the pairs are averaged or the worst one counts.")
+    over: Literal["mean", "worst"] = param(
+        "mean",
+        "How pairs of columns are put together.",
+        choices={
+            "mean": "Their mean.",
+            "worst": "The worst pair counts.",
+        },
+    )
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns of both tables whose values compare."""
@@ -92,7 +99,7 @@ class ContingencyMeasure(PairMeasure):
         ge=2,
         le=1000,
     )
-    generalised: Generalised = param("expected", GENERALISED)
+    generalised: Generalised = param("expected", "Where a generalised value lies.", choices=GENERALISED)
 
     def differences(self, evidence: Evidence, names: tuple[str, ...], run: Run) -> Mapping[Pair, float]:
         """Compare the two tables of each pair."""
@@ -207,6 +214,7 @@ class CramersVDifference(ContingencyMeasure):
 
     name = "cramers-v-difference"
     family = "associations"
+    tells = Tells(places={"report": 2})
     title = "Difference of Cramér's V"
     references = ("cramer1946",)
 
@@ -327,7 +335,7 @@ class CorrelationDifference(PairMeasure):
 
     name = "correlation-difference"
     family = "associations"
-    usual = True
+    tells = Tells(places={"default": 0})
     title = "Difference of correlations"
     bounds = (0.0, 2.0)
     kinds = ORDERED
@@ -335,9 +343,14 @@ class CorrelationDifference(PairMeasure):
     cost = "n d²"
 
     by: Literal["value", "rank"] = param(
-        "value", "Whether values are correlated (Pearson) or ranks (Spearman)."
+        "value",
+        "What is correlated.",
+        choices={
+            "value": "Values (Pearson).",
+            "rank": "Mid-ranks (Spearman).",
+        },
     )
-    generalised: Generalised = param("expected", GENERALISED)
+    generalised: Generalised = param("expected", "Where a generalised value lies.", choices=GENERALISED)
 
     def differences(self, evidence: Evidence, names: tuple[str, ...], run: Run) -> Mapping[Pair, float]:
         """Compare the two correlations of each pair."""

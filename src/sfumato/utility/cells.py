@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from sfumato.core.measure import Measure, Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Measure, Score, Tells
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import wildcards
 from sfumato.data.generalised.intervals import ends, is_interval
 from sfumato.data.generalised.nodes import canonical_text
@@ -61,7 +61,7 @@ class SuppressedCells(Measure):
 
     name = "suppressed-cells"
     family = "cells"
-    usual = True
+    tells = Tells(places={"default": 0})
     title = "Suppressed cells"
     aspect = "utility"
     better = "low"
@@ -161,6 +161,7 @@ class CellsChanged(Measure):
 
     name = "cells-changed"
     family = "cells"
+    tells = Tells(places={"report": 1})
     title = "Cells changed"
     aspect = "utility"
     better = "low"

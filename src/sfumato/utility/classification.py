@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score
 from sfumato.core.params import Columns, listed, param
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import wildcards
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
+from sfumato.errors import MissingDependencyError
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.utility._features import ModelMeasure, features_of
 from sfumato.utility._readings import unmapped
@@ -36,14 +38,10 @@ class ClusterMeasure(ModelMeasure):
         """The points of both tables with the cluster of each."""
         names = self.columns(evidence)
         first, second = evidence.remember(("points", names), lambda: _points(evidence, names))
-        mine = k_means(first, self.clusters, [run.rng("start", turn) for turn in range(self.starts)])
+        seed = int(run.rng("start").integers(1 << 31))
+        mine, centres = k_means(first, self.clusters, self.starts, seed)
         # The release may begin where the original ended, so that a difference is one of the data.
-        theirs = k_means(
-            second,
-            self.clusters,
-            [run.rng("start", turn) for turn in range(self.starts)],
-            also=_centres(first, mine, int(mine.max()) + 1),
-        )
+        theirs, _ = k_means(second, self.clusters, self.starts, seed, also=centres)
         return (first, mine), (second, theirs)
 
 
@@ -69,9 +67,10 @@ class ClusterAgreement(ClusterMeasure):
     sizes have that were drawn by chance, which for the Rand index is far from 0; ``details`` has the
     adjusted Rand index (0: chance, 1: the same). Higher is better.
 
-    **Doubt.** k-means finds a good end, not always the best: it begins ``starts`` times (k-means++), and in
-    the release once more from the centres of the original. Where the data have no clusters, ends differ by
-    chance alone. Tables above ``records`` are sampled, and the status is then approximate.
+    **Doubt.** scikit-learn's k-means (extra ``models``) finds a good end, not always the best: it begins
+    ``starts`` times (k-means++), and in the release once more from the centres of the original. Where the
+    data have no clusters, ends differ by chance alone. Tables above ``records`` are sampled, and the status
+    is then approximate.
 
     **Missing.** A missing value or wildcard lies at the mean, one standard step apart from those that are
     there. Generalised values are taken at their expectation: ranges at their middle, sets of categories in
@@ -89,7 +88,14 @@ class ClusterAgreement(ClusterMeasure):
     bounds = (0.0, 1.0)
     references = ("rand1971", "fowlkes1983", "hubert1985", "arthur2007")
 
-    index: Literal["rand", "fowlkes-mallows"] = param("rand", "How agreement is measured.")
+    index: Literal["rand", "fowlkes-mallows"] = param(
+        "rand",
+        "How agreement is measured.",
+        choices={
+            "rand": "The share of pairs of records that are together in both tables, or apart in both.",
+            "fowlkes-mallows": "Of pairs together in one table, the share that are in the other: a mean.",
+        },
+    )
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse a release whose records do not map: nobody knows what was together before."""
@@ -150,9 +156,10 @@ class ClusterStructure(ClusterMeasure):
     difference is at most 2. Lower is better. ``details`` has both indices. A release that is clearer than the
     original (microaggregation) is as far off as one that is as much more blurred.
 
-    **Doubt.** Exact for the clusters found, up to ``probes`` records; beyond, the silhouettes of so many
-    records of each table are taken, each against all, and the interval is that of their mean in 95 of 100
-    cases. Tables above ``records`` are sampled, and the status is then approximate.
+    **Doubt.** Exact for the clusters that scikit-learn (extra ``models``) found, up to ``probes`` records;
+    beyond, the silhouettes of so many records of each table are taken, each against all, and the interval is
+    that of their mean in 95 of 100 cases. Tables above ``records`` are sampled, and the status is then
+    approximate.
 
     **Missing.** A missing value or wildcard lies at the mean, one standard step apart from those that are
     there. Generalised values are taken at their expectation: ranges at their middle, sets of categories in
@@ -169,8 +176,21 @@ class ClusterStructure(ClusterMeasure):
     bounds = (0.0, np.inf)
     references = ("rousseeuw1987", "davies1979", "arthur2007")
 
-    index: Literal["silhouette", "davies-bouldin"] = param("silhouette", "How clear clusters are.")
-    probes: int = param(2000, "Largest number of records whose silhouette is taken.", ge=20, unit="records")
+    index: Literal["silhouette", "davies-bouldin"] = param(
+        "silhouette",
+        "How clear clusters are.",
+        choices={
+            "silhouette": "How much nearer records are to their own cluster than to the next, on average.",
+            "davies-bouldin": "How wide clusters are against the distance to the next; mean over clusters.",
+        },
+    )
+    probes: int = param(
+        2000,
+        "Largest number of records whose silhouette is taken.",
+        ge=20,
+        unit="records",
+        when="index=silhouette",
+    )
 
     def fit(self, evidence: Evidence, run: Run) -> Score:
         """Cluster both tables and compare how clear the clusters are."""
@@ -225,61 +245,23 @@ def _points(evidence: Evidence, names: tuple[str, ...]) -> tuple[Floats, Floats]
 
 
 def k_means(
-    points: Floats, k: int, chances: list[np.random.Generator], *, also: Floats | None = None
-) -> Ints:
-    """Cluster points by Lloyd's rounds from k-means++ starts, and from the centres ``also``; the best counts.
+    points: Floats, k: int, starts: int, seed: int, *, also: Floats | None = None
+) -> tuple[Ints, Floats]:
+    """Cluster points by scikit-learn from k-means++ starts, and from the centres ``also``; the best counts.
 
-    Clusters are numbered in order of their first record; there are fewer than ``k`` where there are fewer
-    different points.
+    There are fewer clusters than ``k`` where there are fewer different points.
     """
-    points = np.ascontiguousarray(points)
-    best, least = np.zeros(len(points), dtype=np.int64), np.inf
-    starts = ([] if also is None else [also]) + [_spread_start(points, k, rng) for rng in chances]
-    for start in starts:
-        labels, cost = _rounds(points, start)
-        if cost < least:
-            best, least = labels, cost
-    _, first, codes = np.unique(best, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[codes]
-
-
-def _spread_start(points: Floats, k: int, rng: np.random.Generator) -> Floats:
-    """Draw centres far from each other: each with a chance that grows with the squared distance."""
-    chosen = [int(rng.integers(len(points)))]
-    nearest = ((points - points[chosen[0]]) ** 2).sum(axis=1)
-    while len(chosen) < k and nearest.max() > 0:
-        sums = np.cumsum(nearest)
-        place = int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
-        chosen.append(min(place, len(points) - 1))
-        nearest = np.minimum(nearest, ((points - points[chosen[-1]]) ** 2).sum(axis=1))
-    return points[chosen]
-
-
-def _rounds(points: Floats, centres: Floats) -> tuple[Ints, float]:
-    """Move centres to the mean of what is nearest to them until nothing changes."""
-    labels = np.full(len(points), -1, dtype=np.int64)
-    for _ in range(_ROUNDS):
-        fresh, cost = _nearest(points, centres)
-        if (fresh == labels).all():
-            break
-        labels = fresh
-        held = np.bincount(labels, minlength=len(centres)) > 0  # a centre of nothing stays where it is
-        centres = np.where(held[:, None], _centres(points, labels, len(centres)), centres)
-    return labels, cost
-
-
-def _centres(points: Floats, labels: Ints, k: int) -> Floats:
-    counts = np.maximum(np.bincount(labels, minlength=k), 1)
-    sums = [np.bincount(labels, points[:, place], minlength=k) for place in range(points.shape[1])]
-    return np.stack(sums, axis=1) / counts[:, None]
-
-
-def _nearest(points: Floats, centres: Floats) -> tuple[Ints, float]:
-    labels, cost = np.empty(len(points), dtype=np.int64), 0.0
-    for start, distances in _distances(points, centres):
-        labels[start : start + len(distances)] = distances.argmin(axis=1)
-        cost += float((distances.min(axis=1) ** 2).sum())
-    return labels, cost
+    try:
+        from sklearn.cluster import KMeans
+    except ImportError as error:
+        raise MissingDependencyError.of("scikit-learn", extra="models", purpose="k-means") from error
+    k = min(k, len(np.unique(points, axis=0)))
+    models = [KMeans(k, n_init=starts, max_iter=_ROUNDS, tol=0.0, random_state=seed)]
+    if also is not None and len(also) == k:
+        models.insert(0, KMeans(k, init=also, n_init=1, max_iter=_ROUNDS, tol=0.0))
+    with threadpool_limits(1, user_api="openmp"):  # a sum of several threads is rounded in another order
+        best = min((model.fit(points) for model in models), key=lambda model: float(model.inertia_))
+    return best.labels_.astype(np.int64), best.cluster_centers_
 
 
 def _distances(points: Floats, others: Floats) -> Iterator[tuple[int, Floats]]:
@@ -339,10 +321,6 @@ def silhouettes(points: Floats, labels: Ints, probes: Ints) -> Floats:
 
 def davies_bouldin(points: Floats, labels: Ints) -> float:
     """The mean over clusters of the worst ratio of their widths to the distance of their centres."""
-    k = int(labels.max()) + 1
-    centres = _centres(points, labels, k)
-    offsets = np.sqrt(((points - centres[labels]) ** 2).sum(axis=1))
-    widths = np.bincount(labels, offsets) / np.bincount(labels)
-    apart = np.sqrt(((centres[:, None] - centres[None]) ** 2).sum(axis=2))
-    np.fill_diagonal(apart, np.inf)
-    return float(((widths[:, None] + widths) / apart).max(axis=1).mean())
+    from sklearn.metrics import davies_bouldin_score  # k-means saw to it that it is there
+
+    return float(davies_bouldin_score(points, labels)) if labels.max() + 1 < len(labels) else 0.0

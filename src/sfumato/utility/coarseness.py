@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import cover_of, extent
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Floats, Ints

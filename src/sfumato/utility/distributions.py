@@ -7,10 +7,10 @@ from typing import Any, Literal
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.measure import Measure, Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Measure, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._binnings import binning_of, reading_of
@@ -19,7 +19,7 @@ from sfumato.utility._marginals import Generalised, Spread, read_both, readable_
 ORDERED = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
 ALL = ORDERED | {Kind.NOMINAL}
 
-GENERALISED = "Where a generalised value lies: in its middle, or spread evenly over what it stands for."
+GENERALISED = {"midpoint": "In its middle.", "expected": "Spread evenly over what it stands for."}
 
 
 class ColumnDistance(Measure):
@@ -32,7 +32,12 @@ class ColumnDistance(Measure):
     cost = "n log n"
 
     over: Literal["mean", "worst"] = param(
-        "mean", "Whether the columns are averaged or the worst one counts."
+        "mean",
+        "How columns are put together.",
+        choices={
+            "mean": "Their mean.",
+            "worst": "The worst column counts.",
+        },
     )
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
@@ -117,12 +122,12 @@ class ColumnEarthMoversDistance(ColumnDistance):
 
     name = "column-emd"
     family = "distributions"
-    usual = True
+    tells = Tells(places={"default": 0})
     title = "Earth mover's distance by column"
     bounds = (0.0, np.inf)
     references = ("rubner2000", "vallender1974")
 
-    generalised: Generalised = param("expected", GENERALISED)
+    generalised: Generalised = param("expected", "Where a generalised value lies.", choices=GENERALISED)
 
     def distance(self, evidence: Evidence, name: str) -> float:
         """The work in one column."""
@@ -173,7 +178,8 @@ class KolmogorovSmirnov(ColumnDistance):
 
     generalised: Literal["midpoint", "expected", "worst"] = param(
         "expected",
-        "Where a generalised value lies: in its middle, spread evenly, or where the distance is largest.",
+        "Where a generalised value lies.",
+        choices={**GENERALISED, "worst": "Wherever the distance is largest."},
     )
 
     def distance(self, evidence: Evidence, name: str) -> float:
@@ -232,7 +238,7 @@ class BinnedDistance(ColumnDistance):
     bins: int = param(
         20, "Number of bins for a column of numbers, by the original's quantiles.", ge=2, le=10_000
     )
-    generalised: Generalised = param("expected", GENERALISED)
+    generalised: Generalised = param("expected", "Where a generalised value lies.", choices=GENERALISED)
 
     def distance(self, evidence: Evidence, name: str) -> float:
         """The distance of one column's masses."""

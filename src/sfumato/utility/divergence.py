@@ -7,10 +7,10 @@ from typing import Literal
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._binnings import Binned, binned, binning_of, joint_masses, reading_of
 from sfumato.utility._marginals import read_both
@@ -86,7 +86,14 @@ class KullbackLeiblerDivergence(BinnedDistance):
         le=1000,
         symbol="α",
     )
-    dimension: Literal["one", "two"] = param("one", "Whether tables of one column are compared, or of two.")
+    dimension: Literal["one", "two"] = param(
+        "one",
+        "Which tables of counts are compared.",
+        choices={
+            "one": "Those of each column.",
+            "two": "Those of each pair of columns.",
+        },
+    )
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse one column alone where tables of two are asked for."""

@@ -9,10 +9,10 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from sfumato.core.measure import Measure, Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Measure, Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._binnings import binning_of
@@ -50,9 +50,20 @@ class EstimateMeasure(Measure):
     kinds = ALL
     cost = "n log n"
 
-    of: Of = param("mean", "What is estimated; for categories the mean is the share of each.")
-    order: float = param(0.5, "Which quantile is estimated: 0.5 is the median.", gt=0, lt=1)
-    generalised: Generalised = param("expected", GENERALISED)
+    of: Of = param(
+        "mean",
+        "What is estimated.",
+        choices={
+            "mean": "The mean; of a nominal column the share of each category.",
+            "variance": "The variance.",
+            "quantile": "The quantile of `order`.",
+            "correlation": "The correlation of each pair of columns.",
+        },
+    )
+    order: float = param(
+        0.5, "Which quantile is estimated: 0.5 is the median.", gt=0, lt=1, when="of=quantile"
+    )
+    generalised: Generalised = param("expected", "Where a generalised value lies.", choices=GENERALISED)
 
     @property
     def level(self) -> float:
@@ -233,6 +244,8 @@ class IntervalOverlap(EstimateMeasure):
 
     name = "interval-overlap"
     family = "analyses"
+    tells = Tells(places={"report": 3, "models": 1})
+    scales = Scaling(exact_up_to=200_000)
     title = "Overlap of confidence intervals"
     better = "high"
     bounds = (0.0, 1.0)

@@ -11,9 +11,9 @@ from collections import Counter
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover
 from sfumato.data.generalised.levels import KeyLevels
 from sfumato.data.hierarchy.grow import propose

@@ -6,10 +6,10 @@ from abc import abstractmethod
 
 import numpy as np
 
-from sfumato.core.measure import Measure, Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Measure, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._changes import Changes, changes_of
@@ -35,7 +35,12 @@ class MappedLoss(Measure):
 
     generalised: Reading = param(
         "midpoint",
-        "How a range or set is read: in its middle, at its member farthest from the truth, or as any member.",
+        "How a range or set is read.",
+        choices={
+            "midpoint": "In its middle.",
+            "worst": "At its member farthest from the truth.",
+            "expected": "As any of its members, each as likely.",
+        },
     )
 
     def refuses(self, evidence: Evidence) -> str | None:
@@ -146,7 +151,7 @@ class Il1s(MappedLoss):
 
     name = "il1s"
     family = "cells"
-    usual = True
+    tells = Tells(places={"default": 0})
     title = "Mean change in spreads (IL1s)"
     references = ("yancey2002", "mateosanz2005")
 

@@ -7,10 +7,10 @@ from typing import Literal
 import numpy as np
 
 from sfumato import kernels
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._matrices import along_eigenvectors, covariance, standardised_both
 from sfumato.utility._readings import ORDERED, coarse_original, middles_of
@@ -80,7 +80,13 @@ class RankUtility(Measure):
     cost = "n log n"
 
     of: Literal["ranks", "values", "standardised"] = param(
-        "ranks", "Whether covariances are those of ranks, of values, or of values in deviations."
+        "ranks",
+        "Of what covariances are taken.",
+        choices={
+            "ranks": "Ranks.",
+            "values": "Values, so that columns count most that vary most in their unit.",
+            "standardised": "Values in standard deviations of the original, so that all columns count alike.",
+        },
     )
 
     def refuses(self, evidence: Evidence) -> str | None:

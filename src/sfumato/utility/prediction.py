@@ -8,10 +8,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from sfumato.core.measure import Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.utility._features import (
@@ -50,11 +50,16 @@ class PredictionMeasure(TargetMeasure):
     )
     draws: int = param(3, "Number of samples of tables that are larger.", ge=2, le=100)
     model: Literal["linear", "forest"] = param(
-        "linear", "What is trained: a logistic or linear regression, or a random forest (scikit-learn)."
+        "linear",
+        "What is trained.",
+        choices={
+            "linear": "A logistic or linear regression with a ridge.",
+            "forest": "A random forest of scikit-learn.",
+        },
     )
     folds: int = param(5, "Number of parts of the original that are predicted in turn.", ge=2, le=20)
     repeats: int = param(2, "Number of times the original is cut into parts anew.", ge=1, le=100)
-    trees: int = param(100, "Number of trees of a forest.", ge=1, le=2000)
+    trees: int = param(100, "Number of trees of a forest.", ge=1, le=2000, when="model=forest")
 
     def verdict(self, task: Task, guesses: Floats) -> float:
         """Score guesses for all records of a task."""
@@ -143,6 +148,8 @@ class Prediction(PredictionMeasure):
 
     name = "prediction"
     family = "analyses"
+    tells = Tells(places={"report": 5, "models": 3})
+    scales = Scaling(exact_up_to=200_000)
     title = "Prediction of classes"
     better = "high"
     bounds = (0.0, 1.0)
@@ -151,7 +158,16 @@ class Prediction(PredictionMeasure):
     classes = True
 
     score_by: Literal["accuracy", "precision", "recall", "f", "geometric-mean", "auc"] = param(
-        "accuracy", "How predictions are scored."
+        "accuracy",
+        "How predictions are scored.",
+        choices={
+            "accuracy": "The share of records whose class is right.",
+            "precision": "Of the records given a class, the share that is of it; mean over the classes.",
+            "recall": "Of the records of a class, the share that is given it; mean over the classes.",
+            "f": "The harmonic mean of precision and recall of a class; mean over the classes.",
+            "geometric-mean": "The geometric mean of the recalls.",
+            "auc": "The chance that a record of a class is ranked above another; mean over the classes.",
+        },
     )
 
     def verdict(self, task: Task, guesses: Floats) -> float:
@@ -198,6 +214,8 @@ class PredictionError(PredictionMeasure):
 
     name = "prediction-error"
     family = "analyses"
+    tells = Tells(places={"report": 6, "models": 4})
+    scales = Scaling(exact_up_to=200_000)
     title = "Prediction error"
     better = "low"
     bounds = (0.0, np.inf)
@@ -205,7 +223,15 @@ class PredictionError(PredictionMeasure):
     references = ("lefevre2006workload", "breiman2001", "carvalho2023")
     classes = False
 
-    score_by: Literal["rmse", "mse", "mae"] = param("rmse", "How errors are put together.")
+    score_by: Literal["rmse", "mse", "mae"] = param(
+        "rmse",
+        "How errors are put together.",
+        choices={
+            "rmse": "The root of the mean squared error.",
+            "mse": "The mean squared error.",
+            "mae": "The mean absolute error.",
+        },
+    )
 
     def verdict(self, task: Task, guesses: Floats) -> float:
         """Score numbers [records, 1]."""

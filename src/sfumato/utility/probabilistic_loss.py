@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.utility._matrices import column_means, covariance, standardised_both
 from sfumato.utility._readings import ORDERED, coarse_original

@@ -7,13 +7,13 @@ from typing import Literal
 
 import numpy as np
 
-from sfumato.core.measure import Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.regression import fit_logistic, weighted_gram, whitening, with_constant
 from sfumato.utility._features import Features, ModelMeasure, features_of, weights_of_both
-from sfumato.utility.regression import maximum_likelihood
 
 #: Records of the smaller table that there must be for each term of the model.
 _RECORDS_PER_TERM = 10
@@ -42,7 +42,12 @@ class PropensityMeasure(ModelMeasure):
         20_000, "Largest number of records fitted; of larger tables samples are.", ge=20, unit="records"
     )
     effects: Literal["main", "pairs"] = param(
-        "pairs", "Whether the model has columns alone, or their squares and products too."
+        "pairs",
+        "Which terms the model has.",
+        choices={
+            "main": "Columns alone.",
+            "pairs": "Squares of numbers and products of columns, too.",
+        },
     )
     terms: int = param(100, "Largest number of terms of the model.", ge=1, le=2000)
 
@@ -59,8 +64,8 @@ class PropensityMeasure(ModelMeasure):
         most = min(self.terms, max(1, min(sizes) // _RECORDS_PER_TERM))
         chosen, left_out = _terms(features, pairs=self.effects == "pairs", most=most)
         everyone = np.vstack([features.original, features.released])
-        design = _independent(_products(everyone, chosen), np.concatenate(weights))
-        return _propensity(design, np.concatenate(weights), sizes, left_out)
+        terms = _independent(_products(everyone, chosen), np.concatenate(weights))
+        return _propensity(terms, np.concatenate(weights), sizes, left_out)
 
 
 class PropensityMeanSquare(PropensityMeasure):
@@ -153,6 +158,8 @@ class PropensityRatio(PropensityMeasure):
     name = "pmse-ratio"
     family = "distributions"
     title = "Propensity score ratio"
+    tells = Tells(places={"report": 7, "models": 5})
+    scales = Scaling(exact_up_to=200_000)
     bounds = (0.0, np.inf)
     references = ("snoke2018", "woo2009")
 
@@ -222,24 +229,22 @@ def _products(values: Floats, chosen: list[tuple[int, int]]) -> Floats:
 def _independent(terms: Floats, weights: Floats) -> Floats:
     """Turn terms into uncorrelated ones of variance 1 that span the same, without the redundant."""
     centred = terms - np.average(terms, axis=0, weights=weights)
-    spread = np.sqrt(np.average(centred**2, axis=0, weights=weights))
-    centred = centred[:, spread > 0] / spread[spread > 0]
-    if not centred.shape[1]:
-        return centred
-    values, vectors = np.linalg.eigh((centred * weights[:, None]).T @ centred / weights.sum())
-    there = values > _REDUNDANT * values.max()
-    turned: Floats = centred @ (vectors[:, there] / np.sqrt(values[there]))
-    return turned
+    gram = weighted_gram(centred, weights / weights.sum())
+    uncorrelated: Floats = centred @ whitening(gram, redundant=_REDUNDANT)[0]
+    return uncorrelated
 
 
-def _propensity(design: Floats, weights: Floats, sizes: tuple[int, int], left_out: int) -> Propensity:
+def _propensity(terms: Floats, weights: Floats, sizes: tuple[int, int], left_out: int) -> Propensity:
+    from scipy.special import expit
+
     released = np.concatenate([np.zeros(sizes[0]), np.ones(sizes[1])])
     share = sizes[1] / (sizes[0] + sizes[1])  # the weights of each table have mean 1
-    with_constant = np.column_stack([np.ones(len(design)), design])
-    _, chances = maximum_likelihood(with_constant, released, weights)
+    design = with_constant(terms)
+    coefficients = fit_logistic(design, np.column_stack([1 - released, released]), weights)
+    chances = expit(design @ coefficients[:, 1])
     mean_square = float((weights * (chances - share) ** 2).sum() / weights.sum())
     mean_square = min(mean_square, share * (1 - share))  # what it tends to where the tables separate
-    n_terms = design.shape[1]
+    n_terms = terms.shape[1]
     as_many = float(weights.sum() ** 2 / (weights**2).sum())  # records of equal weight that tell as much
     unit = (1 - share) ** 2 * share / as_many
     return Propensity(mean_square, n_terms * unit, float(np.sqrt(2.0 * n_terms)) * unit, n_terms, left_out)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sfumato.core.measure import Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.buckets import Buckets
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover, Sets
 from sfumato.data.schema import Kind, Schema
 from sfumato.data.table import Table
@@ -67,6 +67,8 @@ class QueryError(ModelMeasure):
 
     name = "query-error"
     family = "analyses"
+    tells = Tells(places={"report": 8, "models": 6})
+    scales = Scaling(exact_up_to=200_000)
     title = "Error of counting queries"
     better = "low"
     bounds = (0.0, np.inf)

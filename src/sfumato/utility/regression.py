@@ -7,13 +7,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.core.measure import Score
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.kernels.regression import (
+    fit_linear,
+    fit_logistic,
+    weighted_gram,
+    whitening,
+    with_constant,
+)
 from sfumato.utility._features import (
     Features,
     TargetMeasure,
@@ -24,16 +31,6 @@ from sfumato.utility._features import (
 )
 from sfumato.utility._readings import spans_of
 
-#: Steps of Newton's after which a fit is taken as it is; where classes separate it has no end.
-_STEPS = 100
-#: Largest slope of the mean log-likelihood at which a fit is done.
-_FLAT = 1e-10
-#: By how much of itself a sum may be off by rounding.
-_ROUNDING = 1e-13
-#: Share of a step of Newton's below which no shorter one is tried.
-_SHORTEST = 1e-6
-#: A direction is not there if it has less than this share of the variance of the largest.
-_REDUNDANT = 1e-11
 #: A regressor follows from those before it if they leave less than this share of its variance.
 _FOLLOWS = 1e-7
 #: A standard error beyond which nothing is known of a coefficient, in standard deviations.
@@ -84,6 +81,8 @@ class CoefficientOverlap(TargetMeasure):
 
     name = "coefficient-overlap"
     family = "analyses"
+    tells = Tells(places={"report": 4, "models": 2})
+    scales = Scaling(exact_up_to=200_000)
     title = "Overlap of coefficients"
     better = "high"
     bounds = (0.0, 1.0)
@@ -158,13 +157,9 @@ def _designs(features: Features, present: tuple[Flags, Flags], weights: Floats) 
         if places:
             references.add(max(places, key=lambda place: (shares[place], -place)))
     kept = features.keep([place for place in range(len(features.columns)) if place not in references])
-    first = _with_constant(kept.original[present[0]])
-    chosen = _independent((first * weights[:, None]).T @ first)
-    return first[:, chosen], _with_constant(kept.released[present[1]])[:, chosen]
-
-
-def _with_constant(regressors: Floats) -> Floats:
-    return np.column_stack([np.ones(len(regressors)), regressors])
+    first = with_constant(kept.original[present[0]])
+    chosen = _independent(weighted_gram(first, weights))
+    return first[:, chosen], with_constant(kept.released[present[1]])[:, chosen]
 
 
 def _independent(gram: Floats) -> Ints:
@@ -226,65 +221,27 @@ def _nothing(size: int) -> Fit:
 
 def least_squares(design: Floats, response: Floats, weights: Floats) -> Fit:
     """Fit a linear model; weights as those of statsmodels' WLS."""
-    gram = (design * weights[:, None]).T @ design
-    inverse, known, rank = inverted(gram)
-    freedom = len(design) - rank
+    coefficients = fit_linear(design, response, weights)
+    left = response - design @ coefficients
+    turn, known = whitening(weighted_gram(design, weights))
+    freedom = len(design) - turn.shape[1]
     if freedom < 1:
         return _nothing(design.shape[1])
-    coefficients = inverse @ (design.T @ (weights * response))
-    left = response - design @ coefficients
     variance = float((weights * left**2).sum()) / freedom
-    return Fit(coefficients, np.sqrt(variance * np.diagonal(inverse)), known, float(freedom))
+    return Fit(coefficients, np.sqrt(variance * (turn**2).sum(axis=1)), known, float(freedom))
 
 
 def logistic(design: Floats, response: Floats, weights: Floats) -> Fit:
     """Fit a logistic model by its likelihood; a response may be a share."""
+    from scipy.special import expit
+
     total = float((weights * response).sum())
     if not 0 < total < weights.sum():
         return _nothing(design.shape[1])
-    coefficients, chances = maximum_likelihood(design, response, weights)
-    inverse, known, rank = inverted((design * (weights * chances * (1 - chances))[:, None]).T @ design)
-    if len(design) <= rank:
+    coefficients = fit_logistic(design, np.column_stack([1 - response, response]), weights)[:, 1]
+    chances = expit(design @ coefficients)
+    turn, known = whitening(weighted_gram(design, weights * chances * (1 - chances)))
+    if len(design) <= turn.shape[1]:
         return _nothing(design.shape[1])
-    errors = np.sqrt(np.diagonal(inverse))
+    errors = np.sqrt((turn**2).sum(axis=1))
     return Fit(coefficients, errors, known & (errors < _UNKNOWN), np.inf)
-
-
-def maximum_likelihood(design: Floats, response: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """The coefficients of a logistic model and its fitted chances, by Newton's steps.
-
-    Where the classes separate there is no maximum; the chances then are within 1e-10 of what they tend to.
-    """
-    from scipy.special import expit
-
-    coefficients = np.zeros(design.shape[1])
-    scores = np.zeros(len(design))
-    loss = _loss(scores, response, weights)
-    for _ in range(_STEPS):
-        chances = expit(scores)
-        slope = design.T @ (weights * (response - chances))
-        if np.abs(slope).max(initial=0.0) < _FLAT * weights.sum():
-            break
-        curvature = (design * (weights * chances * (1 - chances))[:, None]).T @ design
-        step = inverted(curvature)[0] @ slope
-        change = design @ step
-        length, most = 1.0, loss + _ROUNDING * abs(loss)  # near the end the loss no longer tells steps apart
-        while (tried := _loss(scores + length * change, response, weights)) > most and length > _SHORTEST:
-            length /= 2
-        coefficients, scores, loss = coefficients + length * step, scores + length * change, tried
-    return coefficients, expit(scores)
-
-
-def _loss(scores: Floats, response: Floats, weights: Floats) -> float:
-    return float((weights * (np.logaddexp(0.0, scores) - response * scores)).sum())
-
-
-def inverted(gram: Floats) -> tuple[Floats, Flags, int]:
-    """The inverse of a symmetric matrix in the directions it has, what it can tell of, and its rank."""
-    units = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
-    units = np.where(units > 0, units, 1.0)
-    values, vectors = np.linalg.eigh(gram / np.outer(units, units))
-    there = values > _REDUNDANT * max(float(values.max(initial=0.0)), 0.0)
-    inverse = (vectors[:, there] / values[there]) @ vectors[:, there].T / np.outer(units, units)
-    known = (vectors[:, ~there] ** 2).sum(axis=1) < 1e-8  # noqa: PLR2004  — none of it in what is not there
-    return inverse, known, int(there.sum())

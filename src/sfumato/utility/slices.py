@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato import kernels
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._coordinates import Coordinates, coordinates_of

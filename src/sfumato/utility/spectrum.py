@@ -6,10 +6,10 @@ from typing import Literal
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.utility._matrices import correlation, covariance, standardised_both
 from sfumato.utility._readings import ORDERED, coarse_original, weights_of
 
@@ -71,7 +71,12 @@ class EigenvalueDifference(Measure):
     cost = "n"
 
     matrix: Literal["covariance", "correlation"] = param(
-        "covariance", "Whether variances count, or only how columns go together."
+        "covariance",
+        "Which matrix has the eigenvalues.",
+        choices={
+            "covariance": "That of covariances, in deviations of the original: variances count, too.",
+            "correlation": "That of correlations: only how columns go together counts.",
+        },
     )
 
     def refuses(self, evidence: Evidence) -> str | None:

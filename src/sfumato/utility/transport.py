@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 
 from sfumato import kernels
-from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Measure, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._coordinates import Coordinates, coordinates_of, distances
@@ -62,7 +62,7 @@ class EarthMoversDistance(Measure):
 
     name = "earth-movers-distance"
     family = "distributions"
-    usual = True
+    tells = Tells(places={"default": 0})
     title = "Earth mover's distance"
     aspect = "utility"
     better = "low"

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.core.parameter_types import Requirements, as_requirements
-from sfumato.core.params import Columns, Param, Parameters, PerColumn, Resource, listed, param
+from sfumato.core.params import Columns, Condition, Param, Parameters, PerColumn, Resource, listed, param
 from sfumato.errors import ParameterError, PlanError, SfumatoError, UnknownNameError
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.swapping import RankSwapping
@@ -485,3 +485,91 @@ class TestRequirements:
         wanted = Requirements(("l >= 3", "t(distance=ordered) <= 0.2"))
         assert as_requirements(str(wanted)) == wanted
         assert as_requirements(list(wanted)) == wanted
+
+
+# ------------------------------------------------------------------------------- labels, choices, conditions
+
+
+class Centred(Parameters):
+    """Parameters that say more than their bounds."""
+
+    name = "centred"
+
+    centre: Literal["mean", "median"] = param(
+        "mean", "The centre.", choices={"mean": "The mean of the group.", "median": "The middle value."}
+    )
+    ties_up: bool = param(False, "Of two in the middle take the upper.", when="centre=median")
+    seeds: int = param(3, "Starts.", ge=1, label="Number of starts", advanced=True, when="ties_up=true")
+    lookup: Resource | None = param(None, "A file.", holds="table")
+    joined: str = param("", "By what it is joined.", when="lookup")
+    k: int = param(3, "Group.", ge=1, when="centre=mean|median")
+
+
+def test_a_label_is_the_name_in_words_unless_it_is_given():
+    labels = {declared.name: declared.label for declared in Centred.parameters()}
+    assert labels == {
+        "centre": "Centre", "ties_up": "Ties up", "seeds": "Number of starts", "lookup": "Lookup",
+        "joined": "Joined", "k": "k",
+    }  # fmt: skip
+    assert [declared.name for declared in Centred.parameters() if declared.advanced] == ["seeds"]
+
+
+def test_what_a_choice_means_and_when_a_parameter_counts_stand_in_its_explanation():
+    assert Centred.parameter("centre").explanation == (
+        "The centre. `mean`: The mean of the group. `median`: The middle value."
+    )
+    assert Centred.parameter("ties_up").explanation.endswith("Only with `centre` = median.")
+    assert Centred.parameter("seeds").explanation == "Starts. Only with `ties_up` = true."
+    assert Centred.parameter("joined").explanation.endswith("Only with `lookup`.")
+    assert Centred.parameter("k").explanation.endswith("Only with `centre` = mean or median.")
+    assert list(Full.parameter("scale").choices) == [
+        "range",
+        "deviation",
+    ]  # sentences are for who writes some
+
+
+def test_a_dictionary_for_json_has_sentences_and_conditions():
+    facts = json.loads(json.dumps(Centred.parameter("centre").to_dict()))
+    assert facts["choices"] == ["mean", "median"]
+    assert facts["choice_help"]["median"] == "The middle value."
+    facts = json.loads(json.dumps(Centred.parameter("seeds").to_dict()))
+    assert facts["when"] == {"parameter": "ties_up", "values": [True]}
+    assert (facts["label"], facts["advanced"]) == ("Number of starts", True)
+
+
+@pytest.mark.parametrize(
+    ("written", "settings", "holds"),
+    [
+        ("centre=median", {"centre": "median"}, True),
+        ("centre=median", {"centre": "mean"}, False),
+        ("centre=mean|median", {"centre": "mean"}, True),
+        ("exact=true", {"exact": True}, True),
+        ("exact=false", {"exact": True}, False),
+        ("lookup", {"lookup": None}, False),
+        ("lookup", {"lookup": "file"}, True),
+        ("lookup", {}, False),
+    ],
+)
+def test_a_condition_holds_or_not(written, settings, holds):
+    assert Condition.parse(written).holds(settings) is holds
+
+
+@pytest.mark.parametrize("when", ["middle=mean", "centre=mode", "nothing", "free=yes"])
+def test_a_condition_names_what_is_there(when):
+    class Wrong(Parameters):
+        name = "wrong"
+        centre: Literal["mean", "median"] = param("mean", "The centre.")
+        free: float = param(0.0, "A number.")
+        ties: bool = param(False, "Ties.", when=when)
+
+    with pytest.raises(TypeError, match="must belong to a setting that exists"):
+        Wrong.parameters()
+
+
+def test_sentences_are_of_the_choices():
+    class Wrong(Parameters):
+        name = "wrong"
+        centre: Literal["mean", "median"] = param("mean", "The centre.", choices={"mean": "The mean."})
+
+    with pytest.raises(TypeError, match="each of its choices"):
+        Wrong.parameters()

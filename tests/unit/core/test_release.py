@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from polars.testing import assert_series_equal
 
 from sfumato.core.measure import Score, Status
-from sfumato.core.method import BlockMethod, ColumnMethod, cut, shape_of
+from sfumato.core.method import BlockMethod, ColumnMethod, Gives, cut, shape_of
 from sfumato.core.release import MAIN, Provenance, Release
-from sfumato.core.run import Run
-from sfumato.data.evidence import Scenario
+from sfumato.core.run import Progress, Run
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.engines.memory import Memory
@@ -333,7 +333,7 @@ class ByBlock(BlockMethod):
     title = "By block"
     kinds = frozenset(Kind)
     rounds = 0
-    changes_records = True
+    gives = Gives(other_records=True)
     work: ClassVar = None
 
     def protect_block(self, block, summaries, run):
@@ -408,7 +408,7 @@ def test_columns_travel_alone():
     tree = object()
     Turned().apply(WEIGHTED, Run(seed=1, engine=Ear(), resources={"tree": tree}))
     ((view, chance),) = sent
-    assert chance == Run(seed=1).chance("x")
+    assert chance == Run(seed=1).random_key("x")
     assert view.column == WEIGHTED.schema["x"]
     assert view.missing.tolist() == [False, False, True, False, False]
     assert view.values.tolist() == [0, 2, 1, 2]
@@ -422,16 +422,18 @@ def test_a_block_method_on_nothing():
 
 def test_progress_of_blocks_ends_at_its_total():
     heard = []
-    Standardised().apply(one([1.0, 2.0, 3.0]), Run(seed=1, report=heard.append, engine=Memory(2)))
+    Standardised().apply(
+        one([1.0, 2.0, 3.0]), Run(seed=1, engine=Memory(2), progress=Progress(report=heard.append))
+    )
     assert [(event.done, event.total) for event in heard] == [(i, 6) for i in range(1, 7)]
 
 
 def test_any_shape_can_be_stopped():
     for method in (Mean(), Standardised(), Mdav(k=2)):
         with pytest.raises(Cancelled):
-            method.apply(one([1.0, 2.0]), Run(seed=1, stopped=lambda: True))
+            method.apply(one([1.0, 2.0]), Run(seed=1, progress=Progress(stopped=lambda: True)))
     calls = []
-    run = Run(seed=1, report=lambda event: calls.append(event), stopped=lambda: len(calls) >= 2)  # noqa: PLW0108
+    run = Run(seed=1, progress=Progress(report=calls.append, stopped=lambda: len(calls) >= 2))
     with pytest.raises(Cancelled):
         Mean().apply(table_of({name: [1.0] for name in "abcdef"}), run)
     assert len(calls) == 2

@@ -3,6 +3,8 @@
 import pytest
 
 from sfumato.core import registry
+from sfumato.core.measure import Measure
+from sfumato.core.method import Method
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.errors import RenamedWarning
 from sfumato.methods.suppression import RecordSuppression
@@ -24,3 +26,10 @@ def test_a_role_answers_to_its_former_name_with_a_note():
 def test_a_choice_answers_to_its_former_name_with_a_note():
     with pytest.warns(RenamedWarning, match="`star` is called `wildcard` now"):
         assert RecordSuppression(k=2, show="star") == RecordSuppression(k=2, show="wildcard")
+
+
+def test_a_flag_that_stands_in_a_group_now_is_not_overlooked():
+    with pytest.raises(TypeError, match="must declare `only_held` in a group"):
+        type("Toy", (Measure,), {"only_held": True})
+    with pytest.raises(TypeError, match="must declare `stochastic` in a group"):
+        type("Toy", (Method,), {"stochastic": False})

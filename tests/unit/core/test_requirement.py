@@ -169,7 +169,7 @@ def test_an_estimate_passes_if_all_of_a_proved_interval_does(low, width, sign):
     estimate = Score(low + width / 2, status=Status.APPROXIMATE, interval=(low, low + width))
     assert not made.met_by(estimate)
     ends_meet = all(made.met_by(Score(end)) for end in estimate.interval)
-    assert made.met_by(replace(estimate, interval_holds=True)) == ends_meet
+    assert made.met_by(replace(estimate, interval_is_proved=True)) == ends_meet
 
 
 @pytest.mark.parametrize("sign", ["<", "<=", ">", ">="])
@@ -185,7 +185,7 @@ def test_verdicts_in_words():
     assert requirement().verdict(Score.refused("no column")) == "not met: rank-linkage is refused (no column)"
     estimate = Score(0.9, status=Status.APPROXIMATE)
     assert requirement().verdict(estimate) == "not met: rank-linkage is approximate"
-    proved = replace(estimate, interval=(0.4, 0.95), interval_holds=True)
+    proved = replace(estimate, interval=(0.4, 0.95), interval_is_proved=True)
     assert requirement().verdict(proved) == "not met: rank-linkage may be 0.4, must be >= 0.45"
     assert requirement(level=0.3).verdict(proved) == "met: rank-linkage may be 0.4"
 
@@ -209,7 +209,7 @@ ESTIMATES = st.builds(
     st.floats(0, 1),
     status=st.sampled_from(Status),
     interval=st.none() | st.tuples(st.floats(0, 1), st.floats(0, 1)),
-    interval_holds=st.booleans(),
+    interval_is_proved=st.booleans(),
     bound=st.none() | st.floats(0, 1),
     confidence=st.none() | st.floats(50, 99.9),
 )
@@ -318,7 +318,7 @@ def test_a_level_is_not_rounded():
 
 @pytest.mark.parametrize("name", registry.measures())
 def test_every_measure_can_be_required_unless_it_says_why_not(name):
-    if registry.measure(name).not_required:
+    if registry.measure(name).tells.why_not_required:
         with pytest.raises(PlanError, match="cannot be required"):
             Requirement.parse(f"{name} >= 0.5")
         return
@@ -353,7 +353,7 @@ def test_the_wrong_way_round_is_refused(text):
 
 
 def test_a_proved_bound_on_the_value_counts_before_an_interval_of_more():
-    found = Score(0.02, Status.APPROXIMATE, interval=(0.0, 1.0), interval_holds=True, bound=0.04)
+    found = Score(0.02, Status.APPROXIMATE, interval=(0.0, 1.0), interval_is_proved=True, bound=0.04)
     assert Requirement.parse("gdbrl <= 0.05").verdict(found) == "met: gdbrl may be 0.04"
     assert not Requirement.parse("gdbrl <= 0.03").met_by(found)
     assert not Requirement.parse("gdbrl <= 0.05").met_by(replace(found, bound=None))

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.core.run import SEED_BITS, Progress, Run
+from sfumato.core.randomness import SEED_BITS, ByPlace
+from sfumato.core.run import Progress, ProgressEvent, Run
 from sfumato.errors import Cancelled, ParameterError, SfumatoError, UnknownNameError
 
 LABELS = st.lists(st.one_of(st.text(max_size=4), st.integers(-3, 3), st.binary(max_size=3)), max_size=4)
@@ -78,7 +79,7 @@ def test_a_place_is_a_path():
     run = Run(seed=5)
     assert numbers(run.at("step", 1).at("block", 2), "x") == numbers(run, "step", 1, "block", 2, "x")
     assert numbers(run.at("a"), "b") != numbers(run.at("b"), "a")
-    assert run.place == ()  # entering a place leaves the run where it is
+    assert run.randomness.place == ()  # entering a place leaves the run where it is
 
 
 def test_streams_are_different_and_not_shifted():
@@ -94,13 +95,13 @@ def test_every_bit_of_the_seed_counts():
 
 
 def test_seeds_come_from_the_system():
-    seeds = {Run().seed for _ in range(20)}
+    seeds = {Run().randomness.seed for _ in range(20)}
     assert len(seeds) == 20
     assert max(seeds) > 2**100
 
 
 @pytest.mark.parametrize(
-    "seed", [-1, 2**SEED_BITS, 1.5, 1.0, "1", None, True, float("nan"), b"1", [1], np.float64(3)]
+    "seed", [-1, 2**SEED_BITS, 1.5, 1.0, "1", True, float("nan"), b"1", [1], np.float64(3)]
 )
 def test_what_is_no_seed(seed):
     with pytest.raises(ParameterError) as caught:
@@ -111,7 +112,7 @@ def test_what_is_no_seed(seed):
 @pytest.mark.parametrize("seed", [0, 2**SEED_BITS - 1, np.int64(12), np.uint64(2**64 - 1)])
 def test_what_is_a_seed(seed):
     run = Run(seed=seed)
-    assert type(run.seed) is int
+    assert type(run.randomness.seed) is int
     assert numbers(run, "a") == numbers(Run(seed=int(seed)), "a")
 
 
@@ -124,7 +125,7 @@ def test_the_seed_is_in_no_repr_and_no_message():
         run.resource("nothing")
     shown.append(str(caught.value))
     with pytest.raises(Cancelled) as stopped:
-        replace(run, stopped=lambda: True).check()
+        replace(run, progress=Progress(stopped=lambda: True)).check()
     shown.append(str(stopped.value))
     with pytest.raises(ParameterError) as refused:
         Run(seed=seed << 64)
@@ -144,18 +145,49 @@ def test_resources_are_found_by_name():
     assert "`population`" in caught.value.hint
 
 
+def test_a_seed_or_randomness_but_not_both():
+    assert numbers(Run(randomness=ByPlace(3)), "a") == numbers(Run(seed=3), "a")
+    with pytest.raises(ParameterError, match="got: both"):
+        replace(Run(seed=3), seed=4)
+
+
+def test_a_deadline_is_that_of_its_own_clock():
+    """The time of a search and of a trial in it go by different clocks; the earlier end counts."""
+    wall, cpu = iter(range(100)), iter(range(100))
+    search = Run(seed=1).within(3, wall.__next__)  # over after 3
+    trial = search.within(50, cpu.__next__)
+    for run in (search, trial, trial):
+        run.check()
+    with pytest.raises(Cancelled):
+        trial.check()
+    with pytest.raises(Cancelled):
+        Run(seed=1).within(5, lambda: 0.0).within(-1, lambda: 0.0).check()
+
+
+def test_a_silent_run_tells_nothing_and_can_be_stopped():
+    heard, over = [], []
+    run = Run(seed=1, progress=Progress(heard.append, heard.append, lambda: bool(over)))
+    run.progress.found({"method": "mdav"})
+    run.silent().tell("x", 0, 1)
+    run.silent().progress.found({"method": "mdav"})
+    assert heard == [{"method": "mdav"}]
+    over.append(1)
+    with pytest.raises(Cancelled):
+        run.silent().check()
+
+
 def test_telling():
     heard = []
-    run = Run(seed=1, report=heard.append)
+    run = Run(seed=1, progress=Progress(report=heard.append))
     run.tell("sorting", 1, 3, "half")
-    assert heard == [Progress("sorting", 1, 3, "half")]
+    assert heard == [ProgressEvent("sorting", 1, 3, "half")]
     run.ticker("counting")(2, 5)
-    assert heard[-1] == Progress("counting", 2, 5)
+    assert heard[-1] == ProgressEvent("counting", 2, 5)
 
 
 def test_tracking_tells_of_every_item():
     heard = []
-    run = Run(seed=1, report=heard.append)
+    run = Run(seed=1, progress=Progress(report=heard.append))
     assert list(run.track("work", "abc", 3)) == ["a", "b", "c"]
     assert [(event.done, event.total) for event in heard] == [(0, 3), (1, 3), (2, 3), (3, 3)]
     assert list(run.track("work", [], 0)) == []
@@ -170,14 +202,14 @@ def test_tracking_is_lazy_and_stops_between_items():
             started.append(item)
             yield item
 
-    run = Run(seed=1, stopped=lambda: len(asked) >= 2)
+    run = Run(seed=1, progress=Progress(stopped=lambda: len(asked) >= 2))
     with pytest.raises(Cancelled):
         asked.extend(run.track("work", work(), 10))
     assert started == [0, 1]
 
 
 def test_cancelling():
-    run = Run(seed=1, stopped=lambda: True)
+    run = Run(seed=1, progress=Progress(stopped=lambda: True))
     heard = []
     for stop in (
         run.check,
@@ -190,7 +222,7 @@ def test_cancelling():
         assert caught.value.exit_code == 130
         assert isinstance(caught.value, SfumatoError)
     with pytest.raises(Cancelled):
-        replace(run, report=heard.append).tell("x", 0, 1)
+        replace(run, progress=replace(run.progress, report=heard.append)).tell("x", 0, 1)
     assert heard == []  # what was stopped reports nothing more
     Run(seed=1).check()
 
@@ -203,8 +235,8 @@ SEED = 0xDEADBEEFCAFEBABE1234567887654321
 
 def test_chance_goes_to_another_process_and_draws_the_same_there():
     run = Run(seed=SEED).at("step", 1)
-    there = pickle.loads(pickle.dumps(run.chance("block", 2)))
-    assert there == run.chance("block", 2)
+    there = pickle.loads(pickle.dumps(run.random_key("block", 2)))
+    assert there == run.random_key("block", 2)
     assert numbers(there, "a") == numbers(run, "block", 2, "a")
     assert numbers(there.at("a")) == numbers(run.at("block"), 2, "a")
 
@@ -219,17 +251,19 @@ def test_a_run_stays_in_its_process():
 
 @given(labels=LABELS)
 def test_chance_knows_neither_the_seed_nor_where_it_is(labels):
-    chance = Run(seed=SEED).chance(*labels)
+    chance = Run(seed=SEED).random_key(*labels)
     told = pickle.dumps(chance) + repr(chance).encode()
     for form in (SEED.to_bytes(16, "little"), SEED.to_bytes(16, "big"), b"deadbeef", str(SEED).encode()):
         assert form not in told
-    assert repr(chance) == "Chance()"
+    assert repr(chance) == "RandomKey()"
 
 
 def test_the_key_of_a_place_is_not_what_it_draws_nor_the_key_of_another():
     """Who sees the draws of a place, or its key, has nothing of the places above and beside it."""
     run = Run(seed=SEED)
-    keys = {run.chance(*labels).key for labels in ((), ("a",), ("b",), ("a", "a"), ("a", 1), (1,), (b"a",))}
+    keys = {
+        run.random_key(*labels).key for labels in ((), ("a",), ("b",), ("a", "a"), ("a", 1), (1,), (b"a",))
+    }
     assert len(keys) == 7
     assert all(len(key) == 32 for key in keys)
-    assert numbers(run.chance("a")) not in (numbers(run.chance()), numbers(run.chance("a", "")))
+    assert numbers(run.random_key("a")) not in (numbers(run.random_key()), numbers(run.random_key("a", "")))

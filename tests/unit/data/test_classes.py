@@ -11,13 +11,14 @@ import polars as pl
 import pytest
 
 from sfumato.core import registry
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import classes_of
 from sfumato.core.measure import Measure
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes import packing
-from sfumato.data.classes.classes import Classes, classes_of, column_codes, compatible
+from sfumato.data.classes.classes import Classes, column_codes, compatible
 from sfumato.data.classes.packing import Coding, distinct_of, number, pack
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema

@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from sfumato.data import table as table_module
 from sfumato.data.digest import BLOCK_RECORDS, block_digest, digest_of
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -588,4 +589,33 @@ def test_what_a_table_remembers_nobody_changes_and_other_columns_keep_it(monkeyp
     monkeypatch.setattr("sfumato.data.table._KEPT_BYTES", 0)
     fresh = Table(table.frame, schema)
     np.testing.assert_array_equal(fresh.numbers("x"), fresh.numbers("x"))
-    assert not fresh._memory
+    assert not fresh._memory.made
+
+
+def test_a_frame_is_checked_against_its_schema_only_where_one_of_them_is_new(monkeypatch):
+    asked, measured = [], []
+    faults_with, bytes_of = Schema.faults_with, table_module._bytes_of
+    monkeypatch.setattr(
+        Schema, "faults_with", lambda self, frame: asked.append(1) or faults_with(self, frame)
+    )
+    monkeypatch.setattr(table_module, "_bytes_of", lambda made: measured.append(1) or bytes_of(made))
+    schema = Schema((Column("x", Kind.CONTINUOUS), Column("town", Kind.NOMINAL)))
+    table = Table(pl.DataFrame({"x": [1.0, 2.0], "town": ["b", "a"]}), schema)
+    part = table.aimed_at(["x"]).select(["x", "town"]).take(np.array([1]))
+    assert (len(asked), part.targets, part.names) == (1, ("x",), ("x", "town"))
+    for _ in range(3):  # what is remembered is measured once, whatever is remembered besides
+        for name in ("x", "town"):
+            table.aimed_at(["x"]).missing(name)
+            table.codes(name)
+    assert len(measured) == 6  # missing, categories and codes of both
+    table.with_values("x", pl.Series([3.0, 4.0]))
+    assert len(asked) == 2
+    with pytest.raises(UnknownNameError):
+        table.aimed_at(["z"])
+
+
+def test_a_table_that_is_aimed_elsewhere_keeps_its_fingerprint(monkeypatch):
+    table = one([1.0, 2.0])
+    assert table.digest == table.take(np.array([0, 1])).digest != table.take(np.array([0])).digest
+    monkeypatch.setattr(table_module, "digest_of", None)  # which is not asked again
+    assert table.aimed_at(["x"]).digest == table.digest

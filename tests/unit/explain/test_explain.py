@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from effort import examples
 from sfumato.core import registry
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Score, Status
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.hierarchy.tree import Hierarchy
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role
 from sfumato.errors import ParameterError, RefusedError, SfumatoError
 from sfumato.explain import PRIVATE, explain_record, riskiest_records
@@ -467,7 +468,7 @@ def test_scores_in_sentences():
         "It is likely to lie between 0.4 and 0.6.",
     )
     # What is proved can meet a requirement: see Requirement.met_by.
-    proved = Score(0.5, Status.APPROXIMATE, (0.4, 0.6), interval_holds=True, reason="equals")
+    proved = Score(0.5, Status.APPROXIMATE, (0.4, 0.6), interval_is_proved=True, reason="equals")
     assert Requirement(risk, "<=", 0.6).met_by(proved)
     assert explain_score(risk, proved)[1:] == (
         "It is an estimate: equals. Requirements are judged by the worse end.",

@@ -10,8 +10,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from sfumato import io
+from sfumato.core.evidence import Evidence
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.cover import Cover
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes

@@ -11,10 +11,15 @@ from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.errors import RefusedError, UnreachableError
+from sfumato.errors import RefusedError, UnknownNameError, UnreachableError
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
+from sfumato.methods.anatomy import Anatomy
+from sfumato.methods.angelisation import Angelisation
 from sfumato.methods.global_recoding import GlobalRecoding
+from sfumato.methods.itemset_generalisation import ItemsetGeneralisation
 from sfumato.methods.local_suppression import LocalSuppression
+from sfumato.methods.m_invariance import MInvariantBuckets
+from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.mondrian import Mondrian
 from sfumato.methods.sorted_generalisation import SortedGeneralisation
 from sfumato.methods.suppression import RecordSuppression
@@ -193,3 +198,53 @@ def test_prosecutor_risk_costs_what_k_costs():
 )  # fmt: skip
 def test_what_asks_for_persons_alike(text, alike):
     assert Requirement.parse(text).persons_alike == alike
+
+
+# ---------------------------------------------------------------------------- what it says that it enforces
+
+SETS = Schema((
+    Column("a", Kind.NOMINAL, Role.KEY), Column("b", Kind.NOMINAL, Role.KEY), Column("c", Kind.NOMINAL, Role.KEY),
+    Column("items", Kind.SET, Role.KEY), Column("ill", Kind.NOMINAL, Role.SENSITIVE),
+))  # fmt: skip
+
+
+def enforced(method, columns=("a", "b", "c")):
+    return {
+        (Requirement.parse(text).short, names) for text, names in method.enforced_requirements(SETS, columns)
+    }
+
+
+def test_k_and_what_else_is_enforced_is_of_all_that_is_known():
+    assert enforced(Mondrian(k=4)) == {("k-anonymity >= 4", ())}
+    assert enforced(Mondrian(k=4, also=("l >= 2",))) == {("k-anonymity >= 4", ()), ("l-diversity >= 2", ())}
+    assert enforced(Mondrian(k=1)) == set()
+
+
+def test_k_of_combinations_is_of_their_columns():
+    subsets = LocalSuppression(k=4, subsets="a+b, c:2", also=("l >= 2",))
+    assert enforced(subsets) == {
+        ("k-anonymity >= 4", ("a", "b")), ("k-anonymity >= 2", ("c",)), ("l-diversity >= 2", ()),
+    }  # fmt: skip
+    pairs = {("k-anonymity >= 3", names) for names in (("a", "b"), ("a", "c"), ("b", "c"))}
+    assert enforced(LocalSuppression(k=3, combine=2)) == pairs
+    assert enforced(LocalSuppression(k=3, combine=3)) == {("k-anonymity >= 3", ())}
+    with pytest.raises(UnknownNameError):
+        enforced(LocalSuppression(subsets="a+town"))
+
+
+def test_of_sets_people_who_share_items_are_counted():
+    assert enforced(RecordSuppression(k=3), ("items",)) == {("km-anonymity >= 3", ())}
+    assert enforced(RecordSuppression(k=3)) == {("k-anonymity >= 3", ())}
+    assert enforced(ItemsetGeneralisation(k=3, m=3), ("items",)) == {("km-anonymity(m=3) >= 3", ())}
+
+
+def test_buckets_enforce_the_share_of_a_value():
+    assert enforced(Anatomy(l=4)) == enforced(MInvariantBuckets(m=4)) == {("alpha-k-anonymity <= 0.25", ())}
+    (third,) = Anatomy(l=3).enforced_requirements(SETS, ("a",))
+    assert Requirement.parse(third.requirement).level == 1 / 3
+    both = {("alpha-k-anonymity <= 0.5", ()), ("k-anonymity >= 3", ())}
+    assert enforced(Angelisation(l=2, k=3)) == both
+
+
+def test_others_enforce_nothing():
+    assert enforced(Mdav()) == set()

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.core.run import Run
+from sfumato.core.run import Progress, Run
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import Cancelled, RefusedError
@@ -152,8 +152,8 @@ def test_refuses_what_cannot_be_mixed(incomes):
 def test_can_be_stopped_and_tells_how_far_it_is(incomes, monkeypatch):
     monkeypatch.setattr(rotation, "_DRAWS_AT_ONCE", 2000)
     told = []
-    RotationNoise().apply(table_of(incomes), Run(seed=1, report=told.append))
+    RotationNoise().apply(table_of(incomes), Run(seed=1, progress=Progress(report=told.append)))
     assert [event.done for event in told] == [0, 176, 352, 400]
     assert {event.total for event in told} == {400}
     with pytest.raises(Cancelled):
-        RotationNoise().apply(table_of(incomes), Run(seed=1, stopped=lambda: True))
+        RotationNoise().apply(table_of(incomes), Run(seed=1, progress=Progress(stopped=lambda: True)))

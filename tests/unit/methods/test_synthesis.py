@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from sfumato.core.params import Columns, PerColumn
-from sfumato.core.run import Run
+from sfumato.core.run import Progress, Run
 from sfumato.data.rules import Rule
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -243,7 +243,7 @@ def test_more_in_a_leaf_keeps_less():
 
 def test_who_stops_it_gets_nothing():
     events = []
-    run = Run(seed=1, report=events.append, stopped=lambda: len(events) > 3)
+    run = Run(seed=1, progress=Progress(report=events.append, stopped=lambda: len(events) > 3))
     with pytest.raises(Cancelled):
         Recipe((Step(Synthesis(), tuple(KINDS)),)).apply(people(), run)
 

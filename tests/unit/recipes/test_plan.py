@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from effort import examples
 from sfumato.core import registry
 from sfumato.core.requirement import Requirement
-from sfumato.data.evidence import Scenario
 from sfumato.data.rules import Rule
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.errors import PlanError, ReadError
 from sfumato.methods.microaggregation import Mdav

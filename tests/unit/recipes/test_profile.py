@@ -6,7 +6,7 @@ import pytest
 
 import sfumato
 from sfumato.core.requirement import Requirement
-from sfumato.data.evidence import Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.errors import PlanError, ReadError, UnknownNameError
 from sfumato.recipes.plan import Output, Plan

@@ -11,6 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from sfumato.core import registry
+from sfumato.core.method import Gives, Takes
 from sfumato.core.params import PerColumn
 from sfumato.core.release import Release, reordered
 from sfumato.core.run import Run
@@ -139,11 +140,11 @@ def test_all_faults_of_all_steps_come_before_anything_runs():
 def test_a_step_that_needs_exact_values_cannot_follow_one_that_generalises_them():
     class Ranges(Mean):
         name = "ranges"
-        generalises = True
+        gives = Gives(generalised=True)
 
     class Hiding(Mean):
         name = "hiding"
-        takes_generalised = True
+        takes = Takes(generalised=True)
 
     ranges, hiding, mean = (Step(method(), ("age",)) for method in (Ranges, Hiding, Mean))
     (fault,) = Recipe((ranges, hiding, mean)).faults(SCHEMA)
@@ -667,3 +668,14 @@ def test_all_faults_of_a_list_of_steps_come_together():
         "step 5: `parameters` must be a table, got: list",
         "step 7: it must be a table, got: str",
     )
+
+
+def test_a_fingerprint_is_taken_once(monkeypatch):
+    taken = []
+    to_list = Recipe.to_list
+    monkeypatch.setattr(Recipe, "to_list", lambda self: taken.append(1) or to_list(self))
+    step = Step(RankSwapping(), ("x",))
+    recipe = Recipe((step,))
+    assert {recipe.digest, recipe.digest, step.digest, step.digest} == {recipe.digest}
+    assert len(taken) == 2  # of the recipe, and of the step alone
+    assert replace(step, columns=("y",)).digest != step.digest

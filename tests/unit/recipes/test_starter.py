@@ -3,7 +3,7 @@
 import pytest
 
 from sfumato.core.requirement import Requirement
-from sfumato.data.evidence import Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.profile import Profile

@@ -14,9 +14,9 @@ import pytest
 
 from sfumato.core.measure import Score, Status
 from sfumato.core.requirement import Requirement
-from sfumato.core.run import Run
-from sfumato.data.evidence import Scenario
+from sfumato.core.run import Progress, Run
 from sfumato.data.rules import Rule
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.errors import (
     Cancelled,
@@ -420,7 +420,7 @@ def test_a_column_the_plan_does_not_know_blocks(plan, people, tmp_path):
 
 def test_stopping_leaves_nothing(plan, tmp_path):
     with pytest.raises(Cancelled):
-        carry_out(plan, Run(seed=3, stopped=lambda: True))
+        carry_out(plan, Run(seed=3, progress=Progress(stopped=lambda: True)))
     assert files(tmp_path) == ["people.csv"]
 
 

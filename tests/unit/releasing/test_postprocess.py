@@ -110,16 +110,19 @@ def people(ids):
 
 def test_the_same_person_has_the_same_name_in_every_table_of_a_run():
     run = Run(seed=5)
-    first, second = rename_people(people([1, 2, 3]), run.secret), rename_people(people([3, 1, 1]), run.secret)
+    first, second = (
+        rename_people(people([1, 2, 3]), run.randomness.secret),
+        rename_people(people([3, 1, 1]), run.randomness.secret),
+    )
     assert first.frame["pid"][2] == second.frame["pid"][0]
     assert second.frame["pid"][1] == second.frame["pid"][2] == first.frame["pid"][0]
     assert first.schema["pid"].kind is Kind.NOMINAL
-    other = rename_people(people([1, 2, 3]), Run(seed=6).secret)
+    other = rename_people(people([1, 2, 3]), Run(seed=6).randomness.secret)
     assert not set(first.frame["pid"]) & set(other.frame["pid"])
 
 
 def test_a_missing_number_stays_missing():
-    named = rename_people(people([1, -9, None]), Run(seed=5).secret)
+    named = rename_people(people([1, -9, None]), Run(seed=5).randomness.secret)
     assert named.frame["pid"].is_null().to_list() == [False, True, True]
 
 

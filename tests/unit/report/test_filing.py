@@ -11,9 +11,7 @@ import sfumato
 from sfumato.core import registry
 from sfumato.errors import PlanError
 from sfumato.recipes.plan import About, Plan
-from sfumato.report.change_note import change_note
-from sfumato.report.data_card import data_card
-from sfumato.report.filing import evidence_of, schema
+from sfumato.report.filing import change_note, data_card, evidence_of, schema
 
 TYPES = {
     "object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float),
@@ -110,7 +108,7 @@ expert = "Dr. Who"
 
 @pytest.mark.parametrize("public", [True, False])
 def test_evidence_is_as_its_schema_says(released, public):
-    evidence = evidence_of(released, told(public=public), {"out.csv": "0" * 64})
+    evidence = evidence_of(released.plan.about, told(public=public), {"out.csv": "0" * 64})
     assert not faults(evidence, schema(), schema())
     json.dumps(evidence, allow_nan=False)
     assert evidence["context"]["purpose"] == "Research on health"
@@ -125,13 +123,13 @@ def test_evidence_is_as_its_schema_says(released, public):
 
 
 def test_public_evidence_says_what_is_confidential(released):
-    public = evidence_of(released, told(public=True), {})
+    public = evidence_of(released.plan.about, told(public=True), {})
     assert public["context"]["threats"] == public["governance"]["expert"] == "confidential: with the owner"
     assert public["identifiability"]["quantified"]["see"] is None
     assert public["views"]["essnet"]["risk"]["says"] == "confidential: with the owner"
     assert public["views"]["gdpr"]["linkability"]["see"] is None
     assert public["governance"]["environment"] == {}
-    own = evidence_of(released, told(public=False), {})
+    own = evidence_of(released.plan.about, told(public=False), {})
     assert own["context"]["threats"] == "a neighbour"
     assert own["views"]["gdpr"]["linkability"]["see"] == "report.json#/attacks/linkability"
     assert own["views"]["gdpr"]["inference"] == {"see": None, "says": "not stated"}
@@ -178,17 +176,17 @@ output.path = "{0}.out.csv"
 def test_a_budget_is_told_as_nist_asks(released):
     spent = {"mechanism": "laplace", "unit": "record", "neighbours": "replace", "epsilon": 1.0}
     budget = {"steps": [spent], "epsilon": 1.0, "delta": 0.0, "advantage_at_most": 0.462}
-    evidence = evidence_of(released, {**told(public=True), "budget": budget}, {})
+    evidence = evidence_of(released.plan.about, {**told(public=True), "budget": budget}, {})
     assert not faults(evidence, schema(), schema())
     assert evidence["views"]["nist"]["claimed"] is True
     assert evidence["views"]["nist"]["unit"] == ["record"]
     void = {**budget, "guarantee": "not a differential-privacy guarantee"}
-    evidence = evidence_of(released, {**told(public=True), "budget": void}, {})
+    evidence = evidence_of(released.plan.about, {**told(public=True), "budget": void}, {})
     assert evidence["views"]["nist"]["claimed"] is False
 
 
 def test_the_check_of_the_schema_finds_faults(released):
-    evidence = evidence_of(released, told(public=True), {})
+    evidence = evidence_of(released.plan.about, told(public=True), {})
     for spoilt in (
         {**evidence, "more": 1},
         {**evidence, "public": 1},
@@ -201,7 +199,7 @@ def test_the_check_of_the_schema_finds_faults(released):
 def test_the_change_note_says_by_column_what_to_correct_for():
     note = change_note(told(public=True))
     age, town = (note.index(f"## {name}") for name in ("age", "town"))
-    assert registry.method("mondrian").analysts in note[age:town]
+    assert registry.method("mondrian").analyst_note in note[age:town]
     assert "corrected_counts" in note[town:]
     assert "corrected_counts" not in note[:town]
     assert note.index("use the weights") < age

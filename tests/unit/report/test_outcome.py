@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.core.measure import Score
+from sfumato.core.measure import Scaling, Score
 from sfumato.core.requirement import Requirement, parse_method
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -21,6 +21,7 @@ from sfumato.report.measured import measured
 from sfumato.report.page import as_json
 from sfumato.report.released import Released
 from sfumato.risk.anonymity import KAnonymity
+from sfumato.risk.suda import Suda
 
 SEED = 918273645546372819
 KINDS = {
@@ -323,3 +324,11 @@ def test_a_score_in_words_says_what_it_is_held_against():
     said = score_words(KAnonymity(), Score(3.0))
     assert said == "3, higher is safer"
     assert score_words(KAnonymity(), Score.refused("there are no keys")) == "no number: there are no keys"
+
+
+def test_what_takes_long_of_large_tables_says_that_it_must_be_asked_for(monkeypatch):
+    monkeypatch.setattr(Suda, "scales", Scaling(exact_up_to=50))
+    told = made(people(), step("mondrian(k=5)")).tell().to_dict(public=False)
+    (left,) = [each for each in told["not_estimated"] if each["measure"] == "suda"]
+    assert "must be asked for by name" in left["reason"]
+    assert told["combinations"]["suda"] == []

@@ -8,19 +8,18 @@ import polars as pl
 import pytest
 
 from sfumato.core.release import Release
-from sfumato.data.evidence import Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.methods.microaggregation import Mdav
 from sfumato.recipes.recipe import Step
 from sfumato.report import render, twin
 from sfumato.report.charts import charts
-from sfumato.report.class_charts import class_bars, class_steps
 from sfumato.report.class_sizes import class_sizes, said_group
+from sfumato.report.column_charts import against_original, class_bars, class_steps
 from sfumato.report.distributions import distributions
-from sfumato.report.mosaic_charts import mosaic
 from sfumato.report.mosaics import association, mosaics, residuals
-from sfumato.report.quantile_charts import against_original
+from sfumato.report.pair_charts import mosaic
 from sfumato.report.values import OTHERS
 from sfumato.risk.ranks import PermutationDistance
 from sfumato.study.compare import Outcome, Spread, Study

@@ -11,10 +11,9 @@ from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.report.charts import charts
-from sfumato.report.column_charts import bars, histogram
+from sfumato.report.column_charts import bars, histogram, quantiles
 from sfumato.report.correlations import correlate, correlations
 from sfumato.report.distributions import distributions
-from sfumato.report.quantile_charts import quantiles
 from sfumato.report.values import OTHERS
 
 METHOD = {"key": "m0", "label": "A method", "color": "#0072B2", "shape": "circle", "dash": [1, 0]}

@@ -6,13 +6,14 @@ import pytest
 
 import sfumato
 from brute import covers
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.generalised.suppressing import to_wildcard
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.kernels.trees.inside import count_inside
@@ -90,7 +91,7 @@ def test_persons_count_where_the_release_no_longer_tells():
     assert found.by_record.tolist() == [1, 1, 3, 3]
     assert found.details["counted"] == "persons"
     fewest = score(KAnonymity(), table, protected=released.take(np.arange(4)))  # nobody knows whose they are
-    assert (fewest.status, fewest.interval, fewest.interval_holds) == (Status.APPROXIMATE, (1, 2), True)
+    assert (fewest.status, fewest.interval, fewest.interval_is_proved) == (Status.APPROXIMATE, (1, 2), True)
     found = score(ProsecutorRisk(), table, protected=released)
     assert found.status is Status.NOT_ESTIMABLE
 

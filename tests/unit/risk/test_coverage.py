@@ -8,9 +8,9 @@ import pytest
 
 from brute import chances_by_cells, covers, distances_to_cells, width
 from sfumato import kernels
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema

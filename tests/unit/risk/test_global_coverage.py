@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from brute import distances_to_cells
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.risk import _global_coverage as global_coverage
@@ -116,7 +117,7 @@ def test_among_all_linkages(seed, n, m, misses):
     if n_unlinked <= max(0, n - m):
         assert found.interval == (hits.min() / n, hits.max() / n)
         assert found.details["links_certain"] == (optima == truth).all(axis=0).sum()
-    assert found.interval_holds
+    assert found.interval_is_proved
     assert found.interval[0] <= hits.min() / n <= hits.max() / n <= found.interval[1]
     if found.status is Status.OK:
         told = [expected_hits(evidence, linkage, truth) for linkage in optima]

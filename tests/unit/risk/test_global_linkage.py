@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.risk.global_linkage import GlobalLinkage, distortion
@@ -159,7 +160,7 @@ def test_with_ties_the_value_lies_among_all_optima(seed, n, values, d):
     hits = [sum(i == j for i, j in enumerate(order)) / n for order in optimal_matchings(costs)]
     assert min(hits) - 1e-12 <= result.value <= max(hits) + 1e-12
     assert result.interval == pytest.approx((min(hits), max(hits)))
-    assert result.interval_holds
+    assert result.interval_is_proved
     told = [expected_links(original, released, order) for order in optimal_matchings(costs)]
     if result.status is Status.OK:  # then any of them would have told the same
         assert told == pytest.approx([result.value] * len(told))

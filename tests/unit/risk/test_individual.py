@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
 from effort import examples
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import RefusedError

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Kind, Role
 from sfumato.methods.swapping import RankSwapping
 from sfumato.risk.intervals import IntervalDisclosure, IntervalLinkage, RankIntervalLinkage, limits

@@ -10,9 +10,9 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import cdist
 
 from pairs import beside, numeric, score, table
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.points import points_of
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence, Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.risk.anonymity import KAnonymity
@@ -85,7 +86,7 @@ def test_a_share_of_the_records_gives_an_estimate_with_its_interval():
     people = table((number,), ward=[float(n) for n in range(100)])
     drawn = Scenario(records=0.5)
     found = score(DistanceLinkage(), people, protected=people, source_rows=np.arange(100), scenario=drawn)
-    assert (found.value, found.status, found.interval_holds) == (1, Status.APPROXIMATE, False)
+    assert (found.value, found.status, found.interval_is_proved) == (1, Status.APPROXIMATE, False)
     assert found.interval == (pytest.approx(1 - np.sqrt(np.log(40) / 100)), 1)
     assert score(KAnonymity(), people, scenario=drawn).status is Status.OK  # which looks at everybody
 

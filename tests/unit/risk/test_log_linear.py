@@ -7,10 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
-from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind, Role
 from sfumato.risk import _log_linear as fitting
 from sfumato.risk._cells import Cells

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sfumato.core.measure import Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.evidence import Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.risk.matching import DirectMatching

@@ -11,9 +11,9 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import rankdata
 
 from pairs import beside, numeric, score, table
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.hierarchy.likeness import labels_of, marginality
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Kind, Role

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import comb, gammaln, psi
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind, Role
 from sfumato.risk._model_fitting import Sample, log_rising
 from sfumato.risk._population_models import Ewens, Zayatz

@@ -4,9 +4,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -64,7 +64,7 @@ def test_classes_that_overlap_share_people():
     assert found.value == 0.5
     assert found.status is Status.APPROXIMATE
     assert found.interval == (0.5, 1.0)
-    assert found.interval_holds
+    assert found.interval_is_proved
     apart = table_of({"age": intervals([30, 32], [31, 33])})
     assert score(DeltaPresence(population="p"), apart, p=people).status is Status.OK
 

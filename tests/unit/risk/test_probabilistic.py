@@ -17,8 +17,8 @@ from scipy.stats import rankdata
 from effort import examples
 from sfumato.core.measure import Status
 from sfumato.core.release import Release
-from sfumato.core.run import Run
-from sfumato.data.evidence import Scenario
+from sfumato.core.run import Progress, Run
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import MissingDependencyError, UnknownNameError
@@ -600,7 +600,9 @@ def test_says_nothing_and_leaves_nothing(capfd, caplog, tmp_path, monkeypatch):
 def test_tells_of_its_progress():
     heard = []
     original = people(20)
-    ProbabilisticLinkage().score(evidence_of(original, original), Run(seed=1, report=heard.append))
+    ProbabilisticLinkage().score(
+        evidence_of(original, original), Run(seed=1, progress=Progress(report=heard.append))
+    )
     assert (heard[-1].done, heard[-1].total) == (1, 1)
 
 

@@ -9,12 +9,14 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from sfumato.core import registry
+from sfumato.core.evidence import Evidence
+from sfumato.core.intruder_view import untrue
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
-from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.hierarchy.tree import Hierarchy
-from sfumato.data.persons import best_by_person, persons_of, untrue
+from sfumato.data.persons import best_by_person, persons_of
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.risk._spaces import FARTHEST, held_rows, space_of

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
-from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
+from sfumato.core.run import Progress, Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.kernels import special_uniques
@@ -277,7 +277,9 @@ def test_the_recursion_finds_what_the_levels_do(frame, policy, dimension):
     told = []
     one, other = (
         measure.by_levels(keys, Run(seed=1)),
-        measure.by_recursion(keys, Run(seed=1, report=lambda event: told.append((event.done, event.total)))),
+        measure.by_recursion(
+            keys, Run(seed=1, progress=Progress(report=lambda event: told.append((event.done, event.total))))
+        ),
     )
     assert (one.scores.tolist(), one.special.tolist()) == (other.scores.tolist(), other.special.tolist())
     assert one.numbers == other.numbers

@@ -9,18 +9,19 @@ from hypothesis import strategies as st
 
 from sfumato.cli._screen import announce
 from sfumato.core import registry
-from sfumato.core.measure import Measure, Score
-from sfumato.core.method import Method
+from sfumato.core.measure import Measure, Needs, Score
+from sfumato.core.method import Method, Randomness
 from sfumato.core.params import param
 from sfumato.core.release import Release
-from sfumato.core.run import Run
-from sfumato.data.evidence import Scenario
+from sfumato.core.run import Progress, Run
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Kind
 from sfumato.errors import Cancelled, DataError, ParameterError
 from sfumato.methods.microaggregation import Mdav
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.study import cost
-from sfumato.study.cost import Cost, Growth, Work, duration, estimate, extrapolated, size
+from sfumato.study.cost import Cost, Work, duration, estimate, size
+from sfumato.study.growth import Growth, Timings
 from toys import CONTINUOUS, table_of
 
 
@@ -58,7 +59,7 @@ class Slow(Method):
     title = "Slow"
     kinds = CONTINUOUS
     cost = "n²"
-    stochastic = False
+    randomness = Randomness(stochastic=False)
 
     def protect(self, table, run):
         CLOCK.work(1e-3 + 1e-6 * len(table) ** 2, len(table), held=100 * len(table) * 1000)
@@ -97,7 +98,7 @@ class Ruler(Measure):
     better = "low"
     kinds = CONTINUOUS
     cost = "n log n"
-    needs_release = False
+    needs = Needs(release=False)
 
     def measure(self, evidence, run):
         n = len(evidence.original)
@@ -174,7 +175,7 @@ def test_everything_declares_a_cost_that_can_be_read(name):
 )
 def test_what_grows_as_declared_is_met_exactly(power, ready, slope, n):
     points = [(size_, ready + slope * size_**power) for size_ in (240, 960, 3840)]
-    expected, most = extrapolated(points, Growth(power), n)
+    expected, most = Timings(Growth(power), points).expected(n)
     truth = ready + slope * n**power
     growing = slope * 3840**power / points[-1][1]
     if growing > 0.11:  # less is taken for a tenth, since it would be noise
@@ -190,7 +191,7 @@ def test_what_grows_as_declared_is_met_exactly(power, ready, slope, n):
 )
 def test_whatever_the_clock_says_there_is_an_estimate(seconds, n, logs):
     points = [(60 * 4**i, each) for i, each in enumerate(seconds)]
-    expected, most = extrapolated(points, Growth(1, logs), n)
+    expected, most = Timings(Growth(1, logs), points).expected(n)
     assert 0 <= expected <= most * (1 + 1e-9)
     assert math.isfinite(most)
     if n > points[-1][0]:
@@ -199,15 +200,15 @@ def test_whatever_the_clock_says_there_is_an_estimate(seconds, n, logs):
 
 def test_what_does_better_than_declared_is_believed_but_the_worst_is_told():
     points = [(size_, 1e-3 + 1e-5 * size_) for size_ in (240, 960, 3840)]
-    expected, most = extrapolated(points, Growth(2), 100_000)
+    expected, most = Timings(Growth(2), points).expected(100_000)
     assert expected == pytest.approx(1.001, rel=1e-6)
     assert most > 20 * expected
 
 
 def test_one_size_alone_grows_as_declared():
-    assert extrapolated([(100, 0.5)], Growth(2), 1000) == (50.0, 50.0)
-    assert extrapolated([], Growth(2), 1000) == (0.0, 0.0)
-    assert extrapolated([(100, 0.5)], Growth(2), 50) == (0.5, 0.5)
+    assert Timings(Growth(2), [(100, 0.5)]).expected(1000) == (50.0, 50.0)
+    assert Timings(Growth(2)).expected(1000) == (0.0, 0.0)
+    assert Timings(Growth(2), [(100, 0.5)]).expected(50) == (0.5, 0.5)
 
 
 # ------------------------------------------------------------------------------------------------------ trials
@@ -326,7 +327,7 @@ def test_releases_are_sampled_with_their_originals(clock):
 
     class Pairs(Ruler):
         name = "pairs-seen"
-        needs_release = True
+        needs = Needs()
 
         def measure(self, evidence, run):
             CLOCK.work(1e-6, len(evidence.original))
@@ -383,7 +384,12 @@ def test_what_shows_to_be_slow_is_not_awaited(clock):
 
 def test_a_trial_can_be_stopped(clock):
     with pytest.raises(Cancelled):
-        estimate(Work(Recipe.of(Slow())), table(10_000), Run(seed=1, stopped=lambda: True), clock=clock)
+        estimate(
+            Work(Recipe.of(Slow())),
+            table(10_000),
+            Run(seed=1, progress=Progress(stopped=lambda: True)),
+            clock=clock,
+        )
 
 
 @pytest.mark.parametrize("n", [0, 1, 50, 119])

@@ -6,10 +6,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.measure import Measure, Needs, Score, Status
+from sfumato.core.method import Randomness
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
-from sfumato.data.evidence import Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
@@ -26,7 +27,7 @@ def case(n=20, **more):
 
 class Noisy(Shift):
     name = "toy-noisy"
-    stochastic = True
+    randomness = Randomness()
 
     def shift(self, rng):
         return self.by + rng.normal(0, 5)
@@ -36,7 +37,7 @@ class Drawn(Measure):
     """Draws a number and looks at nothing."""
 
     name, title, aspect, better = "toy-drawn", "Drawn", "utility", "low"
-    needs_release = False
+    needs = Needs(release=False)
     kinds = frozenset({Kind.CONTINUOUS})
 
     def measure(self, evidence, run):

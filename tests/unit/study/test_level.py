@@ -11,10 +11,11 @@ import pytest
 import sfumato
 from sfumato.core import registry
 from sfumato.core.measure import Score, Status
+from sfumato.core.method import Randomness
 from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
-from sfumato.core.run import Run
+from sfumato.core.run import Progress, Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import Cancelled, DataError, ParameterError, PlanError, RefusedError, UnreachableError
@@ -46,7 +47,7 @@ class _WholeShift(Shift):
 
 class _NoisyShift(Shift):
     name = "toy-noisy-shift"
-    stochastic = True
+    randomness = Randomness()
 
     def shift(self, rng):
         return self.by + rng.normal(0, 3)
@@ -200,7 +201,7 @@ def test_a_search_can_be_stopped():
         return len(calls) > 4
 
     with pytest.raises(Cancelled):
-        reach(Step(Shift()), CASE, Target(Moved(), 33.3), Run(seed=1, stopped=stopped))
+        reach(Step(Shift()), CASE, Target(Moved(), 33.3), Run(seed=1, progress=Progress(stopped=stopped)))
 
 
 # ------------------------------------------------------------------------------------------------- study
@@ -465,7 +466,7 @@ def test_any_measure_can_be_held_or_says_why_not(measure):
     if scores[measure].status in {Status.REFUSED, Status.NOT_ESTIMABLE}:
         with pytest.raises((RefusedError, DataError), match=r"must .*, got: "):
             sfumato.compare(table, [Mdav(k=3)], **hold)
-    elif cls.not_required or not math.isfinite(scores[measure].value):
+    elif cls.tells.why_not_required or not math.isfinite(scores[measure].value):
         with pytest.raises(ParameterError, match=r"must be a number|cannot be held"):
             sfumato.compare(table, [Mdav(k=3)], **hold)
     else:
@@ -486,7 +487,7 @@ class _Drifting(Shift):
     """Moves twenty farther in every run but the first three, which are those that a search looks at."""
 
     name = "toy-drifting"
-    stochastic = True
+    randomness = Randomness()
     first: ClassVar[list[int]] = []
 
     def shift(self, rng):

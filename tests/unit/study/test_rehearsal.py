@@ -8,11 +8,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.measure import Measure, Needs, Score, Status
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
-from sfumato.data.evidence import CONTROL
+from sfumato.data.scenario import CONTROL
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, UnreachableError
@@ -27,7 +27,7 @@ class Parted(Measure):
 
     name, title, aspect, better = "toy-parted", "Parted", "risk", "low"
     kinds = frozenset({Kind.CONTINUOUS})
-    needs_control = True
+    needs = Needs(control=True)
 
     def measure(self, evidence, run):
         mine, others = evidence.original.frame["x"].to_numpy(), evidence.control.frame["x"].to_numpy()

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 import sfumato
 from effort import examples
 from sfumato.core.measure import Score, Status
+from sfumato.core.method import Randomness
 from sfumato.core.params import param
 from sfumato.core.requirement import Requirement
-from sfumato.core.run import Run
-from sfumato.data.evidence import Scenario
+from sfumato.core.run import Progress, Run
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import Cancelled, DataError, ParameterError
@@ -61,7 +62,7 @@ class TwoIslands(Shift):
 
 class Noisy(Shift):
     name = "toy-noisy"
-    stochastic = True
+    randomness = Randomness()
 
     def shift(self, rng):
         return self.by + rng.normal(0, 5)
@@ -287,7 +288,7 @@ def test_a_search_can_be_stopped():
         return len(calls) > 6
 
     with pytest.raises(Cancelled):
-        weakest(Step(Shift()), Case(TABLE), [at_least(37)], Run(seed=1, stopped=stopped))
+        weakest(Step(Shift()), Case(TABLE), [at_least(37)], Run(seed=1, progress=Progress(stopped=stopped)))
 
 
 # ------------------------------------------------------------------------------------------------ demands

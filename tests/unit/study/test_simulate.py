@@ -5,9 +5,10 @@ import polars as pl
 import pytest
 
 from sfumato.core.measure import Score, Status
-from sfumato.core.run import Run
+from sfumato.core.run import Progress, Run
 from sfumato.data.schema import Kind, Role
 from sfumato.errors import Cancelled, ParameterError
+from sfumato.report.pictures import specs_of
 from sfumato.report.simulated import simulation_pictures
 from sfumato.risk.anonymity import KAnonymity
 from sfumato.risk.copula import CopulaRisk
@@ -67,13 +68,14 @@ def test_all_estimators_take_part(people):
         assert each["draws"] + each["not_estimable"] == 1
         assert each["reason"] or each["estimate"] is not None
     pictures = simulation_pictures(found)
-    assert set(pictures.specs) == {"estimators-0", "estimators-1", "estimators-2"}
-    assert [name for each in pictures.to_dict()["sections"] for name in each["charts"]] == [*pictures.specs]
+    specs = specs_of(pictures.sections)
+    assert set(specs) == {"estimators-0", "estimators-1", "estimators-2"}
+    assert [name for each in pictures.to_dict()["sections"] for name in each["charts"]] == [*specs]
     for section in pictures.sections:
         assert all(len(row) == len(section.headers) for row in section.rows)
         for row in section.rows:
             assert (row[1] is None) == bool(row[-1]) == (f"{row[0]} gave no number" in section.words)
-    lows = [row["low"] for spec in pictures.specs.values() for row in spec["data"]["values"]]
+    lows = [row["low"] for spec in specs.values() for row in spec["data"]["values"]]
     assert min(lows) >= 0
 
 
@@ -95,7 +97,7 @@ def test_what_has_no_number_says_why():
     assert (told["draws"], told["not_estimable"], told["bias"]) == (0, 3, None)
     assert "differ in the keys" in told["reason"]
     assert "none of the estimators" in found.verdict()[0]
-    assert not simulation_pictures(found).specs
+    assert not specs_of(simulation_pictures(found).sections)
 
 
 def test_an_interval_of_another_number_tells_nothing():
@@ -113,7 +115,7 @@ def test_time_that_is_over_and_stopping(people):
     found = simulate(people, Run(seed=1), fraction=0.2, draws=50, measures=QUICK, seconds=0)
     assert (found.draws, found.asked) == (1, 50)
     with pytest.raises(Cancelled):
-        simulate(people, Run(seed=1, stopped=lambda: True), measures=QUICK)
+        simulate(people, Run(seed=1, progress=Progress(stopped=lambda: True)), measures=QUICK)
 
 
 @pytest.mark.parametrize("how", [{"fraction": 1.0}, {"fraction": 0.001}, {"draws": 0}])

@@ -9,10 +9,11 @@ import pytest
 
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.method import Randomness
 from sfumato.core.params import param
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
-from sfumato.data.evidence import Scenario
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, MissingDependencyError, ParameterError, UnreachableError
@@ -32,7 +33,7 @@ class NoisyShift(Shift):
     """Add a number that depends on chance."""
 
     name = "toy-noisy-shift"
-    stochastic = True
+    randomness = Randomness()
 
     def shift(self, rng):
         return self.by + rng.normal(0, 2)

@@ -15,7 +15,7 @@ import pytest
 
 from sfumato import tune
 from sfumato.core.measure import Score, Status
-from sfumato.core.run import Run
+from sfumato.core.run import Progress, Run
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -100,7 +100,7 @@ class StopAfter:
 def test_stopped_and_taken_up_again(whole, tmp_path, times, workers):
     ledger = tmp_path / "t.sqlite"
     with pytest.raises(Cancelled):
-        search(ledger, run=Run(seed=7, stopped=StopAfter(times)), workers=workers)
+        search(ledger, run=Run(seed=7, progress=Progress(stopped=StopAfter(times))), workers=workers)
     assert search(ledger).to_dict() == whole
 
 
@@ -108,7 +108,7 @@ def test_stopped_again_and_again_it_still_comes_to_its_end(whole, tmp_path):
     ledger, stops = tmp_path / "t.sqlite", 0
     while True:
         try:
-            found = search(ledger, run=Run(seed=7, stopped=StopAfter(250)))
+            found = search(ledger, run=Run(seed=7, progress=Progress(stopped=StopAfter(250))))
             break
         except Cancelled:
             stops += 1
@@ -159,7 +159,7 @@ def test_a_write_that_was_cut_off_is_rolled_back(whole, tmp_path):
     """A transaction that never ended: the journal is there, the rows are not counted."""
     ledger = tmp_path / "t.sqlite"
     with pytest.raises(Cancelled):
-        search(ledger, run=Run(seed=7, stopped=StopAfter(150)))
+        search(ledger, run=Run(seed=7, progress=Progress(stopped=StopAfter(150))))
     kept = rows(ledger)
     code = (
         "import os, sqlite3, sys\n"
@@ -197,7 +197,7 @@ def test_the_ledger_of_another_search_is_refused(tmp_path, other):
         search(ledger)
     ledger.unlink()
     with pytest.raises(Cancelled):
-        search(ledger, run=Run(seed=7, stopped=StopAfter(3)))
+        search(ledger, run=Run(seed=7, progress=Progress(stopped=StopAfter(3))))
     with pytest.raises(ReadError, match="must belong to this search"):
         search(ledger, **other)
 
@@ -209,7 +209,7 @@ def test_another_hierarchy_of_the_same_name_is_another_search(tmp_path):
 
     ledger = tmp_path / "t.sqlite"
     with pytest.raises(Cancelled):
-        search(ledger, run=Run(seed=7, stopped=StopAfter(3)), resources={"h": levels()})
+        search(ledger, run=Run(seed=7, progress=Progress(stopped=StopAfter(3))), resources={"h": levels()})
     with pytest.raises(ReadError, match="must belong to this search"):
         search(ledger, resources={"h": levels([str(i % 9) for i in range(97)])})
 
@@ -217,7 +217,7 @@ def test_another_hierarchy_of_the_same_name_is_another_search(tmp_path):
 def test_the_ledger_of_other_data_is_refused(tmp_path):
     ledger = tmp_path / "t.sqlite"
     with pytest.raises(Cancelled):
-        search(ledger, run=Run(seed=7, stopped=StopAfter(3)))
+        search(ledger, run=Run(seed=7, progress=Progress(stopped=StopAfter(3))))
     with pytest.raises(ReadError, match="other data"):
         tune(people(61), "dbrl <= 0.2", seed=7, ledger=ledger, **ASKED)
 
@@ -243,7 +243,13 @@ def test_the_seed_stands_beside_the_ledger_and_never_in_it(tmp_path):
     ledger = tmp_path / "t.sqlite"
     seed = 0x0123456789ABCDEF0011223344556677
     with pytest.raises(Cancelled):
-        tune(people(), "dbrl <= 0.2", ledger=ledger, run=Run(seed=seed, stopped=StopAfter(60)), **ASKED)
+        tune(
+            people(),
+            "dbrl <= 0.2",
+            ledger=ledger,
+            run=Run(seed=seed, progress=Progress(stopped=StopAfter(60))),
+            **ASKED,
+        )
     content = ledger.read_bytes()
     for form in (f"{seed:032x}", str(seed)):
         assert form.encode() not in content
@@ -292,10 +298,10 @@ def test_a_ledger_in_memory_reads_back_what_a_file_would(tmp_path):
 def test_what_a_requirement_relies_on_is_kept():
     """A proved interval stays proved, and an estimate an estimate of its confidence."""
     estimate = Score(0.1, Status.APPROXIMATE, (0.05, 0.2), confidence=95.0, reason="a model")
-    proved = Score(0.1, Status.APPROXIMATE, (0.05, 0.2), interval_holds=True, bound=0.15)
+    proved = Score(0.1, Status.APPROXIMATE, (0.05, 0.2), interval_is_proved=True, bound=0.15)
     likely = Score(0.1, Status.APPROXIMATE, (0.05, 0.2))
     said = Reading((estimate, proved), (likely, Score(0.5))).to_list()
     kept = Reading.from_list(json.loads(json.dumps(said)))
     assert kept.demands == (estimate, proved)
     assert kept.utilities == (Score(0.1, Status.APPROXIMATE), Score(0.5))
-    assert Reading.from_list([[[0.1, "approximate", "", [0.05, 0.2]]], []]).demands[0].interval_holds
+    assert Reading.from_list([[[0.1, "approximate", "", [0.05, 0.2]]], []]).demands[0].interval_is_proved

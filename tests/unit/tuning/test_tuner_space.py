@@ -6,7 +6,7 @@ import pytest
 
 from sfumato.core import registry
 from sfumato.core.measure import Score, Status
-from sfumato.core.method import Method
+from sfumato.core.method import Gives, Method, Randomness
 from sfumato.core.params import PerColumn, Requirements, Resource, param
 from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.core.run import Run
@@ -83,7 +83,7 @@ class Needy(Toy):
 
 class Unrepeatable(Toy):
     name = "unrepeatable"
-    replay = False
+    randomness = Randomness(replay=False)
 
 
 class Refusing(Toy):
@@ -320,7 +320,7 @@ class Settled(Toy):
 
 class Suppressing(Toy):
     name = "a-suppressing"
-    suppresses = True
+    gives = Gives(suppressed=True)
 
 
 def order(*methods, requirements):

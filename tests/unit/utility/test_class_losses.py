@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairs import beside, score, table
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence, Scenario
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.suppressing import to_wildcard
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Kind, Role
 from sfumato.utility.classes import AverageClassSize, Discernibility
 

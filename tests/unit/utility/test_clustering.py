@@ -1,5 +1,6 @@
 """Clusters: indices by hand, by counting pairs, and against scikit-learn."""
 
+import sys
 from itertools import combinations, permutations
 
 import numpy as np
@@ -7,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
-from sfumato.data.evidence import Evidence
 from sfumato.data.schema import Kind
+from sfumato.errors import MissingDependencyError
 from sfumato.utility import clustering
 from sfumato.utility.clustering import (
     ClusterAgreement,
@@ -21,6 +23,8 @@ from sfumato.utility.clustering import (
     silhouettes,
 )
 from toys import table_of
+
+pytest.importorskip("sklearn")
 
 
 def score(measure, original, protected, rows=None):
@@ -115,38 +119,44 @@ def test_silhouettes_do_not_depend_on_how_many_are_asked_at_a_time(monkeypatch):
 
 def test_clear_clusters_are_found():
     points, corners = blobs()
-    found = k_means(points, 4, [np.random.default_rng(seed) for seed in range(5)])
+    found, centres = k_means(points, 4, 5, 1)
     assert agreement(corners, found)["rand"][0] == 1
-    assert found[0] == 0  # numbered by their first record
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_from_the_same_start_k_means_ends_where_scikit_learn_does(seed):
-    cluster = pytest.importorskip("sklearn.cluster")
-    points = np.random.default_rng(seed).normal(size=(200, 2))
-    start = points[:5]
-    groups, cost = clustering._rounds(points, start)
-    theirs = cluster.KMeans(5, init=start, n_init=1, tol=0, max_iter=1000).fit(points)
-    np.testing.assert_allclose(cost, theirs.inertia_, rtol=1e-9)
-    assert (groups == theirs.labels_).all()
+    np.testing.assert_allclose(centres[found[0]], points[corners == corners[0]].mean(axis=0))
 
 
 def test_the_best_of_several_starts_counts():
     points = np.random.default_rng(3).normal(size=(200, 2))
     costs = []
     for starts in (1, 20):
-        groups = k_means(points, 5, [np.random.default_rng(seed) for seed in range(starts)])
-        centres = np.stack([points[groups == group].mean(axis=0) for group in range(5)])
+        groups, centres = k_means(points, 5, starts, 1)
         costs.append(((points - centres[groups]) ** 2).sum())
         # Each point is with the nearest centre: nothing is left to improve.
         assert (((points[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1) == groups).all()
     assert costs[1] <= costs[0]
 
 
+def test_a_start_that_is_given_counts_if_it_ends_best():
+    points, corners = blobs()
+    best = np.stack([points[corners == corner].mean(axis=0) for corner in range(4)])
+    found, _ = k_means(points, 4, 1, 1, also=best)
+    assert agreement(corners, found)["rand"][0] == 1
+    found, _ = k_means(points, 4, 5, 1, also=best + 1000)  # no worse than without it
+    assert agreement(corners, found)["rand"][0] == 1
+
+
 def test_fewer_points_than_clusters_are_clusters_of_their_own():
     points = np.array([[1.0], [1.0], [2.0]])
-    assert k_means(points, 5, [np.random.default_rng(1)]).tolist() == [0, 0, 1]
-    assert k_means(np.zeros((4, 2)), 3, [np.random.default_rng(1)]).tolist() == [0, 0, 0, 0]
+    labels, _ = k_means(points, 5, 1, 1, also=np.array([[0.0], [1.0], [2.0]]))
+    assert labels[0] == labels[1] != labels[2]
+    assert not k_means(np.zeros((4, 2)), 3, 1, 1)[0].any()
+    assert davies_bouldin(np.arange(3.0)[:, None], np.arange(3)) == 0
+
+
+def test_without_scikit_learn_clusters_say_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
+    original = numeric(blobs()[0])
+    with pytest.raises(MissingDependencyError, match="sfumato\\[models\\]"):
+        score(ClusterStructure(), original, original)
 
 
 # ------------------------------------------------------------------------------------------------ the measures

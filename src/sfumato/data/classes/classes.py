@@ -28,9 +28,8 @@ from sfumato.data.classes.packing import (
     number,
     pack,
 )
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.intervals import is_interval
-from sfumato.data.persons import joined_persons, joining, persons_of
+from sfumato.data.persons import persons_of
 from sfumato.data.schema import Role
 from sfumato.data.table import TEXTUAL, Table
 from sfumato.errors import DataError
@@ -297,23 +296,6 @@ class Classes:
         return distinct // n_values, distinct % n_values, counts
 
 
-def classes_of(
-    evidence: Evidence, keys: Sequence[str], *, missing: Missing = "category", joined: bool = False
-) -> Classes:
-    """The classes of the table that an intruder sees, found once for all measures of the same evidence.
-
-    They are ``joined`` by what the table tells of persons and households, if that is wanted and it does.
-    """
-    table, names = seen_table(evidence), tuple(sorted(keys))
-    links = tuple(joining(evidence).values()) if joined else ()
-    if links:
-        return evidence.remember(
-            ("joined", names, missing),
-            lambda: classes_of(evidence, names, missing=missing).join(links, joined_persons(evidence, table)),
-        )
-    return evidence.remember(("classes", names, missing), lambda: Classes.of(table, names, missing=missing))
-
-
 def alike_in_all(of_record: Ints, numbers: Ints) -> Ints:
     """A number for each record, the same for those whose persons have the same classes equally often."""
     order = np.lexsort((of_record, numbers))
@@ -330,33 +312,6 @@ def alike_in_all(of_record: Ints, numbers: Ints) -> Ints:
     found = np.empty(len(of_record), dtype=np.int64)
     found[order] = np.repeat(alike, counts)
     return found
-
-
-def seen_table(evidence: Evidence) -> Table:
-    """The table an intruder sees: the release, or the original when that itself is assessed.
-
-    Persons are counted, and no release makes new ones: where rows map, the original's column tells whose
-    record each is, be it gone from the release, emptied or exchanged.
-    """
-    released, rows = evidence.protected, evidence.source_rows
-    if released is None:
-        return evidence.original
-    person = evidence.original.schema.only_role(Role.PERSON)
-    if rows is None or person is None:
-        return released
-    return evidence.remember("seen", lambda: _with_persons(released, evidence.original, person, rows))
-
-
-def _with_persons(released: Table, original: Table, person: str, rows: Ints) -> Table:
-    """Put the original's column of persons beside the released ones; what has no source is nobody's."""
-    sources = pl.Series(np.where(rows < 0, 0, rows)).set(pl.Series(rows < 0), None)
-    told = original.frame[person].gather(sources)
-    column, others = original.schema[person], released.schema.with_role(Role.PERSON)
-    if person in released.schema:  # what the release says is a column like others then
-        column = replace(column, name=f"{person} of the original")
-    schema = released.schema.replace(*(replace(released.schema[each], role=Role.OTHER) for each in others))
-    frame = released.frame.with_columns(told.alias(column.name))
-    return replace(released, frame=frame, schema=schema.replace(column))
 
 
 # Codes of a column -------------------------------------------------------------------------------------

@@ -8,11 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
+from sfumato.core.evidence import Evidence
 from sfumato.core.measure import ClassMeasure
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes, Counts
-from sfumato.data.evidence import Evidence
 from sfumato.data.generalised.levels import Lattice
 from sfumato.data.generalised.suppressing import to_wildcard
 from sfumato.data.schema import Role
@@ -135,12 +135,14 @@ class ByClasses:
         if self.limit or self.counts_persons:
             return False
         whole = not any(self.table.missing(name).any() for name in self.learnt)
-        return whole and all(each.survives_joining for each in self.measures)
+        return whole and all(each.class_values.survive_merging for each in self.measures)
 
     @cached_property
     def learnt(self) -> tuple[str, ...]:
         """The columns whose values the measures count in classes."""
-        return tuple(sorted({name for each in self.measures for name in each.learnt(self.evidence)}))
+        return tuple(
+            sorted({name for each in self.measures for name in each.sensitive_columns(self.evidence)})
+        )
 
     @cached_property
     def mapped(self) -> bool:
@@ -203,7 +205,7 @@ class ByClasses:
             return "suppressed"
         if failing.all():
             return None
-        if all(each.told_by == "class" for each in self.measures):
+        if all(each.class_values.independent for each in self.measures):
             return "dropped"
         return self.part.leftover(node, failing)
 

@@ -20,18 +20,18 @@ _NUMBERS, _COLUMNS = "fitted", "fitted_of"
 
 
 @dataclass(frozen=True)
-class FirstFit:
+class FrozenSummaries:
     """The summaries of a step on some columns, as an earlier release of the series has confided them."""
 
     columns: tuple[str, ...]
     earlier: dict[int, list[float]]
 
     @classmethod
-    def of(cls, run: Run, method: str, columns: Sequence[str]) -> FirstFit | None:
+    def of(cls, run: Run, method: str, columns: Sequence[str]) -> FrozenSummaries | None:
         """What the same step fitted before; None outside of a series."""
-        if run.people is None:
+        if not run.randomness.is_by_person:
             return None
-        numbers, before = run.kept(_NUMBERS), run.kept(_COLUMNS)
+        numbers, before = (run.randomness.previous_fit(name) for name in (_NUMBERS, _COLUMNS))
         if numbers is None or before is None:
             return cls(tuple(columns), {})
         if (names := tuple(before.frame["column"])) != tuple(columns):

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from effort import examples
-from sfumato.core.draws import PersonalDraws
-from sfumato.core.run import Run
-from sfumato.core.series import Series, secret_of
+from sfumato.core.person_generator import PersonGenerator
+from sfumato.core.randomness import ByPerson, ByPlace, Series, series_secret
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.series import Identity, occurrences
 from sfumato.data.table import Table
@@ -32,26 +31,26 @@ PEOPLE = np.arange(1, 20_001, dtype=np.uint64)
     ],
 )
 def test_they_have_the_distribution_they_are_named_by(call, distribution):
-    drawn = call(PersonalDraws(KEY, PEOPLE), len(PEOPLE))
+    drawn = call(PersonGenerator(KEY, PEOPLE), len(PEOPLE))
     assert stats.kstest(drawn, distribution.cdf).pvalue > 0.001
 
 
 def test_whole_numbers_come_equally_often():
-    drawn = PersonalDraws(KEY, PEOPLE).integers(-3, 4, len(PEOPLE), dtype=np.int32)
+    drawn = PersonGenerator(KEY, PEOPLE).integers(-3, 4, len(PEOPLE), dtype=np.int32)
     assert drawn.dtype == np.int32
     assert stats.chisquare(np.bincount(drawn + 3, minlength=7)).pvalue > 0.001
-    assert set(PersonalDraws(KEY, PEOPLE).integers(2, size=len(PEOPLE))) == {0, 1}
+    assert set(PersonGenerator(KEY, PEOPLE).integers(2, size=len(PEOPLE))) == {0, 1}
 
 
 def test_draws_and_places_do_not_hang_together():
-    rng = PersonalDraws(KEY, PEOPLE)
+    rng = PersonGenerator(KEY, PEOPLE)
     first, second = rng.random(len(PEOPLE)), rng.random(len(PEOPLE))
-    other = PersonalDraws(KEY[::-1], PEOPLE).random(len(PEOPLE))
+    other = PersonGenerator(KEY[::-1], PEOPLE).random(len(PEOPLE))
     assert max(abs(np.corrcoef(first, each)[0, 1]) for each in (second, other)) < 0.03
 
 
 def test_a_single_number_is_that_of_the_place():
-    assert PersonalDraws(KEY, PEOPLE).random() == PersonalDraws(KEY, PEOPLE[:3]).random()
+    assert PersonGenerator(KEY, PEOPLE).random() == PersonGenerator(KEY, PEOPLE[:3]).random()
 
 
 @given(st.lists(st.integers(1, 2**64 - 1), unique=True, max_size=20), st.randoms())
@@ -59,8 +58,8 @@ def test_a_single_number_is_that_of_the_place():
 def test_they_depend_on_nobody_else(people, chance):
     whole = np.array(people, dtype=np.uint64)
     some = chance.sample(range(len(people)), chance.randint(0, len(people)))
-    drawn = PersonalDraws(KEY, whole).standard_normal(len(whole))
-    np.testing.assert_array_equal(PersonalDraws(KEY, whole[some]).standard_normal(len(some)), drawn[some])
+    drawn = PersonGenerator(KEY, whole).standard_normal(len(whole))
+    np.testing.assert_array_equal(PersonGenerator(KEY, whole[some]).standard_normal(len(some)), drawn[some])
 
 
 @pytest.mark.parametrize(
@@ -68,7 +67,7 @@ def test_they_depend_on_nobody_else(people, chance):
 )
 def test_what_is_drawn_for_all_is_refused(call):
     with pytest.raises(RefusedError, match="for each person"):
-        call(PersonalDraws(KEY, PEOPLE[:3]))
+        call(PersonGenerator(KEY, PEOPLE[:3]))
 
 
 @given(st.lists(st.integers(0, 3)))
@@ -108,10 +107,11 @@ def test_a_record_of_nobody_is_refused():
 
 
 def test_outside_of_a_series_nothing_is_keyed_by_person():
-    table, run = visits([7, 8]), Run(seed=1)
-    assert run.on(table).place == (table.digest,)
-    assert isinstance(run.on(table).rng("a"), np.random.Generator)
-    assert run.anew(table) is run
-    assert run.kept("fitted") is None
-    assert secret_of(1) != secret_of(2)
-    assert isinstance(Run(seed=1, series=Series(secret_of(1))).on(table).rng("a"), PersonalDraws)
+    table, place = visits([7, 8]), ByPlace(1)
+    assert place.enter_table(table).place == (table.digest,)
+    assert isinstance(place.enter_table(table).key("a").rng(), np.random.Generator)
+    assert place.fresh(table) is place
+    assert place.previous_fit("fitted") is None
+    assert series_secret(1) != series_secret(2)
+    in_series = ByPerson(1, series=Series(series_secret(1)))
+    assert isinstance(in_series.enter_table(table).key("a").rng(), PersonGenerator)

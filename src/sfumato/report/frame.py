@@ -1,4 +1,4 @@
-"""The vocabulary of the charts: colours, text sizes, and the pieces that every specification is made of.
+"""The frame of every chart: colours, axes, tooltips, and the layers that a specification is made of.
 
 Names of columns and methods are only ever data or titles, never fields or expressions. Colours of text and
 lines are CSS variables with a fallback, so that a chart follows the page into the dark and onto paper.
@@ -15,6 +15,11 @@ Row = dict[str, Any]
 
 INK, MUTED, RULE = "var(--ink, #1f2328)", "var(--muted, #5c646d)", "var(--rule, #dfe1e0)"
 PAPER, GREY, GREY_FILL = "var(--paper, #ffffff)", "var(--grey, #80868d)", "var(--grey-fill, #d3d6d9)"
+#: The colour of the release in its own report, and the release as charts of several methods know it.
+COLOR = "#0072B2"
+OUTCOMES: Sequence[Mapping[str, Any]] = (
+    {"key": "release", "label": "Release", "color": COLOR, "shape": "circle", "dash": [1, 0]},
+)
 #: Which rows to show: all, or those of the original and of the method picked on the page.
 SHOWN = "!isValid(shown) || datum.key == 'original' || datum.key == shown"
 
@@ -40,19 +45,71 @@ CONFIG: Spec = {
 }  # fmt: skip
 
 
-def pickable(first: str | None = None) -> list[Spec]:
-    """The parameter that says whose release is shown; None: of all methods."""
-    return [{"name": "shown", "value": first}]
-
-
-def chart(description: str, **parts: Any) -> Spec:
+def chart(description: str, *layers: Spec, rows: Iterable[Row] | None = None, **more: Any) -> Spec:
     """A specification as wide as its place, which says in words what it shows."""
-    return {"description": description, "width": "container", "config": CONFIG, **parts}
+    body = layers[0] if len(layers) == 1 else {"layer": list(layers)}
+    data = {} if rows is None else {"data": inline(rows)}
+    return {"description": description, "width": "container", "config": CONFIG, **data, **body, **more}
+
+
+def layer(
+    mark: str,
+    encoding: Spec,
+    *,
+    rows: Iterable[Row] | None = None,
+    where: Sequence[str | Spec] = (),
+    **style: Any,
+) -> Spec:
+    """Marks of one sort, of the rows of the chart or of its own, and only of those that pass the filters."""
+    return together({"mark": {"type": mark, **style}, "encoding": encoding}, rows=rows, where=where)
+
+
+def together(*layers: Spec, rows: Iterable[Row] | None = None, where: Sequence[str | Spec] = ()) -> Spec:
+    """Layers that share rows and filters; a filter may be another step of a transformation."""
+    spec: Spec = dict(layers[0]) if len(layers) == 1 else {"layer": list(layers)}
+    if rows is not None:
+        spec["data"] = inline(rows)
+    if where:
+        spec["transform"] = [{"filter": each} if isinstance(each, str) else each for each in where]
+    return spec
 
 
 def inline(rows: Iterable[Row]) -> Spec:
     """Data that stand in the specification itself."""
     return {"values": list(rows)}
+
+
+def quantitative(field: str, title: str | Sequence[str] | None = None, **more: Any) -> Spec:
+    """Encode a number, with a title or without."""
+    return {"field": field, "type": "quantitative", "title": title, **more}
+
+
+def nominal(field: str, order: Sequence[str] | None = None, **more: Any) -> Spec:
+    """Encode a name, in the order given."""
+    return {"field": field, "type": "nominal", **({} if order is None else {"sort": list(order)}), **more}
+
+
+def label_axis(rows: Iterable[Row], field: str = "label") -> Spec:
+    """The names of lines, in their order."""
+    axis = {"labelColor": INK, "labelFontSize": 12, "labelLimit": 260, "labelPadding": 10}
+    axis |= {"domain": False, "ticks": False}
+    return nominal(field, [row[field] for row in rows], title=None, axis=axis)
+
+
+def share_axis(field: str) -> Spec:
+    """From none to all."""
+    axis = {"format": "%", "values": [0, 0.25, 0.5, 0.75, 1]}
+    return quantitative(field, scale={"domain": [0, 1]}, axis=axis)
+
+
+def tips(**titles: str) -> list[Spec]:
+    """The lines of a tooltip: fields, each with its title."""
+    return [nominal(field, title=title) for field, title in titles.items()]
+
+
+def pickable(first: str | None = None) -> list[Spec]:
+    """The parameter that says whose release is shown; None: of all methods."""
+    return [{"name": "shown", "value": first}]
 
 
 def named(outcomes: Sequence[Mapping[str, Any]], part: Iterable[str]) -> list[Row]:
@@ -61,10 +118,9 @@ def named(outcomes: Sequence[Mapping[str, Any]], part: Iterable[str]) -> list[Ro
     return [{"key": key, "label": labels[key]} for key in part if key in labels]
 
 
-def picked(*, original: bool) -> list[Spec]:
+def picked(*, original: bool) -> list[str]:
     """Keep the rows of the original, or of the releases that are to be shown."""
-    word = "==" if original else "!="
-    return [{"filter": f"datum.key {word} 'original'"}, {"filter": SHOWN}]
+    return [f"datum.key {'==' if original else '!='} 'original'", SHOWN]
 
 
 def side_by_side(series: Sequence[Row]) -> list[Spec]:
@@ -83,7 +139,15 @@ def side_by_side(series: Sequence[Row]) -> list[Spec]:
 def by_method(outcomes: Sequence[Mapping[str, Any]], *, channel: str = "color", **more: Any) -> Spec:
     """Encode the method, in its own colour or shape, the same throughout."""
     scale = {"domain": [o["label"] for o in outcomes], "range": [o[channel] for o in outcomes]}
-    return {"field": "label", "type": "nominal", "scale": scale, "legend": None, **more}
+    return nominal("label", scale=scale, **{"legend": None, **more})
+
+
+def by_table() -> tuple[Spec, Spec]:
+    """Encode whether it is the original, grey, or the release: side by side, and by colour."""
+    tables = ["Original", "Release"]
+    legend = {"orient": "top", "symbolType": "square"}
+    scale = {"domain": tables, "range": [GREY_FILL, COLOR]}
+    return nominal("table", tables), nominal("table", title=None, scale=scale, legend=legend)
 
 
 def dashed(outcomes: Sequence[Mapping[str, Any]], **more: Any) -> Spec:
@@ -93,9 +157,28 @@ def dashed(outcomes: Sequence[Mapping[str, Any]], **more: Any) -> Spec:
     return {"strokeDash": by_method(outcomes, channel="dash", **more)}
 
 
-def tip(field: str, title: str) -> Spec:
-    """A line of a tooltip."""
-    return {"field": field, "title": title, "type": "nominal"}
+def broad_line(encoding: Spec, **more: Any) -> Spec:
+    """The original, as a broad grey line."""
+    return layer("line", encoding, strokeWidth=5, color=GREY_FILL, strokeCap="round", **more)
+
+
+def unseen_dots(x: Spec, y: Spec, tooltip: Sequence[Spec], *, where: Sequence[str | Spec] = ()) -> Spec:
+    """Dots that nobody sees, for their tooltips."""
+    encoding = {"x": x, "y": y, "tooltip": tooltip}
+    return layer("point", encoding, where=where, size=60, opacity=0, filled=True)
+
+
+def curves(
+    x: Spec, y: Spec, outcomes: Sequence[Mapping[str, Any]], tooltip: Sequence[Spec], *, order: str
+) -> list[Spec]:
+    """Lines of the original and of the releases that are to be shown, with what they tell of each place."""
+    both = {"x": x, "y": y, "order": {"field": order}}
+    lined = {**both, "color": by_method(outcomes), **dashed(outcomes)}
+    return [
+        broad_line(both, where=picked(original=True)),
+        layer("line", lined, where=picked(original=False), strokeWidth=1.5),
+        unseen_dots(x, y, tooltip, where=[SHOWN]),
+    ]
 
 
 def arrow(measure: Mapping[str, Any], *, upright: bool = False) -> str:

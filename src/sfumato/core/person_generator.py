@@ -15,7 +15,7 @@ from sfumato.kernels.arrays import Floats, Words
 _BITS = 53
 
 
-class PersonalDraws:
+class PersonGenerator:
     """A stream of chance in which every record has numbers of its own, by a counter of the draws.
 
     Draw ``j`` for a record is a keyed hash (SipHash) of whose it is under a key of the place and ``j``: it

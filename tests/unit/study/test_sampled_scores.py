@@ -8,12 +8,12 @@ import pytest
 
 import sfumato
 from sfumato.core import registry
-from sfumato.core.drawing import mean_interval
-from sfumato.core.measure import Measure, Status
+from sfumato.core.measure import Measure, Scaling, Status
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
-from sfumato.data.evidence import Scenario
+from sfumato.core.sample_interval import mean_interval
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.recipes.demand import Demand
@@ -28,9 +28,8 @@ SAMPLED = [DistanceLinkage(), RankLinkage(), PermutationDistance()]
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     for cls in (DistanceLinkage, _RankMeasure):
-        monkeypatch.setattr(cls, "exact_up_to", 150)
-        monkeypatch.setattr(cls, "persons_drawn", 40)
-    monkeypatch.setattr(GlobalLinkage, "exact_up_to", 150)
+        monkeypatch.setattr(cls, "scales", Scaling(exact_up_to=150, persons_drawn=40))
+    monkeypatch.setattr(GlobalLinkage, "scales", Scaling(exact_up_to=150))
 
 
 def mixed(n=200, *, persons=False):
@@ -60,7 +59,7 @@ def test_whoever_is_drawn_is_looked_for_among_all(measure, persons):
     table = mixed(persons=persons)
     case, release = Case(table), moved(table)
     exact = evaluate(release, case, [measure], Run(seed=1)).scores[measure.name]
-    few = evaluate(release, case, [measure], Run(seed=1), brief=True).scores[measure.name]
+    few = evaluate(release, case, [measure], Run(seed=1), allow_sampling=True).scores[measure.name]
     seen = ~np.isnan(few.by_record)
     assert few.status is Status.APPROXIMATE
     assert exact.status is Status.OK
@@ -81,7 +80,8 @@ def test_draws_of_several_seeds_are_right_in_the_mean():
     case, release = Case(table), moved(table)
     exact = evaluate(release, case, SAMPLED[:1], Run(seed=1)).scores["dbrl"].value
     found = [
-        evaluate(release, case, SAMPLED[:1], Run(seed=i), brief=True).scores["dbrl"].value for i in range(60)
+        evaluate(release, case, SAMPLED[:1], Run(seed=i), allow_sampling=True).scores["dbrl"].value
+        for i in range(60)
     ]
     assert len(set(found)) > 10
     assert np.mean(found) == pytest.approx(exact, abs=4 * np.std(found) / np.sqrt(60))
@@ -91,12 +91,12 @@ def test_what_links_all_at_once_is_left_out_and_says_so():
     table = mixed()
     scores = sfumato.assess(table, moved(table), seed=1)
     assert scores["gdbrl"].status is Status.NOT_ESTIMABLE
-    assert "ask for it by name" in scores["gdbrl"].reason
+    assert "must be asked for by name" in scores["gdbrl"].reason
     assert sfumato.assess(table, moved(table), ["gdbrl"], seed=1)["gdbrl"].value >= 0
     assert sfumato.assess(table, seed=1)["gdbrl"].status is Status.REFUSED  # for its own reason
 
 
-def test_only_the_usual_ones_are_brief_and_nobody_who_asks():
+def test_only_the_usual_ones_are_sampled_and_nobody_who_asks():
     table = mixed()
     release = moved(table)
     usual = sfumato.assess(table, release, seed=1)
@@ -106,7 +106,7 @@ def test_only_the_usual_ones_are_brief_and_nobody_who_asks():
     assert named.status is Status.OK
     assert sfumato.assess(table, release, exact=True, seed=1)["dbrl"] == named
     demand = Demand(Requirement.parse("dbrl <= 0.5"))
-    judged = evaluate(release, Case(table), [demand], Run(seed=1), brief=True).scores
+    judged = evaluate(release, Case(table), [demand], Run(seed=1), allow_sampling=True).scores
     assert [score.status for score in judged.values()] == [Status.OK]
 
 
@@ -116,8 +116,9 @@ def test_small_tables_are_exact_and_few_persons_are_all_looked_for():
     assert usual["dbrl"] == sfumato.assess(small_one, moved(small_one), ["dbrl"], seed=1)["dbrl"]
     half = Scenario(records=0.1)
     table = mixed()
-    few = evaluate(moved(table), Case(table, half), SAMPLED[:1], Run(seed=1), brief=True).scores["dbrl"]
-    held = evaluate(moved(table), Case(table, half), SAMPLED[:1], Run(seed=1)).scores["dbrl"]
+    asked = moved(table), Case(table, half), SAMPLED[:1], Run(seed=1)
+    few = evaluate(*asked, allow_sampling=True).scores["dbrl"]
+    held = evaluate(*asked).scores["dbrl"]
     assert few.value == held.value
     assert few.status is held.status is Status.APPROXIMATE
 
@@ -125,7 +126,9 @@ def test_small_tables_are_exact_and_few_persons_are_all_looked_for():
 def test_what_is_declared_is_so():
     for cls in registry.measures().values():
         assert issubclass(cls, Measure)
-        assert not cls.persons_drawn or (cls.only_held and cls.exact_up_to >= cls.persons_drawn), cls.name
+        assert not cls.scales.persons_drawn or (
+            cls.counts.intruder_records_only and cls.scales.exact_up_to >= cls.scales.persons_drawn
+        ), cls.name
 
 
 def test_an_interval_of_none_found_is_that_of_hoeffding():

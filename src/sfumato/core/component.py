@@ -1,0 +1,51 @@
+"""What methods and measures have in common: an identity, and parameters."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sfumato.core.params import Parameters, listed
+from sfumato.data.schema import Kind
+
+
+class Component(Parameters):
+    """What methods and measures say of themselves."""
+
+    name: ClassVar[str]  # kebab-case: the word in the CLI, in URLs and in plans
+    aliases: ClassVar[tuple[str, ...]] = ()  # other words for it, as in `k >= 5`
+    former: ClassVar[tuple[str, ...]] = ()  # what it was called once: still understood, with a note
+    title: ClassVar[str] = ""
+    family: ClassVar[str] = "other"  # a few plain words: what the lists are grouped by
+    kinds: ClassVar[frozenset[Kind]] = frozenset()
+    references: ClassVar[tuple[str, ...]] = ()
+    cost: ClassVar[str] = "n"
+    #: Flags that stand in groups now: a class that still declares one would be taken for what it is not.
+    _former_flags: ClassVar[frozenset[str]] = frozenset()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if loose := sorted(cls._former_flags & vars(cls).keys() - cls.__annotations__.keys()):
+            raise TypeError(
+                f"{cls.__name__} must declare {listed(loose)} in a group, such as `gives` of a method or "
+                "`counts` of a measure, got: flags of their own"
+            )
+
+    @classmethod
+    def summary(cls) -> str:
+        """The first line of the docstring."""
+        return (cls.__doc__ or "").strip().partition("\n")[0]
+
+    @classmethod
+    def describe(cls) -> dict[str, Any]:
+        """As a dictionary for JSON (``--json``) and for the docs."""
+        return {
+            "name": cls.name,
+            "aliases": list(cls.aliases),
+            "title": cls.title,
+            "family": cls.family,
+            "summary": cls.summary(),
+            "kinds": sorted(kind.value for kind in cls.kinds),
+            "cost": cls.cost,
+            "references": list(cls.references),
+            "parameters": [declared.to_dict() for declared in cls.parameters()],
+        }

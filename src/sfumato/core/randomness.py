@@ -1,0 +1,248 @@
+"""Where chance comes from: keyed by place from one seed, and in a series of releases by person."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self, cast
+
+import numpy as np
+
+from sfumato.core.person_generator import PersonGenerator
+from sfumato.data.series import Identity
+from sfumato.data.strata import Stratum, label_of
+from sfumato.data.table import Table
+from sfumato.errors import ParameterError
+from sfumato.kernels.arrays import Flags, Ints, Words
+
+SEED_BITS = 128
+
+Label = str | int | np.integer | bytes
+
+
+@dataclass(frozen=True)
+class RandomKey:
+    """The chance of one named place: what work that travels to another process or machine is given.
+
+    ``key`` is derived from the seed by keyed BLAKE2, name by name. Who has it can draw what this place and
+    those below it draw, but finds neither the seed nor the key of any other place. A `SeedSequence` alone
+    would not do: its mixing can be run backwards.
+
+    In a series of releases ``people`` are whose the records are that are drawn for: each has draws of its
+    own, whatever other records there are.
+    """
+
+    key: bytes = field(repr=False)
+    people: Words | None = field(default=None, repr=False, compare=False)
+
+    def at(self, *labels: Label) -> RandomKey:
+        """Enter a named place; streams drawn there differ from those of every other place."""
+        key = self.key
+        for label in labels:
+            key = hashlib.blake2b(_label_bytes(label), digest_size=32, key=key, person=b"place").digest()
+        return replace(self, key=key)
+
+    def subset(self, rows: Ints | Flags | slice) -> RandomKey:
+        """The chance of some of the records, which in a series is what they have among all."""
+        return self if self.people is None else replace(self, people=self.people[rows])
+
+    def rng(self, *labels: Label) -> np.random.Generator:
+        """Give the stream of chance of a named place: the same names give the same numbers."""
+        if self.people is not None:
+            return cast("np.random.Generator", PersonGenerator(self.at(*labels).key, self.people))
+        drawn = hashlib.blake2b(digest_size=32, key=self.at(*labels).key, person=b"numbers").digest()
+        sequence = np.random.SeedSequence(int.from_bytes(drawn, "little"))
+        return np.random.Generator(np.random.PCG64DXSM(sequence))
+
+
+def _label_bytes(label: Label) -> bytes:
+    """Say what type a label has, so that the column "1" and the block 1 are different places."""
+    if isinstance(label, bytes):
+        return b"b:" + label
+    return (f"i:{int(label)}" if isinstance(label, int | np.integer) else f"s:{label}").encode()
+
+
+@dataclass(frozen=True)
+class ByPlace:
+    """Chance that is keyed by a seed and the place where it is drawn: the table, the step, the stratum.
+
+    ``seed`` is secret: who knows it can undo the noise. It is never shown by ``repr``, and stays in its
+    process: work that travels takes a `RandomKey` along.
+    """
+
+    seed: int = field(default_factory=lambda: secrets.randbits(SEED_BITS), repr=False)
+    place: tuple[Label, ...] = ()
+
+    def __post_init__(self) -> None:
+        whole: bool = isinstance(self.seed, int | np.integer) and not isinstance(self.seed, bool)
+        if not whole or not 0 <= self.seed < 2**SEED_BITS:
+            raise ParameterError(f"`seed` must be a whole number from 0 to 2^{SEED_BITS} − 1, got another")
+        object.__setattr__(self, "seed", int(self.seed))
+
+    def __reduce__(self) -> Any:
+        """Refuse to be pickled, as every engine that sends work elsewhere would do."""
+        raise TypeError(
+            "a run must stay in its process, for it knows the seed: send `run.random_key(...)` along"
+        )
+
+    @property
+    def secret(self) -> bytes:
+        """The seed as a key: what is derived from it can be made again by who has the private half."""
+        return self.seed.to_bytes(SEED_BITS // 8, "little")
+
+    @property
+    def identity(self) -> Identity:
+        """Who is who in all releases of the series that begins with this seed."""
+        return Identity.of(series_secret(self.seed))
+
+    @property
+    def is_by_person(self) -> bool:
+        """Whether what is drawn here is keyed by the persons whose records are protected."""
+        return False
+
+    def at(self, *labels: Label) -> Self:
+        """Enter a named place; streams drawn there differ from those of every other place."""
+        return replace(self, place=(*self.place, *labels))
+
+    def at_root(self) -> Self:
+        """Leave every place."""
+        return replace(self, place=())
+
+    def outside_tables(self) -> Self:
+        """Leave the table: chance there is the same for all tables of a plan."""
+        inside = (i for i, label in enumerate(self.place) if isinstance(label, bytes) or label == "table")
+        return replace(self, place=self.place[: next(inside, len(self.place))])
+
+    def enter_table(self, table: Table) -> Self:
+        """Enter a table: chance is keyed by what is in it; in a series, by whose its records are."""
+        return self.at(table.digest)
+
+    def enter_step(self, number: int, name: str, identity: str) -> Self:  # noqa: ARG002  — of a series
+        """Enter a step; in a series the step is known by its ``identity``, whatever its number."""
+        return self.at("step", number, name)
+
+    def enter_stratum(self, stratum: Stratum, rows: Ints) -> Self:  # noqa: ARG002  — of a series
+        """Enter a stratum; in a series who changes over to another keeps their chance."""
+        return self.at("stratum", label_of(stratum))
+
+    def subset(self, rows: Ints) -> Self:  # noqa: ARG002  — of a series
+        """Chance for some of the records; outside of a series it is the same."""
+        return self
+
+    def per_household(self, table: Table, name: str, rows: Ints) -> Self:  # noqa: ARG002  — of a series
+        """Chance for one record of each household; in a series it is the household's."""
+        return self
+
+    def fresh(self, table: Table) -> Self:  # noqa: ARG002  — of a series
+        """Chance that is this release's alone, for what is drawn for no one person."""
+        return self
+
+    def previous_fit(self, name: str) -> Table | None:  # noqa: ARG002  — of a series
+        """What the same step confided in an earlier release of the series, by its name."""
+        return None
+
+    def key(self, *labels: Label) -> RandomKey:
+        """Give the chance of a named place, for work that is done elsewhere."""
+        return _root_key(self.secret).at(*self.place, *labels)
+
+    def block_key(self, index: int, rows: slice) -> RandomKey:  # noqa: ARG002  — of a series
+        """Give the chance of a block of records; in a series blocks are no places."""
+        return self.key("block", index)
+
+
+def _root_key(secret: bytes, people: Words | None = None) -> RandomKey:
+    return RandomKey(hashlib.blake2b(digest_size=32, key=secret, person=b"chance").digest(), people)
+
+
+@dataclass(frozen=True)
+class Series:
+    """What the releases of a series have in common, known to their owner alone.
+
+    The ``secret`` keys the chance of every person and column. ``record`` names the column that tells the
+    records of one person apart, where there are several. ``previous_fits`` are the tables that steps of
+    earlier releases confided, by the identity of the step and the stratum.
+    """
+
+    secret: bytes = field(repr=False)
+    record: str = ""
+    previous_fits: Mapping[tuple[str, Stratum], Mapping[str, Table]] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def identity(self) -> Identity:
+        """Who is who in all releases."""
+        return Identity.of(self.secret, self.record)
+
+
+def series_secret(seed: int) -> bytes:
+    """The secret of the series that begins with a release of this seed."""
+    key = seed.to_bytes(SEED_BITS // 8, "little")
+    return hashlib.blake2b(digest_size=32, key=key, person=b"series").digest()
+
+
+@dataclass(frozen=True)
+class ByPerson(ByPlace):
+    """Chance of a release in a series: that of methods is keyed by the people whose records they protect.
+
+    ``people`` are those of the table that was entered, in a ``step`` and ``stratum`` of which earlier
+    releases may have confided something. Where nobody is entered, chance is keyed by seed and place.
+    """
+
+    series: Series = field(kw_only=True, repr=False)
+    people: Words | None = field(default=None, repr=False, compare=False)
+    step: str = field(default="", repr=False)
+    stratum: Stratum = field(default=(), repr=False)
+
+    @property
+    def identity(self) -> Identity:
+        """Who is who in all releases of the series."""
+        return self.series.identity
+
+    @property
+    def is_by_person(self) -> bool:
+        """Whether what is drawn here is keyed by the persons whose records are protected."""
+        return self.people is not None
+
+    def enter_table(self, table: Table) -> Self:
+        """Enter a table: chance is keyed by whose its records are."""
+        return replace(self, people=self.identity.units(table))
+
+    def enter_step(self, number: int, name: str, identity: str) -> Self:  # noqa: ARG002  — wherever it stands
+        """Enter a step, known by its identity in all releases."""
+        return replace(self.at("step", identity), step=identity)
+
+    def enter_stratum(self, stratum: Stratum, rows: Ints) -> Self:
+        """Enter a stratum; who changes over to another keeps their chance."""
+        if self.people is None:
+            return super().enter_stratum(stratum, rows)
+        return replace(self, people=self.people[rows], stratum=stratum)
+
+    def subset(self, rows: Ints) -> Self:
+        """Chance for some of the records."""
+        return self if self.people is None else replace(self, people=self.people[rows])
+
+    def per_household(self, table: Table, name: str, rows: Ints) -> Self:
+        """Chance for one record of each household: it is the household's."""
+        if self.people is None:
+            return self
+        return replace(self, people=self.identity.households(table, name, self.people)[rows])
+
+    def fresh(self, table: Table) -> Self:
+        """Chance that is this release's alone, for what is drawn for no one person."""
+        return self if self.people is None else replace(self, people=None).at(table.digest)
+
+    def previous_fit(self, name: str) -> Table | None:
+        """What the same step confided in an earlier release of the series, by its name."""
+        return self.series.previous_fits.get((self.step, self.stratum), {}).get(name)
+
+    def key(self, *labels: Label) -> RandomKey:
+        """Give the chance of a named place, for work that is done elsewhere."""
+        if self.people is None:
+            return super().key(*labels)
+        return _root_key(self.series.secret, self.people).at(*self.place, *labels)
+
+    def block_key(self, index: int, rows: slice) -> RandomKey:
+        """Give the chance of a block of records: that of its people."""
+        return super().block_key(index, rows) if self.people is None else self.key().subset(rows)

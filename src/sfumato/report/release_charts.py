@@ -1,0 +1,259 @@
+"""Charts of one release or assessment: risks beside those of the original, attacks, chances to be found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from sfumato.report.frame import (
+    COLOR,
+    GREY,
+    GREY_FILL,
+    INK,
+    MUTED,
+    Spec,
+    by_table,
+    chart,
+    label_axis,
+    layer,
+    nominal,
+    quantitative,
+    tips,
+)
+from sfumato.report.words import figure
+from sfumato.risk.individual import Cut
+
+#: Pixels of a line with dots, of one with dots and intervals, of one with two bars, and of whole charts.
+_LINE, _WIDE_LINE, _BAND, _HEIGHT = 26, 30, 34, 240
+#: The original and the release, by their keys.
+_TABLES = {"original": "Original", "release": "Release"}
+#: What a gauge shows of each intruder.
+_FACTS = {"highest": "highest chance", "mean": "mean chance", "share_at_risk": "share at risk"}
+_DOT: Spec = {"filled": True, "opacity": 1, "color": COLOR}
+_GREY_DOT: Spec = {**_DOT, "size": 110, "color": GREY_FILL, "stroke": MUTED, "strokeWidth": 0.5}
+
+
+def strip_chart(rows: Sequence[Mapping[str, Any]], *, title: str, reads: str, least: float = 1.0) -> Spec:
+    """A line for each measure from the original, grey, to the release; the axis goes to ``least`` or on."""
+    drawn = [
+        {
+            "label": row["title"], "release": row["release"], "original": row["original"],
+            "release_said": figure(row["release"]), "original_said": figure(row["original"]),
+        }
+        for row in rows
+    ]  # fmt: skip
+    most = max([least, *(row[key] or 0.0 for row in rows for key in _TABLES)])
+    y, tooltip = label_axis(drawn), tips(label="Measure", release_said="Release", original_said="Original")
+    before, after = (
+        quantitative(key, title, scale={"domain": [0, most], "nice": most > least}, axis={"tickCount": 6})
+        for key in _TABLES
+    )
+    line, known = {"y": y, "x": before, "x2": {"field": "release"}}, ["isValid(datum.original)"]
+    return chart(
+        reads,
+        layer("rule", line, where=known, color=GREY_FILL, strokeWidth=3),
+        layer("point", {"y": y, "x": before, "tooltip": tooltip}, where=known, **_GREY_DOT),
+        layer("point", {"y": y, "x": after, "tooltip": tooltip}, size=90, **_DOT),
+        rows=drawn,
+        height=_LINE * max(len(drawn), 1),
+    )
+
+
+def drawable(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The risks that run from 0 to 1 and have a number."""
+    return [each for each in entries if each["value"] is not None and each["share"]]
+
+
+def attack_chart(entries: Sequence[Mapping[str, Any]]) -> Spec:
+    """A dot for each risk with its interval; a tick for the blind guess, a diamond for strangers."""
+    several = len({each["scenario"] for each in entries}) > 1
+    rows = [
+        {
+            "label": each["title"] + (f" ({each['scenario']})" if several else ""),
+            "value": each["value"], "original": each.get("original"),
+            "low": each["interval"][0] if each["interval"] else None,
+            "high": each["interval"][1] if each["interval"] else None,
+            "baseline": each["baseline"], "control": each["control"], "rate": each["rate"],
+            "said": figure(each["value"]), "words": each["words"],
+        }
+        for each in entries
+    ]  # fmt: skip
+    y, tooltip = label_axis(rows), tips(label="Measure", said="Release", words="In words")
+    title = "share of people, or chance (0 to 1; lower is safer)"
+
+    def across(field: str) -> Spec:
+        return {"y": y, "x": quantitative(field, title, scale={"domain": [0, 1]}, axis={"tickCount": 6})}
+
+    def marks(field: str, mark: str = "point", **style: Any) -> Spec:
+        encoding = {**across(field), "tooltip": tooltip}
+        return layer(mark, encoding, where=[f"isValid(datum.{field})"], **style)
+
+    def line(field: str, to: str, known: str, **style: Any) -> Spec:
+        return layer(
+            "rule", {**across(field), "x2": {"field": to}}, where=[f"isValid(datum.{known})"], **style
+        )
+
+    return chart(
+        "A blue dot is the risk of the release, the line through it its interval; a grey dot is the "
+        "original, where that can be measured alone; a black tick is what a blind guess scores. Of attacks "
+        "with a control the open circle is how often they are right of people in the release, the open "
+        "diamond of people who are not: the risk is what lies between the two.",
+        marks("original", **_GREY_DOT),
+        line("low", "high", "low", strokeWidth=2.5, opacity=0.55, color=COLOR),
+        marks("baseline", "tick", color=INK, thickness=2, size=18),
+        line("control", "rate", "rate", strokeDash=[2, 3], color=MUTED),
+        marks("rate", color=COLOR, size=70, filled=False),
+        marks("control", shape="diamond", color=INK, size=90, filled=False),
+        marks("value", size=100, **_DOT),
+        rows=rows,
+        height=_WIDE_LINE * max(len(rows), 1),
+    )
+
+
+def gauge_chart(gauges: Sequence[Mapping[str, Any]]) -> Spec:
+    """For each intruder the highest chance, the mean one and the share of records at risk."""
+    rows = [
+        {"said": f"{gauge['title']}: {named}", **{key: (gauge[key] or {}).get(fact) for key in _TABLES}}
+        for gauge in gauges
+        for fact, named in _FACTS.items()
+    ]
+    reads = "From 0 to 1: the bar of the original is grey, that of the release blue; shorter is safer."
+    axis = {"scale": {"domain": [0, 1]}, "axis": {"tickCount": 6}}
+    return before_after(rows, "said", title="chance, or share of the records", reads=reads, axis=axis)
+
+
+def before_after(
+    rows: Sequence[Mapping[str, Any]], field: str, *, title: str, reads: str, axis: Spec | None = None
+) -> Spec:
+    """Two bars for each line, the original's in grey above the release's."""
+    drawn = [
+        {"label": str(row[field]), "table": table, "value": row[key], "said": f"{row[key]:,.6g}"}
+        for row in rows
+        for key, table in _TABLES.items()
+        if row[key] is not None
+    ]
+    beside, color = by_table()
+    encoding = {
+        "y": label_axis([{"label": str(row[field])} for row in rows]),
+        "yOffset": beside,
+        "x": quantitative("value", title, **(axis or {"axis": {"tickCount": 5, "tickMinStep": 1}})),
+        "color": color,
+        "tooltip": tips(label="", table="Table", said=title),
+    }
+    return chart(reads, layer("bar", encoding), rows=drawn, height=_BAND * max(len(rows), 1))
+
+
+def risk_bars(found: Mapping[str, Any]) -> Spec:
+    """Bars of the original, grey, and of the release side by side; those above the threshold are marked."""
+    ends, threshold = found["ends"], found["threshold"]
+    labels = [f"up to {_short(ends[0])}", *(f"{_short(a)} to {_short(b)}" for a, b in pairwise(ends))]
+    above = [end > threshold * (1 + 1e-9) for end in ends]
+    rows = [
+        {
+            "label": label, "table": table, "count": count, "order": place,
+            "share": count / max(found["records"][key], 1), "above": above[place],
+            "said": f"{count:,} of {found['records'][key]:,}",
+        }
+        for key, table in _TABLES.items()
+        if found["records"][key]
+        for place, (label, count) in enumerate(zip(labels, found[key], strict=True))
+    ]  # fmt: skip
+    axis = {"labelAngle": -30, "labelLimit": 110}
+    x, (beside, color) = nominal("label", labels, title="chance to be found", axis=axis), by_table()
+    encoding = {
+        "x": x,
+        "xOffset": beside,
+        "y": quantitative("share", "share of the records", axis={"format": "%", "tickCount": 5}),
+        "color": color,
+        "opacity": {"condition": {"test": "datum.above", "value": 1}, "value": 0.55},
+        "tooltip": tips(label="Chance", table="Table", said="Records"),
+    }
+    layers = [layer("bar", encoding)]
+    if any(above):
+        first, offset = [{"label": labels[above.index(True)]}], {"expr": "-bandwidth('x') * 0.56"}
+        layers += [layer("rule", {"x": x}, rows=first, color=INK, strokeDash=[5, 4], xOffset=offset)]
+    return chart(
+        "Bars show which share of the records has which chance to be found. Those right of the dashed line "
+        f"are above {_short(threshold)}: records at risk. Grey is the original.",
+        *layers,
+        rows=rows,
+        height=_HEIGHT,
+    )
+
+
+def _short(value: float) -> str:
+    return f"{value:.2g}"
+
+
+def slider_chart(title: str, rows: Sequence[Sequence[float | str | None]], told: Cut | None = None) -> Spec:
+    """Records at risk and the rate over the threshold, each on its own axis; a line where one was set."""
+    tooltip = [
+        quantitative(field, named, format=".4g")
+        for field, named in (("threshold", "Threshold"), ("at_risk", "Records at risk"), ("rate", "Rate"))
+    ]
+    x = quantitative("threshold", "threshold of the risk")
+
+    def line(field: str, named: str, color: str, dash: list[int], how: str) -> Spec:
+        encoding = {"x": x, "y": quantitative(field, named, axis={"titleColor": color}), "tooltip": tooltip}
+        return layer("line", encoding, color=color, strokeWidth=2, strokeDash=dash, interpolate=how)
+
+    layers = [
+        line("at_risk", "records at risk", INK, [1, 0], "step-after"),
+        line("rate", "rate", GREY, [6, 3], "linear"),
+    ]
+    words = (
+        f"{title}: how many records are above a threshold (solid), and the share of re-identifications if "
+        "they are protected down to it (dashed)."
+    )
+    if told is not None:
+        place = {"x": {"field": "threshold", "type": "quantitative"}, "tooltip": tooltip}
+        layers += [layer("rule", place, rows=[told._asdict()], color=GREY, strokeWidth=1)]
+        words += f" The line stands at {figure(told.threshold)}."
+    drawn = [{"threshold": at, "at_risk": above, "rate": rate} for at, above, rate in rows]
+    apart = {"scale": {"y": "independent"}}
+    return chart(words, *layers, rows=drawn, height=_HEIGHT, resolve=apart)
+
+
+def contribution_chart(title: str, by_column: Mapping[str, float]) -> Spec:
+    """A bar for each column, the longest first."""
+    ordered = sorted(by_column.items(), key=lambda each: -each[1])
+    rows = [{"column": column, "value": value, "said": figure(value)} for column, value in ordered]
+    encoding = {
+        "y": label_axis(rows, "column"),
+        "x": quantitative("value", f"what each column adds to {title}"),
+        "tooltip": tips(column="Column", said=title),
+    }
+    words = f"{title} by column: what each contributes."
+    return chart(words, layer("bar", encoding, color=GREY), rows=rows, height=24 * max(len(rows), 1))
+
+
+def estimator_chart(what: str, estimators: Sequence[Mapping[str, Any]]) -> Spec:
+    """A mark for each estimator with its spread, and a line at the truth."""
+    rows = [
+        {
+            "label": each["measure"].replace("(model=", ": ").removesuffix(")"), "mean": each["estimate"],
+            "low": max(each["estimate"] - each["spread"], 0.0), "high": each["estimate"] + each["spread"],
+            "said": figure(each["estimate"]),
+        }
+        for each in estimators
+    ]  # fmt: skip
+    # who has no number of some samples knows less of the truth
+    truth = max(estimators, key=lambda each: each["draws"])["truth"]
+    y = label_axis(rows)
+    mean, low = (
+        quantitative(field, f"share: {what}", scale={"zero": True}, axis={"tickCount": 8})
+        for field in ("mean", "low")
+    )
+    place = {"x": {"field": "truth", "type": "quantitative"}}
+    return chart(
+        f"Mean and spread of each estimate of {what}; the line is the truth, {figure(truth)}.",
+        layer("rule", place, rows=[{"truth": truth}], color=GREY, strokeWidth=2),
+        layer("rule", {"y": y, "x": low, "x2": {"field": "high"}}, strokeWidth=2.5, opacity=0.55),
+        layer(
+            "point", {"y": y, "x": mean, "tooltip": tips(label="Estimator", said="Mean estimate")},
+            filled=True, size=90, opacity=1,
+        ),
+        rows=rows,
+        height=max(26 * len(rows), 60),
+    )  # fmt: skip
