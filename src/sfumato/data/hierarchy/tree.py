@@ -219,15 +219,6 @@ class Hierarchy:
         shown = labels.cast(pl.Enum(labels))
         return shown.gather(pl.Series(codes).replace(MISSING, None)).alias(values.name)
 
-    def parents(self, level: int) -> Codes:
-        """The code at ``level + 1`` of each code at ``level``."""
-        if level == self.height - 1:
-            raise ParameterError(f"`level` must be below the root's to have parents, got: `{level}`")
-        (labels, below), (_, above) = self._at(level), self._at(level + 1)
-        parents = np.empty(len(labels), dtype=np.int32)
-        parents[below] = above
-        return parents
-
     def nodes(self) -> Nodes:
         """Every label of every level, and the wildcard, with the leaves that it covers."""
         return self._nodes
