@@ -13,6 +13,7 @@ Tables are as on a screen of 100 columns.
 
 import contextlib
 import dataclasses
+import doctest
 import importlib
 import importlib.util
 import io
@@ -39,6 +40,7 @@ from sfumato.errors import SfumatoError
 from sfumato.recipes import plan as plans
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.testing import METHOD_CHECKS, instances, table_of
+from sfumato.testing.described import example_names
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -261,6 +263,22 @@ def test_every_front_verb_stands_in_the_reference(pages):
     page = pages["python.rst"]
     for name in sfumato.__all__:
         assert name.startswith("_") or f"sfumato.{name}" in page
+
+
+def modules_with_examples():
+    """The modules outside the registry's rooms whose docstrings have examples; those of the rooms have a check."""
+    source = ROOT / "src"
+    for path in sorted(source.rglob("*.py")):
+        parts = path.relative_to(source).with_suffix("").parts
+        if parts[1] not in {"methods", "risk", "utility"} and ">>>" in path.read_text(encoding="utf-8"):
+            yield ".".join(parts).removesuffix(".__init__")
+
+
+@pytest.mark.parametrize("name", list(modules_with_examples()))
+def test_examples_of_other_rooms_run(name):
+    module, runner = importlib.import_module(name), doctest.DocTestRunner(verbose=False)
+    for test in doctest.DocTestFinder().find(module, name, globs={**example_names(), **vars(module)}):
+        assert runner.run(test).failed == 0
 
 
 def test_plan_reference_has_every_key():

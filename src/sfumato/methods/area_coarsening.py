@@ -66,8 +66,6 @@ class AreaCoarsening(Method):
 
     Examples
     --------
-    >>> from sfumato.data.schema import Column, Role, Schema
-    >>> from sfumato.front import protect
     >>> towns, states = ["Ely", "Bath", "Rome", "Bari"], ["UK", "UK", "Italy", "Italy"]
     >>> tree = Hierarchy.from_levels(pl.DataFrame({"town": towns, "state": states}))
     >>> people = pl.DataFrame({"town": towns, "population": [20_000, 90_000, 2_800_000, 320_000]})

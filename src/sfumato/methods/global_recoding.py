@@ -92,8 +92,6 @@ class GlobalRecoding(EnforcingMethod):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import sfumato
     >>> people = pl.DataFrame({"age": [21, 23, 28, 35, 38, 64], "sex": ["f", "m", "f", "m", "f", "m"]})
     >>> release = sfumato.protect(people, GlobalRecoding(k=2), columns=["age", "sex"])
     >>> sfumato.assess(release.table, measures=["k-anonymity"])["k-anonymity"].value

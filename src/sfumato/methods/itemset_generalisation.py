@@ -69,8 +69,6 @@ class ItemsetGeneralisation(EnforcingMethod):
 
     Examples
     --------
-    >>> from sfumato.front import protect
-    >>> from sfumato.data.schema import Role, Schema
     >>> items, groups = ["beer", "wine", "bread", "rice"], ["drinks", "drinks", "food", "food"]
     >>> shelves = Hierarchy.from_levels(pl.DataFrame({"item": items, "group": groups}))
     >>> baskets = pl.DataFrame({"basket": [["beer", "rice"], ["wine", "rice"], ["rice"], ["beer"]]})

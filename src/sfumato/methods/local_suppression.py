@@ -80,8 +80,6 @@ class LocalSuppression(EnforcingMethod):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.front import protect
     >>> frame = pl.DataFrame({"age": [30, 30, 30, 31], "sex": ["m", "m", "f", "f"]})
     >>> release = protect(frame, LocalSuppression(k=2), columns=["age", "sex"])
     >>> release.data["age"].to_list(), release.data["sex"].to_list()

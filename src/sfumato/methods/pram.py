@@ -98,7 +98,6 @@ class Pram(Method):
 
     Examples
     --------
-    >>> from sfumato.front import protect
     >>> jobs = pl.DataFrame({"job": ["cook"] * 6 + ["smith"] * 3 + ["king"]})
     >>> release = protect(jobs, Pram(retain=0.6), columns=["job"], seed=3)
     >>> release.data["job"].to_list()

@@ -53,7 +53,6 @@ class PrivateResponse(LocalMethod):
 
     Examples
     --------
-    >>> from sfumato.data.schema import Column, Schema
     >>> smokes = Column("smokes", Kind.NOMINAL, labels=(("y", "yes"), ("n", "no")))
     >>> table = Table(pl.DataFrame({"smokes": ["y", "n", "n"]}), Schema((smokes,))).aimed_at(["smokes"])
     >>> release = PrivateResponse(epsilon=1).apply(table, Run(seed=1))

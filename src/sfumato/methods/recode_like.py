@@ -78,8 +78,6 @@ class RecodeLike(Method):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import sfumato
     >>> from sfumato.data.generalised.intervals import intervals
     >>> ages = pl.DataFrame([intervals([20, 20, 30], [29, 59, 59], name="age")])
     >>> schema = sfumato.Schema((sfumato.Column("age", Kind.CONTINUOUS),))

@@ -72,7 +72,6 @@ class Regeneration(Method):
 
     Examples
     --------
-    >>> import sfumato
     >>> masked = pl.DataFrame({"race": ["a", "b", None, None, None, "a"]})
     >>> counts = Table(
     ...     pl.DataFrame({"column": "race", "value": ["a", "c"], "count": [1, 2]}), MARGINALS

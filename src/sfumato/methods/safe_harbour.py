@@ -106,7 +106,6 @@ class SafeHarbour(Method):
 
     Examples
     --------
-    >>> import sfumato
     >>> people = pl.DataFrame({"town": ["Ely"] * 4 + ["Bath"], "race": ["a", "a", "b", "c", "a"]})
     >>> release = sfumato.protect(people, SafeHarbour(order="race, town"), columns=["town", "race"])
     >>> release.data["race"].to_list(), release.data["town"].to_list()

@@ -81,7 +81,6 @@ class KAnonymity(WorstClassMeasure):
 
     Examples
     --------
-    >>> import sfumato
     >>> score = sfumato.assess({"age": [30, 30, 41], "sex": ["f", "f", "m"]}, measures=["k-anonymity"])
     >>> score["k-anonymity"].value
     1.0
