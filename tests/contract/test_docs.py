@@ -37,6 +37,7 @@ from sfumato.core.run import Run
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role
 from sfumato.errors import SfumatoError
+from sfumato.recipes import parts as plan_parts
 from sfumato.recipes import plan as plans
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.testing import METHOD_CHECKS, instances, table_of
@@ -287,13 +288,13 @@ def test_plan_reference_has_every_key():
     sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE))
     fields = {
         "Parts": {item.name for item in dataclasses.fields(plans._Parts)},
-        "`[data]` and `[resources.NAME]`": {item.name for item in dataclasses.fields(plans.Source)},
+        "`[data]` and `[resources.NAME]`": {item.name for item in dataclasses.fields(plan_parts.Source)},
         "`[columns.NAME]`": {item.name for item in dataclasses.fields(Column)} - {"name"},
         "`[[scenarios]]`": {item.name for item in dataclasses.fields(Scenario)} | {"requirements"},
         "`[[steps]]`": {item.name for item in dataclasses.fields(Step)} | {"parameters"},
-        "`[output]`": {item.name for item in dataclasses.fields(plans.Output)},
-        "`[series]`": {item.name for item in dataclasses.fields(plans.SeriesSpec)},
-        "`[release]`": {item.name for item in dataclasses.fields(plans.About)},
+        "`[output]`": {item.name for item in dataclasses.fields(plan_parts.Output)},
+        "`[series]`": {item.name for item in dataclasses.fields(plan_parts.SeriesSpec)},
+        "`[release]`": {item.name for item in dataclasses.fields(plan_parts.About)},
     }
     for title, known in fields.items():
         rows = re.findall(r"^\| (`[^|]+`) \|", sections[title], re.MULTILINE)

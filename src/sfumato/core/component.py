@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from sfumato.core.params import Parameters, listed
+from sfumato.core.params import Parameters
 from sfumato.data.schema import Kind
+from sfumato.errors import quoted
 
 
 class Component(Parameters):
@@ -26,7 +27,7 @@ class Component(Parameters):
         super().__init_subclass__()
         if loose := sorted(cls._former_flags & vars(cls).keys() - cls.__annotations__.keys()):
             raise TypeError(
-                f"{cls.__name__} must declare {listed(loose)} in a group, such as `gives` of a method or "
+                f"{cls.__name__} must declare {quoted(loose)} in a group, such as `gives` of a method or "
                 "`counts` of a measure, got: flags of their own"
             )
 

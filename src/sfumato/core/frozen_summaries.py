@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sfumato.core.params import listed
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
-from sfumato.errors import PlanError
+from sfumato.errors import PlanError, quoted
 
 #: The tables in which it is confided.
 _NUMBERS, _COLUMNS = "fitted", "fitted_of"
@@ -36,8 +35,8 @@ class FrozenSummaries:
             return cls(tuple(columns), {})
         if (names := tuple(before.frame["column"])) != tuple(columns):
             raise PlanError(
-                f"{method} must protect the columns that it did in the earlier release, {listed(names)}, "
-                f"got: {listed(columns)}",
+                f"{method} must protect the columns that it did in the earlier release, {quoted(names)}, "
+                f"got: {quoted(columns)}",
                 hint="protect others in a step of their own: the spread of the noise must stay what it was",
             )
         found: dict[int, list[float]] = {}

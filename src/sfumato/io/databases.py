@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 
 from sfumato.data.table import TEXTUAL, Table
-from sfumato.errors import DataError, MissingDependencyError, ReadError, SfumatoError, WriteError
+from sfumato.errors import DataError, MissingDependencyError, ReadError, SfumatoError, WriteError, quoted
 from sfumato.io import textual
 from sfumato.io.addresses import POSTGRES, SQLITE, TIMEOUT, Address, Relation, is_address, parse, sql_name
 from sfumato.io.formats import Contents, Options
@@ -76,7 +76,7 @@ def _no_table(place: Address, relations: list[Relation]) -> ReadError:
     there = [f"{one.schema}.{one.name}" if place.schema else one.name for one in relations]
     asked = f"{place.schema}.{place.table}" if place.schema else place.table
     near = difflib.get_close_matches(asked, sorted(there), n=3, cutoff=0.5) or sorted(there)[:10]
-    hint = f"there is {' or '.join(f'`{name}`' for name in near)}" if near else "it has no tables"
+    hint = f"there is {quoted(near, ' or ')}" if near else "it has no tables"
     return ReadError(f"`{place}` must have the table `{asked}`, got: none of that name", hint=hint)
 
 

@@ -17,7 +17,7 @@ import polars as pl
 from sfumato import kernels
 from sfumato.core import registry
 from sfumato.core.method import EnforcedRequirement, Gives, Method, Takes
-from sfumato.core.params import Columns, listed, param
+from sfumato.core.params import Columns, param
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
@@ -27,7 +27,7 @@ from sfumato.data.generalised.ranges import Groups
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.errors import DataError, UnreachableError
+from sfumato.errors import DataError, UnreachableError, quoted
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._enforcing import COMPARABLE, Guarantee
 
@@ -200,10 +200,10 @@ def _unpartable(method: str, table: Table, names: Sequence[str]) -> str | None:
     wrong = [name for name in names if table.schema[name].kind not in COMPARABLE]
     coarse = [name for name in names if table.is_generalised(name)]
     if not names or both:
-        got = f"{listed(both)}, which are keys" if both else "none"
+        got = f"{quoted(both)}, which are keys" if both else "none"
         return f"{method} must find sensitive columns beside the keys, got: {got}"
     if wrong or coarse:
-        others = listed(wrong or coarse)
+        others = quoted(wrong or coarse)
         return f"{method} must be given single exact sensitive values, got: others in {others}"
     whose = table.schema.only_role(Role.PERSON)
     again = len(table) - len(np.unique(persons_of(table))) if whose else 0

@@ -17,7 +17,7 @@ from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import classes_of
 from sfumato.core.measure import ClassMeasure, EstimatedMeasure, Score, Status
 from sfumato.core.method import EnforcedRequirement, Gives, Method, Randomness
-from sfumato.core.params import Requirements, listed, param
+from sfumato.core.params import Requirements, param
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
@@ -26,7 +26,7 @@ from sfumato.data.generalised.suppressing import to_missing
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Kind, Schema
 from sfumato.data.table import Table
-from sfumato.errors import RefusedError, SfumatoError, UnreachableError
+from sfumato.errors import RefusedError, SfumatoError, UnreachableError, quoted
 from sfumato.kernels.arrays import Flags, Floats
 
 #: Kinds of keys that are alike or not.
@@ -133,7 +133,7 @@ class Guarantee:
         scored = [(each, each.measure.score(evidence, run.silent())) for each in self.requirements]
         unmet = [requirement.verdict(score) for requirement, score in scored if not requirement.met_by(score)]
         for part in self.parts:
-            among = f" in {listed(part.keys)}"
+            among = f" in {quoted(part.keys)}"
             unmet += [verdict + among for verdict in part.unmet(table, run)]
         return unmet
 
@@ -263,7 +263,7 @@ class EnforcingMethod(Method):
             if not names:
                 raise
             release, evidence = self._proved(alike, guarantee, run)
-            note = f"missing values of {listed(names)} are shown alike, as they would tell records apart"
+            note = f"missing values of {quoted(names)} are shown alike, as they would tell records apart"
             release = replace(release, notes=(*release.notes, note))
         if any(release.table.schema[name].kind not in COMPARABLE for name in guarantee.keys):
             return release  # sets of items make no classes

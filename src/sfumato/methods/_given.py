@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.core.method import Method
-from sfumato.core.params import Columns, listed, param
+from sfumato.core.params import Columns, param
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
+from sfumato.errors import quoted
 from sfumato.kernels.arrays import Floats, Ints
 
 #: Categories of all given nominal columns together: each is a column of the model.
@@ -43,7 +44,7 @@ class GivenMethod(Method):
         given = self.given_columns(table)
         sets = [name for name in given if table.schema[name].kind is Kind.SET]
         if sets:
-            return f"{self.name} must be given columns of single values, got: sets in {listed(sets)}"
+            return f"{self.name} must be given columns of single values, got: sets in {quoted(sets)}"
         nominal = [name for name in given if table.schema[name].kind is Kind.NOMINAL]
         n_categories = sum(len(table.codes(name).categories) for name in nominal)
         if n_categories > MOST_CATEGORIES:

@@ -10,7 +10,7 @@ import numpy as np
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.method import Gives
-from sfumato.core.params import listed, param
+from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
@@ -18,7 +18,7 @@ from sfumato.data.generalised.ranges import Groups, is_categorical, with_ranges
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
-from sfumato.errors import PlanError
+from sfumato.errors import PlanError, quoted
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
 from sfumato.methods.recode_like import learning
@@ -147,7 +147,7 @@ class LocalRecoding(EnforcingMethod):
         """Refuse keys that were generalised before: what they span cannot be told from a group."""
         coarse = [name for name in table.chosen if table.is_generalised(name)]
         if coarse:
-            return f"{self.name} must be given exact values, got: generalised ones in {listed(coarse)}"
+            return f"{self.name} must be given exact values, got: generalised ones in {quoted(coarse)}"
         return super().refuses(table)
 
     def enforce(self, table: Table, guarantee: Guarantee, run: Run) -> Release:

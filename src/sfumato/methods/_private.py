@@ -12,7 +12,7 @@ import polars as pl
 
 from sfumato.core.budget import NO_GUARANTEE, Budget, Neighbours, Spending
 from sfumato.core.method import Method, Randomness
-from sfumato.core.params import listed, param
+from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.nodes import canonical_text, parse_exact
@@ -20,7 +20,7 @@ from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import STRUCTURAL_ROLES, Column, Kind, Role
 from sfumato.data.table import Table
-from sfumato.errors import DataError
+from sfumato.errors import DataError, quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
 
 #: Steps of the grid on which a number with decimals is protected, at least, and the most of any grid.
@@ -70,12 +70,12 @@ class PrivateMethod(Method):
         sets = [name for name in table.chosen if table.schema[name].kind is Kind.SET]
         if sets:
             return (
-                f"{self.name} must be given columns of single values, got: sets in {listed(sets)}, where "
+                f"{self.name} must be given columns of single values, got: sets in {quoted(sets)}, where "
                 "nothing bounds what one record adds"
             )
         coarse = [name for name in table.chosen if table.is_generalised(name)]
         if coarse:
-            return f"{self.name} must be given exact values, got: generalised ones in {listed(coarse)}"
+            return f"{self.name} must be given exact values, got: generalised ones in {quoted(coarse)}"
         return super().refuses(table) or self._undeclared(table) or self._too_many(table)
 
     def _undeclared(self, table: Table) -> str | None:
@@ -84,13 +84,13 @@ class PrivateMethod(Method):
         if open_ended:
             return (
                 f"{self.name} must know the least and greatest value possible, got: no finite `lower` "
-                f"and `upper` in the schema for {listed(open_ended)} (`domain` data takes them from the data)"
+                f"and `upper` in the schema for {quoted(open_ended)} (`domain` data takes them from the data)"
             )
         unlisted = [each.name for each in columns if each.kind is not Kind.CONTINUOUS and not _listed(each)]
         if unlisted:
             return (
                 f"{self.name} must know the categories that are possible, got: no `order`, `labels` or "
-                f"`hierarchy` in the schema for {listed(unlisted)} (`domain` data takes them from the data)"
+                f"`hierarchy` in the schema for {quoted(unlisted)} (`domain` data takes them from the data)"
             )
         return None
 
@@ -153,8 +153,8 @@ class LocalMethod(PrivateMethod):
             [name for name in table.chosen if table.missing(name).any()] if self.missing == "shown" else []
         )
         beside = others(table)
-        said = [f"shown as it is, and not covered by ε: which values are missing in {listed(holes)}"]
-        said += [f"as they were, and not covered by ε: {listed(beside)}"]
+        said = [f"shown as it is, and not covered by ε: which values are missing in {quoted(holes)}"]
+        said += [f"as they were, and not covered by ε: {quoted(beside)}"]
         return tuple(each for each, names in zip(said, (holes, beside), strict=True) if names)
 
     def kept_missing(self, table: Table, name: str) -> Flags:

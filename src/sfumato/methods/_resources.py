@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 
 from sfumato.core.method import Method
-from sfumato.core.params import Resource, listed
+from sfumato.core.params import Resource
 from sfumato.core.run import Run
 from sfumato.data.table import Table
-from sfumato.errors import RefusedError
+from sfumato.errors import RefusedError, quoted
 
 
 def columns_of(method: Method, parameter: str, run: Run, names: tuple[str, ...]) -> pl.DataFrame | None:
@@ -20,7 +20,7 @@ def columns_of(method: Method, parameter: str, run: Run, names: tuple[str, ...])
     frame = given.frame if isinstance(given, Table) else given
     if isinstance(frame, pl.DataFrame) and set(names) <= set(frame.columns):
         return frame
-    found = listed(frame.columns) if isinstance(frame, pl.DataFrame) else f"a {type(given).__name__.lower()}"
+    found = quoted(frame.columns) if isinstance(frame, pl.DataFrame) else f"a {type(given).__name__.lower()}"
     raise RefusedError(
         f"`{parameter}` of {method.name} must name a table with the columns {', '.join(names)}, got: {found}"
     )

@@ -9,13 +9,13 @@ import numpy as np
 
 from sfumato.core.measure import ClassMeasure, Measure
 from sfumato.core.method import Gives
-from sfumato.core.params import Requirements, listed, param
+from sfumato.core.params import Requirements, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.generalised.ranges import Groups
 from sfumato.data.table import Table
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, quoted
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._buckets import BucketMethod, dealt, mended, parted
 from sfumato.methods._enforcing import Guarantee
@@ -95,7 +95,7 @@ class Angelisation(BucketMethod):
             return error.message
         others = [each.measure.name for each in asked if not _of_values(each.measure)]
         if others:
-            return f"`also` of {self.name} must ask for models of sensitive values, got: {listed(others)}"
+            return f"`also` of {self.name} must ask for models of sensitive values, got: {quoted(others)}"
         return None
 
     def _asked(self, keys: Sequence[str], k: int = 1) -> Guarantee:

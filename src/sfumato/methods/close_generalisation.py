@@ -9,13 +9,14 @@ from typing import Any, Literal
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.params import Columns, listed, param
+from sfumato.core.params import Columns, param
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.data.generalised.ranges import Groups
 from sfumato.data.points import points_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
+from sfumato.errors import quoted
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.methods._centres import show_centres
 from sfumato.methods._enforcing import Guarantee
@@ -67,7 +68,7 @@ class CloseRecoding(LocalRecoding):
         if name is None:
             return f"{self.name} must find a sensitive column to be close in, got: none"
         if name in table.chosen:
-            return f"the sensitive column of {self.name} must not be a key, got: {listed([name])}"
+            return f"the sensitive column of {self.name} must not be a key, got: {quoted([name])}"
         kind = table.schema[name].kind
         if kind in {Kind.NOMINAL, Kind.SET} or table.is_generalised(name):
             what = "generalised values" if table.is_generalised(name) else kind
@@ -251,7 +252,7 @@ class TClosenessFirst(CloseRecoding):
             return reason
         holes = [name for name in table.chosen if table.missing(name).any()]
         if holes:
-            return f"{self.name} must show centres of complete keys, got: missing values in {listed(holes)}"
+            return f"{self.name} must show centres of complete keys, got: missing values in {quoted(holes)}"
         return None
 
     def clusters(self, canvas: Canvas, order: Ints, ranks: Ints, k: int) -> Ints:  # noqa: ARG002

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.core.method import Gives, Method, Randomness
-from sfumato.core.params import PerColumn, listed, param
+from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
@@ -16,6 +16,7 @@ from sfumato.data.generalised.ranges import Groups, is_categorical, measured, wi
 from sfumato.data.generalised.round_ends import widened
 from sfumato.data.schema import Column, Kind
 from sfumato.data.table import Table
+from sfumato.errors import quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.methods.sorted_generalisation import as_numbers
 
@@ -106,7 +107,7 @@ class NaiveCoarsening(Method):
         """Refuse columns that were generalised before."""
         coarse = [name for name in table.chosen if table.is_generalised(name)]
         if coarse:
-            return f"{self.name} must be given exact values, got: generalised ones in {listed(coarse)}"
+            return f"{self.name} must be given exact values, got: generalised ones in {quoted(coarse)}"
         return super().refuses(table)
 
     def protect(self, table: Table, run: Run) -> Release:

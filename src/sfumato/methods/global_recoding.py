@@ -9,13 +9,13 @@ from typing import cast
 import numpy as np
 
 from sfumato.core.method import Gives
-from sfumato.core.params import Columns, PerColumn, Resource, listed, param
+from sfumato.core.params import Columns, PerColumn, Resource, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.levels import KeyLevels, Lattice
-from sfumato.data.hierarchy.tree import Hierarchy, counted
+from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.table import Table
-from sfumato.errors import UnreachableError
+from sfumato.errors import UnreachableError, counted, quoted
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
 from sfumato.methods._peeling import nodes_in_order, peeled
@@ -142,7 +142,7 @@ class GlobalRecoding(EnforcingMethod):
             return reason
         targets = set(table.schema.resolve(self.target))
         if not targets or targets & set(table.chosen):
-            found = f"keys {listed(sorted(targets & set(table.chosen)))}" if targets else "none"
+            found = f"keys {quoted(sorted(targets & set(table.chosen)))}" if targets else "none"
             return f"`target` of {self.name} must name columns that are not keys, got: {found}"
         return None
 

@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato import kernels
-from sfumato.core.params import Columns, listed, param
+from sfumato.core.params import Columns, param
 from sfumato.data.classes.classes import column_codes
 from sfumato.data.generalised.ranges import Groups, is_categorical, measured
 from sfumato.data.generalised.round_ends import Cuts
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
+from sfumato.errors import quoted
 from sfumato.kernels.arrays import Codes, Flags, Floats, Ints
 from sfumato.methods._local_recoding import Canvas, LocalRecoding
 
@@ -109,7 +110,7 @@ class Mondrian(LocalRecoding):
         if len(names) != 1 or names[0] in table.chosen or table.schema[names[0]].kind is Kind.SET:
             return (
                 f"`target` of {self.name} must be one column of single values outside the keys, "
-                f"got: {listed(names) or 'none'}"
+                f"got: {quoted(names) or 'none'}"
             )
         return None
 

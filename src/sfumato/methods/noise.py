@@ -9,10 +9,11 @@ import numpy as np
 
 from sfumato import kernels
 from sfumato.core.method import Block, BlockMethod
-from sfumato.core.params import PerColumn, listed, param
+from sfumato.core.params import PerColumn, param
 from sfumato.core.randomness import RandomKey
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
+from sfumato.errors import quoted
 from sfumato.kernels.arrays import Floats
 
 
@@ -54,7 +55,7 @@ def matched(centred: Floats, *, wanted: Floats, got: Floats, units: Floats) -> F
 
 def holes(table: Table, method: str) -> str | None:
     """Why covariances cannot be restored in this table; None when every record is complete."""
-    lacking = listed(name for name in table.chosen if table.missing(name).any())
+    lacking = quoted(name for name in table.chosen if table.missing(name).any())
     if lacking:
         return f"{method} must have complete columns to restore covariances, got: holes in {lacking}"
     return None

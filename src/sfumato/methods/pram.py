@@ -10,15 +10,14 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.method import Method, Takes
-from sfumato.core.params import Resource, listed, param
+from sfumato.core.params import Resource, param
 from sfumato.core.release import Confided, Provenance, Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.nodes import canonical_text
-from sfumato.data.hierarchy.tree import counted
 from sfumato.data.schema import Kind
 from sfumato.data.strata import strata
 from sfumato.data.table import Table
-from sfumato.errors import DataError, RefusedError
+from sfumato.errors import DataError, RefusedError, counted, quoted
 from sfumato.kernels.arrays import Codes, Flags, Floats
 from sfumato.methods._resources import columns_of
 from sfumato.methods._transitions import (
@@ -152,7 +151,7 @@ class Pram(Method):
         reason = super().refuses(table)
         coarse = [name for name in table.chosen if table.is_generalised(name)]
         if reason is None and coarse:
-            return f"{self.name} must be given exact values, got: generalised ones in {listed(coarse)}"
+            return f"{self.name} must be given exact values, got: generalised ones in {quoted(coarse)}"
         return reason
 
     def protect(self, table: Table, run: Run) -> Release:
@@ -187,8 +186,8 @@ class Pram(Method):
             strangers = [] if rows is None else sorted(set(rows["column"]) - labels)
             if strangers:
                 raise DataError(
-                    f"the transitions must be of columns that {self.name} changes, {listed(sorted(labels))}, "
-                    f"got: {listed(strangers)}",
+                    f"the transitions must be of columns that {self.name} changes, {quoted(sorted(labels))}, "
+                    f"got: {quoted(strangers)}",
                     hint="columns that are changed as one are named together, as in `a+b`",
                 )
 
@@ -205,7 +204,7 @@ class Pram(Method):
         if size > MOST_CATEGORIES or n_parts * size**2 > MOST_CHANCES:
             raise RefusedError(
                 f"{self.name} must be given at most {MOST_CATEGORIES:,} categories, got: {size:,} in "
-                f"{listed(names)}"
+                f"{quoted(names)}"
                 + (f", with {n_parts:,} sets of them that rules allow" if n_parts > 1 else ""),
                 hint="recode the column before, or leave it out",
             )
@@ -343,7 +342,7 @@ def corrected_counts(release: Release) -> pl.DataFrame:
         changed = sorted(later & {*step.columns, *step.within})
         if changed:
             raise DataError(
-                f"counts must be corrected as pram left them, got: a later step on {listed(changed)}"
+                f"counts must be corrected as pram left them, got: a later step on {quoted(changed)}"
             )
         found += _corrected_step(release.table, step)
     sums = pl.col("released", "corrected", "variance").sum()

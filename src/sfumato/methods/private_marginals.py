@@ -12,13 +12,13 @@ import polars as pl
 
 from sfumato.core.budget import concentrated
 from sfumato.core.method import Gives
-from sfumato.core.params import listed, param
+from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.checks import without_missing
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table
-from sfumato.errors import RefusedError
+from sfumato.errors import RefusedError, quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.methods import _opendp
 from sfumato.methods._count_model import CountModel, Measured, evenly
@@ -228,7 +228,7 @@ class _Drawing:
             again = self._once(int(broken.sum()), rng).frame
             made = replace(made, frame=pl.concat([made.frame.filter(~pl.Series(broken)), again]))
         broken, empty = self._breaking(made), others(self.table)
-        notes = [f"left empty, as new records have nothing of anyone: {listed(empty)}"] if empty else []
+        notes = [f"left empty, as new records have nothing of anyone: {quoted(empty)}"] if empty else []
         if broken.any():
             notes.append(
                 f"{int(broken.sum())} records break a rule of the schema, after {_MOST_ROUNDS} draws"
@@ -292,6 +292,6 @@ def _require_countable(method: str, names: Sequence[str], sizes: Sequence[int]) 
     if len(large) > 1 and math.prod(sizes[place] for place in large) > _MOST_CELLS:
         raise RefusedError(
             f"{method} must be given columns of at most {_MOST_CELLS:,} combinations of two, got: more in "
-            f"{listed(names[place] for place in large)}",
+            f"{quoted(names[place] for place in large)}",
             hint="recode them before, or leave one out",
         )

@@ -9,11 +9,12 @@ import numpy as np
 
 from sfumato.core.budget import Spending
 from sfumato.core.method import Gives, put_back
-from sfumato.core.params import listed, param
+from sfumato.core.params import param
 from sfumato.core.release import Release, reordered
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
+from sfumato.errors import quoted
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.methods import _opendp
 from sfumato.methods._private import Grid, LocalMethod, grids_of, others, spending
@@ -167,7 +168,7 @@ class PrivateMicroaggregation(LocalMethod):
         if others(table):
             return "which records share a group is told by columns that are not protected beside them"
         if self.by == "column" and len(table.chosen) > 1:
-            return f"by column, which groups of {listed(table.chosen)} a record is in is told without noise"
+            return f"by column, which groups of {quoted(table.chosen)} a record is in is told without noise"
         return ""
 
 

@@ -18,10 +18,9 @@ from sfumato.data.classes.classes import Classes
 from sfumato.data.generalised.cover import Cover, cover_of, extent
 from sfumato.data.generalised.nodes import MISSING
 from sfumato.data.generalised.suppressing import to_missing, to_wildcard
-from sfumato.data.hierarchy.tree import counted
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
-from sfumato.errors import DataError, RefusedError, UnreachableError
+from sfumato.errors import DataError, RefusedError, UnreachableError, counted
 from sfumato.kernels.arrays import Bytes, Floats, Ints
 from sfumato.methods._enforcing import COMPARABLE
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.core.method import Gives, Method, Randomness
-from sfumato.core.params import PerColumn, Resource, listed, param
+from sfumato.core.params import PerColumn, Resource, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.levels import KeyLevels
 from sfumato.data.hierarchy.grow import present_values, propose
 from sfumato.data.hierarchy.tree import Hierarchy, Unseen
 from sfumato.data.table import Table
-from sfumato.errors import PlanError
+from sfumato.errors import PlanError, quoted
 from sfumato.methods._enforcing import COMPARABLE
 
 
@@ -39,7 +39,7 @@ def hierarchies_of(
         grown.append(name)
     if not grown:
         return found, ()
-    return found, (f"no hierarchy is declared for {listed(grown)}: one that fits the values was grown",)
+    return found, (f"no hierarchy is declared for {quoted(grown)}: one that fits the values was grown",)
 
 
 def _grown(table: Table, name: str) -> Hierarchy | None:
@@ -52,7 +52,7 @@ def refused_as_coarse(table: Table, method: str) -> str | None:
     """Why keys that were generalised before cannot climb a hierarchy; None when all are exact."""
     coarse = [name for name in table.chosen if table.is_generalised(name)]
     return (
-        f"{method} must be given exact values, got: generalised ones in {listed(coarse)}" if coarse else None
+        f"{method} must be given exact values, got: generalised ones in {quoted(coarse)}" if coarse else None
     )
 
 

@@ -10,16 +10,15 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.method import Gives, Method, Takes
-from sfumato.core.params import Resource, listed, param
+from sfumato.core.params import Resource, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.cover import Cover
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import canonical_text, parse_exact
-from sfumato.data.hierarchy.tree import counted
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import TEXTUAL, Table
-from sfumato.errors import DataError, RefusedError
+from sfumato.errors import DataError, RefusedError, counted, quoted
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._enforcing import COMPARABLE
 
@@ -140,7 +139,7 @@ class Regeneration(Method):
             return None
         known: object = run.resource(self.marginals)
         if not isinstance(known, Table) or not set(_COLUMNS) <= set(known.names):
-            found = listed(known.names) if isinstance(known, Table) else f"a {type(known).__name__.lower()}"
+            found = quoted(known.names) if isinstance(known, Table) else f"a {type(known).__name__.lower()}"
             raise RefusedError(
                 f"`marginals` of {self.name} must name a table with the columns column, value and count, "
                 f"got: {found}"

@@ -7,10 +7,11 @@ from typing import Literal
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.params import listed, param
+from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
+from sfumato.errors import quoted
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.methods.microaggregation import Microaggregation
 
@@ -140,7 +141,7 @@ class ProjectionMicroaggregation(Microaggregation):
             nominal = [name for name in table.chosen if table.schema[name].kind is Kind.NOMINAL]
             if nominal:
                 return (
-                    f"{self.name} must be given ordered columns to sum up, got: {listed(nominal)} (nominal)"
+                    f"{self.name} must be given ordered columns to sum up, got: {quoted(nominal)} (nominal)"
                 )
         return reason
 

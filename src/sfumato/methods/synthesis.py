@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.method import Gives, Method, put_back
-from sfumato.core.params import Columns, PerColumn, listed, param
+from sfumato.core.params import Columns, PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.checks import without_missing
@@ -18,7 +18,7 @@ from sfumato.data.persons import persons_of
 from sfumato.data.repair import sums_in_order
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table
-from sfumato.errors import DataError
+from sfumato.errors import DataError, quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.methods._drawing import By, Coded, Model, decimals_of, fitted
 
@@ -140,7 +140,7 @@ class Synthesis(Method):
         if self.records and kept and numbered:
             return (
                 f"{self.name} must draw all columns to draw other numbers of households and persons, "
-                f"got kept: {listed(kept)}"
+                f"got kept: {quoted(kept)}"
             )
         return None
 
@@ -148,17 +148,17 @@ class Synthesis(Method):
         given = self._given(table)
         sets = [name for name in given if table.schema[name].kind is Kind.SET]
         if sets:
-            return f"{self.name} must be given columns of single values, got: sets in {listed(sets)}"
+            return f"{self.name} must be given columns of single values, got: sets in {quoted(sets)}"
         coarse = [name for name in (*table.chosen, *given) if table.is_generalised(name)]
         if coarse:
-            return f"{self.name} must be given exact values, got: generalised ones in {listed(coarse)}"
+            return f"{self.name} must be given exact values, got: generalised ones in {quoted(coarse)}"
         for name in _split(self.visit):
             if name not in table.chosen:
                 return f"`visit` of {self.name} must name columns that are drawn, got: `{name}`"
         for name in self.predictors.columns:
             strange = set(_split(self.predictors[name])) - {*table.chosen, *given} - {name}
             if strange or name in _split(self.predictors[name]):
-                others = listed(sorted(strange)) or f"`{name}` itself"
+                others = quoted(sorted(strange)) or f"`{name}` itself"
                 return (
                     f"`predictors` of {self.name} must be drawn or given columns, got for `{name}`: {others}"
                 )
@@ -217,7 +217,7 @@ class Synthesis(Method):
         late = [each for each in asked if each not in used]
         if late:
             raise DataError(
-                f"`predictors` of `{name}` must be known before it is drawn, got: {listed(late)}",
+                f"`predictors` of `{name}` must be known before it is drawn, got: {quoted(late)}",
                 hint="say the order in `visit`; columns of a household or person are drawn before others",
             )
         rows = frame.firsts(frame.levels[name])
@@ -342,7 +342,7 @@ class _Drawing:
             places = np.flatnonzero(np.isin(self.frame.heads[0], wrong))
             redrawn = max(redrawn, len(places))
             self.draw(places, run.silent().at("round", turn))
-        texts = listed(rule.text for rule in rules)
+        texts = quoted(rule.text for rule in rules)
         raise DataError(
             f"every drawn record must keep the rules {texts}, got: {int(broken.sum())} that break one "
             f"after {_MOST_ROUNDS} draws",

@@ -10,7 +10,8 @@ from sfumato.core.measure import ClassMeasure, EstimatedMeasure
 from sfumato.core.params import Requirements
 from sfumato.data.schema import Kind, Role, Schema
 from sfumato.recipes.demand import Demand
-from sfumato.recipes.plan import Output, Plan, Source
+from sfumato.recipes.parts import Output, Source
+from sfumato.recipes.plan import Plan
 from sfumato.recipes.profile import Profile
 from sfumato.recipes.recipe import Recipe, Step
 

@@ -15,8 +15,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.generalised.nodes import MISSING, UNSEEN, WILDCARD, Nodes, canonical_text, match_leaves
-from sfumato.errors import DataError, ParameterError, PlanError
-from sfumato.errors import counted as counted  # noqa: PLC0414
+from sfumato.errors import DataError, ParameterError, PlanError, counted
 from sfumato.kernels.arrays import Codes
 
 Unseen: TypeAlias = Literal["raise", "root"]
