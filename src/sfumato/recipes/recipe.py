@@ -114,7 +114,7 @@ class Step:
         try:
             columns = self.resolve(schema)
         except UnknownNameError as error:
-            yield f"{error.message} ({error.hint})"
+            yield error.line
             return
         strange = sorted(set(self.tuned) - {declared.name for declared in self.method.parameters()})
         if strange:
@@ -152,7 +152,7 @@ class Step:
                 try:
                     schema.resolve(value)
                 except UnknownNameError as error:
-                    yield f"{what}: {error.message} ({error.hint})"
+                    yield f"{what}: {error.line}"
                 both = sorted(columns & set(value))
                 if both:
                     yield f"{what} names columns that are protected themselves: {quoted(both)}"
