@@ -99,7 +99,6 @@ def protect(
 
     Examples
     --------
-    >>> import polars as pl
     >>> from sfumato.methods.microaggregation import Mdav
     >>> incomes = pl.DataFrame({"income": [10.0, 60.0, 20.0, 50.0, 30.0, 40.0]})
     >>> protect(incomes, Mdav(k=3), columns=["income"]).data["income"].to_list()

@@ -59,7 +59,7 @@ _EPILOG = (
 def command(source: str, **options: Any) -> None:
     """Say whether a release may leave."""
     from sfumato.io import check_writable, write_text
-    from sfumato.recipes.plan import fingerprint
+    from sfumato.recipes.parts import fingerprint
     from sfumato.releasing.decide import overridden
     from sfumato.releasing.load import is_plan
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from sfumato.core.run import Run
 from sfumato.errors import PlanError, WriteError
 from sfumato.io import Staging, addresses, check_format
-from sfumato.recipes.plan import Plan, fingerprint
+from sfumato.recipes.parts import fingerprint
+from sfumato.recipes.plan import Plan
 from sfumato.releasing.decide import Decision
 from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.sums import OVERRIDES, PRIVATE, SUMS, contents, is_release_folder, states_of, sums_of

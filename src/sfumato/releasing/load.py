@@ -14,7 +14,8 @@ from sfumato.errors import PlanError, UnknownNameError
 from sfumato.io import FORMATS, addresses, conform, frames, read_contents, read_table
 from sfumato.io.formats import Reading
 from sfumato.io.hierarchies import read_hierarchy
-from sfumato.recipes.plan import Plan, Source, located
+from sfumato.recipes.parts import Source, located
+from sfumato.recipes.plan import Plan
 
 if TYPE_CHECKING:
     from sfumato.data.guess.overview import Overview

@@ -23,7 +23,8 @@ from sfumato.errors import ParameterError, PlanError, ReadError, UnknownNameErro
 from sfumato.io import frames
 from sfumato.io.addresses import is_address
 from sfumato.recipes.demand import Demand
-from sfumato.recipes.plan import Output, Plan, Source, located
+from sfumato.recipes.parts import Output, Source, located
+from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.load import inspect, is_plan, load_resources, read
 from sfumato.releasing.read_back import read_release

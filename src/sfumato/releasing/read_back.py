@@ -18,7 +18,7 @@ from sfumato.data.table import Table
 from sfumato.errors import ParameterError
 from sfumato.io import conform, frames
 from sfumato.io import read as read_frame
-from sfumato.recipes.plan import fingerprint
+from sfumato.recipes.parts import fingerprint
 from sfumato.releasing.trail import part_kept, read_rows, rows_kept
 
 

@@ -62,7 +62,6 @@ class MInvariance(SensitiveMeasure):
     >>> from sfumato.core.release import Release
     >>> from sfumato.data.schema import Column, Kind, Role, Schema
     >>> from sfumato.core.waves import Waves
-    >>> from sfumato.data.table import Table
     >>> schema = Schema((
     ...     Column("who", Kind.NOMINAL, Role.PERSON), Column("area", Kind.NOMINAL, Role.KEY),
     ...     Column("ill", Kind.NOMINAL, Role.SENSITIVE),

@@ -9,7 +9,8 @@ from sfumato.core.run import Run
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.errors import MissingDependencyError, UnreachableError
-from sfumato.recipes.plan import Output, Plan
+from sfumato.recipes.parts import Output
+from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe
 from sfumato.recipes.starter import safe_step
 from sfumato.study.evaluate import After, Case
