@@ -27,6 +27,7 @@ from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, SfumatoError, UnreachableError
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.recipe import Recipe, Step
+from sfumato.releasing.copies import worst_of
 from sfumato.releasing.load import as_table, inspect, read
 from sfumato.study.evaluate import Case, Make, evaluate
 
@@ -136,17 +137,24 @@ def assess(
     that its records stand in the order of the original. The scores answer to a measure's name however it is
     written: ``scores["k"]`` is ``scores["k-anonymity"]``. Those named are ``exact``. Of large tables the
     usual ones are not unless that is said: some are estimated from a sample of the persons, and say so.
+    A released file brings its plan along: its roles, and unless a ``scenario`` is given, its intruders.
 
     Attacks such as ``"inference"`` need people who were not protected: a table as the resource ``control``,
     or a rehearsal, in which a share of the persons (``control=0.2``) sits out and the rest is ``made_by``
     the recipe.
     """
+    from sfumato.releasing.prepare import Request, resolve
     from sfumato.releasing.read_back import read_release
-    from sfumato.releasing.trail import plan_kept
 
-    if schema is None and isinstance(release, str | Path) and (kept := plan_kept(release)) is not None:
-        schema = kept[0].schema  # what was released brings its plan along
-    table, _ = as_table(original, schema=schema)
+    scenarios: tuple[Scenario, ...] = (scenario or Scenario(),)
+    if schema is None and isinstance(release, str | Path) and isinstance(original, str | Path):
+        source = resolve(
+            Request(source=original), released=release
+        )  # what was released brings its plan along
+        table = source.read()
+        scenarios = scenarios if scenario else source.plan.scenarios
+    else:
+        table, _ = as_table(original, schema=schema)
     if release is not None and not isinstance(release, Release):
         release = read_release(table, release, aligned=aligned)
     if measures == "all":
@@ -156,19 +164,33 @@ def assess(
     allow_sampling = not (chosen if exact is None else exact)
     chosen = chosen or registry.measures_for("default")
     make = made_by.apply if isinstance(made_by, Recipe) else made_by
-    case = Case(table, scenario or Scenario(), _like(table, resources), control, make)
+    case = Case(table, scenarios[0], _like(table, resources), control, make)
     asking = make_run(seed, run, case.resources)
-    return Scores(evaluate(release, case, chosen, asking, allow_sampling=allow_sampling).scores)
+    scores = {}
+    for intruder in scenarios:
+        there = replace(case, scenario=intruder)
+        own = evaluate(release, there, chosen, asking, allow_sampling=allow_sampling).scores
+        before = f"{intruder.name}: " if len(scenarios) > 1 else ""
+        scores.update({f"{before}{name}": score for name, score in own.items()})
+    return Scores(scores)
 
 
 class Scores(dict[str, Score]):
-    """The scores of measures by their full names; asked by another spelling (``k``) they answer as well."""
+    """The scores of measures by their full names; asked by another spelling (``k``) they answer as well.
+
+    Where several intruders were looked at, the name of each stands before the measure; asked for the measure
+    alone, the worst of its scores answers.
+    """
 
     def __missing__(self, said: str) -> Score:
-        name = str(parse_measure(said))
-        if name not in self.keys():  # `in self` would ask for other spellings again
+        measure = parse_measure(said)
+        name = str(measure)
+        if name in self.keys():  # `in self` would ask for other spellings again
+            return self[name]
+        several = [score for label, score in self.items() if label.endswith(f": {name}")]
+        if not several:
             raise KeyError(said)
-        return self[name]
+        return worst_of(measure, several)
 
     def to_frame(self) -> pl.DataFrame:
         """A row for each measure."""

@@ -139,8 +139,9 @@ def _tell(released: Released, folder: Path, source: str) -> None:
 
 
 def _next(released: Released, folder: Path, source: str) -> list[str]:
-    from sfumato.releasing.folder import PLAN, REPORT
+    from sfumato.releasing.folder import REPORT
     from sfumato.releasing.sums import PRIVATE
+    from sfumato.releasing.trail import PLAN
 
     private = folder / PRIVATE
     tables = [Path(part.output.path).name for part in released.plan.parts.values()]

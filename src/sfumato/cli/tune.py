@@ -116,6 +116,8 @@ def _searched(source: str, options: Mapping[str, Any]) -> Tuned:
     from sfumato.tuning import ledger as ledgers
 
     asked = prepare_question(request_of(source, options, columns=(), profile=None))
+    for note in asked.notes:
+        say(f"note: {note}", quiet=options["quiet"])
     columns = split(options["columns"])
     require_columns(asked.table.schema, columns)
     ledger: Path | None = options["ledger"]

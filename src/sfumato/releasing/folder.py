@@ -19,9 +19,8 @@ from sfumato.recipes.plan import Plan
 from sfumato.releasing.decide import Decision
 from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.sums import OVERRIDES, PRIVATE, SUMS, contents, is_release_folder, states_of, sums_of
-from sfumato.releasing.trail import LEDGER, TRAIL
+from sfumato.releasing.trail import LEDGER, PLAN, TRAIL
 
-PLAN = "plan.toml"
 REPORT, TWIN, EVIDENCE = "report.html", "report.json", "evidence.json"
 CHANGE_NOTE, DATA_CARD = "change-note.md", "data-card.md"
 

@@ -28,8 +28,8 @@ from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.load import inspect, is_plan, load_resources, read
 from sfumato.releasing.read_back import read_release
-from sfumato.releasing.sums import PRIVATE, is_release_folder
-from sfumato.releasing.trail import plan_kept
+from sfumato.releasing.sums import PRIVATE
+from sfumato.releasing.trail import PLAN, plan_kept
 from sfumato.study.evaluate import require_share
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Named:
+class ResolvedSource:
     """What a source stands for: a plan (an empty one where none is named), the data, and a released file."""
 
     plan: Plan
@@ -97,38 +97,52 @@ class Named:
         return [str(each) for each in named if isinstance(each, str | Path)]
 
 
-def resolve(request: Request, *, released: Any = None) -> Named:
+def resolve(request: Request, *, released: Any = None) -> ResolvedSource:
     """Find out what a source and a released file beside it stand for, and the plan that belongs to them."""
     source, given = request.source, request.plan
-    folder = _release_folder(source)
-    if folder is not None and given is None:
-        path = folder / PRIVATE / "plan.toml"
-        plan = Plan.read(path)
-        table = folder / Path(plan.output.path).name
-        notes = (f"roles, scenarios and data are those of `{path}`, by which it was released",)
-        return Named(plan, _data_of(plan, path), path, table, notes)
+    if given is None and isinstance(source, str | Path) and Path(source).is_dir():
+        table = _table_in(Path(source))
+        plan, trail = _released_by(table)
+        return ResolvedSource(plan, _data_of(plan, trail), None, table, _notes_on(table, trail))
     if is_plan(source):
         path = Path(source)
         plan = Plan.read(path)
-        return Named(plan, _data_of(plan, path), path, *_beside(released, plan))
+        return ResolvedSource(plan, _data_of(plan, path), path, *_beside(released, plan))
     if given is not None:
         file = None if isinstance(given, Plan) else given
         plan = given if isinstance(given, Plan) else Plan.read(given)
-        return Named(plan, source, file, *_beside(released, plan))
+        return ResolvedSource(plan, source, file, *_beside(released, plan))
     kept = plan_kept(released) if isinstance(released, str | Path) else None
     if kept is None:
-        return Named(Plan(), source, None, *_beside(released, Plan()))
+        return ResolvedSource(Plan(), source, None, *_beside(released, Plan()))
     plan, trail = kept
-    note = f"roles and scenarios are those of the plan by which `{released}` was released, in `{trail}`"
-    return Named(plan, source, None, Path(released), (note,))
+    return ResolvedSource(plan, source, None, Path(released), _notes_on(Path(released), trail))
 
 
-def _release_folder(source: Any) -> Path | None:
-    """The release folder that a source names, if it does and its private part is there."""
-    place = Path(source) if isinstance(source, str | Path) else None
-    if place is None or not place.is_dir() or not is_release_folder(place):
-        return None
-    return place if (place / PRIVATE / "plan.toml").is_file() else None
+def _notes_on(released: Path, trail: Path) -> tuple[str, ...]:
+    return (f"roles and scenarios are those of the plan by which `{released}` was released, in `{trail}`",)
+
+
+def _table_in(folder: Path) -> Path:
+    """The table of a release folder that holds one."""
+    plan = folder / PRIVATE / PLAN
+    if not plan.is_file():
+        raise ReadError(
+            f"`{folder}` must be a release folder with its private part, got: none",
+            hint="name the files themselves: the original, then the released file",
+        )
+    return folder / Path(Plan.read(plan).output.path).name
+
+
+def _released_by(table: Path) -> tuple[Plan, Path]:
+    """The plan by which a table of a release folder was released; a file that was changed since has none."""
+    kept = plan_kept(table)
+    if kept is None:
+        raise ReadError(
+            f"`{table}` must be as it was released, got: another, or none",
+            hint=f"`sfumato verify {table.parent}` says what has changed",
+        )
+    return kept
 
 
 def _data_of(plan: Plan, path: Path) -> str:

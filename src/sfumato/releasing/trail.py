@@ -21,8 +21,8 @@ from sfumato.version import __version__
 
 #: The form of trails that this version writes; one of a later form it cannot read.
 FORMAT = 2
-#: What the trail is called in the private part of a release folder, and the ledger of releases anywhere.
-TRAIL, LEDGER = "trail.private.json", "releases.private.jsonl"
+#: What trail and plan are called in the private part of a release folder, and the ledger of releases anywhere.
+TRAIL, PLAN, LEDGER = "trail.private.json", "plan.toml", "releases.private.jsonl"
 #: Packages whose version may change a number.
 _NUMBER_MAKERS = ("numpy", "polars", "numba", "scipy", "pot")
 
