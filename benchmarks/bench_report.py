@@ -13,7 +13,8 @@ from dataclasses import replace
 from sfumato.core.requirement import parse_method
 from sfumato.core.run import Run
 from sfumato.datasets import patients
-from sfumato.recipes.plan import Output, Plan, Source
+from sfumato.recipes.parts import Output, Source
+from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.carry_out import carry_out, maker
 from sfumato.report.page import as_json

@@ -296,6 +296,13 @@ def _unquoted(parameter: str) -> str:
 # ---------------------------------------------------------------------------------------- reStructuredText
 
 
+#: What examples do not import, said where they stand (`sfumato.testing.described.example_names`).
+_GIVEN = (
+    "After ``import numpy as np``, ``import polars as pl``, ``import sfumato``, ``from sfumato import *``,\n"
+    "``from sfumato.core.run import Run`` and ``from sfumato.core.evidence import Evidence``:\n\n"
+)
+
+
 def docstring(item) -> str:
     """Take a docstring as it is, its underlined sections made rubrics and its "See Also" a list of links."""
     # `for_` alone on a line would be a link.
@@ -303,7 +310,10 @@ def docstring(item) -> str:
     head, *rest = _SECTION.split(text)
     parts = [head]
     for name, body in zip(rest[::2], rest[1::2], strict=True):
-        parts += [f".. rubric:: {name}\n", _SEE_ALSO.sub(_see_also, body) if name == "See Also" else body]
+        parts.append(f".. rubric:: {name}\n")
+        parts.append(_SEE_ALSO.sub(_see_also, body) if name == "See Also" else body)
+        if name == "Examples":
+            parts.insert(-1, _GIVEN)
     return "\n".join(parts).rstrip() + "\n"
 
 

@@ -27,9 +27,9 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar, Self
 
 
-def quoted(names: Iterable[object]) -> str:
+def quoted(names: Iterable[object], between: str = ", ") -> str:
     """Names in a sentence: `a`, `b`, `c`."""
-    return ", ".join(f"`{name}`" for name in names)
+    return between.join(f"`{name}`" for name in names)
 
 
 def counted(count: int, noun: str) -> str:
@@ -103,7 +103,7 @@ class UnknownNameError(SfumatoError, LookupError):
         names = sorted(known)
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
         if near:
-            hint = "did you mean " + " or ".join(f"`{n}`" for n in near) + "?"
+            hint = f"did you mean {quoted(near, ' or ')}?"
         else:
             hint = f"there are {quoted(names[:20])}" if names else "there are none"
         return cls(f"there is no {what} `{name}`", hint=hint)

@@ -20,7 +20,6 @@ from sfumato.core import registry
 from sfumato.core.measure import Measure, Score
 from sfumato.core.method import Method
 from sfumato.core.origin import Origin
-from sfumato.core.params import listed
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure, parse_method
 from sfumato.core.run import Run
@@ -30,7 +29,7 @@ from sfumato.data.persons import is_out_of_order
 from sfumato.data.scenario import CONTROL, Scenario
 from sfumato.data.schema import Role, Schema, like_schema, with_roles
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, PlanError, SfumatoError, UnreachableError
+from sfumato.errors import ParameterError, PlanError, SfumatoError, UnreachableError, quoted
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.study.evaluate import Case, Make, evaluate
@@ -185,7 +184,6 @@ def protect(
 
     Examples
     --------
-    >>> import polars as pl
     >>> from sfumato.methods.microaggregation import Mdav
     >>> incomes = pl.DataFrame({"income": [10.0, 60.0, 20.0, 50.0, 30.0, 40.0]})
     >>> protect(incomes, Mdav(k=3), columns=["income"]).data["income"].to_list()
@@ -525,7 +523,8 @@ def release(
 
 def _base(data: Any, plan: Plan | None, control: float) -> Plan:
     """What is known of the plan of a release before its data are looked at: at least where a file is."""
-    from sfumato.recipes.plan import Plan, Source
+    from sfumato.recipes.parts import Source
+    from sfumato.recipes.plan import Plan
 
     if plan is None and is_plan(data):
         plan = Plan.read(Path(data))
@@ -636,7 +635,7 @@ def require_roles(schema: Schema) -> None:
     if undecided := schema.undecided():
         flags = " ".join(f"--role {shlex.quote(f'{name}=key')}" for name in undecided)
         raise PlanError(
-            f"every column must have a role before it is released, got none for: {listed(undecided)}",
+            f"every column must have a role before it is released, got none for: {quoted(undecided)}",
             hint=f"say what each is to others: {flags} (or sensitive, identifier, other)",
         )
 

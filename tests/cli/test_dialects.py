@@ -15,7 +15,8 @@ from sfumato.data.table import Table
 from sfumato.io import read_contents, write
 from sfumato.io.formats import Reading
 from sfumato.methods.mondrian import Mondrian
-from sfumato.recipes.plan import Output, Plan
+from sfumato.recipes.parts import Output
+from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
 
 N = 60

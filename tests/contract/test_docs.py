@@ -13,6 +13,7 @@ Tables are as on a screen of 100 columns.
 
 import contextlib
 import dataclasses
+import doctest
 import importlib
 import importlib.util
 import io
@@ -36,9 +37,11 @@ from sfumato.core.run import Run
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role
 from sfumato.errors import SfumatoError
+from sfumato.recipes import parts as plan_parts
 from sfumato.recipes import plan as plans
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.testing import METHOD_CHECKS, instances, table_of
+from sfumato.testing.described import example_names
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -263,19 +266,35 @@ def test_every_front_verb_stands_in_the_reference(pages):
         assert name.startswith("_") or f"sfumato.{name}" in page
 
 
+def modules_with_examples():
+    """The modules outside the registry's rooms whose docstrings have examples; those of the rooms have a check."""
+    source = ROOT / "src"
+    for path in sorted(source.rglob("*.py")):
+        parts = path.relative_to(source).with_suffix("").parts
+        if parts[1] not in {"methods", "risk", "utility"} and ">>>" in path.read_text(encoding="utf-8"):
+            yield ".".join(parts).removesuffix(".__init__")
+
+
+@pytest.mark.parametrize("name", list(modules_with_examples()))
+def test_examples_of_other_rooms_run(name):
+    module, runner = importlib.import_module(name), doctest.DocTestRunner(verbose=False)
+    for test in doctest.DocTestFinder().find(module, name, globs={**example_names(), **vars(module)}):
+        assert runner.run(test).failed == 0
+
+
 def test_plan_reference_has_every_key():
     """Each table of the plan's page lists exactly the keys the code knows."""
     page = (DOCS / "reference" / "plan-file.md").read_text(encoding="utf-8")
     sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE))
     fields = {
         "Parts": {item.name for item in dataclasses.fields(plans._Parts)},
-        "`[data]` and `[resources.NAME]`": {item.name for item in dataclasses.fields(plans.Source)},
+        "`[data]` and `[resources.NAME]`": {item.name for item in dataclasses.fields(plan_parts.Source)},
         "`[columns.NAME]`": {item.name for item in dataclasses.fields(Column)} - {"name"},
         "`[[scenarios]]`": {item.name for item in dataclasses.fields(Scenario)} | {"requirements"},
         "`[[steps]]`": {item.name for item in dataclasses.fields(Step)} | {"parameters"},
-        "`[output]`": {item.name for item in dataclasses.fields(plans.Output)},
-        "`[series]`": {item.name for item in dataclasses.fields(plans.SeriesSpec)},
-        "`[release]`": {item.name for item in dataclasses.fields(plans.About)},
+        "`[output]`": {item.name for item in dataclasses.fields(plan_parts.Output)},
+        "`[series]`": {item.name for item in dataclasses.fields(plan_parts.SeriesSpec)},
+        "`[release]`": {item.name for item in dataclasses.fields(plan_parts.About)},
     }
     for title, known in fields.items():
         rows = re.findall(r"^\| (`[^|]+`) \|", sections[title], re.MULTILINE)

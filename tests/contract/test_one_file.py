@@ -25,7 +25,8 @@ from sfumato.explain import explain_record
 from sfumato.front import assess, compare, protect
 from sfumato.methods import global_recoding
 from sfumato.methods._recoding import judges as recoding_judges
-from sfumato.recipes.plan import Output, Plan, Source
+from sfumato.recipes.parts import Output, Source
+from sfumato.recipes.plan import Plan
 from sfumato.releasing.carry_out import carry_out
 from sfumato.report.released import Released
 from sfumato.testing import MEASURE_CHECKS, METHOD_CHECKS

@@ -22,7 +22,8 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.explain.attacks import attacks_on
 from sfumato.methods.microaggregation import Mdav
-from sfumato.recipes.plan import Output, Plan, Source
+from sfumato.recipes.parts import Output, Source
+from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe
 from sfumato.releasing.carry_out import carry_out
 from sfumato.study.evaluate import Case

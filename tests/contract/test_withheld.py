@@ -21,7 +21,8 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.suppressing import to_missing
 from sfumato.data.schema import Column, Kind, Role, Schema
-from sfumato.recipes.plan import Output, Plan, Source
+from sfumato.recipes.parts import Output, Source
+from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.carry_out import carry_out
 from sfumato.releasing.destination import Destination, write_release

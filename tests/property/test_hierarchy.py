@@ -64,16 +64,6 @@ def test_values_climb_as_a_dictionary_says(hierarchy, data):
         ] == climbed.to_list()
 
 
-@given(hierarchies(), st.data())
-@modest
-def test_parents_lead_where_climbing_leads(hierarchy, data):
-    leaves = st.sampled_from([*hierarchy.levels["0"], "no such leaf"])
-    column = pl.Series(data.draw(st.lists(leaves, min_size=1, max_size=12)), dtype=pl.String)
-    for level in range(hierarchy.height - 1):
-        below, above = (hierarchy.codes(column, at, unseen="root") for at in (level, level + 1))
-        assert hierarchy.parents(level, unseen="root")[below].tolist() == above.tolist()
-
-
 @given(hierarchies())
 @modest
 def test_nodes_are_the_rows_under_each_label(hierarchy):

@@ -19,7 +19,8 @@ from sfumato.data.table import Table
 from sfumato.front import beside
 from sfumato.io.codebook import place_beside
 from sfumato.methods.recoding import Recoding
-from sfumato.recipes.plan import Output, Plan
+from sfumato.recipes.parts import Output
+from sfumato.recipes.plan import Plan
 from sfumato.releasing.carry_out import carry_out
 from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.postprocess import postprocess

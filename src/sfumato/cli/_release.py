@@ -11,7 +11,7 @@ from sfumato.cli._options import require_columns, roles_of, split
 from sfumato.cli._resources import declared, resourced
 from sfumato.cli._screen import announce, say
 from sfumato.data.schema import Role
-from sfumato.errors import PlanError, RequirementError
+from sfumato.errors import PlanError, RequirementError, quoted
 
 if TYPE_CHECKING:
     from sfumato.core.method import EnforcedRequirement
@@ -69,7 +69,7 @@ def one_step(step: Step, source: str, options: Mapping[str, Any]) -> tuple[Plan,
         raise PlanError("; ".join(blockers), hint="drop fewer columns")
     left = [name for name in undecided if name not in (*step.resolve(schema), *step.within, *plan.left_out)]
     if left:
-        named = ", ".join(f"`{name}`" for name in left)
+        named = quoted(left)
         say(
             f"note: nobody has decided on {named}, released as they are: give them a --role, or --drop them",
             quiet=quiet,

@@ -17,7 +17,8 @@ from sfumato.errors import ParameterError, UnknownNameError
 from sfumato.io.addresses import is_address
 
 if TYPE_CHECKING:
-    from sfumato.recipes.plan import Output, Plan
+    from sfumato.recipes.parts import Output
+    from sfumato.recipes.plan import Plan
 
 hierarchy_option = click.option(
     "--hierarchy",
@@ -71,7 +72,7 @@ def _is_plain(options: Mapping[str, Any]) -> bool:
 
 def resourced(plan: Plan, options: Mapping[str, Any]) -> Plan:
     """A plan that also names the files that the options do, all as they are seen from the present folder."""
-    from sfumato.recipes.plan import Source, located
+    from sfumato.recipes.parts import Source, located
 
     resources = {
         name: each if each.is_builtin else replace(each, path=str(located(each.path, plan.folder)))
@@ -89,7 +90,7 @@ def resourced(plan: Plan, options: Mapping[str, Any]) -> Plan:
 
 def keyed(plan: Plan, folder: Path, options: Mapping[str, Any]) -> Output:
     """The plan's output with its key of pseudonyms as seen from another folder, or that of the options."""
-    from sfumato.recipes.plan import located
+    from sfumato.recipes.parts import located
 
     own = options.get("pseudonym_key") or ""
     key = Path(own) if own else located(plan.output.pseudonym_key, plan.folder)
@@ -100,7 +101,7 @@ def keyed(plan: Plan, folder: Path, options: Mapping[str, Any]) -> Output:
 
 def controlled(plan: Plan, options: Mapping[str, Any]) -> Plan:
     """The plan with the control that the options name: a share of the persons, or a file of others."""
-    from sfumato.recipes.plan import Source
+    from sfumato.recipes.parts import Source
     from sfumato.study.evaluate import require_share
 
     said = options.get("control", "")
@@ -169,6 +170,7 @@ def _pairs(values: tuple[str, ...], option: str, left: str) -> list[tuple[str, s
 def sourced(source: str) -> Plan:
     """The plan that a source stands for: a plan itself, or one that names the file and says nothing else."""
     from sfumato.front import is_plan
-    from sfumato.recipes.plan import Plan, Source
+    from sfumato.recipes.parts import Source
+    from sfumato.recipes.plan import Plan
 
     return Plan.read(Path(source)) if is_plan(source) else Plan(Source(source))

@@ -11,7 +11,7 @@ from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Score, Status
 from sfumato.data.scenario import Scenario
-from sfumato.errors import ParameterError, RequirementError
+from sfumato.errors import ParameterError, RequirementError, quoted
 
 if TYPE_CHECKING:
     from sfumato.core.run import Run
@@ -129,7 +129,7 @@ def _judged_together(
     names, measures = joining_columns(table), [each for each in measures if not each.needs.release]
     if not names or not measures:
         return {}
-    listed = " and ".join(f"`{name}`" for name in names)
+    listed = quoted(names, " and ")
     say(
         f"note: {listed} tells which records belong together: they are judged together, as if this file were "
         "released with it",

@@ -10,7 +10,7 @@ import click
 from sfumato.cli._options import json_option, plan_argument, quiet_option, unjudged_option
 from sfumato.cli._release import WRITE_REQUIREMENTS, require_requirement
 from sfumato.cli._screen import emit_json, say
-from sfumato.errors import PlanError
+from sfumato.errors import PlanError, counted
 
 if TYPE_CHECKING:
     from sfumato.data.table import Table
@@ -50,4 +50,4 @@ def command(plan_path: Path, *, no_data: bool, unjudged: bool, as_json: bool, qu
         raise PlanError.gather("the plan", blockers, hint="nothing can be released until these are decided")
     require_requirement(plan, tables, WRITE_REQUIREMENTS, unjudged=unjudged)
     count = sum(len(part.recipe.steps) for part in plan.parts.values())
-    say(f"{plan_path} is sound: {count} step{'s' * (count != 1)}, ready to run", quiet=quiet)
+    say(f"{plan_path} is sound: {counted(count, 'step')}, ready to run", quiet=quiet)

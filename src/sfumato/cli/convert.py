@@ -113,7 +113,7 @@ def _kind_of(dtype: pl.DataType) -> Kind:
 
 def _lost(table: Table, out: str) -> list[str]:
     """Say what the new file no longer tells of the columns, found by reading its first record again."""
-    from sfumato.data.guess.overview import listed
+    from sfumato.data.guess.overview import name_columns
     from sfumato.io import read_contents
 
     try:
@@ -128,7 +128,7 @@ def _lost(table: Table, out: str) -> list[str]:
         new = after.get(column.name)
         if len(table) and before[column.name].is_temporal() and new is not None and not new.is_temporal():
             lost.setdefault("the type (a date is text there)", []).append(column.name)
-    return [f"not kept: {what} of {listed(names)}" for what, names in lost.items()]
+    return [f"not kept: {what} of {name_columns(names)}" for what, names in lost.items()]
 
 
 def _missing_facts(column: Column, facts: Mapping[str, Any]) -> Iterator[str]:

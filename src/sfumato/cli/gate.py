@@ -22,7 +22,7 @@ from sfumato.cli._options import (
 )
 from sfumato.cli._resources import control_option, controlled, hierarchy_option, resource_option, resourced
 from sfumato.cli._screen import emit_line, running, say
-from sfumato.errors import ParameterError, RequirementError
+from sfumato.errors import ParameterError, RequirementError, counted
 
 if TYPE_CHECKING:
     from sfumato.core.run import Run
@@ -61,7 +61,7 @@ def command(source: str, **options: Any) -> None:
     """Say whether a release may leave."""
     from sfumato.front import is_plan
     from sfumato.io import check_writable, write_text
-    from sfumato.recipes.plan import fingerprint
+    from sfumato.recipes.parts import fingerprint
     from sfumato.releasing.gate import overridden
 
     reason, out, quiet = reason_of(options), options["out"], options["quiet"]
@@ -82,7 +82,7 @@ def command(source: str, **options: Any) -> None:
     if not verdict.is_open:
         count = len(verdict.findings)
         raise RequirementError(
-            f"{source} must pass the gate to leave, got: {count} finding{'s' * (count != 1)}",
+            f"{source} must pass the gate to leave, got: {counted(count, 'finding')}",
             hint='mend them; or --override "REASON", which is recorded',
         )
 

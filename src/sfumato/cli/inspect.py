@@ -181,7 +181,7 @@ def starter(source: str, found: Overview, plan_path: Path, how: Mapping[str, Any
 
 def _source(source: str, plan_path: Path, how: Mapping[str, Any]) -> Any:
     """The plan's data, and how they are read."""
-    from sfumato.recipes.plan import Source
+    from sfumato.recipes.parts import Source
 
     path = source
     if Path(source).is_file():

@@ -20,6 +20,7 @@ from sfumato.core.sample_interval import mean_interval
 from sfumato.data.classes.classes import Classes
 from sfumato.data.notebook import as_html
 from sfumato.data.persons import best_by_person, persons_of
+from sfumato.errors import quoted
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.pace import one_thread_of_algebra
 
@@ -299,7 +300,7 @@ class Measure(Component):
             )  # fmt: skip
         links = () if self.counts.joins_person_records else tuple(joining(evidence))
         if links:
-            names = " and ".join(f"`{name}`" for name in links)
+            names = quoted(links, " and ")
             reason = f"{names} joins records in the file, and {self.name} looks at each alone"
             doubted: dict[str, Any] = {"interval_is_proved": False, "bound": None, "confidence": None}
             score = replace(score, status=Status.APPROXIMATE, reason=reason, **doubted)

@@ -10,7 +10,7 @@ import dataclasses
 import math
 import types
 import typing
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from numbers import Integral, Real
@@ -22,7 +22,7 @@ from sfumato.core.parameter_types import Columns, PerColumn, Requirements, Resou
 from sfumato.errors import ParameterError, PlanError, UnknownNameError, note_renamed
 
 __all__ = [
-    "Columns", "Condition", "Holds", "Param", "Parameters", "PerColumn", "Requirements", "Resource", "listed",
+    "Columns", "Condition", "Holds", "Param", "Parameters", "PerColumn", "Requirements", "Resource",
     "param",
 ]  # fmt: skip
 
@@ -440,8 +440,3 @@ def _read_annotation(hint: Any) -> tuple[type, dict[str, Any]]:
     raise TypeError(
         f"a parameter must be a scalar, Literal, PerColumn, Columns, Requirements or Resource, got: {hint}"
     )
-
-
-def listed(names: Iterable[str]) -> str:
-    """Write names as a sentence does: `a`, `b`, `c`."""
-    return ", ".join(f"`{name}`" for name in names)

@@ -23,7 +23,7 @@ from sfumato.data.schema import Role
 from sfumato.data.shown import only_shown
 from sfumato.data.strata import Stratum
 from sfumato.data.table import Table
-from sfumato.errors import DataError, IdentifierWarning
+from sfumato.errors import DataError, IdentifierWarning, quoted
 from sfumato.kernels.arrays import Ints
 
 #: The name of the table of a release that has only one.
@@ -279,7 +279,7 @@ class Release:
         frame, schema = only_shown(table.frame), table.schema
         left = [name for name in schema.with_role(Role.IDENTIFIER) if not schema[name].pseudonym]
         if left:
-            named = ", ".join(f"`{name}`" for name in left)
+            named = quoted(left)
             warnings.warn(f"left out, as they identify people: {named}", IdentifierWarning, stacklevel=4)
             frame = frame.drop(left)
         return frame

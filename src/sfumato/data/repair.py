@@ -31,7 +31,7 @@ from sfumato.data import checks
 from sfumato.data.rules import Rule, Sum
 from sfumato.data.schema import Column, Kind
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, PlanError
+from sfumato.errors import ParameterError, PlanError, quoted
 from sfumato.kernels.arrays import Flags, Floats
 
 #: Digits of a sum of decimals that mean something: 0.1 + 0.2 is written 0.3.
@@ -250,7 +250,7 @@ def sums_in_order(table: Table) -> list[tuple[Rule, Sum, str]]:
         circle = dict.fromkeys(error.args[1])
         raise PlanError.gather(
             "the set of rules",
-            [f"the totals {', '.join(f'`{name}`' for name in circle)} are parts of each other"],
+            [f"the totals {quoted(circle)} are parts of each other"],
             hint="say each sum once, with its total alone on one side",
         ) from None
     return [chosen[name] for name in order if name in chosen]

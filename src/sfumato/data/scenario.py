@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
-from sfumato.errors import ParameterError, PlanError, UnknownNameError
+from sfumato.data.records import as_spec
+from sfumato.errors import ParameterError
 
 #: The resource that holds people of the same population who were not protected.
 CONTROL = "control"
@@ -37,37 +37,4 @@ class Scenario:
 
     def to_dict(self) -> dict[str, Any]:
         """Say what is not default, as the plan's table."""
-        default = asdict(type(self)())
-        said = {key: v for key, v in asdict(self).items() if key == "name" or v != default[key]}
-        return {key: list(v) if isinstance(v, tuple) else v for key, v in said.items()}
-
-    @classmethod
-    def from_dict(cls, said: Mapping[str, Any]) -> Self:
-        """Read the plan's table."""
-        if not isinstance(said, Mapping):
-            raise PlanError(f"a scenario must be a table, got: {type(said).__name__}")
-        what = f"scenario `{said.get('name', 'default')}`"
-        faults = [f"{what}: {fault}" for fault in _scenario_faults(said)]
-        if faults:
-            raise PlanError.gather(what, faults)
-        facts: dict[str, Any] = {key: tuple(v) if key == "columns" else v for key, v in said.items()}
-        return cls(**facts)
-
-
-def _scenario_faults(said: Mapping[str, Any]) -> Iterator[str]:
-    known = {item.name for item in fields(Scenario)}
-    for key, value in said.items():
-        if key not in known:
-            error = UnknownNameError.of("setting", key, known)
-            yield f"{error.message} ({error.hint})"
-        elif key == "columns":
-            if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
-                yield "`columns` must be a list of names"
-        elif key == "records":
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                yield f"`records` must be a number, got: {type(value).__name__}"
-        elif key == "membership":
-            if not isinstance(value, bool):
-                yield f"`membership` must be true or false, got: {type(value).__name__}"
-        elif not isinstance(value, str):
-            yield f"`{key}` must be a text, got: {type(value).__name__}"
+        return {"name": self.name, **as_spec(self)}

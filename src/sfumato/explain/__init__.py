@@ -111,8 +111,6 @@ def explain_record(
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.data.schema import Column, Kind, Role, Schema
     >>> frame = pl.DataFrame({"sex": ["f", "f", "m"], "job": ["cook", "smith", "cook"]})
     >>> table = Table(frame, Schema(tuple(Column(name, Kind.NOMINAL, Role.KEY) for name in frame.columns)))
     >>> explain_record(table, 0, k=2).keys.unique_in

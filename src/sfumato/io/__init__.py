@@ -22,7 +22,7 @@ from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.guess.columns import guess_schema
 from sfumato.data.schema import Column, Kind, Schema, like_schema
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, ReadError, WriteError, trouble_with
+from sfumato.errors import ParameterError, ReadError, WriteError, quoted, trouble_with
 from sfumato.io import addresses, atomic, codebook, databases, delimited, item_texts
 from sfumato.io import guard as guards
 from sfumato.io.atomic import Staging, write_text
@@ -115,30 +115,16 @@ def read_table(
     path: str | Path,
     schema: Schema | None = None,
     *,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    encoding: str | None = None,
-    rows: int | None = None,
-    sheet: str | None = None,
-    header: bool | None = None,
     generalised: Collection[str] = (),
     like: Schema | None = None,
+    **how: Any,
 ) -> Table:
-    """Read a file and bring it into the form of its schema (see `read` and `conform`).
+    """Read a file and bring it into the form of its schema (see `conform`, and for ``how`` `read_contents`).
 
     Without ``schema`` one is proposed, in which some columns may have no role yet. Columns that a table
     ``like`` it has too are declared as they are there: a register is compared with what it is a register of.
     """
-    found = read_contents(
-        path,
-        schema=schema,
-        delimiter=delimiter,
-        decimal=decimal,
-        encoding=encoding,
-        rows=rows,
-        sheet=sheet,
-        header=header,
-    )
+    found = read_contents(path, schema=schema, **how)
     proposed = guess_schema(found.frame, found.facts) if schema is None else schema
     if like is not None:
         proposed = like_schema(proposed, like)
@@ -312,5 +298,5 @@ def _require_file(path: Path) -> None:
         raise ReadError(f"`{path}` must be a file, got: nothing, nor is there a folder `{folder}`")
     names = sorted(other.name for other in folder.iterdir() if other.suffix.lower() in FORMATS)
     near = difflib.get_close_matches(path.name, names, n=3, cutoff=0.5) or names[:5]
-    hint = f"there is {' or '.join(f'`{name}`' for name in near)}" if near else f"`{folder}` has no data file"
+    hint = f"there is {quoted(near, ' or ')}" if near else f"`{folder}` has no data file"
     raise ReadError(f"`{path}` must be a file, got: nothing of that name", hint=hint)

@@ -71,7 +71,7 @@ class Relation:
     visible: bool = True
 
     def __str__(self) -> str:
-        return f"{quoted(self.schema)}.{quoted(self.name)}"
+        return f"{sql_name(self.schema)}.{sql_name(self.name)}"
 
 
 def is_address(text: str | Path) -> bool:
@@ -114,6 +114,6 @@ def within(text: str, folder: Path) -> str:
     return f"sqlite:{path}?table={quote(address.table, safe='')}" if address.system == SQLITE else text
 
 
-def quoted(name: str) -> str:
+def sql_name(name: str) -> str:
     """Write a name as SQL does."""
     return '"' + name.replace('"', '""') + '"'

@@ -8,11 +8,13 @@ A whole folder is staged likewise, and takes its name by one rename, or by excha
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import json
 import os
 import secrets
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,7 +22,6 @@ from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, Self
 
 from sfumato.errors import WriteError, trouble_with
-from sfumato.io.swapping import exchange
 
 try:
     import fcntl
@@ -30,6 +31,11 @@ except ImportError:  # Windows: whether a process is alive is not known, so what
 _PREFIX, _JOURNAL = ".sfumato-", ".journal"
 #: The journals of this process; on some network drives its own locks would not keep it from them.
 _OWN: set[Path] = set()
+
+_HERE = -100  # AT_FDCWD: paths are seen from the present folder
+_EXCHANGE = 2  # RENAME_EXCHANGE of Linux and RENAME_SWAP of macOS
+#: What is said where the system or the drive does not know how to exchange two names.
+_CANNOT = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY})
 
 
 class _Staged(NamedTuple):
@@ -419,3 +425,26 @@ def _cannot_write(asked: Path, error: OSError) -> WriteError:
     if isinstance(error, PermissionError):
         hint = "choose a folder in which you may write"
     return WriteError(f"`{asked}` must be a file that can be written, got: {trouble_with(error)}", hint=hint)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Exchange the names of two folders in one instant; False where that cannot be done, and was not."""
+    code = _exchange(os.fsencode(one), os.fsencode(other))
+    if code is None or code in _CANNOT:
+        return False
+    if code:
+        raise OSError(code, os.strerror(code))
+    return True
+
+
+def _exchange(one: bytes, other: bytes) -> int | None:
+    """The error of the system's call, 0 if it did it; None where there is no such call."""
+    try:
+        library = ctypes.CDLL(None, use_errno=True)
+        if sys.platform == "darwin":
+            failed = library.renamex_np(one, other, ctypes.c_uint(_EXCHANGE))
+        else:
+            failed = library.renameat2(_HERE, one, _HERE, other, ctypes.c_uint(_EXCHANGE))
+    except (OSError, TypeError, AttributeError):  # Windows, or an older library
+        return None
+    return ctypes.get_errno() if failed else 0

@@ -18,9 +18,9 @@ from typing import Any
 import polars as pl
 
 from sfumato.data.table import TEXTUAL, Table
-from sfumato.errors import DataError, MissingDependencyError, ReadError, SfumatoError, WriteError
+from sfumato.errors import DataError, MissingDependencyError, ReadError, SfumatoError, WriteError, quoted
 from sfumato.io import textual
-from sfumato.io.addresses import POSTGRES, SQLITE, TIMEOUT, Address, Relation, is_address, parse, quoted
+from sfumato.io.addresses import POSTGRES, SQLITE, TIMEOUT, Address, Relation, is_address, parse, sql_name
 from sfumato.io.formats import Contents, Options
 
 _LONGEST_NAME = 63  # bytes; PostgreSQL would cut the rest off
@@ -76,7 +76,7 @@ def _no_table(place: Address, relations: list[Relation]) -> ReadError:
     there = [f"{one.schema}.{one.name}" if place.schema else one.name for one in relations]
     asked = f"{place.schema}.{place.table}" if place.schema else place.table
     near = difflib.get_close_matches(asked, sorted(there), n=3, cutoff=0.5) or sorted(there)[:10]
-    hint = f"there is {' or '.join(f'`{name}`' for name in near)}" if near else "it has no tables"
+    hint = f"there is {quoted(near, ' or ')}" if near else "it has no tables"
     return ReadError(f"`{place}` must have the table `{asked}`, got: none of that name", hint=hint)
 
 
@@ -195,12 +195,12 @@ def _fetch_postgres(connection: Any, relation: Relation, rows: int | None) -> pl
     types = {name: word for name, word, _ in columns}
     moments = [name for name, word in types.items() if word in {"date", "timestamp", "timestamptz"}]
     if moments:  # PostgreSQL has infinite dates, which come out as some date or other
-        looks = ", ".join(f"bool_or(NOT isfinite({quoted(name)}))" for name in moments)
+        looks = ", ".join(f"bool_or(NOT isfinite({sql_name(name)}))" for name in moments)
         [infinite] = _ask(connection, f"SELECT {looks} FROM {relation}")  # noqa: S608
         types |= {name: "text" for name, wrong in zip(moments, infinite, strict=True) if wrong}
     casts = {name: word if word in _POSTGRES_TYPES else "text" for name, word in types.items()}
-    chosen = ", ".join(f"{quoted(name)}::{word} AS {quoted(name)}" for name, word in casts.items())
-    key = ", ".join(quoted(name) for name, _, in_key in columns if in_key)
+    chosen = ", ".join(f"{sql_name(name)}::{word} AS {sql_name(name)}" for name, word in casts.items())
+    key = ", ".join(sql_name(name) for name, _, in_key in columns if in_key)
     tail = (f" ORDER BY {key}" if key else "") + ("" if rows is None else f" LIMIT {rows}")
     frame = _fetched(connection, f"SELECT {chosen} FROM {relation}{tail}")  # noqa: S608
     return pl.DataFrame([_number(series, types[series.name]) for series in frame])
@@ -219,10 +219,10 @@ def _fetch_sqlite(connection: Any, relation: Relation, rows: int | None) -> pl.D
     listed = "SELECT name, upper(type) FROM pragma_table_xinfo(?) WHERE hidden <> 1"
     declared = dict(_ask(connection, listed, relation.name))
     part = f"{relation} LIMIT {-1 if rows is None else rows}"
-    looks = ", ".join(f"group_concat(DISTINCT typeof({quoted(name)}))" for name in declared)
+    looks = ", ".join(f"group_concat(DISTINCT typeof({sql_name(name)}))" for name in declared)
     [(count, *kinds)] = _ask(connection, f"SELECT count(*), {looks} FROM (SELECT * FROM {part})")  # noqa: S608
     held = [set((kind or "null").split(",")) - {"null"} for kind in kinds]
-    chosen = [f"{_uniform(quoted(name), kind)} AS {quoted(name)}" for name, kind in zip(declared, held)]  # noqa: B905
+    chosen = [f"{_uniform(sql_name(name), kind)} AS {sql_name(name)}" for name, kind in zip(declared, held)]  # noqa: B905
     # The driver takes the types from the first batch alone, so that it must hold all.
     batch = {"adbc.sqlite.query.batch_rows": str(max(count, 1))}
     frame = _fetched(connection, f"SELECT {', '.join(chosen)} FROM {part}", batch)  # noqa: S608
@@ -302,14 +302,14 @@ def _store(place: Address, connection: Any, frame: pl.DataFrame, old: Relation |
         home = place.schema or (old.schema if old else _ask(connection, "SELECT current_schema()")[0][0])
         schema = home or "public"
     new = Relation(schema, f"sfumato_{secrets.token_hex(8)}", "table")
-    columns = ", ".join(f"{quoted(series.name)} {_type(series, place)}" for series in frame)
+    columns = ", ".join(f"{sql_name(series.name)} {_type(series, place)}" for series in frame)
     _ask(connection, f"CREATE TABLE {new} ({columns})")
     with connection.cursor() as cursor:
         there = {"db_schema_name": schema} if place.system == POSTGRES else {}
         cursor.adbc_ingest(new.name, frame.to_arrow(), mode="append", **there)
     if old is not None:
         _ask(connection, f"DROP TABLE {old}")
-    _ask(connection, f"ALTER TABLE {new} RENAME TO {quoted(place.table)}")
+    _ask(connection, f"ALTER TABLE {new} RENAME TO {sql_name(place.table)}")
 
 
 def _type(series: pl.Series, place: Address) -> str | None:

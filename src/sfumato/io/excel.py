@@ -26,9 +26,10 @@ from typing import Any
 import polars as pl
 
 from sfumato.data.table import TEXTUAL, Table
-from sfumato.errors import MissingDependencyError, ReadError, WriteError, trouble_with
+from sfumato.errors import MissingDependencyError, ReadError, WriteError, quoted, trouble_with
 from sfumato.io import textual
 from sfumato.io.formats import Contents, Options, Reading
+from sfumato.io.sniff import in_places, require_distinct
 
 MOST_ROWS, MOST_COLUMNS, LONGEST_TEXT = 1_048_576, 16_384, 32_767
 
@@ -105,7 +106,7 @@ def _chosen(sheets: list[str], asked: str | None, name: str) -> str:
     near = difflib.get_close_matches(asked, sheets, n=3, cutoff=0.5) or sheets[:20]
     raise ReadError(
         f"`{name}` must have the sheet that is asked for, got: none of the name `{asked}`",
-        hint="there is " + " or ".join(f"`{sheet}`" for sheet in near),
+        hint=f"there is {quoted(near, ' or ')}",
     )
 
 
@@ -136,7 +137,7 @@ class _Sheet:
     @property
     def others(self) -> str:
         """A hint that there are other sheets."""
-        names = ", ".join(f"`{name}`" for name in self.book.sheet_names if name != self.name)
+        names = quoted(name for name in self.book.sheet_names if name != self.name)
         return (
             f"this is the sheet `{self.name}`; there are also {names}: choose with sheet='…'" if names else ""
         )
@@ -215,21 +216,12 @@ def _names(header: list[str | None], name: str, also: str) -> list[str]:
     """The names of the columns; a message gives places only, since without a header these are cells."""
     empty = [place for place, title in enumerate(header, start=1) if title is None or not title.strip()]
     if empty:
-        places = ", ".join(map(str, empty[:10])) + (" and others" if len(empty) > 10 else "")  # noqa: PLR2004
         raise ReadError(
-            f"every column of `{name}` must have a name, got: none at position {places}",
+            f"every column of `{name}` must have a name, got: none at {in_places(empty)}",
             hint=also or "the first row must be the header: no title above it, no merged cells in it",
         )
     names = [str(title).removesuffix(" 00:00:00") for title in header]  # a date
-    first: dict[str, int] = {}
-    for place, title in enumerate(names, start=1):
-        if title in first:
-            raise ReadError(
-                f"the columns of `{name}` must have distinct names, "
-                f"got: the same at positions {first[title]} and {place}",
-                hint=also or "does the sheet begin with a header row?",
-            )
-        first[title] = place
+    require_distinct(names, name, hint=also or "does the sheet begin with a header row?")
     return names
 
 

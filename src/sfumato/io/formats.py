@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 import polars as pl
 
 from sfumato.data.table import Table
-from sfumato.errors import DataError, ParameterError
+from sfumato.errors import DataError, ParameterError, quoted
 
 #: The module that reads and writes the files of each suffix.
 FORMATS = {
@@ -111,8 +111,7 @@ class Reading:
                 "the file a header, or say --header if this is one"
             )
         if self.sheets:
-            others = ", ".join(f"`{name}`" for name in self.sheets)
-            found.append(f"read from the sheet `{self.sheet}`; there is also {others}")
+            found.append(f"read from the sheet `{self.sheet}`; there is also {quoted(self.sheets)}")
         return found
 
 

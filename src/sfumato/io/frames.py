@@ -15,7 +15,7 @@ import polars as pl
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.generalised.text_forms import to_text
-from sfumato.errors import DataError, MissingDependencyError
+from sfumato.errors import DataError, MissingDependencyError, quoted
 
 Package = Literal["polars", "polars-lazy", "pandas", "pyarrow", "numpy", "dict"]
 
@@ -151,9 +151,8 @@ def _converted(data: Any, package: Package) -> pl.DataFrame:
         wrong = [name for name in _names_of(data, package) if not _converts(data, name, package)]
     if not wrong:
         raise DataError("the columns must be of one length, got: several")
-    listed = ", ".join(f"`{name}`" for name in wrong[:10])
     raise DataError(
-        f"each column must hold values of one type, got: a mixture in {listed}",
+        f"each column must hold values of one type, got: a mixture in {quoted(wrong[:10])}",
         hint="turn them into text, or mark what is missing as None",
     )
 

@@ -175,26 +175,31 @@ def _require_names(header: list[str], name: str) -> None:
     empty = [place for place, column in enumerate(header, start=1) if not column.strip()]
     if empty:
         raise ReadError(
-            f"every column of `{name}` must have a name, got: none at {_places(empty)}",
+            f"every column of `{name}` must have a name, got: none at {in_places(empty)}",
             hint="a nameless first column is often row numbers: write it with row.names=FALSE or index=False",
         )
     patterns = [i for i, column in enumerate(header, start=1) if column[:1] == "^" and column[-1:] == "$"]
     if patterns:  # polars reads them so
         raise ReadError(
-            f"no name in `{name}` may begin with ^ and end with $, got: such at {_places(patterns)}",
+            f"no name in `{name}` may begin with ^ and end with $, got: such at {in_places(patterns)}",
             hint="rename the column",
         )
+    require_distinct(header, name, hint="does the file begin with a header line?")
+
+
+def require_distinct(names: list[str], file: str, *, hint: str) -> None:
+    """Raise if two columns have one name; the message gives their places."""
     first: dict[str, int] = {}
-    for place, column in enumerate(header, start=1):
-        if column in first:
+    for place, name in enumerate(names, start=1):
+        if first.setdefault(name, place) != place:
             raise ReadError(
-                f"the columns of `{name}` must have distinct names, "
-                f"got: the same at positions {first[column]} and {place}",
-                hint="does the file begin with a header line?",
+                f"the columns of `{file}` must have distinct names, "
+                f"got: the same at positions {first[name]} and {place}",
+                hint=hint,
             )
-        first[column] = place
 
 
-def _places(places: list[int]) -> str:
+def in_places(places: list[int]) -> str:
+    """Places in a row, the first of them if there are many."""
     shown = ", ".join(str(place) for place in places[:10])
     return f"position{'s' if len(places) > 1 else ''} {shown}{' and others' if len(places) > 10 else ''}"  # noqa: PLR2004

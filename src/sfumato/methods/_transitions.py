@@ -17,11 +17,10 @@ from sfumato.core.method import put_back
 from sfumato.data.checks import without_missing
 from sfumato.data.classes.packing import Coding, number, pack
 from sfumato.data.generalised.nodes import canonical_text, parse_exact
-from sfumato.data.hierarchy.tree import counted
 from sfumato.data.rules import Rule
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import TEXTUAL, Table
-from sfumato.errors import DataError
+from sfumato.errors import DataError, counted
 from sfumato.kernels.arrays import Codes, Flags, Floats
 
 #: What the columns of a table of transitions are.
@@ -311,7 +310,7 @@ def read_matrix(rows: pl.DataFrame, categories: Categories, occurring: Flags) ->
     if lost:
         raise DataError(
             f"the transitions of `{label}` must begin at every category of its records, got: "
-            f"{counted(lost, 'category').replace('categorys', 'categories')} without one"
+            f"{counted(lost, 'category')} without one"
         )
     unknown = int(((ends < 0) & (chances > 0)).sum())
     if unknown:

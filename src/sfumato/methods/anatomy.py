@@ -57,8 +57,6 @@ class Anatomy(BucketMethod):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.data.schema import Column, Kind, Role, Schema
     >>> frame = pl.DataFrame({"age": [23, 35, 41, 58], "illness": ["flu", "flu", "ulcer", "angina"]})
     >>> schema = Schema((
     ...     Column("age", Kind.CONTINUOUS, Role.KEY), Column("illness", Kind.NOMINAL, Role.SENSITIVE)

@@ -58,9 +58,7 @@ class Angelisation(BucketMethod):
 
     Examples
     --------
-    >>> import polars as pl
     >>> from sfumato.data.generalised.text_forms import to_text
-    >>> from sfumato.data.schema import Column, Kind, Role, Schema
     >>> frame = pl.DataFrame({"age": [20, 24, 50, 58], "illness": ["flu", "flu", "ulcer", "angina"]})
     >>> schema = Schema((
     ...     Column("age", Kind.CONTINUOUS, Role.KEY), Column("illness", Kind.NOMINAL, Role.SENSITIVE)

@@ -11,11 +11,11 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.nodes import MISSING, UNSEEN, match_leaves
 from sfumato.data.generalised.suppressing import to_wildcard
-from sfumato.data.hierarchy.tree import Hierarchy, counted
+from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
-from sfumato.errors import DataError
+from sfumato.errors import DataError, counted
 from sfumato.kernels.arrays import Codes, Floats, Ints
 from sfumato.methods._resources import columns_of
 from sfumato.methods.recoding import hierarchies_of
@@ -66,8 +66,6 @@ class AreaCoarsening(Method):
 
     Examples
     --------
-    >>> from sfumato.data.schema import Column, Role, Schema
-    >>> from sfumato.front import protect
     >>> towns, states = ["Ely", "Bath", "Rome", "Bari"], ["UK", "UK", "Italy", "Italy"]
     >>> tree = Hierarchy.from_levels(pl.DataFrame({"town": towns, "state": states}))
     >>> people = pl.DataFrame({"town": towns, "population": [20_000, 90_000, 2_800_000, 320_000]})

@@ -58,8 +58,6 @@ class Bucketisation(BucketMethod):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.data.schema import Column, Kind, Role, Schema
     >>> frame = pl.DataFrame({"age": [23, 58, 25, 60], "illness": ["flu", "flu", "ulcer", "angina"]})
     >>> schema = Schema((
     ...     Column("age", Kind.CONTINUOUS, Role.KEY), Column("illness", Kind.NOMINAL, Role.SENSITIVE)

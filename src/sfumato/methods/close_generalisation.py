@@ -166,9 +166,6 @@ class CloseGeneralisation(CloseRecoding):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.run import Run
-    >>> from sfumato.data.schema import Column, Role, Schema
     >>> from sfumato.data.generalised.text_forms import to_text
     >>> frame = pl.DataFrame({"age": [20, 61, 50, 24, 22, 58], "charge": [10, 20, 30, 40, 50, 60]})
     >>> columns = (Column("age", Kind.CONTINUOUS), Column("charge", Kind.CONTINUOUS, Role.SENSITIVE))
@@ -231,9 +228,6 @@ class TClosenessFirst(CloseRecoding):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.run import Run
-    >>> from sfumato.data.schema import Column, Role, Schema
     >>> frame = pl.DataFrame({"age": [20, 61, 50, 24, 22, 58], "charge": [10, 20, 30, 40, 50, 60]})
     >>> columns = (Column("age", Kind.CONTINUOUS), Column("charge", Kind.CONTINUOUS, Role.SENSITIVE))
     >>> table = Table(frame, Schema(columns), targets=("age",))

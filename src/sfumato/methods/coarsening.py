@@ -67,7 +67,6 @@ class NaiveCoarsening(Method):
 
     Examples
     --------
-    >>> from sfumato.data.schema import Schema
     >>> from sfumato.data.generalised.text_forms import to_text
     >>> ages = pl.DataFrame({"age": [0, 20, 21, 50, 85]})
     >>> table = Table(ages, Schema((Column("age", Kind.CONTINUOUS, lower=0, upper=85),)))

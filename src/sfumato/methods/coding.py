@@ -86,7 +86,6 @@ class TopBottomCoding(ColumnMethod):
 
     Examples
     --------
-    >>> from sfumato.data.schema import Column
     >>> ages = ColumnView(Column("age", Kind.CONTINUOUS), np.array([3.0, 41, 17, 88, 104, 65, 93, 22]))
     >>> TopBottomCoding(side="top").protect_column(ages, np.random.default_rng(1)).tolist()
     [3.0, 41.0, 17.0, 80.0, 80.0, 65.0, 80.0, 22.0]
@@ -378,8 +377,6 @@ class MultivariateTopCoding(Method):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.data.schema import Column, Schema
     >>> frame = pl.DataFrame({"height": [150.0, 160, 170, 180, 190, 260], "shoe": [36.0, 38, 40, 42, 44, 58]})
     >>> table = Table(frame, Schema(tuple(Column(name, Kind.CONTINUOUS) for name in frame.columns)))
     >>> release = MultivariateTopCoding(share=10).protect(table, Run(seed=1))

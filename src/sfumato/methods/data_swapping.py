@@ -68,8 +68,6 @@ class DataSwapping(Method):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.data.schema import Column, Schema
     >>> frame = pl.DataFrame({"sex": ["f", "f", "m", "m"], "job": [1, 2, 1, 2], "ill": ["-", "+", "+", "-"]})
     >>> schema = Schema(tuple(Column(name, Kind.NOMINAL) for name in frame.columns))
     >>> release = DataSwapping(order=2, share=100).protect(Table(frame, schema), Run(seed=1))

@@ -61,7 +61,6 @@ class DateShifting(Method):
     Examples
     --------
     >>> from datetime import date
-    >>> from sfumato.front import protect
     >>> stays = pl.DataFrame({"came": [date(2026, 3, 1)], "left": [date(2026, 3, 9)]})
     >>> shifted = protect(stays, DateShifting(days=30), columns=["came", "left"], seed=1).data
     >>> (shifted["left"] - shifted["came"]).dt.total_days().to_list(), shifted["came"].to_list()

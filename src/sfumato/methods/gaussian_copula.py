@@ -52,8 +52,6 @@ class GaussianCopula(GivenMethod):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import sfumato
     >>> people = pl.DataFrame({"age": [20 + i % 30 for i in range(60)], "job": ["a", "b", "c"] * 20})
     >>> made = sfumato.protect(people, GaussianCopula(), columns=["age", "job"], seed=1).data
     >>> made["age"].is_between(20, 49).all(), sorted(made["job"].unique())

@@ -17,10 +17,10 @@ from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.classes.packing import Coding, number, pack
 from sfumato.data.generalised.levels import KeyLevels, Lattice
-from sfumato.data.hierarchy.tree import Hierarchy, counted
+from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
-from sfumato.errors import UnreachableError, quoted
+from sfumato.errors import UnreachableError, counted, quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
 from sfumato.methods._recoding.judges import Part, covered, judge_of, told_by_classes
@@ -97,8 +97,6 @@ class GlobalRecoding(EnforcingMethod):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import sfumato
     >>> people = pl.DataFrame({"age": [21, 23, 28, 35, 38, 64], "sex": ["f", "m", "f", "m", "f", "m"]})
     >>> release = sfumato.protect(people, GlobalRecoding(k=2), columns=["age", "sex"])
     >>> sfumato.assess(release.table, measures=["k-anonymity"])["k-anonymity"].value

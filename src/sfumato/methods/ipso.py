@@ -102,9 +102,7 @@ class IpsoA(_Ipso):
 
     Examples
     --------
-    >>> import polars as pl
     >>> from sfumato.core.params import Columns
-    >>> from sfumato.data.schema import Column, Schema
     >>> age = np.arange(20.0, 60.0)
     >>> frame = pl.DataFrame({"age": age, "income": 10 * age})
     >>> columns = (Column("age", Kind.CONTINUOUS), Column("income", Kind.CONTINUOUS))
@@ -157,8 +155,6 @@ class IpsoB(_Ipso):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import sfumato
     >>> frame = pl.DataFrame({"income": [10.5, 20.0, 39.5, 30.0, 60.0]})
     >>> release = sfumato.protect(frame, IpsoB(), columns=["income"], seed=1)
     >>> round(release.data["income"].mean(), 9)
@@ -214,8 +210,6 @@ class IpsoC(_Ipso):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import sfumato
     >>> frame = pl.DataFrame({"x": [1.5, 2.5, 4.0, 3.0, 6.0], "y": [1.5, 3.0, 2.0, 5.5, 9.0]})
     >>> drawn = sfumato.protect(frame, IpsoC(), columns=["x", "y"], seed=1).data
     >>> bool(np.allclose(np.cov(drawn.to_numpy().T), np.cov(frame.to_numpy().T)))

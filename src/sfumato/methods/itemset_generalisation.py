@@ -15,11 +15,11 @@ from sfumato.core.run import Run
 from sfumato.data.classes.packing import MAX_PACKED_CODE
 from sfumato.data.generalised.nodes import match_leaves
 from sfumato.data.hierarchy.grow import propose
-from sfumato.data.hierarchy.tree import Hierarchy, counted
+from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.itemsets import Occurrences, Sets
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
-from sfumato.errors import PlanError
+from sfumato.errors import PlanError, counted
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
 
@@ -69,8 +69,6 @@ class ItemsetGeneralisation(EnforcingMethod):
 
     Examples
     --------
-    >>> from sfumato.front import protect
-    >>> from sfumato.data.schema import Role, Schema
     >>> items, groups = ["beer", "wine", "bread", "rice"], ["drinks", "drinks", "food", "food"]
     >>> shelves = Hierarchy.from_levels(pl.DataFrame({"item": items, "group": groups}))
     >>> baskets = pl.DataFrame({"basket": [["beer", "rice"], ["wine", "rice"], ["rice"], ["beer"]]})

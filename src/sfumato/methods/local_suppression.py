@@ -17,10 +17,9 @@ from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.generalised.suppressing import to_missing
-from sfumato.data.hierarchy.tree import counted
 from sfumato.data.schema import Schema
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, UnknownNameError, UnreachableError
+from sfumato.errors import ParameterError, UnknownNameError, UnreachableError, counted
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
 from sfumato.methods._key_cells import Asked, KeyCells, cover_originals, form_classes
@@ -80,8 +79,6 @@ class LocalSuppression(EnforcingMethod):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.front import protect
     >>> frame = pl.DataFrame({"age": [30, 30, 30, 31], "sex": ["m", "m", "f", "f"]})
     >>> release = protect(frame, LocalSuppression(k=2), columns=["age", "sex"])
     >>> release.data["age"].to_list(), release.data["sex"].to_list()

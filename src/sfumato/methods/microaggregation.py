@@ -183,8 +183,6 @@ class Mdav(Microaggregation):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.data.schema import Column, Schema
     >>> frame = pl.DataFrame({"income": [10.0, 60.0, 20.0, 50.0, 30.0, 40.0], "sex": list("fmfmmm")})
     >>> schema = Schema((Column("income", Kind.CONTINUOUS), Column("sex", Kind.NOMINAL)))
     >>> release = Mdav(k=3).protect(Table(frame, schema), Run(seed=1))
@@ -244,8 +242,6 @@ class VMdav(Microaggregation):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.data.schema import Column, Schema
     >>> frame = pl.DataFrame({"income": [10.0, 11.0, 12.0, 50.0, 52.0, 90.0, 94.0]})
     >>> table = Table(frame, Schema((Column("income", Kind.CONTINUOUS),)))
     >>> VMdav(k=2, gain=1.1).protect(table, Run(seed=1)).table.frame["income"].to_list()
@@ -306,8 +302,6 @@ class Cbfs(Microaggregation):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.data.schema import Column, Schema
     >>> frame = pl.DataFrame({"income": [10.0, 60.0, 20.0, 50.0, 30.0, 40.0]})
     >>> table = Table(frame, Schema((Column("income", Kind.CONTINUOUS),)))
     >>> Cbfs(k=3).protect(table, Run(seed=1)).table.frame["income"].to_list()
@@ -363,8 +357,6 @@ class SequentialMicroaggregation(Microaggregation):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.data.schema import Column, Schema
     >>> frame = pl.DataFrame({"income": [10.0, 60.0, 20.0, 50.0, 30.0, 40.0]})
     >>> table = Table(frame, Schema((Column("income", Kind.CONTINUOUS),)))
     >>> SequentialMicroaggregation(k=3).protect(table, Run(seed=1)).table.frame["income"].to_list()

@@ -82,9 +82,6 @@ class Mondrian(LocalRecoding):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.run import Run
-    >>> from sfumato.data.schema import Column, Schema
     >>> from sfumato.data.generalised.text_forms import to_text
     >>> frame = pl.DataFrame({"age": [20, 22, 50, 24, 52, 58], "sex": list("fmfmmf")})
     >>> table = Table(frame, Schema((Column("age", Kind.CONTINUOUS), Column("sex", Kind.NOMINAL))))

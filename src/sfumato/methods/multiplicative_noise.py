@@ -98,9 +98,6 @@ class UniformNoise(FactorNoise):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.run import Run
-    >>> from sfumato.data.schema import Column, Schema
     >>> frame = pl.DataFrame({"income": [10.0, 0.0, -30.0, 40.0]})
     >>> table = Table(frame, Schema((Column("income", Kind.CONTINUOUS),)))
     >>> noisy = UniformNoise(spread=0.2).protect(table, Run(seed=1)).table.frame["income"]
@@ -172,9 +169,6 @@ class LognormalNoise(FactorNoise):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.run import Run
-    >>> from sfumato.data.schema import Column, Schema
     >>> frame = pl.DataFrame({"pay": [10.0, 20.0], "rent": [5.0, 12.0]})
     >>> table = Table(frame, Schema((Column("pay", Kind.CONTINUOUS), Column("rent", Kind.CONTINUOUS))))
     >>> noisy = LognormalNoise(deviation=0.3, per="record").protect(table, Run(seed=1)).table.frame
@@ -251,10 +245,6 @@ class HohneNoise(BlockMethod):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.run import Run
-    >>> from sfumato.data.schema import Column, Schema
-    >>> from sfumato.data.table import Table
     >>> frame = pl.DataFrame({"income": [10.0, 20.0, 30.0, 40.0]})
     >>> table = Table(frame, Schema((Column("income", Kind.CONTINUOUS),)))
     >>> release = HohneNoise(deviation=0.5).protect(table, Run(seed=1))

@@ -123,9 +123,6 @@ class UncorrelatedNoise(MomentNoise):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.run import Run
-    >>> from sfumato.data.schema import Column, Schema
     >>> frame = pl.DataFrame({"income": [10.0, 20.0, 30.0, 40.0]})
     >>> table = Table(frame, Schema((Column("income", Kind.CONTINUOUS),)))
     >>> release = UncorrelatedNoise(deviation=1).protect(table, Run(seed=1))
@@ -217,10 +214,6 @@ class CorrelatedNoise(MomentNoise):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.run import Run
-    >>> from sfumato.data.schema import Column, Schema
-    >>> from sfumato.data.table import Table
     >>> frame = pl.DataFrame({"income": [10.0, 20.0, 30.0, 40.0]})
     >>> table = Table(frame, Schema((Column("income", Kind.CONTINUOUS),)))
     >>> release = CorrelatedNoise(ratio=0.1).protect(table, Run(seed=1))
@@ -303,9 +296,6 @@ class KimNoise(CorrelatedNoise):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.run import Run
-    >>> from sfumato.data.schema import Column, Schema
     >>> frame = pl.DataFrame({"income": [10.0, 20.0, 30.0, 40.0]})
     >>> table = Table(frame, Schema((Column("income", Kind.CONTINUOUS),)))
     >>> income = KimNoise(ratio=0.5, restore="exactly").protect(table, Run(seed=1)).table.frame["income"]

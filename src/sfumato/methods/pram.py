@@ -14,11 +14,10 @@ from sfumato.core.params import Resource, param
 from sfumato.core.release import Byproducts, Fit, PrivateArtifact, Provenance, Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.nodes import canonical_text
-from sfumato.data.hierarchy.tree import counted
 from sfumato.data.schema import Kind
 from sfumato.data.strata import strata
 from sfumato.data.table import Table
-from sfumato.errors import DataError, RefusedError, quoted
+from sfumato.errors import DataError, RefusedError, counted, quoted
 from sfumato.kernels.arrays import Codes, Flags, Floats
 from sfumato.methods._resources import columns_of
 from sfumato.methods._transitions import (
@@ -98,7 +97,6 @@ class Pram(Method):
 
     Examples
     --------
-    >>> from sfumato.front import protect
     >>> jobs = pl.DataFrame({"job": ["cook"] * 6 + ["smith"] * 3 + ["king"]})
     >>> release = protect(jobs, Pram(retain=0.6), columns=["job"], seed=3)
     >>> release.data["job"].to_list()

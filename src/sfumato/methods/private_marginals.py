@@ -128,7 +128,6 @@ class PrivateMarginals(PrivateMethod):
 
     Examples
     --------
-    >>> from sfumato.data.schema import Column, Schema
     >>> columns = [Column(name, Kind.ORDINAL, order=(0, 1)) for name in "ab"]
     >>> table = Table(pl.DataFrame({"a": [0, 1] * 500, "b": [0, 1] * 500}), Schema(columns)).aimed_at("ab")
     >>> release = PrivateMarginals(epsilon=10).apply(table, Run(seed=1))

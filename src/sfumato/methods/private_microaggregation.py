@@ -74,8 +74,6 @@ class PrivateMicroaggregation(LocalMethod):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.data.schema import Column, Schema
     >>> ages = Column("age", Kind.CONTINUOUS, integer=True, lower=0, upper=120)
     >>> table = Table(pl.DataFrame({"age": list(range(20, 80))}), Schema((ages,))).aimed_at(["age"])
     >>> release = PrivateMicroaggregation(k=20, by="column").apply(table, Run(seed=1))

@@ -91,8 +91,6 @@ class PrivateLaplace(_PrivateNoise):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.data.schema import Column, Schema
     >>> ages = Column("age", Kind.CONTINUOUS, integer=True, lower=0, upper=120)
     >>> table = Table(pl.DataFrame({"age": [20, 35, 61]}), Schema((ages,))).aimed_at(["age"])
     >>> release = PrivateLaplace(epsilon=1).apply(table, Run(seed=1))
@@ -156,8 +154,6 @@ class PrivateGaussian(_PrivateNoise):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.data.schema import Column, Schema
     >>> ages = Column("age", Kind.CONTINUOUS, integer=True, lower=0, upper=120)
     >>> table = Table(pl.DataFrame({"age": [20, 35, 61]}), Schema((ages,))).aimed_at(["age"])
     >>> release = PrivateGaussian(epsilon=1, delta=1e-5).apply(table, Run(seed=1))

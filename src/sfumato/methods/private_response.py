@@ -51,7 +51,6 @@ class PrivateResponse(ByColumnMethod):
 
     Examples
     --------
-    >>> from sfumato.data.schema import Column, Schema
     >>> smokes = Column("smokes", Kind.NOMINAL, labels=(("y", "yes"), ("n", "no")))
     >>> table = Table(pl.DataFrame({"smokes": ["y", "n", "n"]}), Schema((smokes,))).aimed_at(["smokes"])
     >>> release = PrivateResponse(epsilon=1).apply(table, Run(seed=1))

@@ -18,10 +18,9 @@ from sfumato.data.classes.classes import Classes
 from sfumato.data.generalised.cover import Cover, cover_of, extent
 from sfumato.data.generalised.nodes import MISSING
 from sfumato.data.generalised.suppressing import to_missing, to_wildcard
-from sfumato.data.hierarchy.tree import counted
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
-from sfumato.errors import DataError, RefusedError, UnreachableError
+from sfumato.errors import DataError, RefusedError, UnreachableError, counted
 from sfumato.kernels.arrays import Bytes, Floats, Ints
 from sfumato.methods._enforcing import COMPARABLE
 
@@ -78,8 +77,6 @@ class RecodeLike(Method):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import sfumato
     >>> from sfumato.data.generalised.intervals import intervals
     >>> ages = pl.DataFrame([intervals([20, 20, 30], [29, 59, 59], name="age")])
     >>> schema = sfumato.Schema((sfumato.Column("age", Kind.CONTINUOUS),))

@@ -81,8 +81,6 @@ class Recoding(Method):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import sfumato
     >>> people = pl.DataFrame({"age": [21, 23, 28, 35, 38, 64]})
     >>> release = sfumato.protect(people, Recoding(levels=1), columns=["age"])
     >>> release.data["age"].to_list()[:2]

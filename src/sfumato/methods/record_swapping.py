@@ -69,7 +69,6 @@ class TargetedSwapping(Method):
 
     Examples
     --------
-    >>> from sfumato.data.schema import Column, Schema
     >>> frame = pl.DataFrame({"region": [*"NNNSSS"], "job": [*"aabbba"]})
     >>> schema = Schema((Column("region", Kind.NOMINAL), Column("job", Kind.NOMINAL, Role.KEY)))
     >>> table = Table(frame, schema, targets=("region",))

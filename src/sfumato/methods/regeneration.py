@@ -16,10 +16,9 @@ from sfumato.core.run import Run
 from sfumato.data.generalised.cover import Cover
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import canonical_text, parse_exact
-from sfumato.data.hierarchy.tree import counted
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import TEXTUAL, Table
-from sfumato.errors import DataError
+from sfumato.errors import DataError, counted
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._enforcing import COMPARABLE
 from sfumato.methods._resources import columns_of
@@ -73,7 +72,6 @@ class Regeneration(Method):
 
     Examples
     --------
-    >>> import sfumato
     >>> masked = pl.DataFrame({"race": ["a", "b", None, None, None, "a"]})
     >>> counts = Table(
     ...     pl.DataFrame({"column": "race", "value": ["a", "c"], "count": [1, 2]}), MARGINALS

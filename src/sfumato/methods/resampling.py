@@ -50,7 +50,6 @@ class Resampling(ColumnMethod):
 
     Examples
     --------
-    >>> from sfumato.data.schema import Column
     >>> incomes = ColumnView(Column("income", Kind.CONTINUOUS), np.array([30.0, 10, 20, 60, 50, 40]))
     >>> replaced = Resampling(samples=1).protect_column(incomes, np.random.default_rng(7))
     >>> set(replaced.tolist()) < {10.0, 20.0, 30.0, 40.0, 50.0, 60.0}

@@ -76,8 +76,6 @@ class RotationNoise(Method):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.data.schema import Column, Schema
     >>> frame = pl.DataFrame({"pay": [10.0, 20.0, 40.0, 30.0, 90.0], "rent": [4.0, 9.0, 8.0, 9.0, 20.0]})
     >>> table = Table(frame, Schema((Column("pay", Kind.CONTINUOUS), Column("rent", Kind.CONTINUOUS))))
     >>> turned = RotationNoise(angle=60).protect(table, Run(seed=1)).table.frame

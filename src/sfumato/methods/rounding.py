@@ -74,7 +74,6 @@ class Rounding(ColumnMethod):
 
     Examples
     --------
-    >>> from sfumato.data.schema import Column
     >>> incomes = ColumnView(Column("income", Kind.CONTINUOUS), np.array([1234.0, 1250, 1350, 990, -49]))
     >>> Rounding(base=100, mode="nearest").protect_column(incomes, np.random.default_rng(1)).tolist()
     [1200.0, 1200.0, 1400.0, 1000.0, 0.0]
@@ -237,9 +236,6 @@ class MultivariateRounding(BlockMethod):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.run import Run
-    >>> from sfumato.data.schema import Column, Schema
     >>> frame = pl.DataFrame({"height": [154.0, 190, 161, 175, 166, 174], "shoe": [36.0, 45, 38, 42, 39, 40]})
     >>> table = Table(frame, Schema(tuple(Column(name, Kind.CONTINUOUS) for name in frame.columns)))
     >>> release = MultivariateRounding(width=1, offset="mean").protect(table, Run(seed=1))

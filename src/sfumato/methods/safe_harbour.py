@@ -17,10 +17,10 @@ from sfumato.data.generalised.suppressing import as_ranges, to_missing, to_wildc
 from sfumato.data.generalised.text_forms import parse_intervals
 from sfumato.data.hierarchy.build import from_cuts, from_prefix
 from sfumato.data.hierarchy.grow import present_values, propose
-from sfumato.data.hierarchy.tree import Hierarchy, counted
+from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Column, Kind
 from sfumato.data.table import Table
-from sfumato.errors import DataError
+from sfumato.errors import DataError, counted
 from sfumato.kernels.arrays import Flags
 from sfumato.methods._enforcing import COMPARABLE
 
@@ -106,7 +106,6 @@ class SafeHarbour(Method):
 
     Examples
     --------
-    >>> import sfumato
     >>> people = pl.DataFrame({"town": ["Ely"] * 4 + ["Bath"], "race": ["a", "a", "b", "c", "a"]})
     >>> release = sfumato.protect(people, SafeHarbour(order="race, town"), columns=["town", "race"])
     >>> release.data["race"].to_list(), release.data["town"].to_list()

@@ -64,7 +64,6 @@ class Sampling(Method):
 
     Examples
     --------
-    >>> from sfumato.front import protect
     >>> people = pl.DataFrame({"job": ["cook", "smith", "king", "cook", "cook", "smith"]})
     >>> release = protect(people, Sampling(share=50), columns=["job"], seed=1)
     >>> release.data["job"].to_list(), release.data["weight"].to_list()

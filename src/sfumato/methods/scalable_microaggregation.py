@@ -54,8 +54,6 @@ class MdavInParts(Microaggregation):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.data.schema import Column, Schema
     >>> frame = pl.DataFrame({"income": [10.0, 60.0, 20.0, 50.0, 30.0, 40.0]})
     >>> table = Table(frame, Schema((Column("income", Kind.CONTINUOUS),)))
     >>> MdavInParts(k=3).protect(table, Run(seed=1)).table.frame["income"].to_list()
@@ -122,8 +120,6 @@ class ProjectionMicroaggregation(Microaggregation):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.data.schema import Column, Schema
     >>> frame = pl.DataFrame({"sales": [1.0, 5.0, 2.0, 6.0], "staff": [10.0, 60.0, 30.0, 50.0]})
     >>> table = Table(frame, Schema((Column("sales", Kind.CONTINUOUS), Column("staff", Kind.CONTINUOUS))))
     >>> ProjectionMicroaggregation(k=2).protect(table, Run(seed=1)).table.frame.rows()

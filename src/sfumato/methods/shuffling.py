@@ -65,7 +65,6 @@ class RankShuffling(ColumnMethod):
 
     Examples
     --------
-    >>> from sfumato.data.schema import Column
     >>> incomes = ColumnView(Column("income", Kind.CONTINUOUS), np.array([10.0, 20, 30, 40, 50, 60]))
     >>> shuffled = RankShuffling(window=50).protect_column(incomes, np.random.default_rng(7))
     >>> sorted(shuffled[:3].tolist()), sorted(shuffled[3:].tolist())
@@ -168,7 +167,6 @@ class DataShuffling(GivenMethod):
     Examples
     --------
     >>> from sfumato.core.params import Columns
-    >>> from sfumato.data.schema import Column, Schema
     >>> age = np.arange(20.0, 60.0)
     >>> frame = pl.DataFrame({"age": age, "income": 10 * age})
     >>> columns = (Column("age", Kind.CONTINUOUS), Column("income", Kind.CONTINUOUS))

@@ -73,8 +73,6 @@ class Slicing(BucketMethod):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.data.schema import Column, Kind, Role, Schema
     >>> frame = pl.DataFrame({
     ...     "sex": [*"fmfmfmfm"], "height": [*"smsmsmsm"], "area": [*"NNNNSSSS"],
     ...     "illness": [*"abbaabba"],

@@ -57,8 +57,6 @@ class SortedGeneralisation(LocalRecoding):
 
     Examples
     --------
-    >>> from sfumato.core.run import Run
-    >>> from sfumato.data.schema import Column, Kind, Schema
     >>> from sfumato.data.generalised.text_forms import to_text
     >>> frame = pl.DataFrame({"age": [20, 61, 50, 24, 22, 58], "stay": [1, 9, 7, 2, 4, 3]})
     >>> table = Table(frame, Schema(tuple(Column(name, Kind.CONTINUOUS) for name in frame.columns)))

@@ -73,7 +73,6 @@ class SullivanNoise(Method):
 
     Examples
     --------
-    >>> from sfumato.data.schema import Column, Schema
     >>> frame = pl.DataFrame({"income": [10.0, 20.0, 30.0, 40.0, 900.0]})
     >>> table = Table(frame, Schema((Column("income", Kind.CONTINUOUS),)))
     >>> release = SullivanNoise(ratio=1, values="same").protect(table, Run(seed=1))

@@ -62,8 +62,6 @@ class RecordSuppression(EnforcingMethod):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.front import protect
     >>> frame = pl.DataFrame({"job": ["cook", "cook", "smith", "king", "cook"]})
     >>> protect(frame, RecordSuppression(k=2), columns=["job"]).data["job"].to_list()
     ['cook', 'cook', '*', '*', 'cook']
@@ -212,8 +210,6 @@ class AttributeSuppression(EnforcingMethod):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.front import protect
     >>> frame = pl.DataFrame({"job": ["cook", "smith", "king"], "sex": ["m", "m", "m"]})
     >>> release = protect(frame, AttributeSuppression(k=2), columns=["job", "sex"])
     >>> release.data["job"].to_list(), release.data["sex"].to_list()
@@ -345,8 +341,6 @@ class TrivialRemoval(Method):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.front import protect
     >>> frame = pl.DataFrame({"job": ["cook", None]})
     >>> protect(frame, TrivialRemoval(), columns=["job"]).data["job"].to_list()
     ['*', '*']

@@ -54,7 +54,6 @@ class RankSwapping(ColumnMethod):
 
     Examples
     --------
-    >>> from sfumato.data.schema import Column
     >>> incomes = ColumnView(Column("income", Kind.CONTINUOUS), np.array([10.0, 20, 30, 40, 50, 60]))
     >>> swapped = RankSwapping(window=50).protect_column(incomes, np.random.default_rng(7))
     >>> sorted(swapped.tolist())
@@ -142,7 +141,6 @@ class RankSwappingDistribution(ColumnMethod):
 
     Examples
     --------
-    >>> from sfumato.data.schema import Column
     >>> incomes = ColumnView(Column("income", Kind.CONTINUOUS), np.array([10.0, 20, 30, 40, 50, 60]))
     >>> swapped = RankSwappingDistribution(distance=30).protect_column(incomes, np.random.default_rng(7))
     >>> sorted(swapped.tolist())
@@ -220,7 +218,6 @@ class RankSwappingBuckets(ColumnMethod):
 
     Examples
     --------
-    >>> from sfumato.data.schema import Column
     >>> incomes = ColumnView(Column("income", Kind.CONTINUOUS), np.array([10.0, 20, 30, 40, 50, 60]))
     >>> swapped = RankSwappingBuckets(width=50).protect_column(incomes, np.random.default_rng(7))
     >>> sorted(swapped.tolist())

@@ -81,8 +81,6 @@ class Synthesis(Method):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> import sfumato
     >>> ages = [20 + i % 60 for i in range(300)]
     >>> people = pl.DataFrame({"age": ages, "retired": ["yes" if a >= 65 else "no" for a in ages]})
     >>> made = sfumato.protect(people, Synthesis(), columns=["age", "retired"], seed=1)

@@ -121,7 +121,6 @@ class IndividualRanking(UnivariateMicroaggregation):
 
     Examples
     --------
-    >>> from sfumato.data.schema import Column
     >>> incomes = ColumnView(Column("income", Kind.CONTINUOUS), np.array([10.0, 60, 20, 50, 31, 40, 99]))
     >>> IndividualRanking(k=2).protect_column(incomes, np.random.default_rng(1)).tolist()
     [15.0, 69.66666666666667, 15.0, 69.66666666666667, 35.5, 35.5, 69.66666666666667]
@@ -175,7 +174,6 @@ class OptimalMicroaggregation(UnivariateMicroaggregation):
 
     Examples
     --------
-    >>> from sfumato.data.schema import Column
     >>> incomes = ColumnView(Column("income", Kind.CONTINUOUS), np.array([10.0, 12, 11, 50, 54, 90, 92]))
     >>> OptimalMicroaggregation(k=2).protect_column(incomes, np.random.default_rng(1)).tolist()
     [11.0, 11.0, 11.0, 52.0, 52.0, 91.0, 91.0]

@@ -19,20 +19,8 @@ from sfumato.data.schema import Role, Schema, SchemaSpec
 from sfumato.errors import PlanError, UnknownNameError, counted, quoted
 from sfumato.io.stdin import STDIN
 from sfumato.recipes.demand import Demand, repeated_names, scenario_names
-from sfumato.recipes.parts import About, Output, SeriesSpec, Source, fingerprint, located, relative_to
+from sfumato.recipes.parts import About, Output, SeriesSpec, Source, located, relative_to
 from sfumato.recipes.recipe import Recipe, Step
-
-__all__ = [
-    "About",
-    "Output",
-    "Plan",
-    "SeriesSpec",
-    "Source",
-    "bare_numbers",
-    "fingerprint",
-    "identifiers_left",
-    "located",
-]
 
 #: The parts that a plan of several tables has beside them.
 _BESIDE_TABLES = frozenset({"tables", "release"})

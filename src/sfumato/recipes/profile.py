@@ -201,10 +201,10 @@ class Profile(_Defaults):
                     reason = _does_not_apply(demand, intruder, empty)
                     yield f"{demand} is left out: {reason}" if reason else demand
 
-    def scenarios(self, schema: Schema, *, keys: Sequence[str] = ()) -> tuple[Scenario, ...]:
+    def scenarios(self, schema: Schema) -> tuple[Scenario, ...]:
         """The intruders who know something of tables of a schema."""
-        found = [intruder.scenario(schema, keys) for intruder in self.intruders]
-        return tuple(scenario for scenario in found if scenario.columns)
+        every = [intruder.scenario(schema) for intruder in self.intruders]
+        return tuple(scenario for scenario in every if scenario.columns)
 
     def apply_to(self, plan: Plan) -> Plan:
         """Add the scenarios and requirements to a plan that declares its columns.

@@ -17,7 +17,7 @@ from sfumato.core.budget import NO_GUARANTEE
 from sfumato.core.memory import give_back
 from sfumato.core.method import Method
 from sfumato.core.origin import Origin
-from sfumato.core.params import Columns, PerColumn, listed
+from sfumato.core.params import Columns, PerColumn
 from sfumato.core.randomness import ByPerson, ByPlace
 from sfumato.core.release import Byproducts, Provenance, Release, stitched
 from sfumato.core.run import Run, Stopwatch
@@ -33,6 +33,7 @@ from sfumato.errors import (
     RefusedError,
     UnknownNameError,
     UnreachableError,
+    quoted,
 )
 from sfumato.kernels.arrays import Flags, Ints
 
@@ -114,11 +115,11 @@ class Step:
         try:
             columns = self.resolve(schema)
         except UnknownNameError as error:
-            yield f"{error.message} ({error.hint})"
+            yield error.line
             return
         strange = sorted(set(self.tuned) - {declared.name for declared in self.method.parameters()})
         if strange:
-            yield f"{self.method.name}: `tuned` must name its parameters, got: {listed(strange)}"
+            yield f"{self.method.name}: `tuned` must name its parameters, got: {quoted(strange)}"
         name, kinds = self.method.name, " or ".join(sorted(self.method.kinds))
         if not columns:
             yield f"{name} must find a {kinds} column to protect, got: none"
@@ -134,12 +135,12 @@ class Step:
                 "`together`"
             )
         if len(set(self.within)) < len(self.within):
-            yield f"{name}: `within` must name each column once, got: {listed(self.within)}"
+            yield f"{name}: `within` must name each column once, got: {quoted(self.within)}"
         if self.together and self.method.gives.new_columns:  # which are of each record, not of the first
             yield f"{name} must be taken without `together`, as it adds columns, got: `{self.together}`"
         both = sorted(set(columns) & set(others))
         if both:
-            yield f"{name}: a column cannot be protected and group the records: {listed(both)}"
+            yield f"{name}: a column cannot be protected and group the records: {quoted(both)}"
         yield from self._parameter_faults(schema, set(columns))
 
     def _parameter_faults(self, schema: Schema, columns: set[str]) -> Iterator[str]:
@@ -147,15 +148,15 @@ class Step:
             value, what = getattr(self.method, declared.name), f"`{declared.name}` of {self.method.name}"
             strangers = set(value.columns) - columns if isinstance(value, PerColumn) else set()
             if strangers:
-                yield f"{what} names columns it does not protect: {listed(sorted(strangers))}"
+                yield f"{what} names columns it does not protect: {quoted(sorted(strangers))}"
             if isinstance(value, Columns):
                 try:
                     schema.resolve(value)
                 except UnknownNameError as error:
-                    yield f"{what}: {error.message} ({error.hint})"
+                    yield f"{what}: {error.line}"
                 both = sorted(columns & set(value))
                 if both:
-                    yield f"{what} names columns that are protected themselves: {listed(both)}"
+                    yield f"{what} names columns that are protected themselves: {quoted(both)}"
 
     def warnings(self, schema: Schema) -> Iterator[str]:
         """What is allowed but should be known."""
@@ -164,8 +165,8 @@ class Step:
             inside, outside = sorted(columns & set(group)), sorted(set(group) - columns)
             if inside and outside:
                 yield (
-                    f"{listed(inside)} and {listed(outside)} tell the same story, but {self.method.name} "
-                    f"protects only {listed(inside)}"
+                    f"{quoted(inside)} and {quoted(outside)} tell the same story, but {self.method.name} "
+                    f"protects only {quoted(inside)}"
                 )
 
     def apply(self, table: Table, run: Run) -> Release:
@@ -404,7 +405,7 @@ class Recipe:
             both = sorted(columns & generalised)
             if both and not step.method.takes.generalised:
                 yield (
-                    f"step {number}: {step.method.name} must be given exact values, got: {listed(both)}, "
+                    f"step {number}: {step.method.name} must be given exact values, got: {quoted(both)}, "
                     "which an earlier step generalises"
                 )
             if step.method.gives.generalised:
@@ -479,7 +480,7 @@ class Recipe:
         if unfit:
             raise RefusedError(
                 "in a series a method must draw for each person, so that nobody takes the mean of several "
-                f"releases, got: {listed(dict.fromkeys(unfit))}, whose chance is of all records",
+                f"releases, got: {quoted(dict.fromkeys(unfit))}, whose chance is of all records",
                 hint="take noise, pram, date-shifting or m-invariance, or a method without chance",
             )
 
@@ -498,7 +499,7 @@ class Recipe:
         ]
         if not before:
             return made
-        note = f"its columns or records were changed before by {listed(before)}: {NO_GUARANTEE}"
+        note = f"its columns or records were changed before by {quoted(before)}: {NO_GUARANTEE}"
         said = replace(last.byproducts, notes=(*last.notes, note), budget=last.byproducts.budget.unkept())
         return replace(made, steps=(*made.steps[:-1], replace(last, byproducts=said)))
 

@@ -12,7 +12,8 @@ from typing import Any
 from sfumato.core.run import Run
 from sfumato.errors import PlanError, RequirementError, WriteError
 from sfumato.io import Staging, check_format, check_writable, codebook, stage
-from sfumato.recipes.plan import Plan, located
+from sfumato.recipes.parts import located
+from sfumato.recipes.plan import Plan
 from sfumato.releasing.load import reading_of
 from sfumato.releasing.outcome import Outcome
 from sfumato.releasing.pseudonym_keys import key_places

@@ -14,7 +14,8 @@ from pathlib import Path
 from sfumato.core.run import Run
 from sfumato.errors import PlanError, WriteError
 from sfumato.io import Staging, addresses, check_format
-from sfumato.recipes.plan import Plan, fingerprint
+from sfumato.recipes.parts import fingerprint
+from sfumato.recipes.plan import Plan
 from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.gate import Verdict, overridden
 from sfumato.releasing.outcome import Outcome

@@ -22,7 +22,7 @@ from sfumato.data.guess.columns import guess
 from sfumato.data.persons import joining_columns
 from sfumato.data.schema import Column, Role
 from sfumato.data.table import Table
-from sfumato.errors import RequirementError
+from sfumato.errors import RequirementError, counted
 from sfumato.io import Staging
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.plan import Plan, bare_numbers
@@ -136,8 +136,7 @@ def require_open(verdict: Verdict) -> None:
         count = len(verdict.findings)
         said = "; ".join(f"{each.rule}: {each.message}" for each in verdict.findings)
         raise RequirementError(
-            f"{verdict.subject} must pass the gate to leave, "
-            f"got: {count} finding{'s' * (count != 1)}; {said}",
+            f"{verdict.subject} must pass the gate to leave, got: {counted(count, 'finding')}; {said}",
             hint='mend them; or --override "REASON", which is recorded',
         )
 

@@ -11,7 +11,8 @@ from sfumato.errors import PlanError
 from sfumato.io import FORMATS, addresses, read_contents, read_table
 from sfumato.io.formats import Reading
 from sfumato.io.hierarchies import read_hierarchy
-from sfumato.recipes.plan import Plan, Source, located
+from sfumato.recipes.parts import Source, located
+from sfumato.recipes.plan import Plan
 
 #: Records that are looked at to see how a text is written.
 _ROWS_LOOKED_AT = 10_000

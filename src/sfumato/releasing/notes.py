@@ -14,6 +14,7 @@ from sfumato.core.run import Run
 from sfumato.data.guess.relations import find_related
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
+from sfumato.errors import quoted
 from sfumato.study.evaluate import NUMBERS, Case, evaluate
 from sfumato.study.losses import Loss
 
@@ -86,5 +87,5 @@ def _on_related(original: Table, release: Release, kept: Collection[str]) -> Ite
         changed = [name for name in schema.with_role(Role.KEY) if name in left and name not in kept]
         others = [name for name in left if name in kept and schema[name].role is not Role.KEY]
         if changed and others:
-            hidden, shown = (" and ".join(f"`{name}`" for name in names) for names in (changed, others))
+            hidden, shown = (quoted(names, " and ") for names in (changed, others))
             yield f"{shown} left as it was may give {hidden} back: they are related"

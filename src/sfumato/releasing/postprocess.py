@@ -25,7 +25,8 @@ from sfumato.data.shown import only_shown
 from sfumato.data.table import Table
 from sfumato.errors import PlanError
 from sfumato.kernels.arrays import Flags, Ints
-from sfumato.recipes.plan import Output, identifiers_left
+from sfumato.recipes.parts import Output
+from sfumato.recipes.plan import identifiers_left
 
 
 def postprocess(

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from sfumato.data.pseudonyms import KEY_SIZE
 from sfumato.errors import PlanError, ReadError, trouble_with
-from sfumato.recipes.plan import Plan, located
+from sfumato.recipes.parts import located
+from sfumato.recipes.plan import Plan
 
 _OTHERS_MAY = 0o077
 

@@ -17,7 +17,7 @@ from sfumato.data.table import Table
 from sfumato.errors import ParameterError
 from sfumato.io import conform
 from sfumato.io import read as read_frame
-from sfumato.recipes.plan import fingerprint
+from sfumato.recipes.parts import fingerprint
 from sfumato.releasing.trail import read_rows
 
 

@@ -29,7 +29,8 @@ from sfumato.data.table import Table
 from sfumato.errors import PlanError, ReadError, SfumatoError
 from sfumato.io import read as read_frame
 from sfumato.kernels.arrays import Floats, Words
-from sfumato.recipes.plan import Plan, fingerprint
+from sfumato.recipes.parts import fingerprint
+from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe
 from sfumato.releasing.read_back import conformed, joined
 from sfumato.releasing.trail import read_rows, read_trail, trails_in

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from sfumato.recipes.plan import fingerprint
+from sfumato.recipes.parts import fingerprint
 
 PRIVATE, SUMS = "private", "SHA256SUMS"
 #: A signature of a list, which someone may put beside it; nobody here touches or checks it.

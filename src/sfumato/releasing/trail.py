@@ -14,7 +14,8 @@ import numpy as np
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, ReadError
 from sfumato.kernels.arrays import Ints
-from sfumato.recipes.plan import Plan, fingerprint
+from sfumato.recipes.parts import fingerprint
+from sfumato.recipes.plan import Plan
 from sfumato.releasing.sums import PRIVATE
 from sfumato.version import __version__
 

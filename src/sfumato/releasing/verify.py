@@ -20,7 +20,8 @@ from sfumato.io import addresses
 from sfumato.io import read as read_frame
 from sfumato.io.atomic import settle
 from sfumato.io.stdin import STDIN
-from sfumato.recipes.plan import Plan, fingerprint
+from sfumato.recipes.parts import fingerprint
+from sfumato.recipes.plan import Plan
 from sfumato.releasing.carry_out import carry_out
 from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.pseudonym_keys import key_places

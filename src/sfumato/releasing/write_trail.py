@@ -16,7 +16,7 @@ from sfumato.data.buckets import Layout
 from sfumato.data.schema import Role
 from sfumato.errors import ReadError
 from sfumato.kernels.arrays import Ints
-from sfumato.recipes.plan import fingerprint
+from sfumato.recipes.parts import fingerprint
 from sfumato.releasing.outcome import Outcome, Part
 from sfumato.releasing.trail import FORMAT, environment
 from sfumato.version import __version__

@@ -13,7 +13,7 @@ from importlib.resources import files as package_files
 from typing import Any
 
 from sfumato.core import registry
-from sfumato.recipes.plan import About
+from sfumato.recipes.parts import About
 from sfumato.releasing.folder import TWIN
 from sfumato.releasing.gate import Verdict
 from sfumato.releasing.trail import environment

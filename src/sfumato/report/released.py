@@ -13,7 +13,8 @@ import polars as pl
 
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.recipes.plan import About, Plan
+from sfumato.recipes.parts import About
+from sfumato.recipes.plan import Plan
 from sfumato.recipes.profile import Profile
 from sfumato.releasing import folder as places
 from sfumato.releasing.folder import ReleaseFolder

@@ -30,6 +30,7 @@ from sfumato.data.generalised.cover import Cover, cover_of
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Role, Schema
 from sfumato.data.table import TEXTUAL, Table
+from sfumato.errors import quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._spaces import LINKABLE, incomparable, inexact
 
@@ -132,8 +133,9 @@ class AttackMeasure(EstimatedMeasure):
             name for name in names if name not in schema or schema[name].kind is not original[name].kind
         ]
         if lacking:
-            listed = ", ".join(f"`{name}`" for name in lacking)
-            return f"the control of {self.name} must have its columns, of their kinds, got no {listed}"
+            return (
+                f"the control of {self.name} must have its columns, of their kinds, got no {quoted(lacking)}"
+            )
         return inexact(self.name, names, evidence.original, evidence.control)
 
     def undefined(self, evidence: Evidence) -> str | None:

@@ -18,6 +18,7 @@ from sfumato.data.classes.classes import MISSING_POLICIES, Classes, Missing
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table
+from sfumato.errors import quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
 
 #: Kinds whose values, exact or generalised, are equal or not.
@@ -139,7 +140,7 @@ class SensitiveMeasure(KeyMeasure):
                 f"{len(apart)} that stand apart from their records and {len(learnt) - len(apart)} that do not"
             )
         if apart and (links := joining(evidence)):
-            names = " and ".join(f"`{name}`" for name in links)
+            names = quoted(links, " and ")
             return (
                 f"{self.name} must be given records that nothing joins where values stand apart from them, "
                 f"got: {names}, by which the values of several buckets are compared"

@@ -22,7 +22,7 @@ from sfumato.data.generalised.cover import cover_of
 from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.schema import Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.errors import DataError
+from sfumato.errors import DataError, quoted
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.risk._key_measures import KeyMeasure, SensitiveMeasure
 
@@ -80,7 +80,7 @@ def left_out(measure: KeyMeasure, waves: Sequence[Wave], evidence: Evidence) -> 
         seen = evidence_of(wave, evidence)
         others = sorted(set(measure.wanted(seen)) - set(measure.columns(seen)))
         if others:
-            named = ", ".join(f"`{name}`" for name in others)
+            named = quoted(others)
             return f"{measure.name} must be able to compare the keys of {wave.name}, got: others in {named}"
     return None
 

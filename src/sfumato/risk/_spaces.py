@@ -25,6 +25,7 @@ from sfumato.data.hierarchy.likeness import labels_of, not_covered
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
+from sfumato.errors import quoted
 from sfumato.kernels.arrays import Floats, Ints
 
 Metric = Literal["euclidean", "manhattan", "chebyshev", "mahalanobis", "hamming", "gower"]
@@ -243,8 +244,8 @@ def inexact(measure: str, names: tuple[str, ...], *tables: Table | None) -> str 
     coarse = {name for name in names for table in tables if table is not None and table.is_generalised(name)}
     if not coarse:
         return None
-    listed = ", ".join(f"`{name}`" for name in sorted(coarse))
-    return f"{measure} must be given exact values, got: intervals or groups of values in {listed}"
+    generalised = quoted(sorted(coarse))
+    return f"{measure} must be given exact values, got: intervals or groups of values in {generalised}"
 
 
 def _tree_of(evidence: Evidence, name: str, nominal: Nominal) -> Hierarchy | None:
@@ -270,8 +271,8 @@ def unknown_block(measure: str, evidence: Evidence, block: Columns, names: tuple
     unknown = set(evidence.original.schema.resolve(block)) - set(names)
     if not unknown:
         return None
-    listed = ", ".join(f"`{name}`" for name in sorted(unknown))
-    return f"`block` of {measure} must name columns that the intruder can compare, got: {listed}"
+    others = quoted(sorted(unknown))
+    return f"`block` of {measure} must name columns that the intruder can compare, got: {others}"
 
 
 def space_of(

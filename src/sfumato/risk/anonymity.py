@@ -10,11 +10,12 @@ import numpy as np
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import seen_table, untraced
 from sfumato.core.measure import ClassValues, Counting, Score, Status, Tells
-from sfumato.core.params import Columns, Resource, listed, param
+from sfumato.core.params import Columns, Resource, param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.persons import persons_of
 from sfumato.data.table import Table
+from sfumato.errors import quoted
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._key_measures import (
     EMPTY,
@@ -81,7 +82,6 @@ class KAnonymity(WorstClassMeasure):
 
     Examples
     --------
-    >>> import sfumato
     >>> score = sfumato.assess({"age": [30, 30, 41], "sex": ["f", "f", "m"]}, measures=["k-anonymity"])
     >>> score["k-anonymity"].value
     1.0
@@ -251,7 +251,7 @@ class XYAnonymity(WorstClassMeasure):
         if apart:
             return (
                 f"{self.name} must be of values that stand beside their records, got: "
-                f"{listed(sorted(apart))}, of which only the bucket is told"
+                f"{quoted(sorted(apart))}, of which only the bucket is told"
             )
         return None
 

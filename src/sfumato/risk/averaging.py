@@ -56,7 +56,6 @@ class AveragingRisk(DistanceLinkage):
 
     Examples
     --------
-    >>> from sfumato.data.schema import Column, Role, Schema
     >>> from sfumato.core.waves import Waves
     >>> schema = Schema((Column("who", Kind.NOMINAL, Role.PERSON), Column("x", Kind.CONTINUOUS, Role.KEY)))
     >>> original = Table(pl.DataFrame({"who": [1, 2, 3], "x": [1.0, 2.0, 3.0]}), schema)

@@ -66,11 +66,6 @@ class UnsafeCombinations(KeyMeasure):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.run import Run
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.data.schema import Column, Kind, Role, Schema
-    >>> from sfumato.data.table import Table
     >>> jobs = ["cook", "cook", "cook", "smith", "cook"]
     >>> frame = pl.DataFrame({"sex": ["m", "m", "f", "f", "f"], "job": jobs})
     >>> table = Table(frame, Schema(tuple(Column(name, Kind.NOMINAL, Role.KEY) for name in ("sex", "job"))))
@@ -174,11 +169,6 @@ class LkcPrivacy(SensitiveMeasure):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.run import Run
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.data.schema import Column, Kind, Role, Schema
-    >>> from sfumato.data.table import Table
     >>> frame = pl.DataFrame({
     ...     "sex": ["m", "m", "f", "f"], "job": ["cook", "smith", "smith", "cook"],
     ...     "illness": ["flu", "flu", "flu", "angina"],

@@ -65,7 +65,6 @@ class CopulaRisk(CellMeasure):
 
     Examples
     --------
-    >>> import sfumato
     >>> people = {"sex": ["f", "f", "m", "m"], "age": [30, 40, 30, 40]}
     >>> score = sfumato.assess(people, measures=["copula-risk(population_size=8)"])
     >>> round(next(iter(score.values())).value, 4)  # one chance in four for each: (3/4)^7

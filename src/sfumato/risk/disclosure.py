@@ -64,11 +64,6 @@ class AttributeDisclosure(SensitiveMeasure):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.run import Run
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.data.schema import Column, Kind, Role, Schema
-    >>> from sfumato.data.table import Table
     >>> frame = pl.DataFrame({"ward": [1, 1, 2, 2], "charge": [300_000, 250_000, 400_000, 900]})
     >>> schema = Schema((
     ...     Column("ward", Kind.NOMINAL, Role.KEY), Column("charge", Kind.CONTINUOUS, Role.SENSITIVE)

@@ -314,7 +314,6 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
 
     Examples
     --------
-    >>> import sfumato
     >>> schools = {"region": ["north", "north", "south"]}
     >>> score = sfumato.assess(schools, measures=["individual-risk(fraction=0.1)"])
     >>> round(score["individual-risk(fraction=0.1)"].value, 4)

@@ -57,12 +57,7 @@ class MInvariance(SensitiveMeasure):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.core.release import Release
-    >>> from sfumato.data.schema import Column, Kind, Role, Schema
     >>> from sfumato.core.waves import Waves
-    >>> from sfumato.data.table import Table
     >>> schema = Schema((
     ...     Column("who", Kind.NOMINAL, Role.PERSON), Column("area", Kind.NOMINAL, Role.KEY),
     ...     Column("ill", Kind.NOMINAL, Role.SENSITIVE),

@@ -120,9 +120,6 @@ class ClusterIsolation(_IsolationMeasure):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.data.schema import Column, Kind, Schema
-    >>> from sfumato.data.table import Table
     >>> values = pl.DataFrame({"x": [1.0, 1.1, 1.2, 9.0]})
     >>> table = Table(values, Schema((Column("x", Kind.CONTINUOUS),)))
     >>> ClusterIsolation().score(Evidence(table), Run(seed=1)).value

@@ -60,11 +60,6 @@ class KmAnonymity(Measure):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.run import Run
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.data.schema import Column, Kind, Role, Schema
-    >>> from sfumato.data.table import Table
     >>> baskets = [["beer", "wine"], ["beer", "milk"], ["beer", "milk"], ["beer", "wine"]]
     >>> frame = pl.DataFrame({"basket": baskets})
     >>> table = Table(frame, Schema((Column("basket", Kind.SET, Role.KEY),)))

@@ -9,8 +9,9 @@ import numpy as np
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import owners_of
 from sfumato.core.measure import Score, Tells
-from sfumato.core.params import Columns, listed, param
+from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
+from sfumato.errors import quoted
 from sfumato.risk._attack import AttackMeasure, Trial, arena_of, sides_of
 
 
@@ -78,7 +79,7 @@ class Linkability(AttackMeasure):
             return reason
         named = evidence.original.schema.resolve(Columns((*self.first, *self.second)))
         if unknown := sorted(set(named) - set(self.columns(evidence))):
-            return f"{self.name} must be given columns that the intruder knows, got: {listed(unknown)}"
+            return f"{self.name} must be given columns that the intruder knows, got: {quoted(unknown)}"
         first, second = self.parts(evidence)
         if not first or not second or set(first) & set(second):
             got = "one column" if len(self.columns(evidence)) == 1 else "sets that overlap or are empty"
@@ -87,7 +88,7 @@ class Linkability(AttackMeasure):
         if apart:
             return (
                 f"{self.name} must find both sets of columns beside each other, got: "
-                f"{listed(sorted(apart))}, which a bucket joins to the others"
+                f"{quoted(sorted(apart))}, which a bucket joins to the others"
             )
         return None
 

@@ -107,7 +107,6 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
 
     Examples
     --------
-    >>> import sfumato
     >>> people = {"sex": ["f", "f", "m", "m", "f", "m"], "age": [30, 30, 30, 40, 40, 50]}
     >>> score = sfumato.assess(people, measures=["log-linear-risk(fraction=0.5, model=independence)"])
     >>> round(next(iter(score.values())).details["tau_1"], 3)

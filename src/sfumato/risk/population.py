@@ -117,11 +117,6 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
     --------
     Of 60 people, 20 are unique and 20 pairs are alike, in a sample of one in ten:
 
-    >>> import polars as pl
-    >>> from sfumato.core.run import Run
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.data.schema import Column, Kind, Role, Schema
-    >>> from sfumato.data.table import Table
     >>> frame = pl.DataFrame({"place": [*range(20), *range(20, 40), *range(20, 40)]})
     >>> table = Table(frame, Schema((Column("place", Kind.NOMINAL, Role.KEY),)))
     >>> score = PopulationUniqueness(model="ewens", fraction=0.1).score(Evidence(table), Run(seed=1))

@@ -115,11 +115,6 @@ class Suda(KeyMeasure):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.run import Run
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.data.schema import Column, Kind, Role, Schema
-    >>> from sfumato.data.table import Table
     >>> jobs = ["cook", "cook", "cook", "smith", "cook"]
     >>> frame = pl.DataFrame({"sex": ["m", "m", "f", "f", "f"], "job": jobs, "town": [1, 1, 1, 1, 1]})
     >>> table = Table(frame, Schema(tuple(Column(name, Kind.NOMINAL, Role.KEY) for name in frame.columns)))

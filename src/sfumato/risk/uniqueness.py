@@ -69,12 +69,7 @@ class Uniqueness(KeyMeasure):
     --------
     A record of age 26 hides behind one that says 24 to 28; of the latter nobody knows whether it is 25:
 
-    >>> import polars as pl
-    >>> from sfumato.core.run import Run
-    >>> from sfumato.core.evidence import Evidence
     >>> from sfumato.data.generalised.intervals import intervals
-    >>> from sfumato.data.schema import Column, Kind, Role, Schema
-    >>> from sfumato.data.table import Table
     >>> frame = pl.DataFrame([intervals([26, 24], [26, 28], name="age")])
     >>> table = Table(frame, Schema((Column("age", Kind.CONTINUOUS, Role.KEY),)))
     >>> score = Uniqueness().score(Evidence(table), Run(seed=1))

@@ -13,7 +13,6 @@ import polars as pl
 
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Score, Status
-from sfumato.core.params import listed
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.notebook import as_html
@@ -26,6 +25,7 @@ from sfumato.errors import (
     SfumatoError,
     UnjudgedError,
     UnreachableError,
+    quoted,
 )
 from sfumato.recipes.demand import Demand, labelled
 from sfumato.recipes.recipe import Recipe, Step
@@ -355,7 +355,7 @@ class _Comparison:
             evidence = self.case.evidence(Release.unchanged(self.case.table), scenario)
             blind = [name for name in evidence.known_columns if name not in measure.columns(evidence)]
             if measure.aspect == "risk" and blind:
-                said[f"{measure.name} does not see {listed(blind)}, which the intruder knows"] = True
+                said[f"{measure.name} does not see {quoted(blind)}, which the intruder knows"] = True
         return list(said)
 
     def _searched(self, step: Step, run: Run, repeats: int) -> Level:

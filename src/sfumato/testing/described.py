@@ -6,9 +6,16 @@ import doctest
 import pickle
 import re
 import sys
+from typing import Any
 
+import numpy as np
+import polars as pl
+
+import sfumato
 from sfumato.core.component import Component
+from sfumato.core.evidence import Evidence
 from sfumato.core.references import references
+from sfumato.core.run import Run
 from sfumato.errors import ParameterError
 from sfumato.testing.strategies import outside
 
@@ -68,9 +75,16 @@ def check_round_trips(cls: type[Component]) -> None:
                 )
 
 
+def example_names() -> dict[str, Any]:
+    """What an example need not import: polars, numpy, the front door and its names, `Run` and `Evidence`."""
+    public = {name: getattr(sfumato, name) for name in sfumato.__all__}
+    return {"np": np, "pl": pl, "sfumato": sfumato, "Evidence": Evidence, "Run": Run, **public}
+
+
 def check_examples_run(cls: type[Component]) -> None:
-    """The examples in the docstring give what they say."""
+    """The examples in the docstring give what they say, with `example_names` at hand."""
     finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner(verbose=False)
     module = sys.modules[cls.__module__]
-    for test in finder.find(cls, cls.__name__, module=module, globs=dict(vars(module))):
+    names = {**example_names(), **vars(module)}
+    for test in finder.find(cls, cls.__name__, module=module, globs=names):
         assert runner.run(test).failed == 0, f"an example of {cls.name} does not give what it says"

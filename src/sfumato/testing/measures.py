@@ -33,10 +33,10 @@ from sfumato.testing.tables import hard_tables, table_of
 _ROUNDING = 1e-12
 
 
-def _evidence(table: Table, *, seed: int = 3) -> Evidence:
+def _evidence(table: Table) -> Evidence:
     """A table beside a version of it in which each key column was permuted on its own."""
+    seed, protected = 3, table
     rng = np.random.default_rng(seed)
-    protected = table
     for name in ("a", "b"):
         protected = protected.with_values(
             name, table.frame[name].sample(fraction=1.0, shuffle=True, seed=seed)

@@ -22,7 +22,8 @@ from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
 from sfumato.recipes.demand import Demand
-from sfumato.recipes.plan import Output, Plan, identifiers_left
+from sfumato.recipes.parts import Output
+from sfumato.recipes.plan import Plan, identifiers_left
 from sfumato.recipes.recipe import Recipe
 from sfumato.study.cost import SETTINGS, Before, Work, sampled, works_of
 from sfumato.study.evaluate import Case, evaluate

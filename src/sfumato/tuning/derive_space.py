@@ -9,11 +9,11 @@ from typing import Any, Final
 from sfumato.core import registry
 from sfumato.core.measure import ClassMeasure
 from sfumato.core.method import Method
-from sfumato.core.params import Param, Requirements, listed
+from sfumato.core.params import Param, Requirements
 from sfumato.core.requirement import Requirement
 from sfumato.data.schema import STRUCTURAL_ROLES, Role, Schema
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, PlanError
+from sfumato.errors import ParameterError, PlanError, quoted
 from sfumato.tuning.search_space import Axis, Group, Option, SearchSpace
 
 #: From here on a method that looks at all pairs of records is too slow to be tried again and again.
@@ -205,4 +205,4 @@ def untreated(space: SearchSpace, schema: Schema) -> str:
     held = {column for group in space.groups for column in group.columns}
     keys = schema.known() if schema.with_role(Role.KEY) else ()
     bare = [name for name in keys if name not in held]
-    return f"no step of this search protects the keys {listed(bare)}" if bare else ""
+    return f"no step of this search protects the keys {quoted(bare)}" if bare else ""

@@ -16,12 +16,13 @@ import polars as pl
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.origin import Origin
-from sfumato.core.params import Columns, listed, param
+from sfumato.core.params import Columns, param
 from sfumato.core.release import reordered
 from sfumato.core.run import Run
 from sfumato.data.generalised.cover import Cover
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table
+from sfumato.errors import quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.utility._readings import (
     COMPARABLE,
@@ -159,10 +160,10 @@ class TargetMeasure(ModelMeasure):
             kinds = " or ".join(sorted(self.target_kinds))
             return (
                 f"`target` of {self.name} must name a {kinds} column of both tables, "
-                f"got: {listed(self.target)}, which names none"
+                f"got: {quoted(self.target)}, which names none"
             )
         if not all(self.predictors_of(evidence, name) for name in found):
-            return f"{self.name} must find a column that explains {listed(found)}, got: none"
+            return f"{self.name} must find a column that explains {quoted(found)}, got: none"
         return None
 
     def undefined(self, evidence: Evidence) -> str | None:
@@ -170,7 +171,7 @@ class TargetMeasure(ModelMeasure):
         assert evidence.protected is not None  # `refuses` saw to it
         released = evidence.protected
         empty = [name for name in self.targets(evidence) if len(released) and released.missing(name).all()]
-        return f"the release has no value of {listed(empty)}" if empty else None
+        return f"the release has no value of {quoted(empty)}" if empty else None
 
 
 # Records in an order of their own, and samples of them --------------------------------------------------

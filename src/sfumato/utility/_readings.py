@@ -18,7 +18,7 @@ from sfumato.data.generalised.cover import CATEGORIES, Cover, cover_of, extent
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
-from sfumato.errors import DataError
+from sfumato.errors import DataError, quoted
 from sfumato.kernels.arrays import Floats, Ints
 
 #: How a generalised value is read: in its middle, at the member farthest from the truth, or as any member.
@@ -46,8 +46,9 @@ def coarse_original(measure: str, evidence: Evidence, names: tuple[str, ...]) ->
     coarse = [name for name in names if evidence.original.is_generalised(name)]
     if not coarse:
         return None
-    listed = ", ".join(f"`{name}`" for name in coarse)
-    return f"{measure} must find exact values in the original, got: ranges or sets of values in {listed}"
+    return (
+        f"{measure} must find exact values in the original, got: ranges or sets of values in {quoted(coarse)}"
+    )
 
 
 def pairs_of(evidence: Evidence) -> tuple[Rows, Rows]:

@@ -58,12 +58,7 @@ class Ambiguity(Measure):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.core.release import Release
     >>> from sfumato.data.generalised.intervals import intervals
-    >>> from sfumato.data.schema import Column, Kind, Schema
-    >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("age", Kind.CONTINUOUS), Column("sex", Kind.NOMINAL)))
     >>> original = Table(pl.DataFrame({"age": [20, 30, 40, 60], "sex": ["f", "m", "m", "f"]}), schema)
     >>> ages = intervals([20, 20, 30, 60], [30, 30, 60, 60], name="age")
@@ -173,12 +168,7 @@ class NonUniformEntropy(Measure):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.core.release import Release
     >>> from sfumato.data.generalised.intervals import intervals
-    >>> from sfumato.data.schema import Column, Kind, Schema
-    >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("age", Kind.CONTINUOUS),))
     >>> original = Table(pl.DataFrame({"age": [20, 30, 40, 60]}), schema)
     >>> released = Table(pl.DataFrame([intervals([20, 20, 40, 60], [30, 30, 40, 60], name="age")]), schema)

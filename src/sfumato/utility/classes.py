@@ -117,11 +117,10 @@ class Discernibility(ClassLoss):
 
     Examples
     --------
-    >>> from sfumato.data.schema import Column, Kind, Role, Schema
     >>> schema = Schema((Column("age", Kind.CONTINUOUS, Role.KEY),))
     >>> original = Table(pl.DataFrame({"age": [21, 23, 35, 37, 39]}), schema)
     >>> released = Table(pl.DataFrame({"age": [22, 22, 37, 37, 37]}), schema)
-    >>> score = Discernibility().score(Evidence(original, released), Run(seed=1))
+    >>> score = Discernibility().score(Evidence(original, Release.of(released)), Run(seed=1))
     >>> score.value, score.details["discernibility"]  # 2² + 3² of 5²
     (0.52, 13)
     """
@@ -193,13 +192,12 @@ class AverageClassSize(ClassLoss):
 
     Examples
     --------
-    >>> from sfumato.data.schema import Column, Kind, Role, Schema
     >>> schema = Schema((Column("age", Kind.CONTINUOUS, Role.KEY),))
     >>> original = Table(pl.DataFrame({"age": [21, 23, 35, 37, 39]}), schema)
     >>> released = Table(pl.DataFrame({"age": [22, 22, 37, 37, 37]}), schema)
-    >>> AverageClassSize().score(Evidence(original, released), Run(seed=1)).value
+    >>> AverageClassSize().score(Evidence(original, Release.of(released)), Run(seed=1)).value
     2.5
-    >>> AverageClassSize(k=2).score(Evidence(original, released), Run(seed=1)).value
+    >>> AverageClassSize(k=2).score(Evidence(original, Release.of(released)), Run(seed=1)).value
     1.25
     """
 

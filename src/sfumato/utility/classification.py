@@ -7,12 +7,13 @@ import polars as pl
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score
-from sfumato.core.params import Columns, listed, param
+from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both
 from sfumato.data.generalised.cover import wildcards
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
+from sfumato.errors import quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.utility._readings import COMPARABLE, weights_of
 
@@ -84,14 +85,14 @@ class ClassificationMetric(Measure):
         if not found:
             return (
                 f"`target` of {self.name} must name a nominal or ordinal column of both tables, "
-                f"got: {listed(self.target)}, which names none"
+                f"got: {quoted(self.target)}, which names none"
             )
         assert evidence.protected is not None  # the first reason saw to it
         tables = evidence.original, evidence.protected
         coarse = [name for name in found if any(table.is_generalised(name) for table in tables)]
         if coarse:
             return (
-                f"{self.name} must be given exact classes, got: ranges or sets of values in {listed(coarse)}"
+                f"{self.name} must be given exact classes, got: ranges or sets of values in {quoted(coarse)}"
             )
         return None
 

@@ -62,13 +62,11 @@ class KullbackLeiblerDivergence(BinnedDistance):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.data.schema import Column, Kind, Schema
-    >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("x", Kind.NOMINAL),))
     >>> original = Table(pl.DataFrame({"x": ["a", "a", "a", "b"]}), schema)
     >>> released = Table(pl.DataFrame({"x": ["a", "a", "b", "b"]}), schema)
-    >>> score = KullbackLeiblerDivergence(prior=0.0001).score(Evidence(original, released), Run(seed=1))
+    >>> evidence = Evidence(original, Release.of(released))
+    >>> score = KullbackLeiblerDivergence(prior=0.0001).score(evidence, Run(seed=1))
     >>> round(score.value, 3)  # 3/4 · log2(3/2) + 1/4 · log2(1/2)
     0.189
     """

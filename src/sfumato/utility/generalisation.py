@@ -146,12 +146,7 @@ class GeneralisedInformationLoss(CoarseCells):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.core.release import Release
     >>> from sfumato.data.generalised.intervals import intervals
-    >>> from sfumato.data.schema import Column, Kind, Schema
-    >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("age", Kind.CONTINUOUS),))
     >>> original = Table(pl.DataFrame({"age": [20, 30, 40, 60]}), schema)
     >>> released = Table(pl.DataFrame([intervals([20, 20, 40, 60], [30, 30, 60, 60], name="age")]), schema)
@@ -207,12 +202,7 @@ class PrecisionLoss(CoarseCells):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.core.release import Release
     >>> from sfumato.data.generalised.nodes import Nodes
-    >>> from sfumato.data.schema import Column, Kind, Schema
-    >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("county", Kind.NOMINAL),))
     >>> original = Table(pl.DataFrame({"county": ["Kern", "Kings", "Lake", "Kern"]}), schema)
     >>> nodes = Nodes.of({"Lake": ["Lake"], "south": ["Kern", "Kings"]}, leaves=["Kern", "Kings", "Lake"])

@@ -58,13 +58,10 @@ class RankUtility(Measure):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.data.schema import Column, Kind, Schema
-    >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("x", Kind.CONTINUOUS), Column("y", Kind.CONTINUOUS)))
     >>> original = Table(pl.DataFrame({"x": [1, 2, 3, 4], "y": [10, 20, 40, 30]}), schema)
     >>> released = Table(pl.DataFrame({"x": [1, 2, 3, 4], "y": [10, 40, 20, 30]}), schema)
-    >>> evidence = Evidence(original, released)  # correlations of ranks .8 and .4
+    >>> evidence = Evidence(original, Release.of(released))  # correlations of ranks .8 and .4
     >>> round(RankUtility().score(evidence, Run(seed=1)).value, 3)
     0.75
     """

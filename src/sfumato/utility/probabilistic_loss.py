@@ -78,13 +78,10 @@ class ProbabilisticInformationLoss(Measure):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.data.schema import Column, Kind, Schema
-    >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("x", Kind.CONTINUOUS),))
     >>> original = Table(pl.DataFrame({"x": [-1.0, 1.0] * 50}), schema)
     >>> released = Table(pl.DataFrame({"x": [-0.9, 1.1] * 50}), schema)
-    >>> score = ProbabilisticInformationLoss().score(Evidence(original, released), Run(seed=1))
+    >>> score = ProbabilisticInformationLoss().score(Evidence(original, Release.of(released)), Run(seed=1))
     >>> round(score.details["mean"], 4)  # one standard error of the mean away
     0.6827
     """

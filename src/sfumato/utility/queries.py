@@ -144,8 +144,6 @@ def expected_count(release: Release, query: Mapping[str, Any]) -> float:
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato import Column, Kind, Role, Schema, protect
     >>> frame = pl.DataFrame({"age": [23, 35, 41, 58], "illness": ["flu", "flu", "ulcer", "angina"]})
     >>> schema = Schema((
     ...     Column("age", Kind.CONTINUOUS, Role.KEY), Column("illness", Kind.NOMINAL, Role.SENSITIVE)

@@ -50,13 +50,11 @@ class EigenvalueDifference(Measure):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.data.schema import Column, Kind, Schema
-    >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("x", Kind.CONTINUOUS), Column("y", Kind.CONTINUOUS)))
     >>> original = Table(pl.DataFrame({"x": [1, 1, -1, -1], "y": [1, 1, -1, -1]}), schema)
     >>> released = Table(pl.DataFrame({"x": [1, 1, -1, -1], "y": [1, -1, 1, -1]}), schema)
-    >>> EigenvalueDifference().score(Evidence(original, released), Run(seed=1)).value  # 2, 0 against 1, 1
+    >>> evidence = Evidence(original, Release.of(released))
+    >>> EigenvalueDifference().score(evidence, Run(seed=1)).value  # 2, 0 against 1, 1
     1.0
     """
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.core.parameter_types import Requirements, as_requirements
-from sfumato.core.params import Columns, Condition, Param, Parameters, PerColumn, Resource, listed, param
+from sfumato.core.params import Columns, Condition, Param, Parameters, PerColumn, Resource, param
 from sfumato.errors import ParameterError, PlanError, SfumatoError, UnknownNameError
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.swapping import RankSwapping
@@ -335,11 +335,6 @@ def test_describes_itself_for_machines():
     assert said["type"] == "int"
     assert said["tune"] == [1, 50]
     assert said["domain"] == "a whole number at least 1 and at most 50"
-
-
-def test_listed():
-    assert listed(["a", "b"]) == "`a`, `b`"
-    assert listed([]) == ""
 
 
 # ---------------------------------------------------------------------------------------------- from_dict

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from sfumato.data.guess.columns import Guess, guess, guess_related
-from sfumato.data.guess.overview import listed, percent, survey
+from sfumato.data.guess.overview import name_columns, percent, survey
 from sfumato.data.guess.relations import Relation
 from sfumato.data.schema import Column, Kind, Role
 
@@ -116,7 +116,7 @@ def test_percent(share, words):
 
 
 def test_listed():
-    assert listed([]) == ""
-    assert listed(["a"]) == "`a`"
-    assert listed(["a", "b", "c"]) == "`a`, `b` and `c`"
-    assert listed([str(i) for i in range(12)]).endswith("`9` and 2 more")
+    assert name_columns([]) == ""
+    assert name_columns(["a"]) == "`a`"
+    assert name_columns(["a", "b", "c"]) == "`a`, `b` and `c`"
+    assert name_columns([str(i) for i in range(12)]).endswith("`9` and 2 more")

@@ -43,12 +43,6 @@ def test_codes_are_positions_among_the_labels(work):
     assert codes.tolist() == [1, -1, 2, 0]
 
 
-def test_parents_lead_from_level_to_level(work):
-    assert work.parents(0).tolist() == [0, 0, 1, 1, 2]
-    assert work.parents(1).tolist() == [0, 0, 0]
-    assert work.parents(1).dtype == np.int32
-
-
 def test_an_unseen_value_is_counted_and_not_shown(work):
     values = pl.Series("job", ["sentinel", "Private", "sentinel", "other sentinel", None])
     with pytest.raises(DataError, match=r"2 values of `job` \(3 records\)") as caught:
@@ -59,13 +53,8 @@ def test_an_unseen_value_is_counted_and_not_shown(work):
 
 def test_an_unseen_value_may_climb_to_the_root(work):
     values = pl.Series("job", ["sentinel", "Never", None])
-    assert work.climb(values, 1, unseen="root").to_list() == ["*", "None", None]
-    assert work.climb(values, 1, unseen="root").dtype == pl.Enum(["Business", "Government", "None", "*"])
-    assert work.climb(values, 2, unseen="root").to_list() == ["*", "*", None]
     # The root's code follows those of the level's labels, and leads to the root on every level above.
     assert work.codes(values, 1, unseen="root").tolist() == [3, 2, -1]
-    assert work.parents(0, unseen="root").tolist() == [0, 0, 1, 1, 2, 3]
-    assert work.parents(1, unseen="root").tolist() == [0, 0, 0, 0]
 
 
 def test_numbers_climb_by_their_value():
@@ -85,11 +74,6 @@ def test_numbers_climb_by_their_value():
 def test_a_level_must_exist(work, level):
     with pytest.raises(ParameterError, match="from 0 to 2"):
         work.climb(pl.Series(["Never"]), level)
-
-
-def test_the_root_has_no_parents(work):
-    with pytest.raises(ParameterError, match="below the root"):
-        work.parents(2)
 
 
 def test_nodes_cover_the_leaves_under_them(work):
@@ -139,7 +123,7 @@ def test_early_suppression_is_the_wildcard():
 def test_a_root_may_have_a_name():
     world = Hierarchy.from_levels(pl.DataFrame({"0": ["Spain", "Japan"], "1": ["World", "World"]}))
     assert (world.height, world.root) == (2, "World")
-    assert world.climb(pl.Series(["Mars"]), 0, unseen="root").to_list() == ["World"]
+    assert world.codes(pl.Series(["Mars"]), 1, unseen="root").tolist() == [0]
     assert world.nodes().labels.to_list() == ["Spain", "Japan", "World", "*"]
 
 

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sfumato.data.records import read_record
 from sfumato.data.scenario import Scenario
 from sfumato.errors import ParameterError, PlanError
 
@@ -19,7 +20,7 @@ SCENARIOS = st.builds(
 
 @given(SCENARIOS)
 def test_a_scenario_says_itself(scenario):
-    assert Scenario.from_dict(scenario.to_dict()) == scenario
+    assert read_record(Scenario, scenario.to_dict(), "it") == scenario
 
 
 def test_says_only_what_is_not_default():
@@ -41,16 +42,18 @@ def test_a_share_of_the_records(records):
     )
 
 
-def test_all_faults_come_together_and_name_the_scenario():
+def test_all_faults_come_together():
     with pytest.raises(PlanError) as caught:
-        Scenario.from_dict(
-            {"name": "nosy", "colums": ["a"], "records": "half", "membership": "yes", "external": 3}
+        read_record(
+            Scenario,
+            {"name": "nosy", "colums": ["a"], "records": "half", "membership": "yes", "external": 3},
+            "the scenario",
         )
     assert caught.value.faults == (
-        "scenario `nosy`: there is no setting `colums` (did you mean `columns`?)",
-        "scenario `nosy`: `records` must be a number, got: str",
-        "scenario `nosy`: `membership` must be true or false, got: str",
-        "scenario `nosy`: `external` must be a text, got: int",
+        "there is no setting `colums` (did you mean `columns`?)",
+        "`records` must be a number, got: str",
+        "`membership` must be true or false, got: str",
+        "`external` must be a text, got: int",
     )
 
 
@@ -73,4 +76,4 @@ def test_all_faults_come_together_and_name_the_scenario():
 def test_wrong_types_are_faults_and_no_crash(said):
     """A text for a list would be taken letter by letter: an intruder who knows `a`, `g`, `e`."""
     with pytest.raises(PlanError):
-        Scenario.from_dict(said)
+        read_record(Scenario, said, "the scenario")

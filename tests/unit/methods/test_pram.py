@@ -13,7 +13,8 @@ from sfumato.errors import DataError, RefusedError
 from sfumato.front import protect
 from sfumato.methods.pram import Pram, corrected_counts
 from sfumato.methods.suppression import RecordSuppression
-from sfumato.recipes.plan import Output, Plan, Source
+from sfumato.recipes.parts import Output, Source
+from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
 
 JOBS = pl.DataFrame({"job": ["cook"] * 6 + ["smith"] * 3 + [None] + ["king"]})

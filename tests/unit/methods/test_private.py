@@ -30,7 +30,7 @@ from sfumato.methods._count_model import CountModel, Measured, _tree_of, cliques
 from sfumato.methods._private_counts import PrivateCounts, adaptively, by_tree
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.private_microaggregation import halved
-from sfumato.recipes.plan import Output
+from sfumato.recipes.parts import Output
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.postprocess import postprocess
 

@@ -21,7 +21,8 @@ from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.multiplicative_noise import HohneNoise
 from sfumato.methods.noise import CorrelatedNoise
 from sfumato.methods.swapping import RankSwapping
-from sfumato.recipes.plan import Output, Plan, Source, fingerprint
+from sfumato.recipes.parts import Output, Source, fingerprint
+from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.risk.ranks import RankLinkage
 from sfumato.utility.transport import EarthMoversDistance

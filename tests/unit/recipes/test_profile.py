@@ -9,7 +9,8 @@ from sfumato.core.requirement import Requirement
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.errors import PlanError, ReadError, UnknownNameError
-from sfumato.recipes.plan import Output, Plan
+from sfumato.recipes.parts import Output
+from sfumato.recipes.plan import Plan
 from sfumato.recipes.profile import Profile
 
 SCHEMA = Schema(

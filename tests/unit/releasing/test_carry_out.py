@@ -32,7 +32,8 @@ from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.noise import CorrelatedNoise
 from sfumato.methods.recoding import Recoding
 from sfumato.methods.swapping import RankSwapping
-from sfumato.recipes.plan import Output, Plan, Source, fingerprint
+from sfumato.recipes.parts import Output, Source, fingerprint
+from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing import carry_out as carrying
 from sfumato.releasing import copies

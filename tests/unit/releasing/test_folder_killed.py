@@ -175,7 +175,7 @@ def test_a_folder_that_comes_up_meanwhile_is_not_taken(tmp_path):
 
 
 def test_names_are_exchanged_here_or_it_is_said(tmp_path):
-    from sfumato.io.swapping import exchange
+    from sfumato.io.atomic import exchange
 
     for name in ("one", "other"):
         (tmp_path / name).mkdir()

@@ -14,7 +14,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.recipes.plan import Plan, fingerprint
+from sfumato.recipes.parts import fingerprint
+from sfumato.recipes.plan import Plan
 from sfumato.releasing.destination import Destination
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")

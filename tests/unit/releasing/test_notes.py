@@ -15,7 +15,8 @@ from sfumato.data.table import Table
 from sfumato.errors import ParameterError
 from sfumato.front import beside
 from sfumato.methods.swapping import RankSwapping
-from sfumato.recipes.plan import Output, Plan, Source
+from sfumato.recipes.parts import Output, Source
+from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.carry_out import carry_out, load
 from sfumato.releasing.destination import Destination, write_release

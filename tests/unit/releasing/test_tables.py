@@ -12,7 +12,8 @@ from sfumato.core.run import Run
 from sfumato.errors import ParameterError, PlanError, RequirementError, SfumatoError
 from sfumato.front import beside
 from sfumato.methods import Anatomy, Angelisation, Bucketisation, Slicing
-from sfumato.recipes.plan import Output, Plan, Source
+from sfumato.recipes.parts import Output, Source
+from sfumato.recipes.plan import Plan
 from sfumato.releasing.carry_out import carry_out, load
 from sfumato.releasing.destination import Destination, write_release
 

@@ -10,7 +10,8 @@ import pytest
 import sfumato
 from sfumato.core import registry
 from sfumato.errors import PlanError
-from sfumato.recipes.plan import About, Plan
+from sfumato.recipes.parts import About
+from sfumato.recipes.plan import Plan
 from sfumato.report.filing import change_note, data_card, evidence_of, schema
 
 TYPES = {

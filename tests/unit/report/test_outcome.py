@@ -13,7 +13,8 @@ from sfumato.core.requirement import Requirement, parse_method
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.recipes.plan import Output, Plan, Source
+from sfumato.recipes.parts import Output, Source
+from sfumato.recipes.plan import Plan
 from sfumato.recipes.profile import Profile
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.carry_out import carry_out

@@ -14,6 +14,7 @@ from sfumato.data.guess.relations import Relation
 from sfumato.data.notebook import as_html
 from sfumato.data.schema import Column, Role, Schema
 from sfumato.data.table import Table
+from sfumato.errors import counted
 
 _NAMED = 10  # the most columns that a sentence names
 
@@ -60,16 +61,18 @@ class Summary:
         """What there is to say beside kind and role."""
         notes = []
         if self.column.labels:
-            notes.append(_counted(len(self.column.labels), "value label"))
+            notes.append(counted(len(self.column.labels), "value label"))
         if self.codes:
-            notes.append(f"{_plural(len(self.codes), 'missing code')} {' '.join(self.codes)}")
+            notes.append(
+                f"{'missing code' if len(self.codes) == 1 else 'missing codes'} {' '.join(self.codes)}"
+            )
         hidden = len(self.column.missing_codes) - len(self.codes)
         if hidden:
-            notes.append(_counted(hidden, "other missing code" if self.codes else "missing code"))
+            notes.append(counted(hidden, "other missing code" if self.codes else "missing code"))
         if self.column.missing_range is not None:
             notes.append("a range of missing codes")
         if self.related:
-            notes.append(f"tells the same story as {listed(self.related)}")
+            notes.append(f"tells the same story as {name_columns(self.related)}")
         return notes
 
     def to_dict(self) -> dict[str, Any]:
@@ -133,7 +136,9 @@ class Overview:
                 "have codes that may mean missing: check them",
             ),
         ]
-        found += [f"{listed(group.columns)} tell the same story: {group.reason}" for group in self.relations]
+        found += [
+            f"{name_columns(group.columns)} tell the same story: {group.reason}" for group in self.relations
+        ]
         if self.duplicates:
             verb = "repeats" if self.duplicates == 1 else "repeat"
             found.append(f"{self.duplicates} of {self.records} records {verb} another one in full")
@@ -141,10 +146,11 @@ class Overview:
             share = percent(self.unique / self.records)
             found.append(
                 f"{self.unique} of {self.records} records ({share}) are unique on the "
-                f"{_counted(len(keys), 'likely key')} {listed(keys)}"
+                f"{counted(len(keys), 'likely key')} {name_columns(keys)}"
             )
         found += [
-            f"the records are of {summary.distinct} persons by {listed(units)}: risks are those of persons"
+            f"the records are of {summary.distinct} persons by {name_columns(units)}: risks are those of "
+            "persons"
             for summary in self.columns
             if summary.column.name in units
         ]
@@ -248,7 +254,7 @@ def percent(share: float) -> str:
     return f"{rounded:g} %"
 
 
-def listed(names: Iterable[str]) -> str:
+def name_columns(names: Iterable[str]) -> str:
     """Names of columns in a row, the first of them if there are many."""
     every = [f"`{name}`" for name in names]
     if len(every) > _NAMED:
@@ -257,12 +263,4 @@ def listed(names: Iterable[str]) -> str:
 
 
 def _about(names: Sequence[str], one: str, several: str) -> str:
-    return f"{listed(names)} {one if len(names) == 1 else several}" if names else ""
-
-
-def _plural(count: int, word: str) -> str:
-    return word if count == 1 else f"{word}s"
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count} {_plural(count, word)}"
+    return f"{name_columns(names)} {one if len(names) == 1 else several}" if names else ""

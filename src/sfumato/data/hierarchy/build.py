@@ -19,8 +19,8 @@ import polars as pl
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import WILDCARD, Values, canonical_text
 from sfumato.data.generalised.text_forms import codes_of, to_text
-from sfumato.data.hierarchy.tree import Hierarchy, counted
-from sfumato.errors import DataError, ParameterError, PlanError
+from sfumato.data.hierarchy.tree import Hierarchy
+from sfumato.errors import DataError, ParameterError, PlanError, counted
 
 Bin: TypeAlias = tuple[Fraction | None, Fraction | None]
 

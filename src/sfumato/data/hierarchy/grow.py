@@ -18,10 +18,10 @@ import polars as pl
 from sfumato.data.generalised.nodes import WILDCARD, Nodes, Values, canonical_text
 from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.hierarchy.build import by_cuts, distinct_texts, from_dates, from_prefix, named, rooted
-from sfumato.data.hierarchy.tree import Hierarchy, counted
+from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Column, Kind, Scalar, Schema
 from sfumato.data.table import TEXTUAL, Table
-from sfumato.errors import DataError, ParameterError, RefusedError
+from sfumato.errors import DataError, ParameterError, RefusedError, counted
 from sfumato.kernels.arrays import Floats
 
 Labels = Sequence[tuple[Scalar, str]]

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.generalised.nodes import MISSING, UNSEEN, WILDCARD, Nodes, canonical_text, match_leaves
-from sfumato.errors import DataError, ParameterError, PlanError
+from sfumato.errors import DataError, ParameterError, PlanError, counted
 from sfumato.kernels.arrays import Codes
 
 Unseen: TypeAlias = Literal["raise", "root"]
@@ -212,29 +212,11 @@ class Hierarchy:
         ends = np.array([len(labels) if root is None else root, MISSING], dtype=np.int32)
         return np.concatenate([of_leaf, ends])[found]
 
-    def climb(self, values: pl.Series, level: int, *, unseen: Unseen = "raise") -> pl.Series:
-        """The labels of ``values`` at a level, as an Enum; what is missing stays missing.
-
-        A value that is no leaf is a fault, or with ``unseen="root"`` climbs to the root at any level.
-        """
-        codes = self.codes(values, level, unseen=unseen)
-        labels = self.labels(level)
-        if unseen == "root" and self.root not in labels:
-            labels = pl.concat([labels, pl.Series([self.root])])
+    def climb(self, values: pl.Series, level: int) -> pl.Series:
+        """The labels of ``values`` at a level, as an Enum; what is missing stays missing."""
+        codes, labels = self.codes(values, level), self.labels(level)
         shown = labels.cast(pl.Enum(labels))
         return shown.gather(pl.Series(codes).replace(MISSING, None)).alias(values.name)
-
-    def parents(self, level: int, *, unseen: Unseen = "raise") -> Codes:
-        """The code at ``level + 1`` of each code at ``level``; with ``unseen="root"`` the root's code too."""
-        if level == self.height - 1:
-            raise ParameterError(f"`level` must be below the root's to have parents, got: `{level}`")
-        (labels, below), (next_labels, above) = self._at(level), self._at(level + 1)
-        parents = np.empty(len(labels), dtype=np.int32)
-        parents[below] = above
-        if unseen == "root" and self.root not in labels:
-            root = next_labels.index_of(self.root)
-            parents = np.append(parents, np.int32(len(next_labels) if root is None else root))
-        return parents
 
     def nodes(self) -> Nodes:
         """Every label of every level, and the wildcard, with the leaves that it covers."""
@@ -252,8 +234,3 @@ class Hierarchy:
         levels = np.full(len(labels), self.height - 1)
         np.minimum.at(levels, codes, np.repeat(np.arange(self.height), self.n_leaves))
         return replace(Nodes.of_pairs(self.levels[:, 0].alias("leaves"), labels, codes, rows), levels=levels)
-
-
-def counted(n: int, noun: str) -> str:
-    """Say how many there are: ``1 value``, ``2 values``."""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from sfumato.errors import WriteError
+from sfumato.errors import WriteError, quoted
 from sfumato.io.statistical import clocks
 from sfumato.io.statistical.clocks import Clock
 from sfumato.io.statistical.variables import LETTERS, Variable
@@ -122,7 +122,7 @@ def name_faults(names: Sequence[str], package: Package) -> Iterator[str]:
         folded = Counter(name.upper() for name in names)
         alike = [name for name in names if folded[name.upper()] > 1]
         if alike:
-            yield f"names must differ in more than capitals, got: {', '.join(f'`{name}`' for name in alike)}"
+            yield f"names must differ in more than capitals, got: {quoted(alike)}"
 
 
 def value_faults(variable: Variable, package: Package) -> Iterator[str]:

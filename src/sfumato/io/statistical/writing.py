@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.table import Table
-from sfumato.errors import WriteError
+from sfumato.errors import WriteError, quoted
 from sfumato.io.statistical import packages, xport
 from sfumato.io.statistical.packages import SAS, SPSS, STATA, Package
 from sfumato.io.statistical.reading import library
@@ -76,7 +76,7 @@ def losses(table: Table, suffix: str) -> list[str]:
             ],
             "labels of values are not kept": [v.name for v in variables if _unlabelled(v, package)],
         }
-    return [f"{what}: {', '.join(f'`{name}`' for name in names)}" for what, names in lost.items() if names]
+    return [f"{what}: {quoted(names)}" for what, names in lost.items() if names]
 
 
 def _unlabelled(variable: Variable, package: Package) -> bool:
