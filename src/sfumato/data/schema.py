@@ -83,14 +83,14 @@ class Column:
     name: str
     kind: Kind
     role: Role | None = None
-    order: tuple[Scalar, ...] = field(default=(), kw_only=True)
-    missing: tuple[Scalar, ...] = field(default=(), kw_only=True)
+    order: tuple[Scalar | bool, ...] = field(default=(), kw_only=True)
+    missing: tuple[Scalar | bool, ...] = field(default=(), kw_only=True)
     integer: bool = field(default=False, kw_only=True)
     lower: float | None = field(default=None, kw_only=True)
     upper: float | None = field(default=None, kw_only=True)
     hierarchy: str = field(default="", kw_only=True)
     label: str = field(default="", kw_only=True)
-    labels: tuple[tuple[Scalar, str], ...] = field(
+    labels: tuple[tuple[Scalar | bool, str], ...] = field(
         default=(), kw_only=True, metadata={"prepare": _text_labels}
     )
     missing_range: tuple[float, float] | None = field(default=None, kw_only=True)
@@ -105,6 +105,8 @@ class Column:
         spec = {key: value for key, value in vars(self).items() if value is not getattr(cls, key, MISSING)}
         for key, value in read_values(cls, spec, faults).items():
             object.__setattr__(self, key, value)
+        if self.missing_range and not faults:
+            object.__setattr__(self, "missing_range", tuple(map(float, self.missing_range)))
         raise_all(f"column `{self.name}`", faults or list(self._faults()))
 
     def _faults(self) -> Iterator[str]:

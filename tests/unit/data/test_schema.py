@@ -129,8 +129,11 @@ def test_a_word_is_as_good_as_its_enum():
         ({"kind": None}, "`kind` must be one of"),
         ({"order": "abc"}, "`order` must be a list, got: str"),
         ({"missing": "-9"}, "`missing` must be a list, got: str"),
-        ({"missing": (None,)}, "each item of `missing` must be a text or a number, got: nothing"),
-        ({"order": ([1],)}, "each item of `order` must be a text or a number, got: list"),
+        (
+            {"missing": (None,)},
+            "each item of `missing` must be a text or a number or true or false, got: nothing",
+        ),
+        ({"order": ([1],)}, "each item of `order` must be a text or a number or true or false, got: list"),
     ],
 )
 def test_a_word_that_is_none_is_refused(facts, words):
@@ -157,6 +160,12 @@ def test_what_does_not_fit_together(column, words):
     with pytest.raises(PlanError) as caught:
         Column(**{"name": "x", "kind": Kind.CONTINUOUS, **column})
     assert words in caught.value.faults[0]
+
+
+def test_an_order_may_be_of_truth_values():
+    column = Column("x", Kind.ORDINAL, order=(False, True), labels=((True, 1),))
+    assert Column.from_dict("x", column.to_dict()) == column
+    assert column.labels == ((True, "1"),)
 
 
 def test_equal_bounds_and_infinite_ones_are_fine():
