@@ -148,9 +148,7 @@ def assess(
 
     scenarios: tuple[Scenario, ...] = (scenario or Scenario(),)
     if schema is None and isinstance(release, str | Path) and isinstance(original, str | Path):
-        source = resolve(
-            Request(source=original), released=release
-        )  # what was released brings its plan along
+        source = resolve(Request(source=original), released=release)
         table = source.read()
         scenarios = scenarios if scenario else source.plan.scenarios
     else:

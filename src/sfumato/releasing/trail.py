@@ -21,7 +21,7 @@ from sfumato.version import __version__
 
 #: The form of trails that this version writes; one of a later form it cannot read.
 FORMAT = 2
-#: What trail and plan are called in the private part of a release folder, and the ledger of releases anywhere.
+#: What trail and plan are called in the private part of a release folder, and the ledger anywhere.
 TRAIL, PLAN, LEDGER = "trail.private.json", "plan.toml", "releases.private.jsonl"
 #: Packages whose version may change a number.
 _NUMBER_MAKERS = ("numpy", "polars", "numba", "scipy", "pot")
