@@ -66,6 +66,37 @@ def test_imports_point_one_way():
     assert not upwards
 
 
+def test_no_file_imports_in_a_circle():
+    """Lazy and typing imports count: who reads one file of a circle must read them all."""
+    names = {".".join(("sfumato", *path.relative_to(ROOT).with_suffix("").parts)): path for path in MODULES}
+    names = {name.removesuffix(".__init__"): path for name, path in names.items()}
+    imported = {name: set(_files_imported(path, names)) - {name} for name, path in names.items()}
+    ahead: list[str] = []
+
+    def require_no_circle(name, done=set()):  # noqa: B006  — what was gone through once is known
+        assert name not in ahead, " → ".join([*ahead[ahead.index(name) :], name])
+        if name not in done:
+            ahead.append(name)
+            for other in sorted(imported[name]):
+                require_no_circle(other)
+            ahead.pop()
+            done.add(name)
+
+    for name in names:
+        require_no_circle(name)
+
+
+def _files_imported(path, names):
+    """The files that a file imports from: a module of a package, or the package itself."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                inside = f"{node.module}.{alias.name}"
+                yield from (each for each in (inside if inside in names else node.module,) if each in names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in names)
+
+
 def test_only_kernels_import_numba():
     elsewhere = [path for path in MODULES if room_of(path) != "kernels"]
     assert not [path for path in elsewhere if any(name.split(".")[0] == "numba" for name in imports_of(path))]
