@@ -21,7 +21,7 @@ from sfumato.cli._options import (
 )
 from sfumato.cli._resources import control_option, hierarchy_option, request_of, resource_option
 from sfumato.cli._screen import emit_line, running, say
-from sfumato.errors import ParameterError, RequirementError
+from sfumato.errors import ParameterError, RequirementError, counted
 
 if TYPE_CHECKING:
     from sfumato.core.run import Run
@@ -81,7 +81,7 @@ def command(source: str, **options: Any) -> None:
     if not decision.may_leave:
         count = len(decision.findings)
         raise RequirementError(
-            f"{source} may not leave: {count} finding{'s' * (count != 1)}",
+            f"{source} may not leave: {counted(count, 'finding')}",
             hint='mend them; or --override "REASON", which is recorded',
         )
 

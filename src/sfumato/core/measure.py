@@ -234,7 +234,7 @@ class Measure(Component):
             wanted = "know which record each released one comes from"
             return f"{self.name} must {wanted}, got: records that do not map"
         if self.needs.exact_original and evidence.original.is_generalised(*names):
-            coarse = ", ".join(f"`{name}`" for name in names if evidence.original.is_generalised(name))
+            coarse = quoted(name for name in names if evidence.original.is_generalised(name))
             got = f"ranges or sets of values in {coarse}"
             return f"{self.name} must find exact values in the original, got: {got}"
         return None

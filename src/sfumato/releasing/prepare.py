@@ -19,7 +19,7 @@ from sfumato.core.requirement import Requirement
 from sfumato.data.scenario import CONTROL, Scenario
 from sfumato.data.schema import Role, Schema, with_roles
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, PlanError, ReadError, UnknownNameError
+from sfumato.errors import ParameterError, PlanError, ReadError, UnknownNameError, quoted
 from sfumato.io import frames
 from sfumato.io.addresses import is_address
 from sfumato.recipes.demand import Demand
@@ -384,7 +384,7 @@ def prepare_step(request: Request, step: Step, *, check: Callable[[Plan], None] 
     left = [name for name in undecided if name not in (*step.resolve(schema), *step.within, *plan.left_out)]
     notes = [f"warning: {warning}" for warning in plan.warnings()]
     if left:
-        names = ", ".join(f"`{name}`" for name in left)
+        names = quoted(left)
         notes.insert(
             0,
             f"note: nobody has decided on {names}, released as they are: give them a --role, or --drop them",
@@ -547,7 +547,7 @@ def require_roles(schema: Schema) -> None:
     """Stop if nothing says what a column is to others; list the columns, and what to type."""
     if undecided := schema.undecided():
         flags = " ".join(f"--role {shlex.quote(f'{name}=key')}" for name in undecided)
-        names = ", ".join(f"`{name}`" for name in undecided)
+        names = quoted(undecided)
         raise PlanError(
             f"every column must have a role before it is released, got none for: {names}",
             hint=f"say what each is to others: {flags} (or sensitive, identifier, other)",

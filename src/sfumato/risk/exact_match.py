@@ -59,11 +59,6 @@ class ExactMatch(TrueLinkMeasure):
     --------
     Of three ages one was left as it is, and nobody else has it:
 
-    >>> import polars as pl
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.core.release import Release
-    >>> from sfumato.data.schema import Column, Kind, Schema
-    >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("age", Kind.CONTINUOUS),))
     >>> original = Table(pl.DataFrame({"age": [31.0, 40.0, 58.0]}), schema)
     >>> released = Table(pl.DataFrame({"age": [30.0, 40.0, 60.0]}), schema)

@@ -92,10 +92,6 @@ class GlobalLinkage(LinkageMeasure):
 
     Examples
     --------
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.core.release import Release
-    >>> from sfumato.data.schema import Column, Kind, Schema
-    >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("x", Kind.CONTINUOUS), Column("y", Kind.CONTINUOUS)))
     >>> original = Table(pl.DataFrame({"x": [1.0, 0.0, -1.0, 0.0], "y": [0.0, 1.0, 0.0, -1.0]}), schema)
     >>> released = Table(pl.DataFrame({"x": [0.0, 0.0, -2.1, 0.0], "y": [0.0, 2.1, 0.0, -2.1]}), schema)

@@ -74,10 +74,6 @@ class IntersectionRisk(SensitiveMeasure):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.core.release import Release
-    >>> from sfumato.data.schema import Column, Kind, Schema
     >>> schema = Schema((
     ...     Column("who", Kind.NOMINAL, Role.PERSON), Column("area", Kind.NOMINAL, Role.KEY),
     ...     Column("ill", Kind.NOMINAL, Role.SENSITIVE),

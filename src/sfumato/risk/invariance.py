@@ -57,10 +57,6 @@ class MInvariance(SensitiveMeasure):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.core.release import Release
-    >>> from sfumato.data.schema import Column, Kind, Role, Schema
     >>> from sfumato.core.waves import Waves
     >>> schema = Schema((
     ...     Column("who", Kind.NOMINAL, Role.PERSON), Column("area", Kind.NOMINAL, Role.KEY),

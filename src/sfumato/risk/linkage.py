@@ -143,10 +143,6 @@ class DistanceLinkage(LinkageMeasure):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.core.release import Release
-    >>> from sfumato.data.schema import Column, Schema
     >>> schema = Schema((Column("x", Kind.CONTINUOUS),))
     >>> original = Table(pl.DataFrame({"x": [1.0, 2.0, 3.0, 4.0]}), schema)
     >>> released = Table(pl.DataFrame({"x": [2.0, 3.0, 4.0, -0.1]}), schema)

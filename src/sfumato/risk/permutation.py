@@ -262,11 +262,6 @@ class LargestCorrelation(_CanonicalMeasure):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.core.release import Release
-    >>> from sfumato.data.schema import Column, Schema
-    >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("x", Kind.CONTINUOUS),))
     >>> original = Table(pl.DataFrame({"x": [1.0, 2.0, 3.0, 4.0]}), schema)
     >>> released = Table(pl.DataFrame({"x": [10.0, 30.0, 20.0, 40.0]}), schema)  # correlation of ranks .8

@@ -109,11 +109,6 @@ class ProbabilisticLinkage(Measure):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.core.release import Release
-    >>> from sfumato.data.schema import Column, Kind, Schema
-    >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("sex", Kind.NOMINAL), Column("age", Kind.CONTINUOUS)))
     >>> people = pl.DataFrame({"sex": ["f", "m", "f", "m"], "age": [31, 44, 58, 67]})
     >>> released = people.with_columns(age=pl.Series([30, 45, 60, 65]))

@@ -50,9 +50,6 @@ class Ambiguity(Measure):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.core.release import Release
     >>> from sfumato.data.generalised.intervals import intervals
     >>> schema = Schema((Column("age", Kind.CONTINUOUS), Column("sex", Kind.NOMINAL)))
     >>> original = Table(pl.DataFrame({"age": [20, 30, 40, 60], "sex": ["f", "m", "m", "f"]}), schema)
@@ -160,9 +157,6 @@ class NonUniformEntropy(Measure):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.core.release import Release
     >>> from sfumato.data.generalised.intervals import intervals
     >>> schema = Schema((Column("age", Kind.CONTINUOUS),))
     >>> original = Table(pl.DataFrame({"age": [20, 30, 40, 60]}), schema)

@@ -49,9 +49,6 @@ class SuppressedCells(Measure):
 
     Examples
     --------
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.core.release import Release
-    >>> from sfumato.data.schema import Column, Schema
     >>> schema = Schema((Column("x", Kind.NOMINAL),))
     >>> original = Table(pl.DataFrame({"x": ["a", "b", None, "d"]}), schema)
     >>> released = Table(pl.DataFrame({"x": ["a", None, None, "d"]}), schema)
@@ -149,9 +146,6 @@ class CellsChanged(Measure):
 
     Examples
     --------
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.core.release import Release
-    >>> from sfumato.data.schema import Column, Schema
     >>> schema = Schema((Column("x", Kind.NOMINAL), Column("y", Kind.CONTINUOUS)))
     >>> original = Table(pl.DataFrame({"x": ["a", "b", None, "d"], "y": [1, 2, 3, 4]}), schema)
     >>> released = Table(pl.DataFrame({"x": ["a", "c", None, "d"], "y": [1.0, 2.0, 4.0, 3.0]}), schema)

@@ -118,8 +118,6 @@ class Discernibility(ClassLoss):
 
     Examples
     --------
-    >>> from sfumato.core.release import Release
-    >>> from sfumato.data.schema import Column, Kind, Role, Schema
     >>> schema = Schema((Column("age", Kind.CONTINUOUS, Role.KEY),))
     >>> original = Table(pl.DataFrame({"age": [21, 23, 35, 37, 39]}), schema)
     >>> released = Table(pl.DataFrame({"age": [22, 22, 37, 37, 37]}), schema)
@@ -195,8 +193,6 @@ class AverageClassSize(ClassLoss):
 
     Examples
     --------
-    >>> from sfumato.core.release import Release
-    >>> from sfumato.data.schema import Column, Kind, Role, Schema
     >>> schema = Schema((Column("age", Kind.CONTINUOUS, Role.KEY),))
     >>> original = Table(pl.DataFrame({"age": [21, 23, 35, 37, 39]}), schema)
     >>> released = Table(pl.DataFrame({"age": [22, 22, 37, 37, 37]}), schema)

@@ -97,11 +97,6 @@ class ColumnEarthMoversDistance(ColumnDistance):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.core.release import Release
-    >>> from sfumato.data.schema import Column, Schema
-    >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("age", Kind.CONTINUOUS),))
     >>> original = Table(pl.DataFrame({"age": [20, 30, 40, 60]}), schema)
     >>> released = Table(pl.DataFrame({"age": [22, 30, 40, 60]}), schema)

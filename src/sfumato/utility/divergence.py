@@ -62,10 +62,6 @@ class KullbackLeiblerDivergence(BinnedDistance):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.release import Release
-    >>> from sfumato.data.schema import Column, Kind, Schema
-    >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("x", Kind.NOMINAL),))
     >>> original = Table(pl.DataFrame({"x": ["a", "a", "a", "b"]}), schema)
     >>> released = Table(pl.DataFrame({"x": ["a", "a", "b", "b"]}), schema)

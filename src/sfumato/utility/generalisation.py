@@ -136,9 +136,6 @@ class GeneralisedInformationLoss(CoarseCells):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.core.release import Release
     >>> from sfumato.data.generalised.intervals import intervals
     >>> schema = Schema((Column("age", Kind.CONTINUOUS),))
     >>> original = Table(pl.DataFrame({"age": [20, 30, 40, 60]}), schema)
@@ -195,9 +192,6 @@ class PrecisionLoss(CoarseCells):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.core.release import Release
     >>> from sfumato.data.generalised.nodes import Nodes
     >>> schema = Schema((Column("county", Kind.NOMINAL),))
     >>> original = Table(pl.DataFrame({"county": ["Kern", "Kings", "Lake", "Kern"]}), schema)

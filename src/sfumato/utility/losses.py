@@ -123,11 +123,6 @@ class Il1s(MappedLoss):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.core.release import Release
-    >>> from sfumato.data.schema import Column, Schema
-    >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("x", Kind.CONTINUOUS),))
     >>> original = Table(pl.DataFrame({"x": [-1.0, 1.0, -1.0, 1.0]}), schema)
     >>> released = Table(pl.DataFrame({"x": [-1.0, 1.0, -1.0, 3.0]}), schema)
@@ -179,11 +174,6 @@ class Il1(MappedLoss):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.core.release import Release
-    >>> from sfumato.data.schema import Column, Schema
-    >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("x", Kind.CONTINUOUS),))
     >>> original = Table(pl.DataFrame({"x": [10.0, -4.0, 0.0, 5.0]}), schema)
     >>> released = Table(pl.DataFrame({"x": [11.0, -2.0, 7.0, 5.0]}), schema)
@@ -243,11 +233,6 @@ class SseRatio(MappedLoss):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.evidence import Evidence
-    >>> from sfumato.core.release import Release
-    >>> from sfumato.data.schema import Column, Schema
-    >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("x", Kind.CONTINUOUS),))
     >>> original = Table(pl.DataFrame({"x": [1.0, 3.0, 7.0, 9.0]}), schema)
     >>> released = Table(pl.DataFrame({"x": [2.0, 2.0, 8.0, 8.0]}), schema)

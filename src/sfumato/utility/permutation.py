@@ -59,10 +59,6 @@ class RankUtility(Measure):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.release import Release
-    >>> from sfumato.data.schema import Column, Kind, Schema
-    >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("x", Kind.CONTINUOUS), Column("y", Kind.CONTINUOUS)))
     >>> original = Table(pl.DataFrame({"x": [1, 2, 3, 4], "y": [10, 20, 40, 30]}), schema)
     >>> released = Table(pl.DataFrame({"x": [1, 2, 3, 4], "y": [10, 40, 20, 30]}), schema)

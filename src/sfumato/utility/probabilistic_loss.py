@@ -78,10 +78,6 @@ class ProbabilisticInformationLoss(Measure):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.release import Release
-    >>> from sfumato.data.schema import Column, Kind, Schema
-    >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("x", Kind.CONTINUOUS),))
     >>> original = Table(pl.DataFrame({"x": [-1.0, 1.0] * 50}), schema)
     >>> released = Table(pl.DataFrame({"x": [-0.9, 1.1] * 50}), schema)

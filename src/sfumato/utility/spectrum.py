@@ -51,10 +51,6 @@ class EigenvalueDifference(Measure):
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from sfumato.core.release import Release
-    >>> from sfumato.data.schema import Column, Kind, Schema
-    >>> from sfumato.data.table import Table
     >>> schema = Schema((Column("x", Kind.CONTINUOUS), Column("y", Kind.CONTINUOUS)))
     >>> original = Table(pl.DataFrame({"x": [1, 1, -1, -1], "y": [1, 1, -1, -1]}), schema)
     >>> released = Table(pl.DataFrame({"x": [1, 1, -1, -1], "y": [1, -1, 1, -1]}), schema)
