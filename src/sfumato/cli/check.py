@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sfumato.cli._options import json_option, plan_argument, quiet_option, unjudged_option
+from sfumato.cli import _options
 from sfumato.cli._release import WRITE_REQUIREMENTS, way_on
 from sfumato.cli._screen import emit_json, say
 from sfumato.errors import PlanError, counted
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 @click.command("check", help=__doc__)
-@plan_argument
+@_options.plan_argument
 @click.option("--no-data", is_flag=True, help="Do not read the data; check the plan alone.")
-@unjudged_option
-@json_option
-@quiet_option
+@_options.unjudged_option
+@_options.json_option
+@_options.quiet_option
 def command(plan_path: Path, *, no_data: bool, unjudged: bool, as_json: bool, quiet: bool) -> None:
     """Check a plan."""
     from sfumato.data.checks import violations

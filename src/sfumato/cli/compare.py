@@ -10,17 +10,7 @@ from typing import Any
 
 import click
 
-from sfumato.cli._options import (
-    SOURCE,
-    columns_option,
-    for_option,
-    json_option,
-    overwrite_option,
-    plan_option,
-    quiet_option,
-    seed_option,
-    split,
-)
+from sfumato.cli import _options
 from sfumato.cli._resources import (
     control_option,
     files_named,
@@ -40,7 +30,7 @@ from sfumato.study.spread import Spread
 _GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points")
 
 
-@click.command("compare", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
+@click.command("compare", help=__doc__, epilog=f"SOURCE is {_options.SOURCE}.")
 @click.argument("source")
 @click.option(
     "-m", "--method", "methods", multiple=True, help="A method, such as 'mdav' or 'mdav(k=5)' (default: all)."
@@ -54,7 +44,7 @@ _GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points")
     multiple=True,
     help="A requirement, such as 'dbrl <= 0.05': each method at its weakest setting that meets all of them.",
 )
-@for_option
+@_options.for_option
 @click.option("--like", help="A protected file: hold its level; a --require without a number takes it too.")
 @click.option("--aligned", is_flag=True, help="The records of --like stand in the order of SOURCE.")
 @click.option("--rank-by", help="The measure that ranks.  [default: the profile's, or earth-movers-distance]")
@@ -74,15 +64,15 @@ _GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points")
     "--public", is_flag=True, help="Make the report fit to publish: nothing that helps an intruder."
 )
 @click.option("--why", is_flag=True, help="Say of each method that is not ranked why.")
-@columns_option
+@_options.columns_option
 @hierarchy_option
 @resource_option
 @control_option
-@plan_option
-@seed_option
-@overwrite_option
-@json_option
-@quiet_option
+@_options.plan_option
+@_options.seed_option
+@_options.overwrite_option
+@_options.json_option
+@_options.quiet_option
 def command(source: str, **options: Any) -> None:
     """Compare methods at equal risk or equal utility."""
     from sfumato import front
@@ -101,7 +91,7 @@ def command(source: str, **options: Any) -> None:
     question = prepare_question(asked, released=options["like"], aligned=options["aligned"])
     for note in filter(None, (*question.notes, "" if options["require"] else question.others)):
         say(f"note: {note}", quiet=options["quiet"])
-    columns = split(options["columns"])
+    columns = _options.split(options["columns"])
     require_columns(question.table.schema, columns)
     methods = [method_of(text) for text in options["methods"]]
     with running(quiet=options["quiet"], seed=options["seed"]) as run:

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli._options import (
-    SOURCE,
-    columns_option,
-    json_option,
-    quiet_option,
-    seed_option,
-    split,
-)
+from sfumato.cli import _options
 from sfumato.cli._resources import hierarchy_option, request_of, resource_option
 from sfumato.cli._screen import announce, emit_json, running, say
 from sfumato.errors import ParameterError, PlanError, UnknownNameError
@@ -37,7 +30,8 @@ if TYPE_CHECKING:
 @click.command(
     "explain",
     help=__doc__,
-    epilog=f"WHAT is the name of a measure or method; or {SOURCE}. What is said of records is private.",
+    epilog=f"WHAT is the name of a measure or method; or {_options.SOURCE}. "
+    "What is said of records is private.",
 )
 @click.argument("what", required=False)
 @click.option("--record", type=int, help="The record at this position, the first is 0. Keep it private.")
@@ -56,10 +50,10 @@ if TYPE_CHECKING:
 @hierarchy_option
 @resource_option
 @click.option("--k", type=click.IntRange(2), help="How many should be alike  [default: the plan's k, or 5].")
-@columns_option
-@seed_option
-@json_option
-@quiet_option
+@_options.columns_option
+@_options.seed_option
+@_options.json_option
+@_options.quiet_option
 def command(what: str | None, **options: Any) -> None:
     """Explain a record, a measure or a method."""
     of_records = options["record"] is not None or options["riskiest"] is not None
@@ -219,7 +213,7 @@ def _recipe(
 
     plan, table = asked.plan, asked.table
     if options["methods"]:
-        known = table.schema.resolve(split(options["columns"]))
+        known = table.schema.resolve(_options.split(options["columns"]))
         made = [method_of(text) for text in options["methods"]]
         # Of the columns the intruder knows, each method takes those it can; if it can none, it says so.
         able = [tuple(name for name in known if table.schema[name].kind in each.kinds) for each in made]

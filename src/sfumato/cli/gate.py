@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli._options import (
-    for_option,
-    overwrite_option,
-    plan_option,
-    quiet_option,
-    reason_of,
-    require_option,
-    roles_option,
-    seed_option,
-)
+from sfumato.cli import _options
 from sfumato.cli._resources import control_option, hierarchy_option, request_of, resource_option
 from sfumato.cli._screen import emit_line, running, say
 from sfumato.errors import ParameterError, RequirementError, counted
@@ -38,10 +29,10 @@ _EPILOG = (
 @click.argument("source")
 @click.option("--original", help="What a file was made of, for measures that need both.")
 @click.option("--aligned", is_flag=True, help="Records of both files stand in the same order.")
-@require_option
-@for_option
-@roles_option
-@plan_option
+@_options.require_option
+@_options.for_option
+@_options.roles_option
+@_options.plan_option
 @hierarchy_option
 @resource_option
 @control_option
@@ -53,9 +44,9 @@ _EPILOG = (
 @click.option(
     "--override", metavar="REASON", help="Open the gate all the same; the reason is recorded beside SOURCE."
 )
-@seed_option
-@overwrite_option
-@quiet_option
+@_options.seed_option
+@_options.overwrite_option
+@_options.quiet_option
 def command(source: str, **options: Any) -> None:
     """Say whether a release may leave."""
     from sfumato.io import check_writable, write_text
@@ -63,7 +54,7 @@ def command(source: str, **options: Any) -> None:
     from sfumato.releasing.decide import overridden
     from sfumato.releasing.load import is_plan
 
-    reason, out, quiet = reason_of(options), options["out"], options["quiet"]
+    reason, out, quiet = _options.reason_of(options), options["out"], options["quiet"]
     if out is not None:
         check_writable(out, originals=[source], overwrite=options["overwrite"])
     with running(quiet=quiet, seed=options["seed"]) as run:

@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli._options import (
-    SOURCE,
-    json_option,
-    overwrite_option,
-    plan_option,
-    quiet_option,
-)
+from sfumato.cli import _options
 from sfumato.cli._screen import emit_json, emit_table, say
 from sfumato.errors import DataError, ParameterError
 
@@ -24,10 +18,10 @@ if TYPE_CHECKING:
     from sfumato.data.table import Table
 
 
-@click.command("hierarchy", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
+@click.command("hierarchy", help=__doc__, epilog=f"SOURCE is {_options.SOURCE}.")
 @click.argument("source")
 @click.argument("column")
-@plan_option
+@_options.plan_option
 @click.option(
     "--check", "check_path", type=click.Path(path_type=Path), help="Check this hierarchy file instead (CSV)."
 )
@@ -37,9 +31,9 @@ if TYPE_CHECKING:
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Write the proposal here, as ARX reads it (CSV)."
 )
-@overwrite_option
-@json_option
-@quiet_option
+@_options.overwrite_option
+@_options.json_option
+@_options.quiet_option
 def command(source: str, column: str, **options: Any) -> None:
     """Propose or check a hierarchy."""
     from sfumato.data.hierarchy.grow import present_values, propose

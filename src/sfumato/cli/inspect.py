@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from sfumato.cli._options import (
-    SOURCE,
-    for_option,
-    json_option,
-    overwrite_option,
-    quiet_option,
-    roles_of,
-    roles_option,
-)
+from sfumato.cli import _options
 from sfumato.cli._screen import emit_json, emit_table, say
 from sfumato.errors import ParameterError, note_renamed
 
@@ -58,16 +50,16 @@ def given(source: str, options: Mapping[str, str | None]) -> dict[str, Any]:
     return said
 
 
-@click.command("inspect", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
+@click.command("inspect", help=__doc__, epilog=f"SOURCE is {_options.SOURCE}.")
 @click.argument("source")
 @click.option("--write-plan", type=click.Path(path_type=Path), help="Write a starter plan here.")
 @click.option("--plan", "former", type=click.Path(path_type=Path), hidden=True, help="Now --write-plan.")
-@for_option
-@roles_option
+@_options.for_option
+@_options.roles_option
 @reading_options
-@overwrite_option
-@json_option
-@quiet_option
+@_options.overwrite_option
+@_options.json_option
+@_options.quiet_option
 def command(
     source: str, *, write_plan: Path | None, former: Path | None, profile: str | None,
     roles: tuple[str, ...], overwrite: bool, as_json: bool, quiet: bool, **options: str | None,
@@ -83,7 +75,7 @@ def command(
     originals = [source] if Path(source).is_file() else []
     if plan_path is not None:
         check_writable(plan_path, originals=originals, overwrite=overwrite)
-    found = look_into(source, how, roles_of(roles))
+    found = look_into(source, how, _options.roles_of(roles))
     size = Path(source).stat().st_size if Path(source).is_file() else None
     if as_json:
         emit_json({"source": source, "format": _format(source), "bytes": size, **found.to_dict()})

@@ -8,24 +8,7 @@ from typing import Any
 
 import click
 
-from sfumato.cli._options import (
-    SOURCE,
-    columns_option,
-    for_option,
-    option_of,
-    override_option,
-    overwrite_option,
-    parameters_from,
-    plan_option,
-    pseudonym_key_option,
-    quiet_option,
-    reason_of,
-    require_option,
-    roles_option,
-    seed_option,
-    split,
-    unjudged_option,
-)
+from sfumato.cli import _options
 from sfumato.cli._release import REQUIRE_IT, announce_plan, planned, tell, write_if_open
 from sfumato.cli._resources import control_option, hierarchy_option, resource_option
 from sfumato.cli._screen import running, say
@@ -52,18 +35,18 @@ class _MethodVerbs(click.Group):
 
 def _command_of(cls: type[Method]) -> click.Command:
     def run_it(**options: Any) -> None:
-        _protect(cls.from_dict(parameters_from(cls, options)), options)
+        _protect(cls.from_dict(_options.parameters_from(cls, options)), options)
 
     made = click.Command(cls.name, callback=run_it, short_help=cls.summary(), help=cls.summary())
     made.params.append(click.Argument(["source"]))
-    made.params += [option_of(declared) for declared in cls.parameters()]
+    made.params += [_options.option_of(declared) for declared in cls.parameters()]
     for decorate in _shared:
         decorate(made)
     return made
 
 
 _shared = [
-    columns_option,
+    _options.columns_option,
     click.option("-o", "--out", required=True, help="Where the protected file goes."),
     click.option("--within", multiple=True, help="Protect apart within each combination of these columns."),
     click.option("--together", default="", help="Treat the records that share this column's value as one."),
@@ -71,23 +54,23 @@ _shared = [
     click.option(
         "--keep-order", is_flag=True, help="Do not shuffle the records; file order can identify people."
     ),
-    require_option,
-    for_option,
-    unjudged_option,
-    override_option,
-    roles_option,
-    pseudonym_key_option,
+    _options.require_option,
+    _options.for_option,
+    _options.unjudged_option,
+    _options.override_option,
+    _options.roles_option,
+    _options.pseudonym_key_option,
     hierarchy_option,
     resource_option,
     control_option,
-    plan_option,
-    seed_option,
-    overwrite_option,
-    quiet_option,
+    _options.plan_option,
+    _options.seed_option,
+    _options.overwrite_option,
+    _options.quiet_option,
 ]
 
 
-@click.command("protect", cls=_MethodVerbs, help=__doc__, epilog=f"SOURCE is {SOURCE}.")
+@click.command("protect", cls=_MethodVerbs, help=__doc__, epilog=f"SOURCE is {_options.SOURCE}.")
 def command() -> None:
     """Protect a file by one method."""
 
@@ -99,8 +82,10 @@ def _protect(method: Method, options: dict[str, Any]) -> None:
     from sfumato.releasing.decide import decide
 
     quiet, out, seeded = options["quiet"], options["out"], options["seed"] is not None
-    step = Step(method, split(options["columns"]), split(options["within"]), options["together"])
-    reason = reason_of(options)
+    step = Step(
+        method, _options.split(options["columns"]), _options.split(options["within"]), options["together"]
+    )
+    reason = _options.reason_of(options)
     plan, destination = planned(step, options["source"], options)
     with running(quiet=quiet, seed=options["seed"]) as run:
         outcome = carry_out(plan, run, before=partial(announce_plan, quiet=quiet))

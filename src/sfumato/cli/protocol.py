@@ -8,21 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli._options import (
-    SOURCE,
-    columns_option,
-    for_option,
-    json_option,
-    override_option,
-    overwrite_option,
-    plan_option,
-    quiet_option,
-    reason_of,
-    require_option,
-    roles_option,
-    seed_option,
-    split,
-)
+from sfumato.cli import _options
 from sfumato.cli._release import REQUIRE_IT, planned, tell, write_if_open
 from sfumato.cli._resources import hierarchy_option, resource_option
 from sfumato.cli._screen import announce, emit_json, emit_table, running, say
@@ -41,7 +27,7 @@ if TYPE_CHECKING:
 _ADVICE = "allow more with --local and --everywhere, or name a method that protects more"
 
 
-@click.command("protocol", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
+@click.command("protocol", help=__doc__, epilog=f"SOURCE is {_options.SOURCE}.")
 @click.argument("source")
 @click.option(
     "-m",
@@ -70,18 +56,18 @@ _ADVICE = "allow more with --local and --everywhere, or name a method that prote
 @click.option(
     "--keep-order", is_flag=True, help="Do not shuffle the records; file order can identify people."
 )
-@columns_option
-@require_option
-@for_option
-@override_option
-@roles_option
+@_options.columns_option
+@_options.require_option
+@_options.for_option
+@_options.override_option
+@_options.roles_option
 @hierarchy_option
 @resource_option
-@plan_option
-@seed_option
-@overwrite_option
-@json_option
-@quiet_option
+@_options.plan_option
+@_options.seed_option
+@_options.overwrite_option
+@_options.json_option
+@_options.quiet_option
 def command(source: str, **options: Any) -> None:
     """Carry out the owner's protocol."""
     from sfumato.cli.compare import method_of
@@ -90,7 +76,7 @@ def command(source: str, **options: Any) -> None:
     from sfumato.releasing.decide import decide
     from sfumato.study.protocol import Limits
 
-    quiet, columns = options["quiet"], split(options["columns"])
+    quiet, columns = options["quiet"], _options.split(options["columns"])
     steps = tuple(Step(method_of(text), columns) for text in options["methods"])
     limits = Limits(options["local"], options["everywhere"])
     plan, destination = planned(steps[0], source, options)
@@ -112,7 +98,7 @@ def command(source: str, **options: Any) -> None:
         record = {"protocol": ends[0].to_dict()}
         tell(outcome, quiet=quiet)
         seeded = options["seed"] is not None
-        decision = decide(outcome, subject=source, override=reason_of(options))
+        decision = decide(outcome, subject=source, override=_options.reason_of(options))
         write_if_open(
             decision, destination, run, required_by=REQUIRE_IT, seeded=seeded, quiet=quiet, record=record
         )

@@ -11,18 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli._options import (
-    SOURCE,
-    for_option,
-    json_option,
-    override_option,
-    overwrite_option,
-    pseudonym_key_option,
-    quiet_option,
-    reason_of,
-    roles_option,
-    seed_option,
-)
+from sfumato.cli import _options
 from sfumato.cli._release import warn_of_earlier
 from sfumato.cli._resources import control_option, request_of
 from sfumato.cli._screen import emit_json, running, say
@@ -40,23 +29,23 @@ _EPILOG = (
 )
 
 
-@click.command("release", help=__doc__, epilog=f"SOURCE is a plan, {SOURCE}. {_EPILOG}")
+@click.command("release", help=__doc__, epilog=f"SOURCE is a plan, {_options.SOURCE}. {_EPILOG}")
 @click.argument("source")
-@for_option
+@_options.for_option
 @click.option(
     "--minutes", default=5.0, show_default=True, type=click.FloatRange(0, min_open=True),
     help="How long to search for the recipe that loses least.",
 )  # fmt: skip
-@roles_option
-@pseudonym_key_option
+@_options.roles_option
+@_options.pseudonym_key_option
 @click.option("--out", type=click.Path(path_type=Path), help="The folder to write.  [default: NAME-release]")
 @click.option("-m", "--method", "methods", multiple=True, help="A method to try (default: all that can).")
 @control_option
-@override_option
-@seed_option
-@overwrite_option
-@json_option
-@quiet_option
+@_options.override_option
+@_options.seed_option
+@_options.overwrite_option
+@_options.json_option
+@_options.quiet_option
 def command(source: str, **options: Any) -> None:
     """Make a release for someone."""
     from sfumato.front import make_release
@@ -64,7 +53,7 @@ def command(source: str, **options: Any) -> None:
     from sfumato.report.released import folder_of
 
     quiet, seeded = options["quiet"], options["seed"] is not None
-    reason = reason_of(options)
+    reason = _options.reason_of(options)
     folder = options["out"] or _default_folder(source)
     prepared = prepare_release(request_of(source, options), ask=asked_roles if on_terminal() else None)
     plan = prepared.plan

@@ -7,20 +7,14 @@ from typing import Any
 
 import click
 
-from sfumato.cli._options import (
-    SOURCE,
-    columns_option,
-    json_option,
-    overwrite_option,
-    plan_option,
-    quiet_option,
-    seed_option,
-)
+from sfumato.cli import _options
 from sfumato.cli._resources import control_option, hierarchy_option, resource_option
 from sfumato.cli._score import score
 
 
-@click.command("risk", help=__doc__, epilog=f"ORIGINAL is {SOURCE}. Columns are those the intruder knows.")
+@click.command(
+    "risk", help=__doc__, epilog=f"ORIGINAL is {_options.SOURCE}. Columns are those the intruder knows."
+)
 @click.argument("original")
 @click.argument("protected", required=False)
 @click.option(
@@ -38,15 +32,15 @@ from sfumato.cli._score import score
     "--report", type=click.Path(path_type=Path),
     help="Write the scores with their pictures here, as HTML and its JSON twin. Keep it private.",
 )  # fmt: skip
-@overwrite_option
-@columns_option
+@_options.overwrite_option
+@_options.columns_option
 @hierarchy_option
 @resource_option
 @control_option
-@plan_option
-@seed_option
-@json_option
-@quiet_option
+@_options.plan_option
+@_options.seed_option
+@_options.json_option
+@_options.quiet_option
 def command(original: str, protected: str | None, **options: Any) -> None:
     """Score the risk of a release."""
     score("risk", original, protected, options)

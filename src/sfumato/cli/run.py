@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sfumato.cli._options import (
-    json_option,
-    override_option,
-    overwrite_option,
-    plan_argument,
-    quiet_option,
-    reason_of,
-    seed_option,
-    unjudged_option,
-)
+from sfumato.cli import _options
 from sfumato.cli._release import WRITE_REQUIREMENTS, announce_plan, tell, write_if_open
 from sfumato.cli._resources import control_option
 from sfumato.cli._screen import emit_json, running, say
@@ -29,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command("run", help=__doc__)
-@plan_argument
+@_options.plan_argument
 @click.option(
     "--replay", type=click.Path(path_type=Path), help="Rerun with the chance of this private audit trail."
 )
@@ -42,12 +33,12 @@ if TYPE_CHECKING:
 @click.option(
     "--public", is_flag=True, help="The report without parameters, risks and small groups, to publish."
 )
-@unjudged_option
-@override_option
-@seed_option
-@overwrite_option
-@json_option
-@quiet_option
+@_options.unjudged_option
+@_options.override_option
+@_options.seed_option
+@_options.overwrite_option
+@_options.json_option
+@_options.quiet_option
 def command(
     plan_path: Path, *, replay: Path | None, control: str, seed: int | None, overwrite: bool, as_json: bool,
     quiet: bool, unjudged: bool, override: str | None, report: Path | None, public: bool,
@@ -65,7 +56,7 @@ def command(
         raise ParameterError("only one of --seed and --replay can be given, got: both")
     if public and report is None:
         raise ParameterError("`--public` must come with `--report FILE.html`, got: no report")
-    reason = reason_of({"override": override})
+    reason = _options.reason_of({"override": override})
     plan = with_control(Plan.read(plan_path), control)
     pages = twins(report) if report is not None else ()
     destination = Destination(plan, overwrite=overwrite, also_read=(plan_path,), pages=pages)

@@ -8,23 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli._options import (
-    SOURCE,
-    columns_option,
-    json_option,
-    overwrite_option,
-    plan_option,
-    quiet_option,
-    seed_option,
-    split,
-)
+from sfumato.cli import _options
 from sfumato.cli._screen import emit_json, emit_line, emit_table, running, say
 
 if TYPE_CHECKING:
     from sfumato.study.simulate import Simulation
 
 
-@click.command("simulate", help=__doc__, epilog=f"SOURCE is {SOURCE}; all of it is the population.")
+@click.command("simulate", help=__doc__, epilog=f"SOURCE is {_options.SOURCE}; all of it is the population.")
 @click.argument("source")
 @click.option("--fraction", default=0.05, show_default=True, help="Share of the population in a sample.")
 @click.option("--draws", default=100, show_default=True, type=click.IntRange(1), help="Number of samples.")
@@ -36,12 +27,12 @@ if TYPE_CHECKING:
 @click.option(
     "--report", type=click.Path(path_type=Path), help="Write an HTML report and its JSON twin here."
 )
-@columns_option
-@plan_option
-@overwrite_option
-@seed_option
-@json_option
-@quiet_option
+@_options.columns_option
+@_options.plan_option
+@_options.overwrite_option
+@_options.seed_option
+@_options.json_option
+@_options.quiet_option
 def command(source: str, **options: Any) -> None:
     """Simulate, then tell which estimator came nearest."""
     from sfumato.core.requirement import parse_measure
@@ -55,7 +46,7 @@ def command(source: str, **options: Any) -> None:
         check_report(options["report"], **how)
     measures = [parse_measure(text) for text in options["measure"]]
     asked = prepare_question(
-        Request(source=source, plan=options["plan_path"], columns=split(options["columns"]))
+        Request(source=source, plan=options["plan_path"], columns=_options.split(options["columns"]))
     )
     if asked.others:
         say(f"note: {asked.others}", quiet=options["quiet"])

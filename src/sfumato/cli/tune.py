@@ -11,17 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli._options import (
-    SOURCE,
-    columns_option,
-    for_option,
-    json_option,
-    overwrite_option,
-    plan_option,
-    quiet_option,
-    seed_option,
-    split,
-)
+from sfumato.cli import _options
 from sfumato.cli._resources import control_option, hierarchy_option, request_of, resource_option
 from sfumato.cli._screen import announce, emit_json, emit_line, emit_table, running, say
 from sfumato.errors import Cancelled, ParameterError
@@ -41,10 +31,10 @@ _GIVEN = (
 )  # fmt: skip
 
 
-@click.command("tune", help=__doc__, epilog=f"SOURCE is {SOURCE}.")
+@click.command("tune", help=__doc__, epilog=f"SOURCE is {_options.SOURCE}.")
 @click.argument("source")
 @click.option("--require", multiple=True, help="What the release must score, such as 'dbrl <= 0.05'.")
-@for_option
+@_options.for_option
 @click.option(
     "--rank-by",
     multiple=True,
@@ -79,15 +69,15 @@ _GIVEN = (
 )
 @click.option("--write-plan", type=click.Path(path_type=Path), help="Write the plan for `sfumato run` here.")
 @click.option("-o", "--out", default="", help="Where that plan puts the release.  [default: release.csv]")
-@columns_option
-@plan_option
+@_options.columns_option
+@_options.plan_option
 @hierarchy_option
 @resource_option
 @control_option
-@seed_option
-@overwrite_option
-@json_option
-@quiet_option
+@_options.seed_option
+@_options.overwrite_option
+@_options.json_option
+@_options.quiet_option
 def command(source: str, **options: Any) -> None:
     """Find the recipe that meets all requirements and loses least."""
     from sfumato.io import check_writable, write_text
@@ -118,7 +108,7 @@ def _searched(source: str, options: Mapping[str, Any]) -> Tuned:
     asked = prepare_question(request_of(source, options, columns=(), profile=None))
     for note in asked.notes:
         say(f"note: {note}", quiet=options["quiet"])
-    columns = split(options["columns"])
+    columns = _options.split(options["columns"])
     require_columns(asked.table.schema, columns)
     ledger: Path | None = options["ledger"]
     seed = options["seed"]
@@ -157,9 +147,9 @@ def _groups(said: Sequence[str]) -> dict[str, tuple[str, ...]]:
     groups = {}
     for each in said:
         name, sign, columns = each.partition("=")
-        if not sign or not name.strip() or not split([columns]):
+        if not sign or not name.strip() or not _options.split([columns]):
             raise ParameterError(f"a group must be written NAME=COLUMN,COLUMN, got: `{each}`")
-        groups[name.strip()] = split([columns])
+        groups[name.strip()] = _options.split([columns])
     return groups
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from sfumato.cli._options import SOURCE, json_option, plan_option, quiet_option, seed_option
+from sfumato.cli import _options
 from sfumato.cli._resources import hierarchy_option, resource_option
 from sfumato.cli._score import score
 
 
-@click.command("utility", help=__doc__, epilog=f"ORIGINAL is {SOURCE}.")
+@click.command("utility", help=__doc__, epilog=f"ORIGINAL is {_options.SOURCE}.")
 @click.argument("original")
 @click.argument("protected", required=False)
 @click.option(
@@ -24,10 +24,10 @@ from sfumato.cli._score import score
 @click.option("--aligned", is_flag=True, help="Records of both files stand in the same order.")
 @hierarchy_option
 @resource_option
-@plan_option
-@seed_option
-@json_option
-@quiet_option
+@_options.plan_option
+@_options.seed_option
+@_options.json_option
+@_options.quiet_option
 def command(original: str, protected: str | None, **options: Any) -> None:
     """Score the utility of a release."""
     score("utility", original, protected, {**options, "columns": ()})

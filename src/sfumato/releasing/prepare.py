@@ -22,7 +22,6 @@ from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, ReadError, UnknownNameError, quoted
 from sfumato.io import frames
 from sfumato.io.addresses import is_address
-from sfumato.recipes.demand import Demand
 from sfumato.recipes.parts import Output, Source, located
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
@@ -89,12 +88,6 @@ class ResolvedSource:
         """The data, as the plan says that they are to be read."""
         reading = self.plan.data.reading if self.plan.data else None
         return read(self.data, schema=self.plan.schema, reading=reading)
-
-    @property
-    def files(self) -> list[str]:
-        """The files that are named, which must not be overwritten."""
-        named = [self.data, self.path, self.released]
-        return [str(each) for each in named if isinstance(each, str | Path)]
 
 
 def resolve(request: Request, *, released: Any = None) -> ResolvedSource:
@@ -256,7 +249,6 @@ class Question:
     resources: Mapping[str, Any]
     release: Release | None = None
     source: Any = None
-    files: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -270,12 +262,6 @@ class Question:
         if len(self.scenarios) == 1:
             return ""
         return f"looked at against `{self.scenarios[0].name}`, the first of {len(self.scenarios)} scenarios"
-
-    def demands(self, requirements: Sequence[Requirement]) -> tuple[Demand, ...]:
-        """Requirements against every intruder: each must be met by the worst of them."""
-        return tuple(
-            Demand(requirement, scenario) for scenario in self.scenarios for requirement in requirements
-        )
 
 
 def prepare_question(request: Request, *, released: Any = None, aligned: bool = False) -> Question:
@@ -291,7 +277,7 @@ def prepare_question(request: Request, *, released: Any = None, aligned: bool = 
     if isinstance(other, str) and other.startswith("builtin:"):
         other = read(other).frame
     release = None if other is None else read_release(table, other, aligned=aligned)
-    return Question(plan, table, scenarios, resources, release, named.data, tuple(named.files), named.notes)
+    return Question(plan, table, scenarios, resources, release, named.data, named.notes)
 
 
 def prepare_file(request: Request, *, original: str | None = None, aligned: bool = False) -> Question:
