@@ -21,7 +21,7 @@ from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure, parse_method
 from sfumato.core.run import Run
 from sfumato.data.notebook import as_html
-from sfumato.data.scenario import CONTROL, Scenario
+from sfumato.data.scenario import CONTROL, Scenario, by_knowledge
 from sfumato.data.schema import Schema, like_schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, SfumatoError, UnreachableError
@@ -165,10 +165,11 @@ def assess(
     case = Case(table, scenarios[0], _like(table, resources), control, make)
     asking = make_run(seed, run, case.resources)
     scores = {}
-    for intruder in scenarios:
-        there = replace(case, scenario=intruder)
+    intruders = by_knowledge(scenarios)
+    for intruder, knowing in intruders.items():
+        there = replace(case, scenario=knowing)
         own = evaluate(release, there, chosen, asking, allow_sampling=allow_sampling).scores
-        before = f"{intruder.name}: " if len(scenarios) > 1 else ""
+        before = f"{intruder}: " if len(intruders) > 1 else ""
         scores.update({f"{before}{name}": score for name, score in own.items()})
     return Scores(scores)
 

@@ -9,6 +9,7 @@ from sfumato.cli._resources import request_of
 from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Score, Status
+from sfumato.data.scenario import by_knowledge
 from sfumato.errors import ParameterError, RequirementError, quoted
 
 if TYPE_CHECKING:
@@ -47,10 +48,10 @@ def score(
             quiet=options["quiet"],
         )
     every = [*measures, *(requirement.measure for requirement in requirements)]
-    scenarios = asked.scenarios if aspect == "risk" else asked.scenarios[:1]
+    scenarios = by_knowledge(asked.scenarios if aspect == "risk" else asked.scenarios[:1])
     scores = {
-        scenario.name: _scored(every, asked, scenario, options, usual=usual, first=number == 0)
-        for number, scenario in enumerate(scenarios)
+        name: _scored(every, asked, scenario, options, usual=usual, first=number == 0)
+        for number, (name, scenario) in enumerate(scenarios.items())
     }
     _show(measures or every, scores, options)
     _write_report(measures or every, scores, options, originals)

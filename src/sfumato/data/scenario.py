@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sfumato.data.records import as_spec
@@ -38,3 +39,11 @@ class Scenario:
     def to_dict(self) -> dict[str, Any]:
         """Say what is not default, as the plan's table."""
         return {"name": self.name, **as_spec(self)}
+
+
+def by_knowledge(scenarios: Iterable[Scenario]) -> dict[str, Scenario]:
+    """Intruders by their names, those who know the same as one: to ask about each would be to ask again."""
+    names: dict[Scenario, list[str]] = {}
+    for each in scenarios:
+        names.setdefault(replace(each, name=""), []).append(each.name)
+    return {", ".join(same): replace(each, name=", ".join(same)) for each, same in names.items()}
