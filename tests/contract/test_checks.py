@@ -146,7 +146,7 @@ class Filling(Offender):
         (LosingARecord, checks.check_input_is_untouched, AssertionError, None),
         (MixingUpRows, checks.check_input_is_untouched, AssertionError, None),
         (Filling, checks.check_input_is_untouched, AssertionError, "missing cells must stay missing"),
-        (toys.Halves, checks.check_input_is_untouched, AssertionError, "by which columns they join"),
+        (toys.Halves, checks.check_input_is_untouched, AssertionError, "how they belong together"),
     ],
 )
 def test_a_method_that_breaks_the_contract_is_caught(cls, check, error, message):

@@ -119,20 +119,18 @@ def step(name, columns=SINGLE, **parameters):
 def without_them(table, run):
     """A sample of the records."""
     rows = np.array([row for row in range(3, RECORDS - 5) if row != ALONE])
-    return replace(Release.of(table.take(rows)), source_rows=rows)
+    return Release.of(table.take(rows), source_rows=rows)
 
 
 def without_sets(table, run):
     """No method suppresses sets yet."""
-    return replace(
-        Release.of(to_missing(table, "HAS", np.arange(RECORDS) == ALONE)), source_rows=np.arange(RECORDS)
-    )
+    return Release.record_by_record(to_missing(table, "HAS", np.arange(RECORDS) == ALONE))
 
 
 def first_records(table, run):
     """What stands in one piece of memory with what was cut off."""
     cut = replace(table, frame=table.frame.head(ALONE))
-    return replace(Release.of(cut), source_rows=np.arange(ALONE))
+    return Release.record_by_record(cut)
 
 
 SUPPRESSIONS = {

@@ -115,7 +115,7 @@ def test_the_corrected_counts_and_their_variances_are_unbiased(table, retain, ke
         made = pl.Series("x", outcome, dtype=pl.String)
         other = {"release": release.table.with_values("x", made)}
         try:
-            found = corrected_counts(type(release)(other, fitted=release.fitted, resources=release.resources))
+            found = corrected_counts(type(release)(other, fit=release.fit))
         except DataError:  # a matrix that is nearly singular
             return
         by_word = {row["category"]: row for row in found.iter_rows(named=True)}

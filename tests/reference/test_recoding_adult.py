@@ -225,7 +225,7 @@ def test_report(people, k, suppression):
     release = GlobalRecoding(k=k, suppression=suppression).apply(table, run)
     node, loss, suppressed = REPORT[k, suppression]
     assert "".join(map(str, levels_of(release))) == node
-    assert note_of(release, "loss").startswith(f"loss {loss} with {suppressed} record")
+    assert note_of(release, "loss").startswith(f"loss {loss} with {suppressed:,} record")
 
 
 @pytest.mark.parametrize(("k", "suppression"), [(5, 5), (10, 0)])
@@ -252,7 +252,7 @@ def test_naive_scan_of_five_keys(people, k, suppression):
             best = min(best, (float(np.exp(np.log1p(means).mean()) - 1), node, int(rare.sum())))
     release = GlobalRecoding(k=k, suppression=suppression).apply(table, run)
     assert tuple(release.fitted.levels[name] for name in names) == best[1]
-    assert note_of(release, "loss").startswith(f"loss {best[0]:.6g} with {best[2]} record")
+    assert note_of(release, "loss").startswith(f"loss {best[0]:.6g} with {best[2]:,} record")
 
 
 @pytest.mark.parametrize(("k", "arx"), [pytest.param(5, 0.932, marks=pytest.mark.slow), (10, 0.905)])

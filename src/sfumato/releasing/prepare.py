@@ -121,7 +121,7 @@ def _table_in(folder: Path) -> Path:
     plan = folder / PRIVATE / PLAN
     if not plan.is_file():
         raise ReadError(
-            f"`{folder}` must be a release folder with its private part, got: none",
+            f"`{folder}` must be a file, or a release folder with its private part, got: a folder",
             hint="name the files themselves: the original, then the released file",
         )
     return folder / Path(Plan.read(plan).output.path).name

@@ -96,7 +96,7 @@ def tune(
     watch = Watch(math.inf if budget.minutes is None else 60 * budget.minutes, clock)
     whole = case.table
     plan, left = _without_links(case, demands, plan or Plan())
-    case, notes = replace(case, after=finish and finish(plan.output)), (*notes, *left)
+    case, notes = replace(case, after=(finish or dropping)(plan.output)), (*notes, *left)
     table = whole.select([name for name in whole.names if name not in plan.output.drop])
     run = replace(run, resources={**run.resources, **case.resources})
     space = derive(
@@ -133,6 +133,19 @@ def _without_links(case: Case, demands: Sequence[Demand], plan: Plan) -> tuple[P
         f"`{name}` is left out: it joins records, and {' and '.join(blind)} must be certain" for name in new
     ]
     return plan, said
+
+
+def dropping(output: Output) -> After:
+    """What leaves of a release if nothing is done to it but to drop what its output does."""
+
+    def after(release: Release, _table: Table, _run: Run) -> Release:
+        tables = {
+            key: each.select([name for name in each.names if name not in output.drop])
+            for key, each in release.tables.items()
+        }
+        return replace(release, tables=tables)
+
+    return after
 
 
 def _works(space: SearchSpace, judge: Judge, budget: Budget, resources: Mapping[str, Any]) -> list[Work]:

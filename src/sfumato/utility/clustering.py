@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Literal
 
@@ -249,13 +250,16 @@ def k_means(
     """
     try:
         from sklearn.cluster import KMeans
+        from sklearn.exceptions import ConvergenceWarning
     except ImportError as error:
         raise MissingDependencyError.of("scikit-learn", extra="models", purpose="k-means") from error
     k = min(k, len(np.unique(points, axis=0)))
     models = [KMeans(k, n_init=starts, max_iter=_ROUNDS, tol=0.0, random_state=seed)]
     if also is not None and len(also) == k:
         models.insert(0, KMeans(k, init=also, n_init=1, max_iter=_ROUNDS, tol=0.0))
-    with threadpool_limits(1, user_api="openmp"):  # a sum of several threads is rounded in another order
+    # A sum of several threads is rounded in another order; points that differ by rounding may end as one.
+    with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
         best = min((model.fit(points) for model in models), key=lambda model: float(model.inertia_))
     return best.labels_.astype(np.int64), best.cluster_centers_
 

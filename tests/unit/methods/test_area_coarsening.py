@@ -119,6 +119,7 @@ def test_zip_codes_on_the_command_line(tmp_path, capfd):
     codes = np.unique(pl.read_csv(_written(tmp_path, source))["patzip"].to_numpy())
     zips.write_text("patzip,population\n" + "".join(f"{code},9000\n" for code in codes))
     words = ["protect", "area-coarsening", source, "-c", "patzip", "--population", "people", "--unjudged"]
+    words += ["--drop", "oshpd_id"]
     assert _exit_code([*words, "--resource", f"people={zips}", "-o", str(out)]) == 0, capfd.readouterr()
     assert "*" in out.read_text()
 

@@ -120,6 +120,7 @@ def test_on_the_command_line(tmp_path, capfd):
         "who,came,gone\n" + "".join(f"{i // 2},2026-03-0{i + 1},2026-04-0{i + 1}\n" for i in range(8))
     )
     words = ["protect", "date-shifting", str(source), "-c", "came,gone", "-r", "who=person", "--unjudged"]
+    words += ["--override", "numbers of a test"]
     assert _exit_code([*words, "-o", str(out)]) == 0, capfd.readouterr()
     shown = pl.read_csv(out, try_parse_dates=True)
     assert ((shown["gone"] - shown["came"]).dt.total_days() == 31).all()

@@ -118,6 +118,8 @@ def test_on_the_command_line(tmp_path, capfd):
         "--within",
         "sex",
         "--unjudged",
+        "--drop",
+        "oshpd_id",
     ]
     assert _exit_code([*words, "-o", str(out)]) == 0, capfd.readouterr()
     assert pl.read_csv(out)["weight"].sum() == pytest.approx(200)

@@ -16,10 +16,12 @@ from sfumato.data.scenario import CONTROL
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, UnreachableError
+from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe
 from sfumato.releasing.carry_out import carry_out
 from sfumato.study.evaluate import Case, evaluate, repeated, usable
+from sfumato.tuning import dropping
 
 
 class Parted(Measure):
@@ -72,8 +74,7 @@ def test_nobody_is_on_both_sides_where_persons_have_several_records():
 
 
 def test_nor_where_the_number_of_the_person_was_left_out():
-    whole = table(persons=True)
-    said = scored(of=whole.select(["x"]), people=whole).details
+    said = scored(of=table(persons=True), after=dropping(Output(drop=("who",)))).details
     assert said["persons"] == 0
 
 

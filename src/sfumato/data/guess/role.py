@@ -248,13 +248,12 @@ def _by_distinctness(facts: Facts, kind: Kind) -> RoleSign | None:
         return None
     if facts.series.dtype.is_integer():
         span = int(facts.values.max()) - int(facts.values.min())  # type: ignore[arg-type]
-        return (
-            RoleSign(Role.IDENTIFIER, "whole numbers without a gap: numbers of the records", 0.95)
-            if span == n - 1
-            else None
-        )
+        if span != n - 1:
+            return None
+        reason = "whole numbers without a gap: numbers of the records"
+        return RoleSign(Role.IDENTIFIER, reason, 0.95, by_distinctness=True)
     if facts.textual and kind is Kind.NOMINAL:
-        return RoleSign(Role.IDENTIFIER, "a text of its own in every record", 0.85)
+        return RoleSign(Role.IDENTIFIER, "a text of its own in every record", 0.85, by_distinctness=True)
     return None
 
 
