@@ -426,7 +426,7 @@ def make_release(
     if prepared.table is None:
         run = make_run(None, run, resources)
         outcome = carry_out(plan, run)
-        unjudged = bool(profile and profile.intruders) and not plan.risk_demands
+        unjudged = _requires_nothing(profile)
         decision = decide(outcome, subject=subject, override=override, unjudged=unjudged)
         decision.require_leave()
         how = "the steps of the plan, as they stand"
@@ -441,6 +441,11 @@ def make_release(
     return Released(
         decision.outcome, profile, how, run, decision=decision, source=prepared.source, tuned=tuned
     )
+
+
+def _requires_nothing(profile: Profile | None) -> bool:
+    """Whether somebody has named a profile that requires nothing; one that does not apply is another thing."""
+    return profile is not None and bool(profile.intruders) and not profile.thresholds
 
 
 def _searched(
@@ -468,7 +473,7 @@ def _searched(
     missed, blocked = list[str](), None
     for tried, how in ways(plan, table, run, tuned, as_written):
         outcome = _native(carry_out(tried, run, table=table), prepared.native)
-        unjudged = not plan.risk_demands
+        unjudged = _requires_nothing(profile)
         decision = decide(outcome, subject=subject, override=override, unjudged=unjudged)
         if decision.may_leave and not outcome.unmet:
             return decision, how, searches[-1] if searches else None
