@@ -444,7 +444,7 @@ def make_release(
 
 
 def _requires_nothing(profile: Profile | None) -> bool:
-    """Whether somebody has named a profile that requires nothing; one that does not apply is another thing."""
+    """Whether somebody has named a profile that requires nothing; one that applies nowhere is another."""
     return profile is not None and bool(profile.intruders) and not profile.thresholds
 
 
