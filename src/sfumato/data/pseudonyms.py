@@ -43,12 +43,13 @@ def _hashed(texts: pl.Series, key: bytes) -> pl.Series:
 def keyed_numbers(numbers: pl.Series, key: bytes) -> Words:
     """A word of 64 bits for each value, the same for 5, 5.0 and "5", which nobody tells without the key.
 
-    Whole numbers go through SipHash as they are, other values after a keyed hash of their text.
+    Whole numbers of 64 bits go through SipHash as they are, other values after a keyed hash of their text.
     """
     first, second = np.frombuffer(key[:16], dtype=np.uint64)
-    if numbers.dtype.is_integer():
-        plain = numbers.cast(pl.Int64, strict=False).fill_null(0).to_numpy().view(np.uint64)
-    else:
+    whole = numbers.cast(pl.Int64, strict=False) if numbers.dtype.is_integer() else None
+    if whole is not None and whole.null_count() == numbers.null_count():
+        plain = whole.fill_null(0).to_numpy().view(np.uint64)
+    else:  # numbers without a sign may be too large: they must not all become one
         short = partial(_shortened, key=key)
         plain = on_distinct(canonical_text(numbers), short).fill_null(0).to_numpy()
     words: Words = kernels.keyed.keyed_words(plain, first, second)

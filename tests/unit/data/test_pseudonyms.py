@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.data.pseudonyms import derive_key, pseudonyms
+from sfumato.data.pseudonyms import derive_key, keyed_numbers, pseudonyms
 
 KEY = derive_key(b"secret", "person")
 
@@ -37,3 +37,13 @@ def test_another_secret_or_another_sort_of_number_gives_other_names():
         for sort in ("person", "household")
     ]
     assert len(set(names)) == 4
+
+
+def test_numbers_without_a_sign_are_told_apart_and_mean_the_same_as_their_text():
+    """Hashes of 64 bits in a Parquet file: those from 2⁶³ on must not all become one person."""
+    numbers = [1, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1]
+    unsigned = keyed_numbers(pl.Series(numbers, dtype=pl.UInt64), b"k" * 32)
+    assert len(set(unsigned.tolist())) == len(numbers)
+    assert unsigned.tolist() == keyed_numbers(pl.Series([str(each) for each in numbers]), b"k" * 32).tolist()
+    small = keyed_numbers(pl.Series(numbers[:2], dtype=pl.Int64), b"k" * 32)
+    assert unsigned[:2].tolist() == small.tolist()
