@@ -12,6 +12,7 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.errors import IdentifierWarning, PlanError, SfumatoError, UnknownNameError
 from sfumato.methods.global_recoding import GlobalRecoding
 from sfumato.methods.local_suppression import LocalSuppression
+from sfumato.recipes.plan import Plan
 from sfumato.releasing.read_back import read_release
 
 PEOPLE = pl.DataFrame({"age": [30, 30, 41, 41, 52], "weight": [1.5, 2.5, 1.0, 4.0, 2.0]})
@@ -103,6 +104,16 @@ def test_an_identifier_is_not_in_the_data_and_that_is_said(patients):
     release = sfumato.protect(patients, "mdav(k=3)", columns="age", seed=1)
     with pytest.warns(IdentifierWarning, match="left out, as they identify people: `name`"):
         assert release.data.columns == ["age", "sex", "diagnosis"]
+
+
+def test_what_is_shared_shows_itself_in_a_line_without_cells(patients):
+    table = sfumato.read(patients)
+    study = sfumato.compare(table, ["mdav(k=3)"], columns="age", repeats=1, seed=1)
+    release = sfumato.protect(table, "mdav(k=3)", columns="age", seed=1)
+    for shared in (table, table.schema, release, study, Plan(schema=table.schema)):
+        assert "\n" not in repr(shared)
+        assert len(repr(shared)) < 200
+        assert "E11" not in repr(shared) + shared._repr_html_()
 
 
 def test_a_release_for_someone(patients, tmp_path):

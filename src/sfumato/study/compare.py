@@ -105,7 +105,7 @@ class Outcome:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Study:
     """Methods compared at one level, or under the same requirements (``target`` is then one of them)."""
 
@@ -208,9 +208,16 @@ class Study:
             schema_overrides={"rank": pl.Int64, "held": pl.Float64, "ranked": pl.Float64},
         )
 
+    def __repr__(self) -> str:  # no cells: it may stand in a traceback
+        best = f", {self.winner.step.method} first" if self.winner else ""
+        return f"Study({self._head}; {self.headline}{best})"
+
     def _repr_html_(self) -> str:
-        head = f"{len(self.original)} records, {self.aim}; ranked by {self.ranked_by.title}"
-        return as_html([head, *self.notes], self.to_frame())
+        return as_html([self._head, *self.notes], self.to_frame())
+
+    @property
+    def _head(self) -> str:
+        return f"{len(self.original)} records, {self.aim}; ranked by {self.ranked_by.title}"
 
     def report(self, path: str | Path, *, public: bool = False, overwrite: bool = False) -> tuple[Path, Path]:
         """Write the report and its JSON twin; the room above is asked by its name, when it is needed."""
