@@ -51,7 +51,10 @@ class Nodes:
         n_leaves = max(len(leaves), 1)
         keys = codes.astype(np.int64) * n_leaves + members
         every_leaf = np.flatnonzero(wild)[:, None] * n_leaves + np.arange(len(leaves))
-        keys = np.unique(np.concatenate([keys, every_leaf.ravel()]))
+        keys = np.sort(
+            np.concatenate([keys, every_leaf.ravel()]), kind="stable"
+        )  # numpy's unique hashes: slower
+        keys = keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
         sizes = np.bincount(keys // n_leaves, minlength=len(labels))
         n_empty = int(((sizes == 0) & ~wild).sum())
         n_repeated = len(leaves) - leaves.n_unique() + len(labels) - labels.n_unique()

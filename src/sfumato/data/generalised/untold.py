@@ -42,25 +42,29 @@ def without_naming(table: Table, name: str, few: Collection[str]) -> tuple[Table
     owners = np.repeat(np.arange(len(nodes.labels)), nodes.sizes)
     n_rare = np.bincount(owners[rare[nodes.members]], minlength=len(nodes.labels))
     used = np.unique(codes[codes >= 0])
-    telling = [
-        code
-        for code in used[(n_rare[used] > 0) & (nodes.sizes[used] > 1)].tolist()
-        if nodes.labels[code] != WILDCARD and not stands_for_all(nodes, code)
-    ]
-    if not telling:
+    telling = np.zeros(len(nodes.labels), dtype=np.bool_)
+    for code in used[(n_rare[used] > 0) & (nodes.sizes[used] > 1)].tolist():
+        telling[code] = nodes.labels[code] != WILDCARD and not stands_for_all(nodes, code)
+    if not telling.any():
         return table, 0
-    all_few = nodes.leaves.filter(pl.Series(rare)).to_list()
-    shown, members = nodes.labels.to_list(), dict[str, list[str]]()
-    for code in used.tolist():
-        group = nodes.members_of(code).to_list()
-        if code in telling:
-            named = [value for value in group if value not in few]
-            shown[code], group = set_text(named, rest=True), [*named, *all_few]
-        members[shown[code]] = group
-    new = Nodes.of(members, leaves=nodes.leaves.to_list())
+    leaves, shown = nodes.leaves.to_list(), nodes.labels.to_list()
+    members = {code: nodes.members[nodes.starts[code] : nodes.starts[code + 1]] for code in used.tolist()}
+    for code in np.flatnonzero(telling).tolist():
+        own = members[code]
+        shown[code] = set_text([leaves[place] for place in own[~rare[own]]], rest=True)
+    first = {shown[code]: code for code in used.tolist()}  # sets that differ in rare values alone are one
+    labels = pl.Series("labels", list(dict.fromkeys([*first, WILDCARD])), dtype=pl.String)
+    owner = np.repeat(np.arange(len(first)), nodes.sizes[list(first.values())])
+    member = np.concatenate([members[code] for code in first.values()])
+    hiding = telling[list(first.values())]
+    named = ~(hiding[owner] & rare[member])
+    all_rare = np.flatnonzero(rare)
+    owner = np.concatenate([owner[named], np.repeat(np.flatnonzero(hiding), len(all_rare))])
+    member = np.concatenate([member[named], np.tile(all_rare, int(hiding.sum()))])
+    new = Nodes.of_pairs(nodes.leaves.rename("leaves"), labels, owner.astype(np.int32), member)
     if nodes.levels is not None:
         levels = np.full(len(new.labels), nodes.levels.max())
         np.minimum.at(levels, match_leaves(pl.Series(shown).gather(used), new.labels), nodes.levels[used])
         new = replace(new, levels=levels)
     labels = pl.Series(name, shown).gather(pl.Series(codes).replace(-1, None))
-    return table.with_nodes(name, labels.cast(new.dtype), new), int(np.isin(codes, telling).sum())
+    return table.with_nodes(name, labels.cast(new.dtype), new), int(np.append(telling, False)[codes].sum())
