@@ -58,9 +58,15 @@ def measures_alone(found, released):
             here,
             [*risks, *(utilities if each is measured.main else ())],
             released.run,
-            brief=True,
+            allow_sampling=True,
         )
-        evaluate(None, here, [risk for risk in risks if str(risk) in each.before], released.run, brief=True)
+        evaluate(
+            None,
+            here,
+            [risk for risk in risks if str(risk) in each.before],
+            released.run,
+            allow_sampling=True,
+        )
 
 
 def timed(function):
