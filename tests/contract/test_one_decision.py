@@ -236,6 +236,21 @@ def test_roles_that_differ_from_those_of_the_release_are_told(people, capfd):
     assert "`ill` (other then, key now)" in err
 
 
+ANATOMY = 'method = "anatomy"\ncolumns = ["age", "town"]\nparameters = { l = 2 }'
+
+
+def test_a_folder_of_several_files_of_one_release_is_judged_and_a_changed_one_is_not(people, capfd):
+    path = plan(requirements='"alpha-k-anonymity <= 0.5"', step=ANATOMY)
+    assert verb(capfd, "release", path, "--out", "rel")[0] == 0
+    assert verb(capfd, "gate", "rel")[0] == 0
+    assert verb(capfd, "risk", "rel", "-m", "k")[0] == 0
+    for table in Path("rel").glob("out.*.csv"):
+        table.write_text(table.read_text() + "\n")
+    code, _, err = verb(capfd, "risk", "rel", "-m", "k")
+    assert code == 3
+    assert "sfumato verify rel" in err
+
+
 # ------------------------------------------------------------- search and release have one case (case 5)
 
 

@@ -94,8 +94,7 @@ def resolve(request: Request, *, released: Any = None) -> ResolvedSource:
     """Find out what a source and a released file beside it stand for, and the plan that belongs to them."""
     source, given = request.source, request.plan
     if given is None and isinstance(source, str | Path) and Path(source).is_dir():
-        table = _table_in(Path(source))
-        plan, trail = _released_by(table)
+        table, plan, trail = _released_in(Path(source))
         return ResolvedSource(plan, _data_of(plan, trail), None, table, _notes_on(table, trail))
     if is_plan(source):
         path = Path(source)
@@ -116,26 +115,26 @@ def _notes_on(released: Path, trail: Path) -> tuple[str, ...]:
     return (f"roles and scenarios are those of the plan by which `{released}` was released, in `{trail}`",)
 
 
-def _table_in(folder: Path) -> Path:
-    """The table of a release folder that holds one."""
-    plan = folder / PRIVATE / PLAN
-    if not plan.is_file():
+def _released_in(folder: Path) -> tuple[Path, Plan, Path]:
+    """The table of a release folder, the plan by which it was released, and the trail that keeps it."""
+    if not (folder / PRIVATE / PLAN).is_file():
         raise ReadError(
             f"`{folder}` must be a file, or a release folder with its private part, got: a folder",
             hint="name the files themselves: the original, then the released file",
         )
-    return folder / Path(Plan.read(plan).output.path).name
-
-
-def _released_by(table: Path) -> tuple[Plan, Path]:
-    """The plan by which a table of a release folder was released; a file that was changed since has none."""
-    kept = plan_kept(table)
-    if kept is None:
+    kept = [(path, *found) for path in sorted(folder.iterdir()) if (found := plan_kept(path)) is not None]
+    if not kept:
         raise ReadError(
-            f"`{table}` must be as it was released, got: another, or none",
-            hint=f"`sfumato verify {table.parent}` says what has changed",
+            f"`{folder}` must hold a table as it was released, got: none",
+            hint=f"`sfumato verify {folder}` says what has changed",
         )
-    return kept
+    if len({plan.output.path for _, plan, _ in kept}) > 1:
+        names = quoted(path.name for path, _, _ in kept)
+        raise ParameterError(
+            f"`{folder}` must hold one table to be looked at as a whole, got: {names}",
+            hint="name the files themselves: the original, then the released file",
+        )
+    return kept[0]
 
 
 def _data_of(plan: Plan, path: Path) -> str:
@@ -288,7 +287,7 @@ def prepare_file(request: Request, *, original: str | None = None, aligned: bool
     """
     named = resolve(request, released=request.source)
     file, plan = named.released or Path(request.source), named.plan
-    if plan.data is not None and original is None and named.notes:
+    if plan.data is not None and original is None and request.plan is None:
         original = _original_of(plan)
     if request.control and share_of(str(request.control)) is not None:
         raise ParameterError(
