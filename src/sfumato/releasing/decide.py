@@ -20,9 +20,9 @@ from sfumato.core.budget import NO_GUARANTEE
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.checks import Violation, violations
-from sfumato.data.guess.columns import Guess, guess
+from sfumato.data.guess.columns import guess
 from sfumato.data.persons import joining_columns
-from sfumato.data.schema import Column, Kind, Role
+from sfumato.data.schema import Column, Role
 from sfumato.data.table import Table
 from sfumato.errors import RequirementError, counted
 from sfumato.io import Staging
@@ -257,7 +257,7 @@ def _identifiers(table: Table) -> Iterator[Finding]:
     """Columns that are identifiers by their role, or look as if they were, whatever was declared of them.
 
     A key that only its name speaks against, as of a hospital's number, is judged as a key where several share
-    each value; so is an amount that no two records share, as an age may be in a small file.
+    each value.
     """
     schema = table.schema
     for warning in bare_numbers(schema, ()):
@@ -269,7 +269,7 @@ def _identifiers(table: Table) -> Iterator[Finding]:
             continue
         if column.role is Role.IDENTIFIER:
             yield Finding("identifier-left-in", f"`{column.name}` {_identifier_by(column)}")
-        elif proposal.column.role is Role.IDENTIFIER and not _is_judged_as_key(table, column, proposal):
+        elif proposal.column.role is Role.IDENTIFIER and not _is_shared_key(table, column):
             yield Finding(
                 "identifier-left-in", f"`{column.name}` looks as if it named people: {proposal.role_reason}"
             )
@@ -282,9 +282,7 @@ def _identifier_by(column: Column) -> str:
     return "is declared an identifier"
 
 
-def _is_judged_as_key(table: Table, column: Column, proposal: Guess) -> bool:
-    if column.role is Role.KEY and column.kind is Kind.CONTINUOUS and proposal.by_distinctness:
-        return True
+def _is_shared_key(table: Table, column: Column) -> bool:
     shown = table.frame.select(pl.col(column.name).alias("column"))
     (by_values,) = guess(shown)
     if column.role is not Role.KEY or by_values.column.role is Role.IDENTIFIER:

@@ -36,7 +36,7 @@ path = "{out}"
 
 @pytest.fixture
 def folder(tmp_path):
-    pl.DataFrame({"pid": range(100, 140), "age": [20 + i for i in range(40)]}).write_csv(
+    pl.DataFrame({"pid": range(100, 140), "age": [20 + 2 * i for i in range(40)]}).write_csv(
         tmp_path / "people.csv"
     )
     return tmp_path

@@ -47,7 +47,6 @@ class Guess:
     role_reason: str
     confidence: float
     is_guessed: bool = True  # False: someone has declared it
-    by_distinctness: bool = False  # True: nothing speaks for the role but that no two records share a value
 
     def given(self, roles: Mapping[str, Any]) -> Guess:
         """The proposal with the role that someone has given the column, if any has."""
@@ -86,8 +85,7 @@ def _guess_one(facts: Facts, told: Mapping[str, Any]) -> Guess:
         missing = {"missing": kind.facts.get("missing", ())}
         kind = KindSign(Kind.NOMINAL, "numbers with check digits name something", role.confidence, missing)
     column = Column(facts.series.name, kind.kind, role.role, **kind.facts)
-    sure, alone = min(kind.confidence, role.confidence), role.by_distinctness
-    guessed = Guess(column, kind.reason, role.reason, sure, by_distinctness=alone)
+    guessed = Guess(column, kind.reason, role.reason, min(kind.confidence, role.confidence))
     return _as_told(guessed, told) if told else guessed
 
 

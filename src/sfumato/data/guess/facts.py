@@ -37,16 +37,12 @@ class KindSign:
 
 @dataclass(frozen=True)
 class RoleSign:
-    """A sign of what a column means; ``names`` tells that the values only name something, numbers or not.
-
-    ``by_distinctness`` says that nothing speaks for it but that no two records share a value.
-    """
+    """A sign of what a column means; ``names`` tells that the values only name something, numbers or not."""
 
     role: Role | None
     reason: str
     confidence: float
     names: bool = False
-    by_distinctness: bool = False
 
 
 @dataclass(frozen=True)

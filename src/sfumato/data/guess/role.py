@@ -251,9 +251,9 @@ def _by_distinctness(facts: Facts, kind: Kind) -> RoleSign | None:
         if span != n - 1:
             return None
         reason = "whole numbers without a gap: numbers of the records"
-        return RoleSign(Role.IDENTIFIER, reason, 0.95, by_distinctness=True)
+        return RoleSign(Role.IDENTIFIER, reason, 0.95)
     if facts.textual and kind is Kind.NOMINAL:
-        return RoleSign(Role.IDENTIFIER, "a text of its own in every record", 0.85, by_distinctness=True)
+        return RoleSign(Role.IDENTIFIER, "a text of its own in every record", 0.85)
     return None
 
 
