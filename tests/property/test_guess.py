@@ -14,7 +14,7 @@ from sfumato import io
 from sfumato.data.guess.columns import guess, guess_related, guess_schema
 from sfumato.data.guess.identifiers import NUMBERINGS, recognise
 from sfumato.data.guess.overview import survey
-from sfumato.data.guess.relations import determination
+from sfumato.data.relations.related import determination
 
 CHECK = examples(150)
 

@@ -68,7 +68,7 @@ override_option = click.option(
 )
 roles_option = click.option(
     "-r", "--role", "roles", multiple=True, metavar="COLUMN=ROLE",
-    help="The role of a column: key, sensitive, identifier, person, household, weight or other.",
+    help="The role of a column: key, sensitive, identifier, person, household, group, weight or other.",
 )  # fmt: skip
 pseudonym_key_option = click.option(
     "--pseudonym-key", metavar="FILE",

@@ -147,7 +147,7 @@ def _judged_together(
 ) -> dict[str, Score]:
     """Scores of a file looked at alone that tells which records belong together, as if it were released."""
     from sfumato.core.release import Release
-    from sfumato.data.persons import joining_columns
+    from sfumato.data.relations.joining import joining_columns
     from sfumato.front import assess
 
     names, measures = joining_columns(table), [each for each in measures if not each.needs.release]

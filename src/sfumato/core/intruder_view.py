@@ -15,7 +15,8 @@ import polars as pl
 from sfumato.core.evidence import Evidence
 from sfumato.data.classes.classes import Classes, Missing
 from sfumato.data.codings import codes_of_both
-from sfumato.data.persons import person_links, persons_of, with_own_numbers
+from sfumato.data.persons import persons_of, with_own_numbers
+from sfumato.data.relations.joining import person_links
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Ints

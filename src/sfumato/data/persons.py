@@ -1,7 +1,7 @@
 """Who is who: whose the records are that an intruder holds, and whose the released ones are.
 
-Where rows map the original says whose record each is, whatever a release did to its column of persons. What
-the released columns of persons and households say is which records an intruder can put together.
+Where rows map the original says whose record each is, whatever a release did to its column of persons. Which
+records an intruder can put together is told in `sfumato.data.relations`.
 """
 
 from __future__ import annotations
@@ -54,27 +54,6 @@ def drawn_together(table: Table, records: int, rng: np.random.Generator) -> Ints
     order = rng.permutation(len(sizes))
     enough = int(np.searchsorted(np.cumsum(sizes[order]), records)) + 1
     return np.flatnonzero(np.isin(places, order[:enough]))
-
-
-def person_links(released: Table, original: Table) -> dict[str, Ints]:
-    """The columns by which released records are put together, each with a number for each record.
-
-    A column that says of no two records that they belong together joins nothing.
-    """
-    found = {}
-    for role in (Role.PERSON, Role.HOUSEHOLD):
-        names = dict.fromkeys((*original.schema.with_role(role), *released.schema.with_role(role)))
-        for name in names:
-            if name in released.schema:
-                numbers = with_own_numbers(released.codes(name).codes)
-                if len(np.unique(numbers)) < len(numbers):
-                    found[name] = numbers
-    return found
-
-
-def joining_columns(table: Table) -> tuple[str, ...]:
-    """The columns by which an intruder would put records together if a table left as it is."""
-    return tuple(person_links(table, table))
 
 
 def is_out_of_order(original: Table, released: Table) -> bool:

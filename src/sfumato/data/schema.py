@@ -45,6 +45,7 @@ class Role(StrEnum):
     WEIGHT = "weight"
     HOUSEHOLD = "household"
     PERSON = "person"
+    GROUP = "group"
     OTHER = "other"
 
     @classmethod
@@ -58,8 +59,12 @@ class Role(StrEnum):
 #: Roles that at most one column may have.
 SINGLE_ROLES = (Role.WEIGHT, Role.HOUSEHOLD, Role.PERSON)
 
+#: Roles of numbers that say which records belong together: those of a person, of a household, of any group
+#: such as a dwelling, a class or a firm.
+UNIT_ROLES = (Role.PERSON, Role.HOUSEHOLD, Role.GROUP)
+
 #: Roles that say how records belong together or count, not what they say of a person.
-STRUCTURAL_ROLES = (Role.IDENTIFIER, Role.WEIGHT, Role.HOUSEHOLD, Role.PERSON)
+STRUCTURAL_ROLES = (Role.IDENTIFIER, Role.WEIGHT, *UNIT_ROLES)
 
 
 def _text_labels(labels: Any) -> Any:

@@ -30,7 +30,7 @@ _MOST_ROUNDS = 100
 _OWN = 2
 
 #: Roles of columns that say which records belong together, and nothing else of a person.
-_NUMBERS = (Role.IDENTIFIER, Role.HOUSEHOLD, Role.PERSON)
+_NUMBERS = (Role.IDENTIFIER, Role.GROUP, Role.HOUSEHOLD, Role.PERSON)
 
 
 class Synthesis(Method):
@@ -161,7 +161,7 @@ class Synthesis(Method):
         if 0 < len(table) < self.leaf:
             return f"{self.name} must have at least {self.leaf} records to draw from, got: {len(table)}"
         kept = self._kept(table)
-        numbered = [name for name in table.names if table.schema[name].role in _NUMBERS[1:]]
+        numbered = [name for name in table.names if table.schema[name].role in {Role.HOUSEHOLD, Role.PERSON}]
         if self.records and kept and numbered:
             return (
                 f"{self.name} must draw all columns to draw other numbers of households and persons, "
@@ -429,14 +429,14 @@ class _Drawing:
         return made
 
     def _renumbered(self, made: Table, places: Ints) -> Table:
-        """Numbers of households and persons of a whole table of nobody's are their own; identifiers go."""
+        """Numbers of households and persons of a whole table of nobody's are their own; others go."""
         if not self.frame.whole:
             return made
         for column in made.schema.columns:
             if column.name in self.models or column.role not in _NUMBERS:
                 continue
             dtype = made.frame.schema[column.name]
-            if column.role is Role.IDENTIFIER:
+            if column.role in {Role.IDENTIFIER, Role.GROUP}:
                 fresh = pl.Series([None] * len(made), dtype=dtype)
             else:
                 numbers = self.frame.heads[0 if column.role is Role.HOUSEHOLD else 1][places] + 1

@@ -15,7 +15,7 @@ from sfumato.data.notebook import as_html
 from sfumato.data.records import Makers, as_spec, gathering, parse_toml, raise_all, read_text, read_values
 from sfumato.data.rules import Rule
 from sfumato.data.scenario import CONTROL, Scenario
-from sfumato.data.schema import Role, Schema, SchemaSpec
+from sfumato.data.schema import UNIT_ROLES, Role, Schema, SchemaSpec
 from sfumato.errors import PlanError, UnknownNameError, counted, quoted
 from sfumato.io.stdin import STDIN
 from sfumato.recipes.demand import Demand, repeated_names, scenario_names
@@ -281,11 +281,11 @@ def identifiers_left(schema: Schema, drop: Sequence[str]) -> list[str]:
 
 
 def bare_numbers(schema: Schema, drop: Sequence[str]) -> list[str]:
-    """Warn of the numbers of persons and households that would be released as they are."""
+    """Warn of the numbers of persons, households and groups that would be released as they are."""
     return [
         f"`{column.name}` is the {column.role}'s number, released as it is: give it a `pseudonym`"
         for column in schema.columns
-        if column.role in {Role.PERSON, Role.HOUSEHOLD} and not column.pseudonym and column.name not in drop
+        if column.role in UNIT_ROLES and not column.pseudonym and column.name not in drop
     ]
 
 

@@ -8,34 +8,32 @@ from dataclasses import replace
 
 from sfumato.core.measure import ClassMeasure, EstimatedMeasure
 from sfumato.core.params import Requirements
-from sfumato.data.schema import Kind, Role, Schema
+from sfumato.data.schema import UNIT_ROLES, Kind, Role, Schema
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.parts import Output, Source
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.profile import Profile
 from sfumato.recipes.recipe import Recipe, Step
 
-_PSEUDONYMS = {Role.PERSON: "person", Role.HOUSEHOLD: "household"}
-
 
 def starter(schema: Schema, profile: Profile, data: Source | None = None) -> Plan:
     """A plan with the requirements of a profile and a step that fits the keys, for a person to edit.
 
-    The numbers of persons and households have a pseudonym, and are left out where something is required:
-    whose records are told together is seldom like anyone.
+    The numbers of persons, households and groups have a pseudonym, and are left out where something is
+    required: whose records are told together is seldom like anyone.
     """
     plan = profile.apply_to(Plan(data, with_pseudonyms(schema), output=Output(path="release.csv")))
     step = safe_step(plan.schema or schema, plan.demands)
-    drop = schema.with_role(*_PSEUDONYMS) if plan.demands else ()
+    drop = schema.with_role(*UNIT_ROLES) if plan.demands else ()
     return replace(plan, recipe=Recipe((step,) if step else ()), output=replace(plan.output, drop=drop))
 
 
 def with_pseudonyms(schema: Schema) -> Schema:
-    """The schema with a pseudonym for each number of persons and households."""
+    """The schema with a pseudonym for each number of persons, households and groups."""
     renamed = [
-        replace(column, pseudonym=_PSEUDONYMS[column.role])
+        replace(column, pseudonym=column.name if column.role is Role.GROUP else column.role)
         for column in schema.columns
-        if column.role in _PSEUDONYMS and not column.pseudonym
+        if column.role in UNIT_ROLES and not column.pseudonym
     ]
     return schema.replace(*renamed)
 

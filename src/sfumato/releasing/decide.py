@@ -21,8 +21,8 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.checks import Violation, violations
 from sfumato.data.guess.columns import guess
-from sfumato.data.persons import joining_columns
-from sfumato.data.schema import Column, Role
+from sfumato.data.relations.joining import joining_columns
+from sfumato.data.schema import UNIT_ROLES, Column, Role
 from sfumato.data.table import Table
 from sfumato.errors import RequirementError, counted
 from sfumato.io import Staging
@@ -262,10 +262,9 @@ def _identifiers(table: Table) -> Iterator[Finding]:
     schema = table.schema
     for warning in bare_numbers(schema, ()):
         yield Finding("identifier-left-in", warning)
-    numbers = {Role.PERSON, Role.HOUSEHOLD}
     for proposal in guess(table.frame):
         column = schema[proposal.column.name]
-        if column.pseudonym or column.role in numbers:
+        if column.pseudonym or column.role in UNIT_ROLES:
             continue
         if column.role is Role.IDENTIFIER:
             yield Finding("identifier-left-in", f"`{column.name}` {_identifier_by(column)}")

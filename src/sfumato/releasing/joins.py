@@ -15,7 +15,7 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.scenario import Scenario
-from sfumato.data.schema import SINGLE_ROLES, Column, Kind, Role, Schema
+from sfumato.data.schema import SINGLE_ROLES, UNIT_ROLES, Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.releasing.outcome import Part
 from sfumato.study.evaluate import score_of
@@ -89,7 +89,7 @@ def joins_of(parts: Mapping[str, Part]) -> Iterator[Join]:
     holders: dict[str, dict[str, str]] = {}
     for name, part in parts.items():
         for column in part.release.first.schema.columns:
-            if column.pseudonym or column.role in {Role.PERSON, Role.HOUSEHOLD}:
+            if column.pseudonym or column.role in UNIT_ROLES:
                 holders.setdefault(column.pseudonym or column.name, {}).setdefault(name, column.name)
     for number, columns in holders.items():
         if len(columns) > 1:

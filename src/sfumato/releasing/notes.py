@@ -11,7 +11,7 @@ from sfumato.core.intruder_view import joining
 from sfumato.core.measure import Score
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.guess.relations import find_related
+from sfumato.data.relations.related import find_related
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.errors import quoted

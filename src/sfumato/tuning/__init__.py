@@ -18,7 +18,7 @@ from sfumato.core.measure import Measure
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.hierarchy.tree import Hierarchy
-from sfumato.data.schema import Role
+from sfumato.data.schema import UNIT_ROLES, Role
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
 from sfumato.recipes.demand import Demand
@@ -122,7 +122,7 @@ def _without_links(case: Case, demands: Sequence[Demand], plan: Plan) -> tuple[P
     Where a column joins records, a measure that looks at each alone is never certain, and nothing would do.
     """
     schema = case.table.schema
-    linking = [name for role in (Role.PERSON, Role.HOUSEHOLD) for name in schema.with_role(role)]
+    linking = schema.with_role(*UNIT_ROLES)
     blind = sorted(
         {demand.measure.name for demand in demands if not demand.measure.counts.joins_person_records}
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from sfumato.core.run import Run
-from sfumato.data.schema import Role
+from sfumato.data.schema import UNIT_ROLES
 from sfumato.data.table import Table
 from sfumato.errors import MissingDependencyError, UnreachableError
 from sfumato.recipes.parts import Output
@@ -33,7 +33,7 @@ def enforced(plan: Plan, table: Table, run: Run, finish: Finish) -> tuple[Plan, 
 
     Where it cannot while a number tells whose records belong together, that number is left out.
     """
-    numbers = table.schema.with_role(Role.PERSON, Role.HOUSEHOLD)
+    numbers = table.schema.with_role(*UNIT_ROLES)
     for drop in ((), numbers) if numbers else ((),):
         dropped = (*plan.output.drop, *drop)
         made = replace(plan, output=replace(plan.output, drop=dropped))

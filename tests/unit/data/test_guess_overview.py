@@ -9,7 +9,7 @@ import pytest
 
 from sfumato.data.guess.columns import Guess, guess, guess_related
 from sfumato.data.guess.overview import name_columns, percent, survey
-from sfumato.data.guess.relations import Relation
+from sfumato.data.relations.related import Relation
 from sfumato.data.schema import Column, Kind, Role
 
 

@@ -2,7 +2,7 @@
 
 A *sign* is a small function that looks at the facts of one column and speaks or stays silent. Signs of the
 kind stand in `sfumato.data.guess.kind`, signs of the role in `sfumato.data.guess.role`; which columns tell
-the same story is found in `sfumato.data.guess.relations`. No reason ever holds a value.
+the same story is found in `sfumato.data.relations.related`. No reason ever holds a value.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import polars as pl
 
 from sfumato.data.guess.facts import Facts, KindSign, normalised
 from sfumato.data.guess.kind import generalised_form, kind_of
-from sfumato.data.guess.relations import Relation, find_related
 from sfumato.data.guess.role import UNDECIDED, role_of
+from sfumato.data.relations.related import Relation, find_related
 from sfumato.data.schema import SINGLE_ROLES, Column, Kind, Role, Schema
 
 __all__ = [

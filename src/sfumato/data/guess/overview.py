@@ -10,8 +10,8 @@ import polars as pl
 
 from sfumato.data.guess import words
 from sfumato.data.guess.columns import Guess
-from sfumato.data.guess.relations import Relation
 from sfumato.data.notebook import as_html
+from sfumato.data.relations.related import Relation
 from sfumato.data.schema import Column, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import counted

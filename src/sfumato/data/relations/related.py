@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from sfumato.data.schema import STRUCTURAL_ROLES, Column, Kind, Role, Schema
+from sfumato.data.schema import STRUCTURAL_ROLES, UNIT_ROLES, Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
 
@@ -120,7 +120,7 @@ def _looks(frame: pl.DataFrame, columns: Sequence[Column]) -> list[_Look]:
 
 def _some(frame: pl.DataFrame, columns: Sequence[Column], records: int) -> pl.DataFrame:
     """Some records from all parts of the table, and of each person or household only one."""
-    shared = [column.name for column in columns if column.role in {Role.PERSON, Role.HOUSEHOLD}]
+    shared = [column.name for column in columns if column.role in UNIT_ROLES]
     if not shared:
         return frame.gather_every(max(1, frame.height // records)).head(records)
     some = frame.gather_every(max(1, frame.height // (4 * records)))
