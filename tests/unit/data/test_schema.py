@@ -129,7 +129,7 @@ def test_a_word_is_as_good_as_its_enum():
         ),
         (
             {"role": "quasi"},
-            "`role` must be one of identifier, key, sensitive, weight, household, person, other",
+            "`role` must be one of identifier, key, sensitive, weight, household, person, group, other",
         ),
         ({"kind": None}, "`kind` must be one of"),
         ({"order": "abc"}, "`order` must be a list, got: str"),
