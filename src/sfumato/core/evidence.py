@@ -33,12 +33,21 @@ class Sampling:
     ignore_person_links: bool = False
 
 
+@dataclass(frozen=True, eq=False)
+class JoinedRecords:
+    """Released records that an intruder puts together: by what, and a number for each, the same if joined."""
+
+    by: str
+    numbers: Ints = field(repr=False)
+
+
 @dataclass(frozen=True)
 class Evidence:
     """All a measure may look at; the ``release`` is absent when the raw file itself is assessed.
 
     ``scenario`` is the intruder, ``resources`` are other tables by name, and ``sampling`` says whom to look
-    at. Everything else is a view of these.
+    at; ``joined`` are records that the intruder puts together beside those of persons and households (see
+    `sfumato.core.approaches`). Everything else is a view of these.
     """
 
     original: Table
@@ -46,6 +55,7 @@ class Evidence:
     scenario: Scenario = field(default_factory=Scenario)
     resources: Mapping[str, Table] = field(default_factory=dict)
     sampling: Sampling = field(default_factory=Sampling)
+    joined: JoinedRecords | None = None
 
     @property
     def protected(self) -> Table | None:

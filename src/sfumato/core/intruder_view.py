@@ -67,7 +67,7 @@ def classes_of(
 
 
 def joining(evidence: Evidence) -> dict[str, Ints]:
-    """The columns by which an intruder puts records together, the person's before the household's.
+    """The columns by which an intruder puts records together: the person's, the household's, what else does.
 
     Each with a number for each record of the table seen: those of one number are of one person or household.
     A column that says of no two records that they belong together joins nothing.
@@ -75,11 +75,14 @@ def joining(evidence: Evidence) -> dict[str, Ints]:
     released = evidence.protected
     if evidence.sampling.ignore_person_links or released is None:  # of the raw table nothing leaves
         return {}
-    return evidence.remember("joining", lambda: person_links(released, evidence.original))
+    links = evidence.remember("joining", lambda: person_links(released, evidence.original))
+    return links if evidence.joined is None else {**links, evidence.joined.by: evidence.joined.numbers}
 
 
 def joined_persons(evidence: Evidence, table: Table) -> Ints:
-    """Who is counted where records are joined: the persons, or the households if these are joined."""
+    """Who is counted where records are joined: the persons, or the households or groups that are joined."""
+    if evidence.joined is not None:
+        return evidence.joined.numbers
     persons, original = persons_of(table), evidence.original
     name = list(joining(evidence))[-1]
     if name not in original.schema or original.schema[name].role is not Role.HOUSEHOLD:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Protocol, final
 import numpy as np
 import polars as pl
 
+from sfumato.core.approaches import Approach, approaches
 from sfumato.core.component import Component
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import joining
@@ -38,6 +39,10 @@ Place = Literal[
     "default", "comparison", "epsilon", "series",
     "report", "gauges", "records", "combinations", "uniques", "sensitive", "models",
 ]  # fmt: skip
+
+
+#: The detail of a score that says by which approach of an intruder it is the worst, if not by the plain one.
+APPROACH = "approach"
 
 
 class Status(StrEnum):
@@ -283,9 +288,20 @@ class Measure(Component):
         """Check, then measure: what the doors and studies call. A NaN is never taken for a number.
 
         To a utility a column that was left out is one of which every cell is suppressed; to a risk what the
-        intruder knows stands beside each other, be it in several tables.
+        intruder knows stands beside each other, be it in several tables. A risk is scored by every approach
+        that the release allows, and the worst counts.
         """
-        evidence = evidence.with_all_columns if self.aspect == "utility" else evidence.with_known_values
+        if self.aspect == "utility":
+            return self._score_once(evidence.with_all_columns, run)
+        plain, *further = approaches(evidence.with_known_values)
+        score = self._score_once(plain.evidence, run)
+        for each in further:
+            if score.status in {Status.OK, Status.APPROXIMATE}:
+                score = self._worse(score, self._by_approach(score, each, run), each.name)
+        return score
+
+    def _score_once(self, evidence: Evidence, run: Run) -> Score:
+        """Check, then measure by one approach."""
         reason = self.refuses(evidence)
         if reason is not None:
             return Score.refused(reason)
@@ -299,6 +315,31 @@ class Measure(Component):
                 score, status=Status.NOT_ESTIMABLE, reason=score.reason or "the result is undefined"
             )
         return self._doubted(score, evidence)
+
+    def _by_approach(self, plain: Score, approach: Approach, run: Run) -> Score:
+        """Score by a further approach; who looks at each record alone has no number of joined ones."""
+        if approach.evidence.joined is not None and not self.counts.joins_person_records:
+            return self._doubted(plain, approach.evidence)
+        return self._score_once(approach.evidence, run)
+
+    def _worse(self, first: Score, second: Score, name: str) -> Score:
+        """The worse of two scores, what is less certain first; the second is that of a further approach."""
+        if second.status not in {Status.OK, Status.APPROXIMATE}:
+            unseen = f"{self.name} cannot be measured {name}: {second.reason}"
+            doubt: dict[str, Any] = {"interval_is_proved": False, "bound": None, "confidence": None}
+            return replace(first, status=Status.APPROXIMATE, reason=unseen, **doubt)
+        ends = [self._far_end(each) for each in (first, second)]
+        if math.isnan(ends[0]) or not (math.isnan(ends[1]) or self.is_better(*ends)):
+            return first
+        return replace(second, details={**second.details, APPROACH: name})
+
+    def _far_end(self, score: Score) -> float:
+        """The worst that a score may stand for; NaN if nobody can tell."""
+        if score.status is Status.OK or score.bound is not None:
+            return score.value if score.bound is None else score.bound
+        if score.interval is None or not (score.interval_is_proved or score.confidence is not None):
+            return math.nan
+        return score.interval[1 if self.better == "low" else 0]
 
     def _doubted(self, score: Score, evidence: Evidence) -> Score:
         """Call a risk an estimate that is seen in a part of the records, or in each of a person's alone."""

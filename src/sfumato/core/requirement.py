@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from sfumato.core import registry
-from sfumato.core.measure import ClassMeasure, EstimatedMeasure, Measure, Score, Status
+from sfumato.core.measure import APPROACH, ClassMeasure, EstimatedMeasure, Measure, Score, Status
 from sfumato.core.method import Method
 from sfumato.core.parameter_types import REQUIREMENT, Columns, Requirements
 from sfumato.errors import ParameterError, PlanError
@@ -169,7 +169,8 @@ class Requirement:
         """Say in one line whether it is met, and if not, why."""
         worst = self.worst(score)
         said = "is" if score.status is Status.OK else "may be"
-        how = f" (estimated{self.at})" if self.is_estimated(score) else ""
+        how = f" {score.details[APPROACH]}" if APPROACH in score.details else ""
+        how += f" (estimated{self.at})" if self.is_estimated(score) else ""
         if self.met_by(score):
             return f"met: {self._named} {said} {worst:.6g}{how}"
         if math.isnan(worst):

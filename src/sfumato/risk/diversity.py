@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import ClassValues, Tells
+from sfumato.core.intruder_view import classes_of
+from sfumato.core.measure import ClassValues, Counting, Tells
 from sfumato.core.params import param
 from sfumato.data.classes.classes import Classes, Counts
 from sfumato.kernels.arrays import Floats, Ints
@@ -156,7 +157,10 @@ class LDiversity(_Diversity):
     **Missing.** Keys as in k-anonymity. A missing sensitive value is a value of its own; under ``worst`` it
     is the most frequent one of its class, than which nothing is less diverse.
 
-    **Units.** A person counts once for each class and value.
+    **Units.** A person counts once for each class and value. Where records that belong together leave
+    together, those are alike whose records all are, and each of their records is looked at by itself. A value
+    that all of them have in some record is certain, so that l is 1; by entropy or recursively l is no more
+    than one over the largest share of them that has a value.
 
     **Cost.** :math:`O(n \log n)`, one sparse count for each sensitive column.
     """
@@ -171,6 +175,7 @@ class LDiversity(_Diversity):
     )
     better = "high"
     bounds = (0.0, math.inf)
+    counts = Counting(people=True, joins_person_records=True)
     references = ("machanavajjhala2007",)
 
     kind: Literal["distinct", "entropy", "recursive"] = param(
@@ -206,6 +211,18 @@ class LDiversity(_Diversity):
         if self.kind == "recursive":
             return recursive_diversity(found, self.c).astype(np.float64)
         return found.distinct.astype(np.float64)
+
+    def per_class(self, evidence: Evidence, classes: Classes, name: str) -> Floats:
+        """The diversity of each class; of units, that of their least diverse record, and of all together."""
+        if classes.joined is None:
+            return super().per_class(evidence, classes, name)
+        records = classes_of(evidence, classes.keys, missing=self.missing)
+        cells, of_class = classes.divided(records)
+        least = np.full(len(classes), np.inf)
+        np.minimum.at(least, of_class, super().per_class(evidence, cells, name))
+        pooled = profiles(classes.counts(name), fill=self.missing == "worst")
+        most = classes.persons / pooled.most
+        return np.where(most <= 1, 1.0, least) if self.kind == "distinct" else np.minimum(least, most)
 
 
 class RecursiveDiversity(_Diversity):

@@ -192,6 +192,15 @@ class Classes:
             self, numbers=of_record, members=members, examples=examples, codes=codes, joined=persons
         )
 
+    def divided(self, records: Classes) -> tuple[Classes, Ints]:
+        """These classes divided by the classes of single records, and which of these each part is of."""
+        pairs = self.of_record * len(records) + records.of_record
+        of_record, members = number(Coding(pairs.astype(np.uint64), len(self) * len(records)))
+        examples = _firsts(of_record, len(members))
+        codes = records.codes[records.of_record[examples]]
+        parts = replace(self, numbers=of_record, members=members, examples=examples, codes=codes)
+        return parts, self.of_record[examples]
+
     def __len__(self) -> int:
         return len(self.members)
 

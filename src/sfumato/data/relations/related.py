@@ -36,8 +36,8 @@ _REPEATED = 0.2  # the share of records that must share their value with another
 _OTHERS = 10  # records that must differ from the commonest value, lest a rare one decide
 _BANDS = 50
 _FEW_VALUES = 10  # of fewer values than this, much is told by chance or by habit
-_LARGELY, _NEARLY, _FULLY = 0.6, 0.9, 0.9999
-_TOGETHER, _ROUGHLY = 0.98, 0.5
+_LARGELY, NEARLY, _FULLY = 0.6, 0.9, 0.9999
+TOGETHER, _ROUGHLY = 0.98, 0.5
 _DENSE_CELLS_PER_RECORD = (
     4  # joint cells for each record up to which counting them all is quicker than sorting
 )
@@ -63,8 +63,8 @@ class Link(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Look:
-    """A column as it is looked at: its values as codes (−1: missing), the same in bands, and its ranks."""
+class ColumnSample:
+    """A column of some records: its values as codes (−1: missing), the same in bands, and its ranks."""
 
     name: str
     codes: Ints
@@ -102,7 +102,7 @@ def find_related(frame: pl.DataFrame, columns: Sequence[Column]) -> tuple[Relati
 # Which columns, in which records --------------------------------------------------------------------------
 
 
-def _looks(frame: pl.DataFrame, columns: Sequence[Column]) -> list[_Look]:
+def _looks(frame: pl.DataFrame, columns: Sequence[Column]) -> list[ColumnSample]:
     chosen = [
         column
         for column in columns
@@ -114,7 +114,7 @@ def _looks(frame: pl.DataFrame, columns: Sequence[Column]) -> list[_Look]:
     pairs = len(chosen) * (len(chosen) - 1) // 2
     some = _some(frame, columns, min(_RECORDS, max(_FEWEST_RECORDS, _WORK // pairs)))
     table = Table(pl.DataFrame([some[column.name] for column in chosen]), Schema(tuple(chosen)))
-    looks = [_look(table, column) for column in chosen]
+    looks = [sample_column(table, column) for column in chosen]
     return [look for look in looks if look.codes.max(initial=-1) > 0]  # what does not vary tells nothing
 
 
@@ -129,7 +129,8 @@ def _some(frame: pl.DataFrame, columns: Sequence[Column], records: int) -> pl.Da
     return some.head(records)
 
 
-def _look(table: Table, column: Column) -> _Look:
+def sample_column(table: Table, column: Column) -> ColumnSample:
+    """The values of a column as codes, in bands and as ranks."""
     missing = table.missing(column.name)
     series = table.frame[column.name]
     # Hashing takes any type of value, and of so few values no two meet.
@@ -137,10 +138,10 @@ def _look(table: Table, column: Column) -> _Look:
     codes = _dense(np.where(missing, -1, codes))
     numbers = _numbers(series, missing) if column.kind in {Kind.CONTINUOUS, Kind.DATE} else None
     if numbers is None or codes.max(initial=-1) < _BANDS:
-        return _Look(column.name, codes, codes, None)
+        return ColumnSample(column.name, codes, codes, None)
     ranks = _ranks(numbers)
     bands = np.nan_to_num(ranks / (np.nanmax(ranks) + 1) * _BANDS, nan=-1).astype(np.int64)
-    return _Look(column.name, codes, _dense(bands), ranks)
+    return ColumnSample(column.name, codes, _dense(bands), ranks)
 
 
 def _dense(codes: Ints) -> Ints:
@@ -180,12 +181,12 @@ def _repeated(codes: Ints) -> float:
 # How strongly two columns are related ---------------------------------------------------------------------
 
 
-def _determining(looks: Sequence[_Look], pairs: Iterable[tuple[int, int]]) -> Iterator[Link]:
+def _determining(looks: Sequence[ColumnSample], pairs: Iterable[tuple[int, int]]) -> Iterator[Link]:
     for first, second in pairs:
         one, other = looks[first], looks[second]
         forward, backward = _both_ways(one, other)
-        least = _NEARLY if one.few or other.few else _LARGELY
-        if min(forward, backward) >= _NEARLY:
+        least = NEARLY if one.few or other.few else _LARGELY
+        if min(forward, backward) >= NEARLY:
             words = f"`{one.name}` and `{other.name}` determine each other"
             yield Link(first, second, min(forward, backward), words)
         elif forward >= max(least, backward):
@@ -194,7 +195,7 @@ def _determining(looks: Sequence[_Look], pairs: Iterable[tuple[int, int]]) -> It
             yield Link(first, second, backward, f"`{other.name}` {_degree(backward)} `{one.name}`")
 
 
-def _both_ways(one: _Look, other: _Look) -> tuple[float, float]:
+def _both_ways(one: ColumnSample, other: ColumnSample) -> tuple[float, float]:
     """How far the one determines the other, and the other the one."""
     forward, backward = one.tells and other.told, other.tells and one.told
     if not (forward or backward):
@@ -207,7 +208,7 @@ def _both_ways(one: _Look, other: _Look) -> tuple[float, float]:
     )
 
 
-def _rising(looks: Sequence[_Look]) -> Iterator[Link]:
+def _rising(looks: Sequence[ColumnSample]) -> Iterator[Link]:
     """Find numbers and dates that rise and fall together."""
     places = [place for place, look in enumerate(looks) if look.ranks is not None]
     if len(places) < 2:  # noqa: PLR2004
@@ -216,10 +217,10 @@ def _rising(looks: Sequence[_Look]) -> Iterator[Link]:
     gaps = np.isnan(ranks)
     # With the mean in place of what is missing a correlation is near enough to tell whether to look closer.
     rough = np.abs(np.corrcoef(np.where(gaps, np.nanmean(ranks, axis=1, keepdims=True), ranks)))
-    near = np.argwhere(np.triu(rough >= (_ROUGHLY if gaps.any() else _TOGETHER), k=1))
+    near = np.argwhere(np.triu(rough >= (_ROUGHLY if gaps.any() else TOGETHER), k=1))
     for i, j in near.tolist():
-        alike = _correlation(ranks[i], ranks[j])
-        if alike >= _TOGETHER:
+        alike = rank_correlation(ranks[i], ranks[j])
+        if alike >= TOGETHER:
             names = f"`{looks[places[i]].name}` and `{looks[places[j]].name}`"
             yield Link(places[i], places[j], alike, f"{names} rise and fall together")
 
@@ -227,17 +228,17 @@ def _rising(looks: Sequence[_Look]) -> Iterator[Link]:
 def _degree(strength: float) -> str:
     if strength >= _FULLY:
         return "determines"
-    return "nearly determines" if strength >= _NEARLY else "largely determines"
+    return "nearly determines" if strength >= NEARLY else "largely determines"
 
 
-def determination(a: Ints, b: Ints) -> tuple[float, float]:
+def determination(a: Ints, b: Ints, *, least: int = _MIN_RECORDS_TO_SAY) -> tuple[float, float]:
     """How far a determines b, and b determines a: at most 1, around 0 for unrelated columns.
 
-    It is 0 also where too few records share a value, or too few differ, to tell.
+    It is 0 also where fewer than the ``least`` records share a value, or too few differ, to tell.
     """
     both = (a >= 0) & (b >= 0)
     a, b = a[both], b[both]
-    if len(a) < _MIN_RECORDS_TO_SAY:
+    if len(a) < least:
         return 0.0, 0.0
     width = int(b.max()) + 1
     joint = a * width + b
@@ -247,15 +248,16 @@ def determination(a: Ints, b: Ints) -> tuple[float, float]:
         counts = counts[cells]
     else:
         cells, counts = np.unique(joint, return_counts=True)
-    return _tau(cells // width, cells % width, counts), _tau(cells % width, cells // width, counts)
+    ones, others = cells // width, cells % width
+    return _tau(ones, others, counts, least), _tau(others, ones, counts, least)
 
 
-def _tau(a: Ints, b: Ints, counts: Ints) -> float:
+def _tau(a: Ints, b: Ints, counts: Ints, least: int) -> float:
     """How far a determines b, from the cells of their joint table."""
     of_a, of_b = np.bincount(a, counts), np.bincount(b, counts)
     n, repeated = counts.sum(), of_a > 1
     supported = of_a[repeated].sum()
-    if supported < max(_MIN_RECORDS_TO_SAY, _REPEATED * n):
+    if supported < max(least, _REPEATED * n):
         return 0.0
     within = repeated[a]
     if supported - np.bincount(b[within], counts[within]).max() < _OTHERS:
@@ -266,7 +268,7 @@ def _tau(a: Ints, b: Ints, counts: Ints) -> float:
     return float((alike - by_chance) / (1 - by_chance))
 
 
-def _correlation(ranks: Floats, others: Floats) -> float:
+def rank_correlation(ranks: Floats, others: Floats) -> float:
     """The rank correlation, without its sign, where both are there."""
     both = ~(np.isnan(ranks) | np.isnan(others))
     if both.sum() < _MIN_RECORDS_TO_SAY or np.ptp(ranks[both]) == 0 or np.ptp(others[both]) == 0:
@@ -289,7 +291,7 @@ def _groups(count: int, links: Sequence[Link]) -> list[list[int]]:
     return [group for group in members.values() if len(group) > 1]
 
 
-def _relation(looks: Sequence[_Look], group: Sequence[int], links: Sequence[Link]) -> Relation:
+def _relation(looks: Sequence[ColumnSample], group: Sequence[int], links: Sequence[Link]) -> Relation:
     inside = sorted((link for link in links if link.first in group), key=lambda link: -link.strength)
     said = [link.words for link in inside[:_SAID]]
     if len(inside) > _SAID:

@@ -1,0 +1,86 @@
+"""How an intruder goes about it: by the records as they are, and by what the release lets them put together.
+
+Every risk is scored by each approach, and the worst counts (`sfumato.core.measure.Measure.score`). Which
+relations there are is found in `sfumato.data.relations`; of a release without any there is one approach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from sfumato.core.evidence import Evidence, JoinedRecords
+from sfumato.data.relations.joining import group_links
+from sfumato.data.relations.telling import Telling, telling_columns
+from sfumato.data.table import Table
+from sfumato.errors import quoted
+
+
+@dataclass(frozen=True)
+class Approach:
+    """One way to look at the evidence, and how it is called in a sentence (the plain one has no name)."""
+
+    evidence: Evidence
+    name: str = ""
+
+
+def approaches(evidence: Evidence) -> tuple[Approach, ...]:
+    """The plain approach first; where a release is judged, one for each relation that it keeps."""
+    if evidence.protected is None or evidence.sampling.ignore_person_links:
+        return (Approach(evidence),)
+    return evidence.remember("approaches", lambda: tuple(_approaches(evidence)))
+
+
+def _approaches(evidence: Evidence) -> Iterator[Approach]:
+    yield Approach(evidence)
+    informed = _informed(evidence)
+    if informed is not None:
+        yield informed
+        evidence = informed.evidence
+    yield from _joined(evidence)
+
+
+def _informed(evidence: Evidence) -> Approach | None:
+    """The intruder who reads changed keys from the columns that tell them, and knows what these imply."""
+    rows, released = evidence.source_rows, evidence.protected
+    assert released is not None  # nothing is put together of the raw table
+    if rows is None or evidence.synthetic:
+        return None
+    schema = evidence.original.schema
+    known = schema.resolve(evidence.scenario.columns) or schema.known()
+    found = telling_columns(evidence.original, released, rows, known)
+    if not found.tellings and not found.implied:
+        return None
+    for each in found.tellings:
+        released = _read_from(released, each, evidence.original)
+    columns = (*known, *found.implied)
+    names = [f"`{each.key}` as `{each.by}` tells it" for each in found.tellings]
+    if found.implied:
+        names.append(f"{quoted(found.implied, ' and ')} known by what implies it")
+    informed = replace(evidence.read_as(released), scenario=replace(evidence.scenario, columns=columns))
+    return Approach(informed, f"with {' and '.join(names)}")
+
+
+def _read_from(released: Table, telling: Telling, original: Table) -> Table:
+    """The table with a key as a column tells it."""
+    rows = pl.Series(telling.rows)
+    values = original.frame[telling.key].gather(rows.set(rows < 0, None))
+    nodes = {name: each for name, each in released.nodes.items() if name != telling.key}
+    if telling.key in original.nodes:
+        nodes[telling.key] = original.nodes[telling.key]
+    column = original.schema[telling.key]
+    frame, schema = released.frame.with_columns(values.alias(column.name)), released.schema.replace(column)
+    return replace(released, frame=frame, schema=schema, nodes=nodes)
+
+
+def _joined(evidence: Evidence) -> Iterator[Approach]:
+    """The intruder who puts the records of each group together that a number or pseudonym tells."""
+    assert evidence.protected is not None  # nothing is put together of the raw table
+    known = set(evidence.known_columns)
+    for name, numbers in group_links(evidence.protected, evidence.original).items():
+        if name not in known:  # what is known of a record is compared as it is
+            yield Approach(
+                replace(evidence, joined=JoinedRecords(name, numbers)), f"by the records that `{name}` joins"
+            )

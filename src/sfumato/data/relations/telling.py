@@ -1,0 +1,168 @@
+"""Columns that give back what a release changed: a weight its region, a hospital its county.
+
+A released column *tells* a key if the key's original values follow from it, exactly or nearly, better than
+from what the release shows of the key itself: the key was swapped, made coarse or left out, and the column
+was not. And it is *implied* by a key if it follows from the key's original values, better than from the
+released ones: who knows the key knows it too, and looks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from sfumato.data.relations.related import (
+    NEARLY,
+    TOGETHER,
+    ColumnSample,
+    determination,
+    rank_correlation,
+    sample_column,
+)
+from sfumato.data.schema import STRUCTURAL_ROLES, UNIT_ROLES, Kind, Role
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Floats, Ints
+
+#: Records that are looked at to see what tells what, and that must share their value to tell anything.
+_RECORDS, _LEAST_SHARING = 20_000, 30
+
+#: By how much more a column must tell than the released key does.
+_MORE = 0.02
+
+
+class _Strength(NamedTuple):
+    """How far a column determines another, and what of it does: its values, bands of them, or its order."""
+
+    value: float = 0.0
+    way: Literal["values", "bands", "order"] = "values"
+
+
+@dataclass(frozen=True, eq=False)
+class Telling:
+    """A released column that tells a key, and the original record whose key it tells of each released one."""
+
+    key: str
+    by: str
+    rows: Ints  # [released records], −1 where nothing is told
+
+
+@dataclass(frozen=True)
+class TellingColumns:
+    """The best column that tells each key, and columns that are implied by what the intruder knows."""
+
+    tellings: tuple[Telling, ...] = ()
+    implied: tuple[str, ...] = ()
+
+
+def telling_columns(
+    original: Table, released: Table, source_rows: Ints, known: Sequence[str]
+) -> TellingColumns:
+    """Find what gives back columns that the intruder knows, and what else they know by these."""
+    beside = [name for name in released.names if name not in known and _may_tell(released, name)]
+    rows = _some_records(original, source_rows) if beside else np.empty(0, dtype=np.int64)
+    if len(rows) < _LEAST_SHARING:
+        return TellingColumns()
+    keys = _samples(original, known, source_rows[rows])
+    shown, others = (_samples(released, names, rows) for names in (known, beside))
+    tellings, implied = list[Telling](), dict[str, None]()
+    for name, key in keys.items():
+        best = max(((_strength(each, key), by) for by, each in others.items()), default=(_Strength(), ""))
+        is_told = _is_beyond(best[0], shown.get(name), key)
+        if is_told:
+            tellings.append(_telling(original, released, source_rows, name, best))
+        for by, each in others.items():
+            is_teller = is_told and by == best[1]
+            if not is_teller and _is_beyond(_strength(key, each), shown.get(name), each):
+                implied[by] = None
+    return TellingColumns(tuple(tellings), tuple(implied))
+
+
+def _may_tell(released: Table, name: str) -> bool:
+    """Whether a column speaks by its values; numbers of units and pseudonyms join records instead."""
+    column = released.schema[name]
+    is_number = column.role in STRUCTURAL_ROLES and column.role is not Role.WEIGHT
+    return not is_number and not column.pseudonym and column.kind is not Kind.SET
+
+
+def _some_records(original: Table, source_rows: Ints) -> Ints:
+    """Released records to look at: of people, and one of each person, household or group."""
+    rows = np.flatnonzero(source_rows >= 0)
+    for name in original.schema.with_role(*UNIT_ROLES):
+        units = original.codes(name).codes[source_rows[rows]]
+        first = np.unique(units, return_index=True)[1]
+        rows = rows[np.union1d(first[units[first] >= 0], np.flatnonzero(units < 0))]
+    return rows[:: max(1, len(rows) // _RECORDS)]
+
+
+def _samples(table: Table, names: Sequence[str], rows: Ints) -> Mapping[str, ColumnSample]:
+    """Those of the columns that the table has, and that vary in these records."""
+    wanted = [name for name in names if name in table.schema and table.schema[name].kind is not Kind.SET]
+    if not wanted:
+        return {}
+    some = table.select(wanted).take(rows)
+    found = {name: sample_column(some, some.schema[name]) for name in wanted}
+    return {name: each for name, each in found.items() if each.codes.max(initial=-1) > 0}
+
+
+def _strength(one: ColumnSample, other: ColumnSample) -> _Strength:
+    """How far the one determines the other."""
+    ways = [_Strength(determination(one.codes, other.codes, least=_LEAST_SHARING)[0])]
+    if one.bands is not one.codes:
+        ways.append(_Strength(determination(one.bands, other.codes, least=_LEAST_SHARING)[0], "bands"))
+    if one.ranks is not None and other.ranks is not None:
+        alike = rank_correlation(one.ranks, other.ranks)
+        ways.append(_Strength(alike if alike >= TOGETHER else 0.0, "order"))
+    return max(ways)
+
+
+def _is_beyond(strength: _Strength, shown: ColumnSample | None, other: ColumnSample) -> bool:
+    """Whether it is nearly determined, and by more than what the release shows of the key anyway."""
+    if strength.value < NEARLY:
+        return False
+    return shown is None or strength.value >= _strength(shown, other).value + _MORE
+
+
+def _telling(
+    original: Table, released: Table, source_rows: Ints, key: str, best: tuple[_Strength, str]
+) -> Telling:
+    """Say of each released record which original record has the key that its column tells."""
+    (_, way), by = best
+    there = np.flatnonzero(source_rows >= 0)
+    if way == "order":
+        rows = _rows_in_order(released.numbers(by), original.numbers(key), source_rows, there)
+        return Telling(key, by, rows)
+    sample = sample_column(released.select([by]), released.schema[by])
+    codes = sample.bands if way == "bands" else sample.codes
+    keys = sample_column(original.select([key]), original.schema[key]).codes[source_rows[there]]
+    commonest = _commonest(codes[there], keys)
+    rows = np.append(np.where(commonest < 0, -1, source_rows[there][commonest]), -1)
+    return Telling(key, by, rows[codes])  # code −1 is the last
+
+
+def _rows_in_order(values: Floats, keys: Floats, source_rows: Ints, there: Ints) -> Ints:
+    """The original record of the same place in the order of the keys as a value has in that of the values."""
+    there = there[~np.isnan(values[there]) & ~np.isnan(keys[source_rows[there]])]
+    by_value, by_key = (np.argsort(each, kind="stable") for each in (values[there], keys[source_rows[there]]))
+    ranked, places = source_rows[there][by_key], np.empty(len(there))
+    places[by_value] = np.arange(len(there))
+    if places[by_key] @ np.arange(len(there)) < len(there) * (places.mean() ** 2):
+        ranked = ranked[::-1]  # the one falls where the other rises
+    nearest = np.minimum(np.searchsorted(values[there][by_value], values), len(ranked) - 1)
+    return np.where(np.isnan(values), -1, ranked[nearest])
+
+
+def _commonest(codes: Ints, keys: Ints) -> Ints:
+    """The place of a record that has the commonest key of each code; −1 for a code without any."""
+    both = np.flatnonzero((codes >= 0) & (keys >= 0))
+    cells, first, counts = np.unique(
+        codes[both] * (int(keys.max(initial=0)) + 1) + keys[both], return_index=True, return_counts=True
+    )
+    of_code = cells // (int(keys.max(initial=0)) + 1)
+    order = np.lexsort((counts, of_code))
+    last = np.append(np.flatnonzero(np.diff(of_code[order])), len(order) - 1) if len(order) else order
+    found = np.full(int(codes.max(initial=-1)) + 1, -1, dtype=np.int64)
+    found[of_code[order[last]]] = both[first[order[last]]]
+    return found
