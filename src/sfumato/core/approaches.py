@@ -20,10 +20,14 @@ from sfumato.errors import quoted
 
 @dataclass(frozen=True)
 class Approach:
-    """One way to look at the evidence, and how it is called in a sentence (the plain one has no name)."""
+    """One way to look at the evidence, how it is called in a sentence, and the columns it makes use of.
+
+    The plain one has no name and uses what is known as it is released.
+    """
 
     evidence: Evidence
     name: str = ""
+    by: tuple[str, ...] = ()
 
 
 def approaches(evidence: Evidence) -> tuple[Approach, ...]:
@@ -60,7 +64,9 @@ def _informed(evidence: Evidence) -> Approach | None:
     if found.implied:
         names.append(f"{quoted(found.implied, ' and ')} known by what implies it")
     informed = replace(evidence.read_as(released), scenario=replace(evidence.scenario, columns=columns))
-    return Approach(informed, f"with {' and '.join(names)}")
+    return Approach(
+        informed, f"with {' and '.join(names)}", (*(each.by for each in found.tellings), *found.implied)
+    )
 
 
 def _read_from(released: Table, telling: Telling, original: Table) -> Table:
@@ -81,6 +87,5 @@ def _joined(evidence: Evidence) -> Iterator[Approach]:
     known = set(evidence.known_columns)
     for name, numbers in group_links(evidence.protected, evidence.original).items():
         if name not in known:  # what is known of a record is compared as it is
-            yield Approach(
-                replace(evidence, joined=JoinedRecords(name, numbers)), f"by the records that `{name}` joins"
-            )
+            joined = replace(evidence, joined=JoinedRecords(name, numbers))
+            yield Approach(joined, f"by the records that `{name}` joins", (name,))
