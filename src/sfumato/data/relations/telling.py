@@ -80,7 +80,7 @@ def telling_columns(
     return TellingColumns(tuple(tellings), tuple(implied))
 
 
-def companions_of(table: Table, known: Sequence[str]) -> tuple[str, ...]:
+def tellers_of(table: Table, known: Sequence[str]) -> tuple[str, ...]:
     """Columns that would give back known ones if those alone were changed: to be changed along with them.
 
     Weights are none: they leave as means of released classes.
