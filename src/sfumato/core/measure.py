@@ -244,6 +244,10 @@ class Measure(Component):
             return f"{self.name} must find exact values in the original, got: {got}"
         return None
 
+    def sees_joined_records(self, evidence: Evidence) -> bool:  # noqa: ARG002  — for some it depends on cells
+        """Whether it judges records that are joined as one unit, and not each alone."""
+        return self.counts.joins_person_records
+
     def undefined(self, evidence: Evidence) -> str | None:
         """Why there is no number though it applies, where that is known before any work; else None."""
         if self.needs.records and not (len(evidence.original) and len(evidence.protected or ())):
@@ -318,7 +322,7 @@ class Measure(Component):
 
     def _by_approach(self, plain: Score, approach: Approach, run: Run) -> Score:
         """Score by a further approach; who looks at each record alone has no number of joined ones."""
-        if approach.evidence.joined is not None and not self.counts.joins_person_records:
+        if approach.evidence.joined is not None and not self.sees_joined_records(approach.evidence):
             return self._doubted(plain, approach.evidence)
         return self._score_once(approach.evidence, run)
 
@@ -357,7 +361,7 @@ class Measure(Component):
                 interval_is_proved=False, bound=None, confidence=None,
                 reason=f"it is estimated from {max(held, 1)} records drawn, with 95 % confidence",
             )  # fmt: skip
-        links = () if self.counts.joins_person_records else tuple(joining(evidence))
+        links = () if self.sees_joined_records(evidence) else tuple(joining(evidence))
         if links:
             names = quoted(links, " and ")
             reason = f"{names} joins records in the file, and {self.name} looks at each alone"
