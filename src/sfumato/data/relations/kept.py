@@ -69,11 +69,11 @@ class KeptRelation:
 
     def derive(self, table: Table) -> Table:
         """The table with what is kept in place of the columns themselves, missing where one of them is."""
-        derived = table.select(name for name in table.names if name not in self.columns)
+        derived = table
         for name, values in zip(self.names, self._values(table), strict=True):
             series = pl.Series(values, nan_to_null=True)
             derived = derived.with_values(name, series, column=Column(name, Kind.CONTINUOUS, Role.KEY))
-        return derived
+        return derived.select(name for name in derived.names if name not in self.columns)
 
     def _values(self, table: Table) -> Iterable[Floats]:
         read = [_read(_numbers(table, name), self.kind) for name in self.columns]
