@@ -156,6 +156,7 @@ class Counting:
     joins_person_records: bool = False  # True: records that a column joins are judged as one person's
     pools_copies: bool = False  # True: of copies put one below the other it measures the risk of all
     intruder_records_only: bool = False  # True: it looks only at the records that the intruder holds
+    compares_kept_relations: bool = False  # True: it compares known with released values, so differences, too
 
 
 @dataclass(frozen=True)

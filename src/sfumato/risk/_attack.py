@@ -112,7 +112,7 @@ class AttackMeasure(EstimatedMeasure):
     bounds = (0.0, 1.0)
     kinds = COMPARABLE
     needs = Needs(control=True)
-    counts = Counting(pools_copies=True)
+    counts = Counting(pools_copies=True, compares_kept_relations=True)
     cost = "n"
 
     queries: int = param(2000, "Largest number of people attacked on each side.", ge=10, le=100_000)
