@@ -17,6 +17,7 @@ from sfumato.data.classes.classes import Classes, Missing
 from sfumato.data.codings import codes_of_both
 from sfumato.data.persons import persons_of, with_own_numbers
 from sfumato.data.relations.joining import person_links
+from sfumato.data.relations.regrouping import Regrouping, regroupings, released_units
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Ints
@@ -76,6 +77,19 @@ def joining(evidence: Evidence) -> dict[str, Ints]:
     if evidence.sampling.ignore_person_links or released is None:  # of the raw table nothing leaves
         return {}
     return evidence.remember("joining", lambda: person_links(released, evidence.original))
+
+
+def regroupings_of(evidence: Evidence) -> tuple[Regrouping, ...]:
+    """What puts units (persons, households, groups) together again that no released column is said to join.
+
+    Nothing, where nobody can tell whose the released records are, or whether these columns will leave.
+    """
+    released, rows = evidence.protected, evidence.source_rows
+    if released is None or rows is None or evidence.sampling.ignore_person_links:
+        return ()
+    return evidence.remember(
+        "regroupings", lambda: regroupings(released, released_units(evidence.original, rows))
+    )
 
 
 def joined_persons(evidence: Evidence, table: Table) -> Ints:

@@ -20,6 +20,7 @@ from sfumato.core.sample_interval import mean_interval
 from sfumato.data.classes.classes import Classes
 from sfumato.data.notebook import as_html
 from sfumato.data.persons import best_by_person, persons_of
+from sfumato.data.table import Table
 from sfumato.errors import quoted
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.pace import one_thread_of_algebra
@@ -238,6 +239,10 @@ class Measure(Component):
             got = f"ranges or sets of values in {coarse}"
             return f"{self.name} must find exact values in the original, got: {got}"
         return None
+
+    def concerns(self, original: Table) -> bool:  # noqa: ARG002  — most concern every table
+        """Whether it is shown unasked of such a table; not where it could only say that it does not apply."""
+        return True
 
     def undefined(self, evidence: Evidence) -> str | None:
         """Why there is no number though it applies, where that is known before any work; else None."""

@@ -25,6 +25,7 @@ from sfumato.data.classes.classes import column_codes
 from sfumato.data.classes.packing import Coding, distinct_of, number, pack
 from sfumato.data.persons import with_own_numbers
 from sfumato.data.relations.companions import chains, near_sets, wave_levels, wave_ranks
+from sfumato.data.relations.joining import units_of
 from sfumato.data.schema import ORDERED, UNIT_ROLES, Role
 from sfumato.data.shares import wilson
 from sfumato.data.table import Table
@@ -90,6 +91,11 @@ class Regrouping:
     def is_trusted(self) -> bool:
         """Whether an intruder believes it: more than a quarter of the sets are right, with 95 % certainty."""
         return bool(self.sets) and wilson(self.right, self.sets, _SURE)[0] >= _BELIEVED
+
+
+def released_units(original: Table, source_rows: Ints) -> dict[str, Ints]:
+    """Which unit each released record is of, by the columns of the original that tell; −1 where none is."""
+    return {name: np.append(codes, -1)[source_rows] for name, codes in units_of(original).items()}
 
 
 def regroupings(released: Table, units: Mapping[str, Ints]) -> tuple[Regrouping, ...]:
