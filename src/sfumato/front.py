@@ -160,7 +160,7 @@ def assess(
     else:
         chosen = [parse_measure(m) if isinstance(m, str) else m for m in measures]
     allow_sampling = not (chosen if exact is None else exact)
-    chosen = chosen or registry.measures_for("default")
+    chosen = chosen or [each for each in registry.measures_for("default") if each.concerns(table)]
     make = made_by.apply if isinstance(made_by, Recipe) else made_by
     case = Case(table, scenarios[0], _like(table, resources), control, make)
     asking = make_run(seed, run, case.resources)

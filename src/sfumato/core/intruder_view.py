@@ -16,8 +16,9 @@ from sfumato.core.evidence import Evidence
 from sfumato.data.classes.classes import Classes, Missing
 from sfumato.data.codings import codes_of_both
 from sfumato.data.persons import persons_of, with_own_numbers
-from sfumato.data.relations.joining import person_links
+from sfumato.data.relations.joining import group_links, person_links
 from sfumato.data.relations.kept import KINDS, KeptRelation, changed_columns, kept_relations
+from sfumato.data.relations.regrouping import Regrouping, regroupings, released_units
 from sfumato.data.scenario import CONTROL
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
@@ -79,6 +80,23 @@ def joining(evidence: Evidence) -> dict[str, Ints]:
         return {}
     links = evidence.remember("joining", lambda: person_links(released, evidence.original))
     return links if evidence.joined is None else {**links, evidence.joined.by: evidence.joined.numbers}
+
+
+def regroupings_of(evidence: Evidence) -> tuple[Regrouping, ...]:
+    """What puts units (persons, households, groups) together again that no released column is said to join.
+
+    Nothing, where nobody can tell whose the released records are, or whether these columns will leave.
+    """
+    released, rows = evidence.protected, evidence.source_rows
+    if released is None or rows is None or evidence.sampling.ignore_person_links:
+        return ()
+
+    def find() -> tuple[Regrouping, ...]:
+        declared = {*person_links(released, evidence.original), *group_links(released, evidence.original)}
+        units = released_units(evidence.original, rows)
+        return regroupings(released, {name: each for name, each in units.items() if name not in declared})
+
+    return evidence.remember("regroupings", find)
 
 
 def joined_persons(evidence: Evidence, table: Table) -> Ints:

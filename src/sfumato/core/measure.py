@@ -21,6 +21,7 @@ from sfumato.core.sample_interval import mean_interval
 from sfumato.data.classes.classes import Classes
 from sfumato.data.notebook import as_html
 from sfumato.data.persons import best_by_person, persons_of
+from sfumato.data.table import Table
 from sfumato.errors import quoted
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.pace import one_thread_of_algebra
@@ -249,6 +250,10 @@ class Measure(Component):
         """Whether it judges records that are joined as one unit, and not each alone."""
         return self.counts.joins_person_records
 
+    def concerns(self, original: Table) -> bool:  # noqa: ARG002  — most concern every table
+        """Whether it is shown unasked of such a table; not where it could only say that it does not apply."""
+        return True
+
     def undefined(self, evidence: Evidence) -> str | None:
         """Why there is no number though it applies, where that is known before any work; else None."""
         if self.needs.records and not (len(evidence.original) and len(evidence.protected or ())):
@@ -301,7 +306,8 @@ class Measure(Component):
         plain, *further = approaches(evidence.with_known_values)
         score = self._score_once(plain.evidence, run)
         for each in further:
-            if score.status in {Status.OK, Status.APPROXIMATE}:
+            is_apt = self.counts.compares_kept_relations or not each.compares_values
+            if is_apt and score.status in {Status.OK, Status.APPROXIMATE}:
                 score = self._worse(score, self._by_approach(score, each, run), each.name)
         return score
 
