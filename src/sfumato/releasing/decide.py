@@ -50,7 +50,10 @@ RULES: Mapping[str, str] = {
 #: Said wherever a release stops because nobody has said what it must meet.
 NOTHING_REQUIRED = "a release must have a requirement to be judged by"
 #: The way on where the seed can be guessed.
-DRAW_SEED = "leave out --seed (in Python `seed`): the operating system draws one; or give 128 random bits"
+DRAW_SEED = (
+    "leave out --seed (in Python `seed`): the operating system draws one; or give one of 128 random bits that "
+    "you keep secret"
+)
 
 
 @dataclass(frozen=True)
