@@ -21,7 +21,7 @@ from sfumato.data.generalised.cover import covers_of
 from sfumato.data.persons import with_own_numbers
 from sfumato.data.promises import as_promised
 from sfumato.data.relations.joining import units_of
-from sfumato.data.schema import COMPARABLE, Column, Role
+from sfumato.data.schema import COMPARABLE, STRUCTURAL_ROLES, Column, Kind, Role
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
 
@@ -29,6 +29,8 @@ from sfumato.kernels.arrays import Flags, Floats, Ints
 LEAST_RECORDS, LEAST_UNITS = 10, 5
 #: The share of the weights' variance that a further key must explain.
 _LEAST_GAIN = 0.001
+#: Records of a category whose share someone would publish.
+_LARGE_CATEGORY = 30
 
 
 def average_weights(table: Table, release: Release, original: Table) -> tuple[Table, ExactWeights | None]:
@@ -62,6 +64,39 @@ def average_weights(table: Table, release: Release, original: Table) -> tuple[Ta
     averaged = exact.copy()
     averaged[there] = _means(exact[there], classes, table.schema[name])
     return _with_weights(table, name, exact, averaged), ExactWeights(exact, by)
+
+
+def estimate_changes(table: Table, exact: ExactWeights) -> dict[str, float]:
+    """How much averaged weights change the mean of each other column, or the share of a category, relatively.
+
+    A mean is held against that of the numbers without their signs; small categories are left out.
+    """
+    weight, there = str(table.schema.only_role(Role.WEIGHT)), np.flatnonzero(~np.isnan(exact.values))
+    both, found = (exact.values[there], table.numbers(weight)[there]), {}
+    for column in table.schema.columns:
+        if column.role in STRUCTURAL_ROLES or column.name in exact.by or column.kind not in COMPARABLE:
+            continue
+        if column.kind is Kind.CONTINUOUS and not table.is_generalised(column.name):
+            found[column.name] = _mean_change(table.numbers(column.name)[there], *both)
+        else:
+            coding = column_codes(table, column.name)
+            found[column.name] = _share_change(replace(coding, codes=coding.codes[there]), *both)
+    return {name: change for name, change in found.items() if np.isfinite(change)}
+
+
+def _mean_change(values: Floats, before: Floats, after: Floats) -> float:
+    known = ~np.isnan(values)
+    values, before, after = values[known], before[known], after[known]
+    with np.errstate(invalid="ignore", divide="ignore"):  # of no value, or weights that come to nothing
+        moved = after @ values / after.sum() - before @ values / before.sum()
+        return float(abs(moved / (before @ np.abs(values) / before.sum())))
+
+
+def _share_change(coding: Coding, before: Floats, after: Floats) -> float:
+    places, sizes = number(coding)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        one, other = (np.bincount(places, each) / each.sum() for each in (before, after))
+        return float(np.abs(other / one - 1)[sizes >= _LARGE_CATEGORY].max(initial=0.0))
 
 
 def _keys_of(original: Table) -> list[str]:
