@@ -28,6 +28,7 @@ from sfumato.recipes.recipe import Recipe
 from sfumato.study.cost import SETTINGS, Before, Work, sampled, works_of
 from sfumato.study.evaluate import After, Case, evaluate
 from sfumato.tuning.candidate import Judge
+from sfumato.tuning.companions import Companions
 from sfumato.tuning.derive_space import Scope, derive, untreated
 from sfumato.tuning.ledger import Ledger, fingerprint
 from sfumato.tuning.search_space import SearchSpace
@@ -99,12 +100,13 @@ def tune(
     case, notes = replace(case, after=(finish or dropping)(plan.output)), (*notes, *left)
     table = whole.select([name for name in whole.names if name not in plan.output.drop])
     run = replace(run, resources={**run.resources, **case.resources})
+    companions = Companions.of(whole, plan.output.drop, demands)
     space = derive(
-        table,
+        companions.as_keys(table),
         scope or Scope(),
         requirements=[demand.requirement for demand in demands],
         resources=run.resources,
-        sensitive=looks_at_sensitive(replace(case, table=table), demands, run),
+        sensitive=bool(companions.amounts) or looks_at_sensitive(replace(case, table=table), demands, run),
     )
     if before is not None:
         before(_works(space, judge, budget, case.resources), table, run)

@@ -16,6 +16,7 @@ from sfumato.recipes.starter import safe_step
 from sfumato.study.evaluate import After, Case
 from sfumato.study.losses import named
 from sfumato.study.requirements import weakest
+from sfumato.tuning.companions import Companions, followed_by
 from sfumato.tuning.tuned import Tuned
 
 #: What its owner can change where nothing meets what is required.
@@ -31,20 +32,25 @@ Finish = Callable[[Output], After]
 def enforced(plan: Plan, table: Table, run: Run, finish: Finish) -> tuple[Plan, bool]:
     """The plan whose step enforces what is required, at its weakest setting that does, and whether it does.
 
-    Where it cannot while a number tells whose records belong together, that number is left out.
+    Where it cannot while a number tells whose records belong together, that number is left out. Columns that
+    would give keys back are protected along with them, and amounts that would join records are made less
+    exact by a further step.
     """
     numbers = table.schema.with_role(*UNIT_ROLES)
     for drop in ((), numbers) if numbers else ((),):
         dropped = (*plan.output.drop, *drop)
         made = replace(plan, output=replace(plan.output, drop=dropped))
         left = table.schema.select([name for name in table.names if name not in dropped])
-        step = safe_step(left, plan.demands)
-        if step is not None:
-            after = finish(made.output)
+        companions = Companions.of(table, dropped, plan.demands)
+        step = safe_step(left, plan.demands, companions.keys)
+        if step is None:
+            continue
+        for further in companions.further_steps(len(table)):
+            after = followed_by(further, finish(made.output))
             case = Case(table, resources=run.resources, control=plan.control, after=after)
             end = weakest(step, case, plan.demands, run, repeats=1)
             if end.met:
-                return replace(made, recipe=Recipe((end.step,))), True
+                return replace(made, recipe=Recipe((end.step, *further))), True
     return plan, False
 
 
