@@ -85,6 +85,7 @@ def test_the_wider_the_circle_the_stricter():
     assert [level(name, "gdbrl") for name in Profile.names()] == [None, None, 0.1, 0.05]
     assert [level(name, "exact-match") for name in Profile.names()] == [None, 0, 0, None]
     assert [level(name, "l-diversity") for name in Profile.names()] == [None, 2, 2, 3]
+    assert [level(name, "regrouped") for name in Profile.names()] == [None, 0.05, 0.05, 0]
 
 
 def test_an_unknown_profile_suggests_one():
@@ -105,6 +106,7 @@ def test_intruders_know_columns_by_role_and_kind():
         "maximum knowledge: k-anonymity >= 3",
         "maximum knowledge: dbrl <= 0.05",
         "maximum knowledge: gdbrl <= 0.05",
+        "maximum knowledge: regrouped <= 0",
     ]
     assert asked[0].scenario.columns == ("sex", "born")
     assert asked[-1].scenario.columns == ("sex", "born", "income")
@@ -120,11 +122,14 @@ def test_what_does_not_apply_is_left_out_and_said():
         "maximum knowledge: gdbrl <= 0.05",
     ]
     reasons = profile.left_out(numbers)
-    assert len(reasons) == 3
+    assert len(reasons) == 4
     assert reasons[0].startswith(
         "k-anonymity >= 10 is left out: scenario `acquaintance`: the table has no nominal"
     )
-    harmless = SCHEMA.select(["sex", "income"])
+    assert reasons[-1].startswith(
+        "regrouped <= 0 is left out: regrouped must find a column in the original that"
+    )
+    harmless = SCHEMA.select(["name", "sex", "income"])
     assert list(profile.left_out(harmless)) == [
         "l-diversity >= 3 is left out: l-diversity must find a sensitive column in the table, got: none",
         "t-closeness(distance=kind) <= 0.2 is left out: t-closeness must find a sensitive column in the table, got: none",
@@ -244,7 +249,7 @@ def test_what_a_plan_requires_itself_stays_as_it_was():
     merged = Profile.named("scientific").apply_to(plan)
     assert texts(merged.demands) == [
         "boss: k-anonymity >= 2", "acquaintance: k-anonymity >= 3", "acquaintance: l-diversity >= 2",
-        "matching: exact-match <= 0", "matching: dbrl <= 0.1",
+        "matching: exact-match <= 0", "matching: dbrl <= 0.1", "matching: regrouped <= 0.05",
     ]  # fmt: skip
     with pytest.raises(PlanError, match="got twice: `acquaintance`, `matching`"):
         Profile.named("scientific").apply_to(merged)

@@ -56,6 +56,7 @@ def test_the_starter_has_what_the_profile_requires():
         "l-diversity >= 2",
         "dbrl <= 0.1",
         "exact-match <= 0",
+        "regrouped <= 0.05",
     }
     (step,) = plan.recipe.steps
     assert set(step.columns) == {"age", "sex", "x"}  # what nobody decided on may be known
