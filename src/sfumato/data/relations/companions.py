@@ -12,8 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.data.classes.packing import Coding, number, pack
+from sfumato.data.codings import decimals_of
 from sfumato.data.persons import with_own_numbers
 from sfumato.kernels.arrays import Flags, Floats, Ints
+
+_PAIRS = 4_000_000  # of values whose difference is looked at
+_LARGE_DRIFT = 0.25  # of the range: what is farther apart is nobody's rise
 
 
 def numbered(*columns: npt.NDArray[np.generic]) -> Ints:
@@ -94,6 +98,45 @@ def _components(n: int, these: Ints, those: Ints) -> Ints:
     links = coo_array((np.ones(len(these), dtype=np.int8), (these, those)), shape=(n, n))
     components: Ints = connected_components(links, directed=False)[1].astype(np.int64)
     return components
+
+
+# By a common drift ----------------------------------------------------------------------------------------
+
+
+def drift_chains(values: Floats, cells: Ints) -> Ints:
+    """Link records whose values differ by the same amount or factor as those of many others do.
+
+    Exact salaries that all rise by 3 % are so far from each other whatever year they are of.
+    """
+    there = np.flatnonzero(~np.isnan(values))
+    sets = np.full(len(values), -1, dtype=np.int64)
+    if len(there) > 1:
+        is_positive = bool((values[there] > 0).all())
+        read = np.log(values[there]) if is_positive else values[there]
+        unit = 10.0 ** -(decimals_of(values[there]) or 0)
+        width = max(2 * unit / float(np.median(values[there])) if is_positive else unit, 1e-9)
+        drift = _commonest_drift(read, width)
+        # Each record stands where it would be later, and again where it is.
+        row, later = np.tile(np.arange(len(there)), 2), np.repeat([True, False], len(there))
+        moved = read[row] + np.where(later, drift, 0.0)
+        these, those = _next_values(moved[:, None], cells[there][row], ~later)
+        close = np.abs(moved[these] - moved[those]) <= width
+        sets[there] = _components(len(there), row[these[close]], row[those[close]])
+    return with_own_numbers(sets)
+
+
+def _commonest_drift(values: Floats, width: float) -> float:
+    """The difference, not 0 and not large, that most pairs of values have, some with all being looked at."""
+    ordered = np.sort(values)
+    some = ordered[:: max(1, len(ordered) * len(ordered) // _PAIRS)]
+    apart = (ordered[None] - some[:, None]).ravel()
+    apart = apart[(apart > 2 * width) & (apart <= _LARGE_DRIFT * max(np.ptp(ordered), width))]
+    if not len(apart):
+        return float("inf")
+    bins, counts = np.unique((apart / width).astype(np.int64), return_counts=True)
+    pairs = counts + np.where(np.append(np.diff(bins), 0) == 1, np.append(counts[1:], 0), 0)
+    best = bins[np.argmax(pairs)]
+    return float(np.median(apart[(apart >= best * width) & (apart < (best + 2) * width)]))
 
 
 # From wave to wave ----------------------------------------------------------------------------------------

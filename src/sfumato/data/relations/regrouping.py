@@ -24,7 +24,7 @@ import polars as pl
 from sfumato.data.classes.classes import column_codes
 from sfumato.data.classes.packing import Coding, distinct_of, number, pack
 from sfumato.data.persons import with_own_numbers
-from sfumato.data.relations.companions import chains, near_sets, wave_levels, wave_ranks
+from sfumato.data.relations.companions import chains, drift_chains, near_sets, wave_levels, wave_ranks
 from sfumato.data.relations.joining import units_of
 from sfumato.data.schema import ORDERED, UNIT_ROLES, Role
 from sfumato.data.shares import wilson
@@ -301,7 +301,26 @@ class _Succession:
         return chains(np.column_stack(numbers), records.cells(self.equal), waves)
 
 
-_Way: TypeAlias = _Equality | _Nearness | _Succession
+@dataclass(frozen=True)
+class _Drift:
+    """Records differ by what many others differ by, too, in a column of numbers."""
+
+    columns: tuple[str, ...]
+    equal: tuple[str, ...] = ()
+    how: ClassVar[How] = "chained"
+    is_tried_last: ClassVar[bool] = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All columns it takes."""
+        return (*self.columns, *self.equal)
+
+    def sets(self, records: _Records) -> Ints:
+        """The set of each record."""
+        return drift_chains(_numbers(records, self.columns[0]), records.cells(self.equal))
+
+
+_Way: TypeAlias = _Equality | _Nearness | _Succession | _Drift
 
 
 def _numbers(records: _Records, name: str) -> Floats:
@@ -325,6 +344,8 @@ def _ways(records: _Records, names: tuple[str, ...]) -> Iterator[_Way]:
     numeric = dict(list(numeric.items())[:_MOST_COLUMNS])
     for columns, equal in _numeric_ways(records, numeric, stable):
         yield _Nearness(columns, equal)
+        if len(columns) == 1:
+            yield _Drift(columns, equal)
     differing = [
         name
         for name in names
