@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Literal, NamedTuple
 
@@ -132,14 +133,19 @@ def _spread_out(places: Ints) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class _Compared:
-    """A column in both tables, record by record, and what the released values are rounded to, if coarser."""
+    """A column in both tables, record by record."""
 
     name: str
     is_date: bool
     mine: Floats
     theirs: Floats
-    unit: float  # in which the released values are written; 0: as finely as can be
-    is_rounded: bool  # the original ones are written more finely
+
+    @cached_property
+    def units(self) -> tuple[float, float]:
+        """In what the original and the released values are written; 0: as finely as can be."""
+        both = ~(np.isnan(self.mine) | np.isnan(self.theirs))
+        mine, theirs = (_unit(side[both], is_date=self.is_date) for side in (self.mine, self.theirs))
+        return mine, theirs
 
     @property
     def is_changed(self) -> bool:
@@ -151,8 +157,9 @@ class _Compared:
     def change(self, kind: KeptKind) -> tuple[Floats, Floats, Floats]:
         """The original values as they are read for a kind, their changes, and how far rounding may be off."""
         mine, theirs = _read(self.mine, kind), _read(self.theirs, kind)
-        error = np.where(self.is_rounded or kind == "ratios", self.unit / 2, 0.0)
-        error = error + 8 * np.finfo(np.float64).eps * np.abs(self.theirs)
+        known, shown = self.units
+        rounding = shown / 2 if shown > known or kind == "ratios" else 0.0
+        error = rounding + 8 * np.finfo(np.float64).eps * np.abs(self.theirs)
         if kind == "ratios":
             with np.errstate(divide="ignore", invalid="ignore"):
                 error = np.where(self.theirs == 0, np.nan, error / np.abs(self.theirs))
@@ -174,9 +181,7 @@ def _columns(
             theirs = _numbers(released.select([name]).take(places), name)
         except DataError:  # text that is no number is no less than what measures of values refuse
             continue
-        both = ~(np.isnan(mine) | np.isnan(theirs))
-        units = [_unit(values[both], is_date=is_date) for values in (mine, theirs)]
-        columns.append(_Compared(name, is_date, mine, theirs, units[1], units[1] > units[0]))
+        columns.append(_Compared(name, is_date, mine, theirs))
     return columns
 
 
@@ -336,27 +341,24 @@ def _rank_share(column: _Compared, *, all_moved: bool = False) -> float:
     there = ~(np.isnan(column.mine) | np.isnan(column.theirs))
     mine, theirs = column.mine[there], column.theirs[there]
     if not len(mine):
-        return 0
-    moved = mine != theirs if all_moved else _passed(mine, theirs)
-    if 2 * int(moved.sum()) <= len(mine):
-        return 0
-    (first, ties), (second, others) = _places(mine), _places(theirs)
-    same = moved & (first == second) & (ties == others)
-    n_same, n_moved = int(same.sum()), int(moved.sum())
+        return 0.0
+    distinct, places, sizes = np.unique(mine, return_inverse=True, return_counts=True)
+    moved = mine != theirs
+    if not all_moved:
+        fenced = np.concatenate(([-np.inf], distinct, [np.inf]))
+        moved = (theirs <= fenced[places]) | (theirs >= fenced[places + 2])
+    n_moved = int(moved.sum())
+    if 2 * n_moved <= len(mine):
+        return 0.0
+    first, ties = _below(sizes)[places], sizes[places]
+    _, places, sizes = np.unique(theirs, return_inverse=True, return_counts=True)
+    second = _below(sizes)[places]
+    n_same = int((moved & (first == second) & (ties == sizes[places])).sum())
     chance = _by_chance(second[moved], first[moved], np.equal)
     is_kept = _is_enough(n_same, n_moved) and _is_beyond(n_same, n_moved, chance)
     return n_same / n_moved if is_kept else 0.0
 
 
-def _places(values: Floats) -> tuple[Floats, Ints]:
-    """How many are less than each value, and how many the same."""
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - counts).astype(np.float64)[places], counts[places]
-
-
-def _passed(mine: Floats, theirs: Floats) -> Flags:
-    """Which values changed by so much that another's was nearer, or as near."""
-    distinct, places = np.unique(mine, return_inverse=True)
-    fenced = np.concatenate(([-np.inf], distinct, [np.inf]))
-    flags: Flags = (theirs <= fenced[places]) | (theirs >= fenced[places + 2])
-    return flags
+def _below(sizes: Ints) -> Floats:
+    """How many are less than each distinct value, of which there are so many."""
+    return (np.cumsum(sizes) - sizes).astype(np.float64)
