@@ -311,6 +311,8 @@ class Schema:
         for column in self.columns:
             if column.name in present:
                 faults += list(_dtype_faults(column, dtypes[column.name]))
+                if dtypes[column.name].is_float() and (column.pseudonym or column.role in UNIT_ROLES):
+                    faults += list(_merged_units(frame[column.name]))
         return faults
 
     def undecided(self) -> tuple[str, ...]:
@@ -368,6 +370,16 @@ def like_schema(schema: Schema, other: Schema) -> Schema:
     columns = {each.name: each for each in kept}
     columns |= {name: replace(other[name], **promises) for name in shared}
     return Schema(tuple(columns[name] for name in schema.names))
+
+
+def _merged_units(numbers: pl.Series) -> Iterator[str]:
+    """A number of persons is told from the next one only as far as a float has digits."""
+    bits = 24 if numbers.dtype == pl.Float32 else 53
+    if large := int((numbers.is_not_nan() & (numbers.abs() >= 2**bits)).sum()):
+        yield (
+            f"column `{numbers.name}` tells whose each record is and must hold numbers below 2^{bits} where "
+            f"they are floats, got: {large} larger ones, of which two may have become one — read them as text"
+        )
 
 
 def _dtype_faults(column: Column, dtype: pl.DataType) -> Iterator[str]:

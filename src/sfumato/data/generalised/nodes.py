@@ -26,6 +26,8 @@ MISSING, UNSEEN = -1, -2  # the codes of a null and of a value that is no leaf
 DType: TypeAlias = pl.DataType | DataTypeClass
 Values: TypeAlias = pl.Series | npt.NDArray[Any] | Sequence[Any]
 
+#: Decimal digits that a float tells apart for certain.
+_FLOAT_DIGITS = 15
 _TIMES = "%Y-%m-%dT%H:%M:%S%.f"
 
 
@@ -202,7 +204,9 @@ def canonical_text(column: pl.Series) -> pl.Series:
 
 def _plain_text(values: pl.Series) -> pl.Series:
     if isinstance(values.dtype, pl.Decimal):
-        values = values.cast(pl.Float64)
+        exact = values.cast(pl.String).str.replace(r"(\.\d*?)0+$", "${1}").str.strip_chars_end(".")
+        digits = exact.str.replace_all(r"\D", "").str.strip_chars_start("0").str.len_chars()
+        return exact.zip_with(digits > _FLOAT_DIGITS, _plain_text(values.cast(pl.Float64)))
     if values.dtype.is_float():
         values = values.fill_nan(None)
         whole = ((values == values.floor()) & (values.abs() < 2.0**63)).fill_null(value=False)
