@@ -192,3 +192,19 @@ def test_diversity_of_those_whose_records_leave_together(ills, l):  # noqa: E741
     stays = table(columns, who=[1, 2, 1, 2], ward=list("AABB"), ill=ills)
     score = LDiversity().score(Evidence(stays, Release.unchanged(stays)), RUN)
     assert (score.value, score.status) == (l, Status.OK)
+
+
+def test_one_shift_for_all_dates_of_a_person_keeps_what_is_between_them():
+    """Visits of forty persons, three each, moved by up to ten years for each person; the pseudonym stays."""
+    rng = np.random.default_rng(7)
+    who = np.repeat(np.arange(40), 3)
+    days = rng.integers(0, 4000, len(who)).astype(float)
+    columns = Column("who", NAME, Role.PERSON, pseudonym="p"), Column("came", Kind.CONTINUOUS, Role.KEY)
+    visits = table(columns, who=who, came=days)
+    moved = visits.with_values("came", pl.Series(days + rng.integers(-3650, 3650, 40)[who]))
+    joined, apart = (
+        DistanceLinkage().score(Evidence(visits, Release.record_by_record(moved.select(names))), RUN)
+        for names in (["who", "came"], ["came"])
+    )
+    assert (joined.value, joined.status) == (1.0, Status.OK)
+    assert apart.value < 0.3
