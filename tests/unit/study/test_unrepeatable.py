@@ -13,7 +13,7 @@ from sfumato.core.run import Run
 from sfumato.errors import ParameterError, PlanError
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.releasing.trail import seed_of
+from sfumato.releasing.trail import randomness_of
 from sfumato.report import write_report
 from toys import Draw, Invented, Private, numbers_table
 
@@ -60,9 +60,9 @@ def test_nobody_compares_them_unless_by_name(monkeypatch):
 def test_a_replay_refuses_them(tmp_path):
     trail = tmp_path / "release.private.json"
     trail.write_text('{"seed": "1f", "seed_given": true}')
-    assert seed_of(trail, Plan(recipe=Recipe.of(Draw()))) == (31, True)
+    assert randomness_of(trail, Plan(recipe=Recipe.of(Draw()))).seed == 31
     with pytest.raises(ParameterError, match="private"):
-        seed_of(trail, Plan(recipe=Recipe.of(Draw(), Private())))
+        randomness_of(trail, Plan(recipe=Recipe.of(Draw(), Private())))
 
 
 @pytest.mark.parametrize("measure", ["k", "uniqueness", "prosecutor-risk", "suda", "unsafe-combinations"])
