@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from sfumato.data.guess import words
 from sfumato.data.guess.columns import Guess
 from sfumato.data.notebook import as_html
+from sfumato.data.relations.joining import units_of
+from sfumato.data.relations.regrouping import regroupings
 from sfumato.data.relations.related import Relation
-from sfumato.data.schema import Column, Role, Schema
+from sfumato.data.schema import UNIT_ROLES, Column, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import counted
 
 _NAMED = 10  # the most columns that a sentence names
 
 _DECLARED = "declared by the data set"
+
+#: Records that are looked at to see what would put them together again, and the ways to do so that are named.
+_RECORDS_JOINED, _REGROUPINGS_NAMED = 100_000, 3
+
+_HOW = {
+    "equal": "equal values of",
+    "near": "nearly equal values of",
+    "chained": "steadily changing values of",
+}
+_REMEDIES = "round them, microaggregate them (individual-ranking), top-code them, or keep one record of each"
 
 #: Codes of our own lists: to show one that the table has gives nothing of the table away.
 _KNOWN_CODES = frozenset(
@@ -108,6 +121,7 @@ class Overview:
     relations: tuple[Relation, ...]
     duplicates: int
     unique: int
+    joins: tuple[str, ...] = ()  # on what would put records together again
     notes: tuple[str, ...] = ()  # on how the file was read
     reading: Mapping[str, str] = field(default_factory=dict)  # what a plan says of that
 
@@ -154,6 +168,7 @@ class Overview:
             for summary in self.columns
             if summary.column.name in units
         ]
+        found += self.joins
         return [*self.notes, *(sentence for sentence in found if sentence)]
 
     def to_frame(self) -> pl.DataFrame:
@@ -223,7 +238,24 @@ def survey(frame: pl.DataFrame, guesses: Sequence[Guess], relations: Sequence[Re
         relations=tuple(relations),
         duplicates=0 if apart or not columns else frame.height - frame.n_unique(),
         unique=frame.height if apart & keys else int(compared),
+        joins=tuple(_joins(table)),
     )
+
+
+def _joins(table: Table) -> Iterator[str]:
+    """Say which columns put persons, households or groups together again whose number is left out."""
+    numbers = table.schema.with_role(*UNIT_ROLES)
+    if not numbers:
+        return
+    table = table.take(np.arange(min(len(table), _RECORDS_JOINED)))
+    others = (*UNIT_ROLES, Role.IDENTIFIER, Role.KEY)  # keys are changed anyhow
+    beside = [name for name in table.names if table.schema[name].role not in others]
+    units = {name: codes for name, codes in units_of(table).items() if name in numbers}
+    for each in regroupings(table.select(beside), units)[:_REGROUPINGS_NAMED] if beside else ():
+        yield (
+            f"{_HOW[each.how]} {name_columns(each.columns)} would put {each.regrouped:,} of {each.units:,} "
+            f"together again that have several records, even without `{each.unit}`: {_REMEDIES}"
+        )
 
 
 def _summary(table: Table, guess: Guess, relations: Sequence[Relation]) -> Summary:
