@@ -390,6 +390,8 @@ def release(
         What is to be kept of a plan: where the data are, resources, the output.
     override
         The reason why it may leave though something blocks it; it is recorded.
+    seed
+        For experiments: one below 2^64 is found by trying, and is refused unless that is overridden.
     search
         More for ``tune``, such as ``methods`` or ``trials``.
     """

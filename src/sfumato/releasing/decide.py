@@ -198,8 +198,8 @@ def decide_plan(plan: Plan, run: Run, *, subject: str) -> Decision:
     """Decide on what a plan would release, without writing anything: its own chance will be another."""
     if blocked := tuple(Finding("role-missing", each) for each in plan.blockers()):
         return Decision(subject, blocked)
-    outcome = carry_out(plan, run)
-    return decide(replace(outcome, randomness=ByPlace.from_system()), subject=subject)
+    chance = replace(run.randomness, is_given=False, person_seed=run.randomness.seed)  # none of it leaves
+    return decide(carry_out(plan, replace(run, randomness=chance)), subject=subject)
 
 
 def require_secret_seed(plan: Plan, run: Run, *, subject: str, override: str = "") -> None:
