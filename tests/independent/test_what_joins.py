@@ -109,6 +109,12 @@ def test_a_record_is_paired_with_one_person_only():
     assert not what_joins.can_be_paired(original, rows("age", "20", "20"), ["age"], [0, 1], [0, 1])
 
 
+def test_a_couple_is_not_found_if_another_like_it_was_not_put_together():
+    original, released, homes = couples(9, weights=lambda row: f"{row // 2}.5" if row < 16 else f"9{row}")
+    original[16] = original[0]
+    assert not attack(original, released, ["sex", "age"], units_of(original, **homes))
+
+
 def test_two_columns_together_regroup():
     original = rows("sex", *("f" if row in {0, 1} else "m" for row in range(32)))
     released = [

@@ -151,20 +151,26 @@ def is_believable(sets, unit_of):
 
 
 def found_units(original, released, known, sets, unit_of):
-    """The rows of units whose own set is the only one that fits all their records, one by one."""
+    """The rows of units whose own set is the only one that fits all their records, one by one.
+
+    Nobody is sure of it if the set would fit another unit as well whose own records were not put together.
+    """
     rows_of = defaultdict(list)
     for row, unit in enumerate(unit_of):
         rows_of[unit].append(row)
-    by_size = defaultdict(list)
-    for each in sets:
-        by_size[len(each)].append(each)
+    rows_of.pop("", None)
+    whole, broken = defaultdict(list), defaultdict(list)  # units by the number of their records
+    for rows in rows_of.values():
+        (whole if rows in sets else broken)[len(rows)].append(rows)
     found = set()
-    for unit, rows in rows_of.items():
-        if unit != "" and rows in by_size[len(rows)]:  # the set of exactly this unit's records
-            others = (each for each in by_size[len(rows)] if each != rows)
-            looks_like = lambda each, rows=rows: can_be_paired(original, released, known, rows, each)  # noqa: E731
-            if looks_like(rows) and not any(map(looks_like, others)):
-                found.update(rows)
+    for size, units in whole.items():
+        seen = [each for each in sets if len(each) == size]
+        for unit in units:
+            others = [(unit, each) for each in seen if each != unit] + [(each, unit) for each in broken[size]]
+            pairs = [(unit, unit), *others]
+            fit = (can_be_paired(original, released, known, *pair) for pair in pairs)
+            if next(fit) and not any(fit):
+                found.update(unit)
     return found
 
 
