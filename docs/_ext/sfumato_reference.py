@@ -64,6 +64,7 @@ def method_page(cls: type[Method]) -> str:
         ("shape", shape_of(cls)),
         ("drive", drive_of(cls)),
         ("uses chance", "yes" if cls.randomness.stochastic else "no"),
+        ("keeps", ", ".join(cls.gives.kept) or "—"),
         ("cost", cls.cost),
     ]
     return described_page(cls, facts, usage=block(method_command(cls)))
@@ -91,6 +92,7 @@ def described_page(cls: type[Component], facts: Sequence[tuple[str, str]], usage
     lines += [docstring(cls), ""]
     if issubclass(cls, Method):
         lines += [*section("For analysts"), escape(cls.analyst_note), ""]
+        lines += [escape(cls.kept_sentence()), ""] if cls.gives.kept else []
     lines += section("Parameters")
     rows = [
         [literal(p.name), escape(p.symbol), escape(p.domain), literal(p.default), escape(p.unit), meaning(p)]

@@ -160,7 +160,7 @@ def assess(
     else:
         chosen = [parse_measure(m) if isinstance(m, str) else m for m in measures]
     allow_sampling = not (chosen if exact is None else exact)
-    chosen = chosen or registry.measures_for("default")
+    chosen = chosen or [each for each in registry.measures_for("default") if each.concerns(table)]
     make = made_by.apply if isinstance(made_by, Recipe) else made_by
     case = Case(table, scenarios[0], _like(table, resources), control, make)
     asking = make_run(seed, run, case.resources)
@@ -418,11 +418,12 @@ def make_release(
 ) -> Released:
     """Make what was prepared: carry out a plan that has steps, or search for them; and decide on it."""
     from sfumato.releasing.carry_out import carry_out
-    from sfumato.releasing.decide import decide
+    from sfumato.releasing.decide import decide, require_secret_seed
     from sfumato.releasing.load import load_resources
     from sfumato.report.released import Released
 
     plan, profile = prepared.plan, prepared.profile
+    require_secret_seed(plan, run, subject=subject, override=override)
     if prepared.table is None:
         run = make_run(None, run, resources)
         outcome = carry_out(plan, run)

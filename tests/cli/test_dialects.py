@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from seeds import LARGE
 from sfumato.core.requirement import Requirement
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -72,7 +73,7 @@ def test_a_release_in_the_dialect_of_its_original(run, original):
         output=Output(path=f"release{original.suffix}"),
     )
     Path("plan.toml").write_text(plan.to_toml())
-    code, _, err = run("run", "plan.toml", "--seed", "1")
+    code, _, err = run("run", "plan.toml", "--seed", LARGE)
     assert code == 0, err
     release = Path(f"release{original.suffix}")
     code, _, err = run("risk", original, release, "--plan", "plan.toml", "--require", "k >= 3")

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from seeds import LARGE
 from sfumato.core import registry
 from sfumato.explain import PRIVATE
 from sfumato.study import cost
@@ -127,7 +128,7 @@ def test_the_twin_for_machines(run, people, plan):
 
 def test_a_release_is_explained_by_its_own_trail(run, people, plan, tmp_path):
     plan.write_text(PLAN.replace('"k >= 3"', '"k >= 1"').replace("[output]", "[output]\nshuffle = false"))
-    assert run("run", plan, "--seed", 1)[0] == 0
+    assert run("run", plan, "--seed", LARGE)[0] == 0
     code, out, _ = run(
         "explain", "people.csv", "--record", 5, "--plan", plan, "--replay", "release.private.json",
         "--measure", "k", "--json",

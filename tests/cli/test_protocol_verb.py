@@ -14,6 +14,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from seeds import LARGE
+
 
 @pytest.fixture
 def people(tmp_path):
@@ -36,7 +38,7 @@ COLUMNS = ("-c", "income,wealth", "--drop", "name")
 
 def test_one_method_is_raised_until_it_is_accepted(run, people, tmp_path):
     code, out, err = run(
-        "protocol", "people.csv", "-m", "rank-swapping(window=1)", "-o", "out.csv", "--seed", 1, "--attempts", 1,
+        "protocol", "people.csv", "-m", "rank-swapping(window=1)", "-o", "out.csv", "--seed", LARGE, "--attempts", 1,
         *LIMITS, *COLUMNS,
     )  # fmt: skip
     assert code == 0
@@ -58,7 +60,7 @@ def test_one_method_is_raised_until_it_is_accepted(run, people, tmp_path):
 
 
 def test_the_accepted_file_measures_as_low_as_was_said(run, people):
-    run("protocol", "people.csv", "-m", "correlated-noise(ratio=20)", "-o", "out.csv", "--seed", 1,
+    run("protocol", "people.csv", "-m", "correlated-noise(ratio=20)", "-o", "out.csv", "--seed", LARGE,
         "--keep-order", *LIMITS, *COLUMNS)  # fmt: skip
     code, out, _ = run(
         "risk", "people.csv", "out.csv", "--aligned", "-m", "dbrl", "-m", "gdbrl", "-c", "income,wealth", "--json",
@@ -117,7 +119,7 @@ def test_a_plan_without_intruders_leaves_the_one_who_knows_the_columns(run, peop
         f"wealth = {role('continuous', 'sensitive')}\none = {role('nominal', 'key')}\n"
     )
     asked = ("protocol", "people.csv", "-m", "rank-swapping(window=1)", "--attempts", 1, "--rungs", 2,
-             "--seed", 1, "--json", *COLUMNS)  # fmt: skip
+             "--seed", LARGE, "--json", *COLUMNS)  # fmt: skip
     tried = [json.loads(run(*asked, "-o", f"{i}.csv", *more)[1])
              for i, more in enumerate([(), ("--plan", "plan.toml")])]  # fmt: skip
     assert tried[0] == tried[1]

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from seeds import LARGE
 from sfumato.cli import cli
 from sfumato.core import registry
 from sfumato.core.measure import Scaling
@@ -303,7 +304,7 @@ def test_protect_repeats_with_a_seed_and_not_without(run, people, tmp_path):
         )
         return (tmp_path / name).read_bytes()
 
-    assert once("a.csv", "--seed", 1) == once("b.csv", "--seed", 1)
+    assert once("a.csv", "--seed", LARGE) == once("b.csv", "--seed", LARGE)
     assert once("c.csv") != once("d.csv")
 
 
@@ -359,7 +360,7 @@ def test_usual_risks_of_a_large_file_are_estimated_and_offer_the_exact_ones(run,
         ("gdbrl", 0),
     ):
         monkeypatch.setattr(registry.measure(name), "scales", Scaling(exact_up_to=100, persons_drawn=drawn))
-    both = ("-c", "age,income", "--seed", "1")
+    both = ("-c", "age,income", "--seed", LARGE)
     run("protect", "rank-swapping", "people.csv", "--unjudged", "--drop", "name", *both, "-o", "out.csv")
     asked = ("risk", "people.csv", "out.csv", *both)
     code, out, err = run(*asked)
@@ -388,7 +389,7 @@ def test_risk_and_utility_in_json(run, people):
         "-o",
         "out.csv",
         "--seed",
-        1,
+        LARGE,
     )
     code, out, _ = run("risk", "people.csv", "out.csv", "-c", "age,income", "--json")
     assert code == 0
@@ -522,7 +523,7 @@ def test_run_writes_nothing_when_a_requirement_is_not_met(run, people, tmp_path)
     assert "nothing was written" in err
     assert "hint: every run has chance of its own" in err
     assert not (tmp_path / "release.csv").exists()
-    assert "hint: make a step stronger" in run("run", "plan.toml", "--seed", "1")[2]
+    assert "hint: make a step stronger" in run("run", "plan.toml", "--seed", LARGE)[2]
 
 
 def test_run_tells_what_a_method_notes(run, plan):
@@ -673,7 +674,7 @@ def test_the_installed_command_answers():
 
 @pytest.mark.filterwarnings("always::sfumato.errors.RenamedWarning")
 def test_former_words_are_understood_with_a_note(run):
-    words = "protect record-suppression builtin:patients?n=60 --show star --k 2 --seed 1 --out out.csv"
+    words = "protect record-suppression builtin:patients?n=60 --show star --k 2 --out out.csv"
     _, _, err = run(*words.split())
     assert "note: `show` = `star` is called `wildcard` now" in err
 
@@ -681,9 +682,7 @@ def test_former_words_are_understood_with_a_note(run):
 def test_a_column_that_nobody_decided_on_is_named_and_the_shuffle_told(run, tmp_path):
     rng = np.random.default_rng(2)
     pl.DataFrame({"x": rng.normal(size=60), "y": rng.normal(size=60)}).write_csv(tmp_path / "two.csv")
-    code, _, err = run(
-        "protect", "rank-swapping", "two.csv", "-c", "x", "--out", "out.csv", "--seed", "1", "--unjudged"
-    )
+    code, _, err = run("protect", "rank-swapping", "two.csv", "-c", "x", "--out", "out.csv", "--unjudged")
     assert code == 0
     assert "nobody has decided on `y`" in err
     assert "the records were shuffled" in err

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import sfumato
+from seeds import LARGE
 from sfumato.cli import _exit_code
 from sfumato.core.run import Run
 from sfumato.errors import RequirementError, UnknownNameError
@@ -124,11 +125,11 @@ def test_check_and_gate_and_python_say_the_same_of_it(people, capfd):
         assert "identifier-left-in" in out + err
     with pytest.raises(RequirementError, match="identifier-left-in"):
         sfumato.release(path)
-    outcome = carry_out(Plan.read(Path(path)), Run(seed=1))
+    outcome = carry_out(Plan.read(Path(path)), Run(seed=LARGE + 1))
     decision = decide(outcome, subject="it")
     assert [each.rule for each in decision.findings] == ["identifier-left-in"]
     with pytest.raises(RequirementError, match="identifier-left-in"):
-        write_release(decision, Destination(Plan.read(Path(path))), Run(seed=1))
+        write_release(decision, Destination(Plan.read(Path(path))))
     assert not written()
 
 
@@ -198,7 +199,7 @@ def test_a_requirement_must_be_met_against_every_intruder_and_the_worst_is_named
 
 
 def test_a_decision_says_the_worst_of_each_requirement(people):
-    outcome = carry_out(Plan.read(Path(plan(scenarios=TWO))), Run(seed=1))
+    outcome = carry_out(Plan.read(Path(plan(scenarios=TWO))), Run(seed=LARGE + 1))
     decision = decide(outcome, subject="it")
     (worst,) = decision.worst
     assert worst.scenario == "knows all"
@@ -267,7 +268,7 @@ def test_a_search_judges_what_the_release_is(people, capfd):
     )
     roles = {"who": "person", "age": "key", "town": "key", "cost": "sensitive"}
     released = sfumato.release(
-        frame, roles=roles, minutes=0.05, seed=1, methods=("mondrian", "rank-swapping"), trials=4
+        frame, roles=roles, minutes=0.05, seed=LARGE + 1, methods=("mondrian", "rank-swapping"), trials=4
     )
     assert released.outcome.met
     tuned = released.tuned
@@ -276,8 +277,8 @@ def test_a_search_judges_what_the_release_is(people, capfd):
     case = Case(part.original, after=as_written(part.plan.output))
     recipe = Recipe((Step(Mondrian(k=4), ("age", "town")),))
     plan = replace(part.plan, recipe=recipe)
-    searched = evaluate(recipe, case, plan.demands, Run(seed=1)).scores
-    judged = carry_out(plan, Run(seed=1), table=part.original).judgements
+    searched = evaluate(recipe, case, plan.demands, Run(seed=LARGE + 1)).scores
+    judged = carry_out(plan, Run(seed=LARGE + 1), table=part.original).judgements
     labels = dict(labelled(plan.demands))
     assert len(labels) == len(judged)
     for label, each in zip(labels, judged, strict=True):
@@ -376,23 +377,21 @@ def test_every_way_to_a_file_asks_for_the_decision(way, people, capfd, monkeypat
 
 
 def test_nothing_is_written_without_a_decision_that_lets_it_leave(people):
-    outcome = carry_out(Plan.read(Path(plan())), Run(seed=1))
+    outcome = carry_out(Plan.read(Path(plan())), Run(seed=LARGE + 1))
     closed = Decision("it", (deciding.Finding("requirement-missed", "no"),), outcome=outcome)
     with pytest.raises(RequirementError):
-        write_release(closed, Destination(Plan.read(Path("plan.toml"))), Run(seed=1))
+        write_release(closed, Destination(Plan.read(Path("plan.toml"))))
     with pytest.raises(RequirementError):
-        folder.ReleaseFolder(Path("rel")).write(
-            closed, Plan.read(Path("plan.toml")), Run(seed=1), lambda _: {}
-        )
+        folder.ReleaseFolder(Path("rel")).write(closed, Plan.read(Path("plan.toml")), lambda _: {})
     assert not written()
     assert destination.write_release is write_release
 
 
 def test_the_way_out_of_python_writes_what_the_verb_writes(people, capfd):
-    released = sfumato.release(plan(), seed=3)
+    released = sfumato.release(plan(), seed=LARGE + 3)
     assert released.decision.may_leave
     released.write("python")
-    assert verb(capfd, "release", "plan.toml", "--out", "verb", "--seed", 3)[0] == 0
+    assert verb(capfd, "release", "plan.toml", "--out", "verb", "--seed", LARGE + 3)[0] == 0
     assert Path("python/out.csv").read_bytes() == Path("verb/out.csv").read_bytes()
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from seeds import LARGE
 from sfumato.core.registry import method
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -200,7 +201,7 @@ def made(folder, way, *, sets):
         recipe=how if isinstance(how, Recipe) else Recipe.of(),
         output=Output("later", drop=dropped if sets else (*dropped, "HAS")),
     )
-    return plan, carry_out(plan, Run(seed=1), protect=None if isinstance(how, Recipe) else how)
+    return plan, carry_out(plan, Run(seed=LARGE + 1), protect=None if isinstance(how, Recipe) else how)
 
 
 def traces_in(folder, way, ending, tmp_path):
@@ -208,7 +209,7 @@ def traces_in(folder, way, ending, tmp_path):
     plan, outcome = made(folder, way, sets=ending in HOLD_SETS)
     place = f"sqlite:{tmp_path}/out.db?table=t" if ending == "db" else str(tmp_path / f"out.{ending}")
     there = replace(plan, output=Output(place), folder=tmp_path)
-    write_release(decide(outcome, subject="it", unjudged=True), Destination(there), Run(seed=1))
+    write_release(decide(outcome, subject="it", unjudged=True), Destination(there))
     files = [path for path in tmp_path.iterdir() if not path.name.endswith(".private.json")]
     content = b"\n".join(unpacked(path) for path in files)
     return {name for name, traces in TRACES.items() if any(trace in content for trace in traces)}

@@ -80,6 +80,8 @@ def _lines(part: Part, where: str) -> list[str]:
 
 def way_on(decision: Decision, *, required_by: str, fixed: bool) -> str:
     """What to try when something may not leave; ``fixed`` chance would give the same again."""
+    from sfumato.releasing.decide import DRAW_SEED
+
     rules = {each.rule for each in decision.findings}
     override = 'or --override "REASON", which is recorded'
     if rules == {"nothing-required"}:
@@ -91,6 +93,7 @@ def way_on(decision: Decision, *, required_by: str, fixed: bool) -> str:
         "rule-broken": "write repair = true into [output] of the plan",
         "nothing-required": required_by,
         "requirement-missed": _stronger(decision, fixed=fixed),
+        "seed-guessable": DRAW_SEED,
     }
     return "; ".join([*(hint for rule, hint in hints.items() if rule in rules), override])
 
@@ -107,10 +110,8 @@ def _stronger(decision: Decision, *, fixed: bool) -> str:
 def write_if_open(
     decision: Decision,
     destination: Destination,
-    run: Run,
     *,
     required_by: str,
-    seeded: bool,
     replayed: bool = False,
     quiet: bool,
     record: Mapping[str, Any] | None = None,
@@ -123,14 +124,14 @@ def write_if_open(
     """
     from sfumato.releasing.destination import write_release
 
-    fixed = seeded or replayed
-    decision.require_leave(hint=way_on(decision, required_by=required_by, fixed=fixed))
     outcome = decision.outcome
     assert outcome is not None  # it was made here
+    fixed = outcome.randomness.is_given or replayed
+    decision.require_leave(hint=way_on(decision, required_by=required_by, fixed=fixed))
     tell_override(decision, quiet=quiet)
-    warn_of_earlier(outcome, destination.ledger, run, quiet=quiet)
+    warn_of_earlier(outcome, destination.ledger, quiet=quiet)
     texts = pages() if pages is not None else {}
-    written = write_release(decision, destination, run, seeded=seeded, record=record, pages=texts)
+    written = write_release(decision, destination, record=record, pages=texts)
     say("written: " + ", ".join(str(path) for path in written), quiet=quiet)
     say(f"keep {destination.trail.name} private: with its seed the noise can be undone", quiet=quiet)
     for place in outcome.new_keys:
@@ -150,11 +151,11 @@ def tell_override(decision: Decision, *, quiet: bool) -> None:
         say(f"WARNING: overridden: {each.rule}: {each.message}", quiet=quiet)
 
 
-def warn_of_earlier(outcome: Outcome, ledger: Path, run: Run, *, quiet: bool) -> None:
+def warn_of_earlier(outcome: Outcome, ledger: Path, *, quiet: bool) -> None:
     """Say if the same data were released here before with other chance: of several, noise averages out."""
     from sfumato.releasing.write_trail import earlier_releases
 
-    earlier = earlier_releases(ledger, outcome, run)
+    earlier = earlier_releases(ledger, outcome)
     if earlier:
         times = "once" if earlier == 1 else f"{earlier} times"
         say(

@@ -35,9 +35,10 @@ def score(
         if measure.aspect != aspect:
             raise ParameterError(f"{measure.name} must be a measure of {aspect}, got: {measure.aspect}")
     usual = not measures and not requirements
-    if usual:
-        measures = [measure for measure in registry.measures_for("default") if measure.aspect == aspect]
     asked = prepare_question(request_of(original, options), released=protected, aligned=options["aligned"])
+    if usual:
+        shown = registry.measures_for("default")
+        measures = [each for each in shown if each.aspect == aspect and each.concerns(asked.table)]
     if aspect == "utility" and asked.release is None:
         raise ParameterError("PROTECTED must be a released file beside the original, got: none")
     for note in asked.notes:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from sfumato.core.component import Component
     from sfumato.core.measure import Measure
+    from sfumato.core.randomness import ByPlace
     from sfumato.core.release import Release
     from sfumato.core.run import Run
     from sfumato.data.scenario import Scenario
@@ -63,7 +64,7 @@ def command(what: str | None, **options: Any) -> None:
     if what is None:
         raise ParameterError("SOURCE must be named to explain its records, got: none")
     _require_sense(options, of_records=of_records)
-    with running(quiet=options["quiet"], seed=_seed(options)) as run:
+    with running(quiet=options["quiet"], seed=options["seed"], randomness=_again(options)) as run:
         case = _Case.of(what, options, run)
         if options["record"] is not None:
             _explain_record(case, options)
@@ -89,15 +90,15 @@ def _require_sense(options: dict[str, Any], *, of_records: bool) -> None:
         raise ParameterError("--scenario must come with --plan, got: no plan")
 
 
-def _seed(options: dict[str, Any]) -> int | None:
+def _again(options: dict[str, Any]) -> ByPlace | None:
+    """The chance of the release that is followed again, if one is."""
     if options["replay"] is None:
-        seed: int | None = options["seed"]
-        return seed
+        return None
     from sfumato.recipes.plan import Plan
-    from sfumato.releasing.trail import seed_of
+    from sfumato.releasing.trail import randomness_of
 
     plan = options["plan_path"]
-    return seed_of(options["replay"], Plan.read(plan) if plan else None)[0]
+    return randomness_of(options["replay"], Plan.read(plan) if plan else None)
 
 
 # A measure or a method ---------------------------------------------------------------------------------

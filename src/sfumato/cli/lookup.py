@@ -21,14 +21,13 @@ from sfumato.errors import DataError
 @json_option
 def command(plan_path: Path, pseudonyms: tuple[str, ...], *, trail: Path | None, as_json: bool) -> None:
     """Look back."""
-    from sfumato.core.randomness import ByPlace
     from sfumato.recipes.plan import Plan
     from sfumato.releasing.look_back import look_up
-    from sfumato.releasing.trail import TRAIL, seed_of
+    from sfumato.releasing.trail import TRAIL, randomness_of
 
     own = plan_path.with_name(TRAIL)  # of a release folder, where plan and trail lie together
     trail = own if trail is None and own.is_file() else trail
-    secret = None if trail is None else ByPlace(seed_of(trail)[0]).secret
+    secret = None if trail is None else randomness_of(trail).person_secret
     found = look_up(Plan.read(plan_path), pseudonyms, secret=secret)
     lost = sum(not places for places in found.values())
     if as_json:

@@ -79,22 +79,20 @@ def _protect(method: Method, options: dict[str, Any]) -> None:
     from sfumato.io.codebook import place_beside
     from sfumato.recipes.recipe import Step
     from sfumato.releasing.carry_out import carry_out
-    from sfumato.releasing.decide import decide
+    from sfumato.releasing.decide import decide, require_secret_seed
 
-    quiet, out, seeded = options["quiet"], options["out"], options["seed"] is not None
+    quiet, out, subject = options["quiet"], options["out"], options["source"]
     step = Step(
         method, _options.split(options["columns"]), _options.split(options["within"]), options["together"]
     )
     reason = _options.reason_of(options)
     plan, destination = planned(step, options["source"], options)
     with running(quiet=quiet, seed=options["seed"]) as run:
+        require_secret_seed(plan, run, subject=subject, override=reason)
         outcome = carry_out(plan, run, before=partial(announce_plan, quiet=quiet))
         tell(outcome, quiet=quiet)
-        subject, unjudged = options["source"], options["unjudged"]
-        decision = decide(outcome, subject=subject, override=reason, unjudged=unjudged)
-        written = write_if_open(
-            decision, destination, run, required_by=REQUIRE_IT, seeded=seeded, quiet=quiet
-        )
+        decision = decide(outcome, subject=subject, override=reason, unjudged=options["unjudged"])
+        written = write_if_open(decision, destination, required_by=REQUIRE_IT, quiet=quiet)
     columns = ", ".join(outcome.release.provenance[0].columns)
     records = len(outcome.release.first)
     files = list(destination.files("", outcome.release.tables).values())
@@ -103,5 +101,5 @@ def _protect(method: Method, options: dict[str, Any]) -> None:
     for place in files:
         if isinstance(place, Path) and (labels := place_beside(place)) in written:
             say(f"what the labels of groups stand for is in {labels}", quiet=quiet)
-    if seeded:
+    if outcome.randomness.is_given:
         say("note: made with a given seed, so for experiments only", quiet=quiet)

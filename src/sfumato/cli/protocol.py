@@ -73,7 +73,7 @@ def command(source: str, **options: Any) -> None:
     from sfumato.cli.compare import method_of
     from sfumato.recipes.recipe import Recipe, Step
     from sfumato.releasing.carry_out import carry_out
-    from sfumato.releasing.decide import decide
+    from sfumato.releasing.decide import decide, require_secret_seed
     from sfumato.study.protocol import Limits
 
     quiet, columns = options["quiet"], _options.split(options["columns"])
@@ -91,17 +91,16 @@ def command(source: str, **options: Any) -> None:
         ends.append(ended)
         return ended.release
 
+    reason = _options.reason_of(options)
     with running(quiet=quiet, seed=options["seed"]) as run:
+        require_secret_seed(plan, run, subject=source, override=reason)
         outcome = carry_out(plan, run, protect=accepted)
         taken = replace(plan, recipe=Recipe((ends[0].attempts[-1].step,)))
         outcome = replace(outcome, parts={"": replace(outcome.parts[""], plan=taken)})
         record = {"protocol": ends[0].to_dict()}
         tell(outcome, quiet=quiet)
-        seeded = options["seed"] is not None
-        decision = decide(outcome, subject=source, override=_options.reason_of(options))
-        write_if_open(
-            decision, destination, run, required_by=REQUIRE_IT, seeded=seeded, quiet=quiet, record=record
-        )
+        decision = decide(outcome, subject=source, override=reason)
+        write_if_open(decision, destination, required_by=REQUIRE_IT, quiet=quiet, record=record)
     say(f"released with the bound Δ = {ends[0].bound:g}, which may be published: no record moved "
         "farther in what the intruder knows",
         quiet=quiet)  # fmt: skip

@@ -52,8 +52,7 @@ def command(source: str, **options: Any) -> None:
     from sfumato.releasing.prepare import DEFAULT_PROFILE, prepare_release
     from sfumato.report.released import folder_of
 
-    quiet, seeded = options["quiet"], options["seed"] is not None
-    reason = _options.reason_of(options)
+    quiet, reason = options["quiet"], _options.reason_of(options)
     folder = options["out"] or _default_folder(source)
     prepared = prepare_release(request_of(source, options), ask=asked_roles if on_terminal() else None)
     plan = prepared.plan
@@ -68,8 +67,8 @@ def command(source: str, **options: Any) -> None:
             prepared, subject=source, minutes=options["minutes"], run=run, override=reason,
             search={"methods": options["methods"]},
         )  # fmt: skip
-        warn_of_earlier(released.outcome, place.ledger, run, quiet=quiet)
-        written = released.write(folder, overwrite=options["overwrite"], seeded=seeded)
+        warn_of_earlier(released.outcome, place.ledger, quiet=quiet)
+        written = released.write(folder, overwrite=options["overwrite"])
     if options["as_json"]:
         emit_json(released.to_dict())
     else:

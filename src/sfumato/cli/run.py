@@ -46,10 +46,10 @@ def command(
     """Carry out a plan."""
     from sfumato.recipes.plan import Plan
     from sfumato.releasing.carry_out import carry_out
-    from sfumato.releasing.decide import decide
+    from sfumato.releasing.decide import decide, require_secret_seed
     from sfumato.releasing.destination import Destination
     from sfumato.releasing.prepare import with_control
-    from sfumato.releasing.trail import seed_of
+    from sfumato.releasing.trail import randomness_of
     from sfumato.report.page import twins
 
     if replay is not None and seed is not None:
@@ -63,16 +63,16 @@ def command(
     destination.check()
     for warning in plan.warnings():
         say(f"warning: {warning}", quiet=quiet)
-    fixed, given = seed_of(replay, plan) if replay is not None else (seed, seed is not None)
-    with running(quiet=quiet, seed=fixed) as run:
+    again = randomness_of(replay, plan) if replay is not None else None
+    with running(quiet=quiet, seed=seed, randomness=again) as run:
+        require_secret_seed(plan, run, subject=str(plan_path), override=reason)
         outcome = carry_out(plan, run, before=partial(announce_plan, quiet=quiet))
         tell(outcome, quiet=quiet)
         if as_json:
             emit_json(outcome.to_dict())
         decision = decide(outcome, subject=str(plan_path), override=reason, unjudged=unjudged)
         write_if_open(
-            decision, destination, run, required_by=WRITE_REQUIREMENTS, seeded=given,
-            replayed=replay is not None, quiet=quiet,
+            decision, destination, required_by=WRITE_REQUIREMENTS, replayed=replay is not None, quiet=quiet,
             pages=partial(_pages, outcome, run, report, public=public) if report is not None else None,
         )  # fmt: skip
 

@@ -12,18 +12,28 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from sfumato.core.evidence import Evidence, JoinedRecords
+from sfumato.core.intruder_view import kept_views, regroupings_of
 from sfumato.data.relations.joining import group_links
 from sfumato.data.relations.telling import Telling, telling_columns
 from sfumato.data.table import Table
 from sfumato.errors import quoted
 
+#: Ways to put the units of one column together again by which risks are judged: those that succeed most.
+_MOST_REGROUPINGS = 2
+
 
 @dataclass(frozen=True)
 class Approach:
-    """One way to look at the evidence, and how it is called in a sentence (the plain one has no name)."""
+    """One way to look at the evidence, how it is called in a sentence, and the columns it makes use of.
+
+    The plain one has no name and uses what is known as it is released. One that ``compares_values`` in
+    another form is for measures that compare what is known with what is released.
+    """
 
     evidence: Evidence
     name: str = ""
+    by: tuple[str, ...] = ()
+    compares_values: bool = False
 
 
 def approaches(evidence: Evidence) -> tuple[Approach, ...]:
@@ -35,11 +45,21 @@ def approaches(evidence: Evidence) -> tuple[Approach, ...]:
 
 def _approaches(evidence: Evidence) -> Iterator[Approach]:
     yield Approach(evidence)
+    yield from _comparing(evidence)
     informed = _informed(evidence)
     if informed is not None:
         yield informed
         evidence = informed.evidence
     yield from _joined(evidence)
+    yield from _regrouped(evidence)
+
+
+def _comparing(evidence: Evidence) -> Iterator[Approach]:
+    """The intruder who compares differences, ratios or ranks that the release keeps."""
+    for view in kept_views(evidence):
+        derived = [name for name in view.scenario.columns if name not in evidence.original.schema]
+        by = tuple(name for name in evidence.known_columns if name not in view.scenario.columns)
+        yield Approach(view, f"by {' and '.join(derived)}", by, compares_values=True)
 
 
 def _informed(evidence: Evidence) -> Approach | None:
@@ -60,7 +80,9 @@ def _informed(evidence: Evidence) -> Approach | None:
     if found.implied:
         names.append(f"{quoted(found.implied, ' and ')} known by what implies it")
     informed = replace(evidence.read_as(released), scenario=replace(evidence.scenario, columns=columns))
-    return Approach(informed, f"with {' and '.join(names)}")
+    return Approach(
+        informed, f"with {' and '.join(names)}", (*(each.by for each in found.tellings), *found.implied)
+    )
 
 
 def _read_from(released: Table, telling: Telling, original: Table) -> Table:
@@ -81,6 +103,19 @@ def _joined(evidence: Evidence) -> Iterator[Approach]:
     known = set(evidence.known_columns)
     for name, numbers in group_links(evidence.protected, evidence.original).items():
         if name not in known:  # what is known of a record is compared as it is
-            yield Approach(
-                replace(evidence, joined=JoinedRecords(name, numbers)), f"by the records that `{name}` joins"
-            )
+            joined = replace(evidence, joined=JoinedRecords(name, numbers))
+            yield Approach(joined, f"by the records that `{name}` joins", (name,))
+
+
+def _regrouped(evidence: Evidence) -> Iterator[Approach]:
+    """The intruder who puts records together again by columns that nobody declared to join them.
+
+    By known columns alone records are put together that are alike in them: who is so is looked at anyhow.
+    """
+    known, counts = set(evidence.known_columns), dict[str, int]()
+    for each in regroupings_of(evidence):
+        counts[each.unit] = counts.get(each.unit, 0) + (new := not known.issuperset(each.columns))
+        if new and counts[each.unit] <= _MOST_REGROUPINGS:
+            by = quoted(each.columns, " and ")
+            joined = replace(evidence, joined=JoinedRecords(by, each.numbers))
+            yield Approach(joined, f"by the records put together again by {by}", each.columns)

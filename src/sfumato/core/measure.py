@@ -21,6 +21,7 @@ from sfumato.core.sample_interval import mean_interval
 from sfumato.data.classes.classes import Classes
 from sfumato.data.notebook import as_html
 from sfumato.data.persons import best_by_person, persons_of
+from sfumato.data.table import Table
 from sfumato.errors import quoted
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.pace import one_thread_of_algebra
@@ -156,6 +157,7 @@ class Counting:
     joins_person_records: bool = False  # True: records that a column joins are judged as one person's
     pools_copies: bool = False  # True: of copies put one below the other it measures the risk of all
     intruder_records_only: bool = False  # True: it looks only at the records that the intruder holds
+    compares_kept_relations: bool = False  # True: it compares known with released values, so differences, too
 
 
 @dataclass(frozen=True)
@@ -244,6 +246,14 @@ class Measure(Component):
             return f"{self.name} must find exact values in the original, got: {got}"
         return None
 
+    def sees_joined_records(self, evidence: Evidence) -> bool:  # noqa: ARG002  — for some it depends on cells
+        """Whether it judges records that are joined as one unit, and not each alone."""
+        return self.counts.joins_person_records
+
+    def concerns(self, original: Table) -> bool:  # noqa: ARG002  — most concern every table
+        """Whether it is shown unasked of such a table; not where it could only say that it does not apply."""
+        return True
+
     def undefined(self, evidence: Evidence) -> str | None:
         """Why there is no number though it applies, where that is known before any work; else None."""
         if self.needs.records and not (len(evidence.original) and len(evidence.protected or ())):
@@ -296,7 +306,8 @@ class Measure(Component):
         plain, *further = approaches(evidence.with_known_values)
         score = self._score_once(plain.evidence, run)
         for each in further:
-            if score.status in {Status.OK, Status.APPROXIMATE}:
+            is_apt = self.counts.compares_kept_relations or not each.compares_values
+            if is_apt and score.status in {Status.OK, Status.APPROXIMATE}:
                 score = self._worse(score, self._by_approach(score, each, run), each.name)
         return score
 
@@ -318,7 +329,7 @@ class Measure(Component):
 
     def _by_approach(self, plain: Score, approach: Approach, run: Run) -> Score:
         """Score by a further approach; who looks at each record alone has no number of joined ones."""
-        if approach.evidence.joined is not None and not self.counts.joins_person_records:
+        if approach.evidence.joined is not None and not self.sees_joined_records(approach.evidence):
             return self._doubted(plain, approach.evidence)
         return self._score_once(approach.evidence, run)
 
@@ -357,7 +368,7 @@ class Measure(Component):
                 interval_is_proved=False, bound=None, confidence=None,
                 reason=f"it is estimated from {max(held, 1)} records drawn, with 95 % confidence",
             )  # fmt: skip
-        links = () if self.counts.joins_person_records else tuple(joining(evidence))
+        links = () if self.sees_joined_records(evidence) else tuple(joining(evidence))
         if links:
             names = quoted(links, " and ")
             reason = f"{names} joins records in the file, and {self.name} looks at each alone"

@@ -18,6 +18,7 @@ from sfumato.core.release import MAIN, PrivateArtifact, Release, stitched
 from sfumato.core.run import Run
 from sfumato.data.digest import BLOCK_RECORDS
 from sfumato.data.promises import as_promised
+from sfumato.data.relations.kept import KeptKind
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import TEXTUAL, Codes, Table
 from sfumato.errors import DataError, ParameterError, RefusedError, quoted
@@ -29,6 +30,13 @@ _CODED = frozenset({Kind.ORDINAL, Kind.NOMINAL})
 
 #: The square of a number up to here, and a sum of them, is finite, and that of its inverse is not 0.
 _MAX_SQUARABLE = 1e150
+
+#: What may be kept of columns whose values change, in words.
+_KEPT_WORDS = {
+    "differences": "the differences between them",
+    "ratios": "the ratios between them",
+    "ranks": "their ranks, but for ties",
+}
 
 #: What becomes of a true value: less of it is shown, it is shown wrong, apart from its record, or not at all.
 Nature = Literal["non-perturbative", "perturbative", "de-associative", "synthetic"]
@@ -63,6 +71,7 @@ class Gives:
     deassociated: bool = False  # values apart from their records: a last step
     other_records: bool = False  # fewer, more or reordered records
     new_columns: bool = False
+    kept: tuple[KeptKind, ...] = ()  # what stays between or of values that changed, by some settings at least
 
 
 @dataclass(frozen=True)
@@ -136,6 +145,22 @@ class Method(Component):
         """
         return ()
 
+    def kept_relations(self) -> tuple[KeptKind, ...]:
+        """What it leaves as it was between the chosen columns, or of their order, by its settings."""
+        return self.gives.kept
+
+    @classmethod
+    def kept_sentence(cls) -> str:
+        """Say what stays of the chosen columns though their values change; empty for most methods."""
+        if not cls.gives.kept:
+            return ""
+        words = " and ".join(_KEPT_WORDS[each] for each in cls.gives.kept)
+        always = "" if cls().kept_relations() == cls.gives.kept else ", with some settings,"
+        return (
+            f"Of the chosen columns it keeps{always} {words}: an intruder compares that in place of the "
+            "values, and so do the measures of linkage."
+        )
+
     def unmet(self, table: Table, release: Release, run: Run) -> list[str]:  # noqa: ARG002  — most promise nothing
         """What it vouches for and a release put together from parts does not meet, in words."""
         return []
@@ -160,7 +185,8 @@ class Method(Component):
             "analyst_note": cls.analyst_note,
             "shape": shape_of(cls),
             "takes": asdict(cls.takes),
-            "gives": asdict(cls.gives),
+            "gives": {**asdict(cls.gives), "kept": list(cls.gives.kept)},
+            "keeps": cls.kept_sentence(),
             **asdict(cls.randomness),
             "drive": drive.name if drive else None,
         }

@@ -19,6 +19,8 @@ from sfumato.errors import ParameterError
 from sfumato.kernels.arrays import Flags, Ints, Words
 
 SEED_BITS = 128
+#: A given seed of fewer bits is found by trying.
+_GUESSABLE_BITS = 64
 
 Label = str | int | np.integer | bytes
 
@@ -67,16 +69,28 @@ class ByPlace:
     """Chance that is keyed by a seed and the place where it is drawn: the table, the step, the stratum.
 
     ``seed`` is secret: who knows it can undo the noise. It is never shown by ``repr``, and stays in its
-    process: work that travels takes a `RandomKey` along.
+    process: work that travels takes a `RandomKey` along. It ``is_given`` by somebody, or drawn by the
+    operating system. ``person_seed`` keys what stands for persons; without one, in a study of which nothing
+    leaves, the seed does.
     """
 
-    seed: int = field(default_factory=lambda: secrets.randbits(SEED_BITS), repr=False)
+    seed: int = field(repr=False)
     place: tuple[Label, ...] = ()
+    is_given: bool = True
+    person_seed: int | None = field(default=None, repr=False)
+
+    @classmethod
+    def from_system(cls) -> ByPlace:
+        """Chance of a seed that the operating system draws."""
+        return cls(secrets.randbits(SEED_BITS), is_given=False)
 
     def __post_init__(self) -> None:
-        whole: bool = isinstance(self.seed, int | np.integer) and not isinstance(self.seed, bool)
-        if not whole or not 0 <= self.seed < 2**SEED_BITS:
-            raise ParameterError(f"`seed` must be a whole number from 0 to 2^{SEED_BITS} − 1, got another")
+        for seed in (self.seed, self.seed_of_persons):
+            whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+            if not whole or not 0 <= seed < 2**SEED_BITS:
+                raise ParameterError(
+                    f"`seed` must be a whole number from 0 to 2^{SEED_BITS} − 1, got another"
+                )
         object.__setattr__(self, "seed", int(self.seed))
 
     def __reduce__(self) -> Any:
@@ -88,12 +102,32 @@ class ByPlace:
     @property
     def secret(self) -> bytes:
         """The seed as a key: what is derived from it can be made again by who has the private half."""
-        return self.seed.to_bytes(SEED_BITS // 8, "little")
+        return _as_key(self.seed)
+
+    @property
+    def is_guessable(self) -> bool:
+        """Whether the seed can be found by trying: somebody gave it, and it is small."""
+        return self.is_given and self.seed < 2**_GUESSABLE_BITS
+
+    @property
+    def person_secret(self) -> bytes:
+        """The key of what stands for persons: of pseudonyms that have none of their own."""
+        return _as_key(self.seed_of_persons)
+
+    @property
+    def series_secret(self) -> bytes:
+        """The secret of the series that begins with this release."""
+        return series_secret(self.seed_of_persons)
+
+    @property
+    def seed_of_persons(self) -> int:
+        """What keys those who stand in the release."""
+        return self.seed if self.person_seed is None else self.person_seed
 
     @property
     def identity(self) -> Identity:
-        """Who is who in all releases of the series that begins with this seed."""
-        return Identity.of(series_secret(self.seed))
+        """Who is who in all releases of the series that begins with this one."""
+        return Identity.of(self.series_secret)
 
     @property
     def is_by_person(self) -> bool:
@@ -107,6 +141,12 @@ class ByPlace:
     def at_root(self) -> Self:
         """Leave every place."""
         return replace(self, place=())
+
+    def for_release(self) -> Self:
+        """The same, persons keyed by the operating system: who finds a given seed finds nobody by it."""
+        if self.person_seed is not None:  # a trail says what it was
+            return self
+        return replace(self, person_seed=secrets.randbits(SEED_BITS))
 
     def outside_tables(self) -> Self:
         """Leave the table: chance there is the same for all tables of a plan."""
@@ -150,6 +190,10 @@ class ByPlace:
         return self.key("block", index)
 
 
+def _as_key(seed: int) -> bytes:
+    return seed.to_bytes(SEED_BITS // 8, "little")
+
+
 def _root_key(secret: bytes, people: Words | None = None) -> RandomKey:
     return RandomKey(hashlib.blake2b(digest_size=32, key=secret, person=b"chance").digest(), people)
 
@@ -174,9 +218,8 @@ class Series:
 
 
 def series_secret(seed: int) -> bytes:
-    """The secret of the series that begins with a release of this seed."""
-    key = seed.to_bytes(SEED_BITS // 8, "little")
-    return hashlib.blake2b(digest_size=32, key=key, person=b"series").digest()
+    """The secret of the series that begins with a release whose persons have this seed."""
+    return hashlib.blake2b(digest_size=32, key=_as_key(seed), person=b"series").digest()
 
 
 @dataclass(frozen=True)

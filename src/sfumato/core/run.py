@@ -89,7 +89,7 @@ class Run:
         if seed is not None and randomness is not None:
             raise ParameterError("a run must be given a seed or its randomness, got: both")
         parts = {
-            "randomness": randomness or (ByPlace() if seed is None else ByPlace(seed)),
+            "randomness": randomness or (ByPlace.from_system() if seed is None else ByPlace(seed)),
             "engine": engine or Memory(),
             "progress": progress or Progress(),
             "resources": resources or {},

@@ -10,6 +10,9 @@ from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
 
+#: Decimals up to which a column is seen to be written.
+_MOST_DECIMALS = 6
+
 
 def numbers_of_both(known: Table, released: Table, name: str) -> tuple[Floats, Floats]:
     """A continuous, ordinal or date column of both tables as numbers that compare, NaN where missing."""
@@ -34,6 +37,12 @@ def microseconds(dtype: pl.DataType) -> float:
     if isinstance(dtype, pl.Datetime):
         return {"ns": 1e-3, "us": 1.0, "ms": 1e3}[dtype.time_unit]
     return 86_400e6
+
+
+def decimals_of(values: Floats, *, fewest: int = 0) -> int | None:
+    """In how many decimals all values are written, up to six; None if they have more. −3 are thousands."""
+    decimals = range(fewest, _MOST_DECIMALS + 1)
+    return next((n for n in decimals if np.array_equal(np.round(values, n), values)), None)
 
 
 def codes_of_both(known: Table, released: Table, name: str) -> tuple[Ints, Ints]:

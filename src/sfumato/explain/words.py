@@ -68,6 +68,8 @@ def meaning_of(cls: type[Component]) -> Meaning:
     body = text[: first.start()] if first else text
     summary, _, definition = body.partition("\n")
     notes = _notes(_sections(text).get("Notes", ""))
+    if issubclass(cls, Method) and (sentence := cls.kept_sentence()):
+        notes["What it keeps"] = sentence
     return Meaning(
         name=cls.name,
         title=cls.title or cls.name,

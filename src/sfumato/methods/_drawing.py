@@ -26,9 +26,6 @@ By = Literal["cart", "regression", "sample"]
 #: Values of a column with an order up to which they are told apart as classes, and not by their rank.
 _FEW_VALUES = 20
 
-#: Decimals up to which a column is seen to be written.
-_MOST_DECIMALS = 6
-
 #: What is added to the variance of each feature of a regression, so that redundant ones do no harm.
 _RIDGE = 1e-6
 
@@ -70,11 +67,6 @@ class Coded:
             name, codes.astype(np.uint8), False,
             codes.astype(np.int32) if few else None, None if few else shares,
         )  # fmt: skip
-
-
-def decimals_of(values: Floats) -> int | None:
-    """In how many decimals all values are written, up to six; None if they have more."""
-    return next((n for n in range(_MOST_DECIMALS + 1) if np.array_equal(np.round(values, n), values)), None)
 
 
 class Model(Protocol):

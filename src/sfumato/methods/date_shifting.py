@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from sfumato.core.method import Method, put_back
+from sfumato.core.method import Gives, Method, put_back
 from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -75,6 +75,7 @@ class DateShifting(Method):
         "different persons do not."
     )
     kinds = frozenset({Kind.DATE})
+    gives = Gives(kept=("differences",))
     references = ("hripcsak2016",)
     cost = "n"
 

@@ -7,11 +7,11 @@ import numpy as np
 from sfumato.core.method import ColumnView, put_back
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.data.codings import decimals_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Values
 from sfumato.methods._copula import Copula, Scores
-from sfumato.methods._drawing import decimals_of
 from sfumato.methods._given import GivenMethod
 
 

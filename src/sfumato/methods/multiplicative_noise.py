@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sfumato.core.method import Block, BlockMethod
+from sfumato.core.method import Block, BlockMethod, Gives
 from sfumato.core.params import param
 from sfumato.core.randomness import RandomKey
+from sfumato.data.relations.kept import KeptKind
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats
@@ -24,6 +25,7 @@ class FactorNoise(BlockMethod):
         "inflated, most where values are large; zeros stay, correlations are weakened."
     )
     kinds = frozenset({Kind.CONTINUOUS})
+    gives = Gives(kept=("ratios",))
     rounds = 0
 
     per: Literal["cell", "record"] = param(
@@ -39,6 +41,10 @@ class FactorNoise(BlockMethod):
     def by_person(self) -> bool:
         """Each record has draws of its own."""
         return True
+
+    def kept_relations(self) -> tuple[KeptKind, ...]:
+        """Ratios, where one factor serves a record."""
+        return self.gives.kept if self.per == "record" else ()
 
     def draw(self, rng: np.random.Generator, count: int) -> Floats:
         """Draw factors."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.core.method import ColumnMethod, ColumnView
+from sfumato.core.method import ColumnMethod, ColumnView, Gives
 from sfumato.core.params import param
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Floats, Ints, Values
@@ -66,6 +66,7 @@ class Resampling(ColumnMethod):
         "little too small."
     )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
+    gives = Gives(kept=("ranks",))
     references = ("heer1993", "domingoferrer1999", "hundepool2012")
     cost = "n log n"
 

@@ -15,13 +15,14 @@ from sfumato.core.params import Columns, PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.checks import without_missing
+from sfumato.data.codings import decimals_of
 from sfumato.data.persons import persons_of
 from sfumato.data.repair import sums_in_order
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table
 from sfumato.errors import DataError, quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.methods._drawing import By, Coded, Model, decimals_of, fitted
+from sfumato.methods._drawing import By, Coded, Model, fitted
 
 #: How often records that break a rule are drawn again.
 _MOST_ROUNDS = 100

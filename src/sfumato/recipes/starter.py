@@ -38,8 +38,10 @@ def with_pseudonyms(schema: Schema) -> Schema:
     return schema.replace(*renamed)
 
 
-def safe_step(schema: Schema, demands: Sequence[Demand]) -> Step | None:
+def safe_step(schema: Schema, demands: Sequence[Demand], companions: Sequence[str] = ()) -> Step | None:
     """A step that enforces what is demanded on all that the intruders know; None if nothing is, or can be.
+
+    ``companions`` are columns that are changed along, as they would give known ones back.
 
     Records alike in k find a person with a chance of one in k, so a demand on that chance is one on k. What
     holds in all keys together holds in some of them, as their classes are unions.
@@ -47,6 +49,7 @@ def safe_step(schema: Schema, demands: Sequence[Demand]) -> Step | None:
     from sfumato.methods.mondrian import Mondrian
 
     known = {name for demand in demands for name in schema.resolve(demand.scenario.columns) or schema.known()}
+    known |= set(companions) if known else set()
     columns = tuple(name for name in schema.names if name in known and schema[name].kind is not Kind.SET)
     risks = [demand for demand in demands if demand.measure.aspect == "risk"]
     if not columns or not risks:

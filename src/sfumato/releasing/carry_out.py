@@ -54,7 +54,7 @@ def carry_out(
     blockers = plan.blockers()
     if blockers:
         raise PlanError.gather("the plan", blockers, hint="correct the columns in the plan")
-    keys, new_keys = keys_of(plan)
+    run, (keys, new_keys) = replace(run, randomness=run.randomness.for_release()), keys_of(plan)
     parts = {
         name: _carry_out(
             part,
@@ -68,7 +68,7 @@ def carry_out(
         for name, part in plan.parts.items()
     }
     tables = {name: part.release.first for name, part in parts.items()}
-    return Outcome(with_joins(parts, run), dangling(tables), new_keys)
+    return Outcome(with_joins(parts, run), run.randomness, dangling(tables), new_keys)
 
 
 def with_joins(parts: Mapping[str, Part], run: Run) -> dict[str, Part]:

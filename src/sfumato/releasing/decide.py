@@ -8,7 +8,7 @@ overrides it with a reason, and the reason is recorded. Nothing is written witho
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 import polars as pl
 
 from sfumato.core.budget import NO_GUARANTEE
+from sfumato.core.randomness import ByPlace
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.checks import Violation, violations
@@ -43,10 +44,16 @@ RULES: Mapping[str, str] = {
     "nothing-required": "something must be required of the risk of the release",
     "requirement-missed": "every requirement must be met",
     "not-private": "what is spent for differential privacy must be a guarantee",
+    "seed-guessable": "nobody may find by trying what chance has done",
 }
 
 #: Said wherever a release stops because nobody has said what it must meet.
 NOTHING_REQUIRED = "a release must have a requirement to be judged by"
+#: The way on where the seed can be guessed.
+DRAW_SEED = (
+    "leave out --seed (in Python `seed`): the operating system draws one; or give one of 128 random bits that "
+    "you keep secret"
+)
 
 
 @dataclass(frozen=True)
@@ -131,7 +138,8 @@ class Decision:
     @property
     def way_on(self) -> str:
         """What to do about what blocks it."""
-        return 'mend it; or --override "REASON", which is recorded'
+        alone = {each.rule for each in self.findings} == {"seed-guessable"}
+        return f'{DRAW_SEED if alone else "mend it"}; or --override "REASON", which is recorded'
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON: nothing per record."""
@@ -164,6 +172,7 @@ def decide(outcome: Outcome, *, subject: str, override: str = "", unjudged: bool
         for name, part in outcome.parts.items()
         for finding in _findings_in(part, unjudged=unjudged)
     ]
+    found += _guessable(outcome.randomness, [part.plan for part in outcome.parts.values()])
     accepted = unjudged and bool(outcome.unjudged)
     reason = override.strip() if found else ""
     return Decision(subject, tuple(found), outcome.judgements, reason, accepted, outcome)
@@ -186,9 +195,18 @@ def decide_again(outcome: Outcome, trail: Mapping[str, Any]) -> Decision:
 
 
 def decide_plan(plan: Plan, run: Run, *, subject: str) -> Decision:
-    """Decide on what a plan would release, without writing anything."""
-    blocked = tuple(Finding("role-missing", each) for each in plan.blockers())
-    return Decision(subject, blocked) if blocked else decide(carry_out(plan, run), subject=subject)
+    """Decide on what a plan would release, without writing anything: its own chance will be another."""
+    if blocked := tuple(Finding("role-missing", each) for each in plan.blockers()):
+        return Decision(subject, blocked)
+    outcome = carry_out(plan, run)
+    return decide(replace(outcome, randomness=ByPlace.from_system()), subject=subject)
+
+
+def require_secret_seed(plan: Plan, run: Run, *, subject: str, override: str = "") -> None:
+    """Raise before any work if a release would hang on a seed that is guessed, unless that is overridden."""
+    Decision(
+        subject, tuple(_guessable(run.randomness, plan.parts.values())), override=override
+    ).require_leave()
 
 
 def foresee(plan: Plan, tables: Mapping[str, Table], *, subject: str, unjudged: bool = False) -> Decision:
@@ -300,6 +318,15 @@ def _not_private(release: Release) -> Iterator[Finding]:
     for spent in release.budget.spent:
         if not spent.kept:
             yield Finding("not-private", f"the ε of {spent.mechanism} is {NO_GUARANTEE}")
+
+
+def _guessable(chance: ByPlace, plans: Iterable[Plan]) -> Iterator[Finding]:
+    """Noise and order of the records that follow from a small number which somebody gave as the seed."""
+    if chance.is_guessable and any(plan.output.shuffle or plan.recipe.stochastic for plan in plans):
+        yield Finding(
+            "seed-guessable",
+            "the seed was given and is below 2^64: who tries all of them undoes the noise, or the shuffling",
+        )
 
 
 def _missed(judgements: Sequence[Judgement]) -> Iterator[Finding]:

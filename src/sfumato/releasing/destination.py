@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from sfumato.core.run import Run
 from sfumato.errors import PlanError, WriteError
 from sfumato.io import Staging, check_format, check_writable, codebook, stage
 from sfumato.recipes.parts import located
@@ -127,9 +126,7 @@ def _require_no_release_folder(places: Iterable[Path | str]) -> None:
 def write_release(
     decision: Decision,
     destination: Destination,
-    run: Run,
     *,
-    seeded: bool = False,
     record: Mapping[str, Any] | None = None,
     pages: Mapping[Path, str] | None = None,
 ) -> list[Path | str]:
@@ -137,9 +134,9 @@ def write_release(
 
     Nothing is written unless everything may be: a table alone would not link to the others, and without its
     trail it could not be made again. The trail keeps what the decision rests on: that nothing was required,
-    or what someone has overridden and why, which the ledger of overrides keeps too. ``seeded`` says that
-    someone chose the seed; ``record`` is what else the trail shall keep; ``pages`` are texts that belong to
-    the release, by their places. Returns what was written.
+    or what someone has overridden and why, which the ledger of overrides keeps too. ``record`` is what else
+    the trail shall keep; ``pages`` are texts that belong to the release, by their places. Returns what was
+    written.
     """
     decision.require_leave()
     outcome = decision.outcome
@@ -153,7 +150,7 @@ def write_release(
                 stage(part.release.tables[table], place, staging, guard=part.plan.output.guard, like=like)
             for copy, place in zip(part.further, further[name], strict=True):
                 stage(copy.table, place, staging, guard=part.plan.output.guard, like=like)
-        trail = trail_of(outcome, places, staging.written(), run, seeded=seeded, further=further)
+        trail = trail_of(outcome, places, staging.written(), further=further)
         for place, page in (pages or {}).items():
             staging.write_text(place, page)
         kept = {
@@ -168,7 +165,7 @@ def write_release(
             staging.write_text(place, key, private=True)
         tables = [place for each in places.values() for place in each.values() if isinstance(place, str)]
         written: list[Path | str] = [*tables, *staging.written()]
-        if ledger := grown_ledger(destination.ledger, outcome, run):
+        if ledger := grown_ledger(destination.ledger, outcome):
             staging.write_text(destination.ledger, ledger, private=True, grows=True)
     if decision.override:
         record_override(decision, destination.trail.parent, sha256="")

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sfumato.core.run import Run
 from sfumato.errors import PlanError, WriteError
 from sfumato.io import Staging, addresses, check_format
 from sfumato.recipes.parts import fingerprint
@@ -82,9 +81,7 @@ class ReleaseFolder:
         }
         return replace(moved, tables=parts) if plan.tables else parts[""]
 
-    def write(
-        self, decision: Decision, plan: Plan, run: Run, pages: Pages, *, seeded: bool = False
-    ) -> list[Path]:
+    def write(self, decision: Decision, plan: Plan, pages: Pages) -> list[Path]:
         """Write the whole folder of what was decided on, if it may leave, and say what is in it."""
         decision.require_leave()
         self._require_free()
@@ -93,7 +90,7 @@ class ReleaseFolder:
         with Staging(overwrite=self.overwrite) as staging:
             fresh = staging.folder(self.real)
             self._carry_over(fresh)
-            self._write_tables(decision, _in(placed, fresh / PRIVATE), run, seeded=seeded)
+            self._write_tables(decision, _in(placed, fresh / PRIVATE))
             hashes = {name: fingerprint(fresh / name) for name in _public(fresh)}
             texts = {f"{PRIVATE}/{PLAN}": placed.to_toml(), **pages(hashes)}
             with Staging() as inner:
@@ -103,13 +100,13 @@ class ReleaseFolder:
             self._require_free()  # others may have been here meanwhile
         return [self.place / name for name in contents(self.real)]
 
-    def _write_tables(self, decision: Decision, plan: Plan, run: Run, *, seeded: bool) -> None:
+    def _write_tables(self, decision: Decision, plan: Plan) -> None:
         home, outcome = plan.folder, decision.outcome
         assert outcome is not None  # a folder is made of what was carried out
         parts = {name: replace(part, plan=plan.parts[name]) for name, part in outcome.parts.items()}
         keys = {self._in_fresh(path, home.parent): key for path, key in outcome.new_keys.items()}
         moved = replace(decision, outcome=replace(outcome, parts=parts, new_keys=keys))
-        write_release(moved, Destination(plan, private=home), run, seeded=seeded)
+        write_release(moved, Destination(plan, private=home))
 
     def _in_fresh(self, path: Path, fresh: Path) -> Path:
         real = path.resolve()

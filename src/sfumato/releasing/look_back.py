@@ -26,7 +26,7 @@ def look_up(
     names
         The pseudonyms. One that belongs to nobody has an empty list.
     secret
-        That of the run (see `ByPlace.secret`), for pseudonyms without a key of their own.
+        That of the run (see `ByPlace.person_secret`), for pseudonyms without a key of their own.
     """
     keys, new = keys_of(plan)
     if new:
@@ -41,7 +41,7 @@ def look_up(
         if own is None:
             raise PlanError(
                 "to look back, the plan must name the `pseudonym_key` of its output, got: none",
-                hint="without one the seed is the key: name the private trail of the release with --trail",
+                hint="without one the private trail of the release keeps it: name that with --trail",
             )
         table = load(part)
         for column in table.schema.columns:

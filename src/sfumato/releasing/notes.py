@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 from sfumato.core import registry
+from sfumato.core.approaches import approaches
 from sfumato.core.budget import Budget
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import joining
@@ -78,14 +80,17 @@ def _on_weights(release: Release, kept: Collection[str]) -> Iterator[str]:
             yield f"the weights in `{name}` are exact: they tell the stratum, and few may share one"
 
 
-def _on_related(original: Table, release: Release, kept: Collection[str]) -> Iterator[str]:
-    schema = original.schema
+def _on_related(original: Table, release: Release, kept: AbstractSet[str]) -> Iterator[str]:
+    """Columns left as they were that may give a changed key back; what surely does is judged, and said so."""
+    judged = approaches(Evidence(original, release))[1:]
+    yield from (f"risks are judged also {each.name}" for each in judged)
+    schema, used = original.schema, {name for each in judged for name in each.by}
     there = [each for each in schema.columns if each.name in release.reading().schema]
     groups = schema.related or [each.columns for each in find_related(original.frame, there)]
     for group in groups:
         left = [name for name in group if name in release.reading().schema]
         changed = [name for name in schema.with_role(Role.KEY) if name in left and name not in kept]
-        others = [name for name in left if name in kept and schema[name].role is not Role.KEY]
+        others = [name for name in left if name in kept - used and schema[name].role is not Role.KEY]
         if changed and others:
             hidden, shown = (quoted(names, " and ") for names in (changed, others))
             yield f"{shown} left as it was may give {hidden} back: they are related"

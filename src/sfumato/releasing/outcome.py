@@ -10,6 +10,7 @@ from typing import Any
 
 from sfumato.core.budget import Budget
 from sfumato.core.measure import Score
+from sfumato.core.randomness import ByPlace
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.data.checks import Violation
@@ -154,10 +155,12 @@ def _tables(release: Release) -> dict[str, Any]:
 class Outcome:
     """What came of a plan: each table by its name, which one alone lacks, and how many numbers dangle.
 
-    ``new_keys`` are keys of pseudonyms that were drawn, by the file each is to be kept in.
+    ``randomness`` is where its chance came from; ``new_keys`` are keys of pseudonyms that were drawn, by the
+    file each is to be kept in.
     """
 
     parts: Mapping[str, Part]
+    randomness: ByPlace = field(repr=False)
     dangling: Mapping[str, int] = field(default_factory=dict)
     new_keys: Mapping[Path, str] = field(default_factory=dict, repr=False)
 

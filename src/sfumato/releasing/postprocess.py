@@ -34,7 +34,7 @@ def postprocess(
 ) -> tuple[Release, dict[str, int]]:
     """The release as it would be written, and how many cells that changed, by what.
 
-    People are renamed by the ``key`` of their pseudonyms, or else by the secret of the run.
+    People are renamed by the ``key`` of their pseudonyms, or else by the run's secret of persons.
     """
     (first, table), *others = release.tables.items()
     changes = dict[str, int]()
@@ -55,7 +55,9 @@ def postprocess(
     tables = {}
     for name, each in ((first, table), *others):
         left, told = _as_left(each, original, dropped, run)
-        tables[name] = forget_unshown(rename_people(left, run.randomness.secret if key is None else key))
+        tables[name] = forget_unshown(
+            rename_people(left, run.randomness.person_secret if key is None else key)
+        )
         changes |= told
     return replace(release, tables=tables), changes
 

@@ -18,7 +18,7 @@ import polars as pl
 
 from sfumato.core import registry
 from sfumato.core.evidence import Evidence
-from sfumato.core.randomness import ByPerson, Series, series_secret
+from sfumato.core.randomness import ByPerson, Series
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.core.waves import SERIES, Wave, Waves
@@ -33,7 +33,7 @@ from sfumato.recipes.parts import fingerprint
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe
 from sfumato.releasing.read_back import conformed, joined
-from sfumato.releasing.trail import read_rows, read_trail, trails_in
+from sfumato.releasing.trail import chance_told, read_rows, read_trail, trails_in
 from sfumato.study.evaluate import Case, evaluate
 
 #: A change is outlying that many times the usual distance from the median, if at most this share are.
@@ -98,7 +98,8 @@ def entered(plan: Plan, name: str, table: Table, run: Run, *, read: Callable[[Pl
     series.identity.units(table)  # what is wrong with it is said before any work
     waves = tuple(each.wave(series.identity, table, read) for each in found)
     there = {SERIES: Waves(series.identity, waves)}
-    here = ByPerson(run.randomness.seed, run.randomness.place, series=series)
+    was = run.randomness
+    here = ByPerson(was.seed, was.place, was.is_given, was.person_seed, series=series)
     return replace(run, randomness=here, resources={**run.resources, **there})
 
 
@@ -111,7 +112,7 @@ def _secret(found: Sequence[_Earlier], run: Run) -> bytes:
             hint="name the first one, and those in whose plan it was named",
         )
     begun = secrets or [each.secret for each in found]
-    return begun[0] if begun else series_secret(run.randomness.seed)
+    return begun[0] if begun else run.randomness.series_secret
 
 
 def trails_of(plan: Plan) -> list[Path]:
@@ -171,7 +172,7 @@ class _Earlier:
         """The secret of its series; one that was not in a series begins one."""
         if self.in_series:
             return bytes.fromhex(self.part["series"]["secret"])
-        return series_secret(int(self.said["seed"], 16))
+        return chance_told(self.said).series_secret
 
     @property
     def in_series(self) -> bool:

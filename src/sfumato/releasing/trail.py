@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.core.randomness import ByPlace
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, ReadError
 from sfumato.kernels.arrays import Ints
@@ -20,7 +21,7 @@ from sfumato.releasing.sums import PRIVATE
 from sfumato.version import __version__
 
 #: The form of trails that this version writes; one of a later form it cannot read.
-FORMAT = 2
+FORMAT = 3
 #: What trail and plan are called in the private part of a release folder, and the ledger anywhere.
 TRAIL, PLAN, LEDGER = "trail.private.json", "plan.toml", "releases.private.jsonl"
 #: Packages whose version may change a number.
@@ -121,8 +122,8 @@ def environment() -> dict[str, str]:
     return found
 
 
-def seed_of(trail: Path, plan: Plan | None = None) -> tuple[int, bool]:
-    """Read the seed out of a private audit trail, and whether someone had chosen it.
+def randomness_of(trail: Path, plan: Plan | None = None) -> ByPlace:
+    """Read out of a private audit trail where the chance of its release came from.
 
     A ``plan`` that would be followed with it must have no step whose chance the seed does not repeat.
     """
@@ -132,16 +133,21 @@ def seed_of(trail: Path, plan: Plan | None = None) -> tuple[int, bool]:
             f"a replay must have chance that a seed repeats, got: {', '.join(dict.fromkeys(steps))}",
             hint="its noise must not be repeatable: `sfumato verify` compares fingerprints",
         )
-    said = read_trail(trail)
-    return int(said["seed"], 16), bool(said["seed_given"])
+    return chance_told(read_trail(trail))
+
+
+def chance_told(said: Mapping[str, Any]) -> ByPlace:
+    """Where chance came from, as a trail tells it; of earlier versions one seed keyed persons too."""
+    seed, given = int(said["seed"], 16), bool(said["seed_given"])
+    return ByPlace(seed, is_given=given, person_seed=int(said.get("person_seed", said["seed"]), 16))
 
 
 def read_trail(trail: Path) -> dict[str, Any]:
     """Read a private audit trail, which holds at least its seed."""
     try:
         said: dict[str, Any] = json.loads(trail.read_text(encoding="utf-8"))
-        int(said["seed"], 16), bool(said["seed_given"]), int(said.get("trail", 1))
-    except (OSError, ValueError, KeyError, TypeError):
+        chance_told(said), int(said.get("trail", 1))
+    except (OSError, ValueError, KeyError, TypeError, ParameterError):
         raise ReadError(
             f"`{trail}` must be the private audit trail of an earlier run, got: a file without its seed",
             hint="it is written beside the release as NAME.private.json, or in private/ of its folder",

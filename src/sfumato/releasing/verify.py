@@ -12,7 +12,6 @@ from typing import Any
 import polars as pl
 from polars.testing import assert_frame_equal
 
-from sfumato.core.randomness import ByPlace
 from sfumato.core.run import Run
 from sfumato.data.table import Table
 from sfumato.errors import PlanError, ReadError, RequirementError, SfumatoError, trouble_with
@@ -29,7 +28,7 @@ from sfumato.releasing.pseudonym_keys import key_places
 from sfumato.releasing.series import anchored, trails_of
 from sfumato.releasing.sums import PRIVATE, State, is_release_folder, states_of
 from sfumato.releasing.sums import state_of as _state
-from sfumato.releasing.trail import TRAIL, environment, read_trail, seed_of, trails_in
+from sfumato.releasing.trail import TRAIL, chance_told, environment, read_trail, trails_in
 from sfumato.version import __version__
 
 #: Numbers that differ by less count as equal.
@@ -133,7 +132,7 @@ def verify(trail: Path, run: Run, *, original: str | None = None) -> Verified:
     try:
         plan = _plan_of(said, folder, original)
         with TemporaryDirectory(prefix="sfumato-verify-") as fresh:
-            made = _made_again(plan, Path(fresh), replace(run, randomness=ByPlace(seed_of(trail)[0])), said)
+            made = _made_again(plan, Path(fresh), replace(run, randomness=chance_told(said)), said)
             for name, state in states.items():
                 if state != "missing" and (again := made.get((folder / name).resolve())) is not None:
                     states[name] = _compared(folder / name, again, state)
@@ -208,7 +207,7 @@ def _made_again(plan: Plan, fresh: Path, run: Run, said: Mapping[str, Any]) -> d
     try:
         outcome = carry_out(plan, run, before=the_same)
         destination = Destination(replace(plan, folder=fresh), private=fresh)
-        write_release(decide_again(outcome, said), destination, run)
+        write_release(decide_again(outcome, said), destination)
     except RequirementError as error:
         raise _NotMade(error.message) from None
     return {(was / path.name).resolve(): path for home, was in homes.items() for path in home.iterdir()}

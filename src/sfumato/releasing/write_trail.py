@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.core.release import Release
-from sfumato.core.run import Run
 from sfumato.data.buckets import Layout
 from sfumato.data.schema import Role
 from sfumato.errors import ReadError
@@ -26,9 +25,7 @@ def trail_of(
     outcome: Outcome,
     places: Mapping[str, Mapping[str, Path | str]],
     written: Mapping[Path, Path],
-    run: Run,
     *,
-    seeded: bool = False,
     further: Mapping[str, Sequence[Path | str]] | None = None,
 ) -> dict[str, Any]:
     """As a dictionary for JSON; ``written`` says where the file for each place lies now.
@@ -42,12 +39,14 @@ def trail_of(
             said[name]["further"] = [
                 {**_rows_of(copy), "output": _file(place, written)} for copy, place in copies
             ]
+    chance = outcome.randomness
     return {
         **(said[""] if "" in said else {"tables": said, "dangling": dict(outcome.dangling)}),
         "trail": FORMAT,
         "sfumato": __version__,
-        "seed": f"{run.randomness.seed:032x}",
-        "seed_given": seeded,
+        "seed": f"{chance.seed:032x}",
+        "seed_given": chance.is_given,
+        "person_seed": f"{chance.seed_of_persons:032x}",
         "environment": environment(),
     }
 
@@ -129,9 +128,9 @@ def _confided(release: Release) -> dict[str, Any]:
     return {"fitted": said} if said else {}
 
 
-def earlier_releases(ledger: Path, outcome: Outcome, run: Run) -> int:
+def earlier_releases(ledger: Path, outcome: Outcome) -> int:
     """How many releases of the same data with other chance were made here: of several, noise averages out."""
-    now, found = _ledger_lines(outcome, run), 0
+    now, found = _ledger_lines(outcome), 0
     try:
         for said in map(json.loads, _kept(ledger).splitlines()):
             found += any(
@@ -147,9 +146,9 @@ def earlier_releases(ledger: Path, outcome: Outcome, run: Run) -> int:
     return found
 
 
-def grown_ledger(ledger: Path, outcome: Outcome, run: Run) -> str:
+def grown_ledger(ledger: Path, outcome: Outcome) -> str:
     """The private ledger with what leaves now to chance: the data, the columns and methods, when."""
-    lines = _ledger_lines(outcome, run)
+    lines = _ledger_lines(outcome)
     return "".join([_kept(ledger), *(json.dumps(line) + "\n" for line in lines)]) if lines else ""
 
 
@@ -157,12 +156,12 @@ def _kept(ledger: Path) -> str:
     return ledger.read_text(encoding="utf-8") if ledger.is_file() else ""
 
 
-def _ledger_lines(outcome: Outcome, run: Run) -> list[dict[str, Any]]:
+def _ledger_lines(outcome: Outcome) -> list[dict[str, Any]]:
     """A line for each table that has chance in it; the seed only as a fingerprint."""
     made = []
     for part in outcome.parts.values():
         # In a series chance hangs on its secret, and is no other in the next release.
-        secret = f"{run.randomness.seed:032x}" if part.member is None else part.member.series.secret.hex()
+        secret = f"{outcome.randomness.seed:032x}" if part.member is None else part.member.series.secret.hex()
         chance = hashlib.sha256(secret.encode()).hexdigest()
         steps = [
             (taken, step)

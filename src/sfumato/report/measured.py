@@ -95,7 +95,7 @@ def is_number(score: Score | None) -> bool:
 
 def measured(part: Part, run: Run, profile: Profile | None = None) -> Measured:
     """Measure what the report of a release shows; what was judged already is not measured again."""
-    shown = registry.measures_for(*_PLACES)
+    shown = [each for each in registry.measures_for(*_PLACES) if each.concerns(part.original)]
     run = _with_resources(part, run)
     listed = (*profile.report, *filter(None, [profile.rank_by])) if profile else ()
     case = Case(part.original, resources=run.resources, control=part.plan.control, make=maker(part.plan))

@@ -177,7 +177,7 @@ class Released:
         """The folder that the release goes to, which must hold nothing that was read."""
         return folder_of(self.plan, place, overwrite=overwrite, source=self.source)
 
-    def write(self, folder: str | Path, *, overwrite: bool = False, seeded: bool = False) -> list[Path]:
+    def write(self, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
         """Write the release folder, with what leaves and what is private, whole and in one instant.
 
         What keeps it from leaving is raised, unless it was overridden.
@@ -190,7 +190,7 @@ class Released:
         place = self.folder(folder, overwrite=overwrite)
         told = self.tell(generated=datetime.now(UTC).date().isoformat())
         pages = partial(self._pages, told)
-        return place.write(decision, self.plan, self.run, pages, seeded=seeded)
+        return place.write(decision, self.plan, pages)
 
     def _pages(self, told: Told, files: Mapping[str, str]) -> dict[str, str]:
         """The texts of the folder by their names; ``files`` are the hashes of the tables that leave."""

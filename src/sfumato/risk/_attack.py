@@ -29,6 +29,7 @@ from sfumato.data.codings import codes_of_both
 from sfumato.data.generalised.cover import Cover, cover_of
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import COMPARABLE, STRUCTURAL_ROLES, Kind, Role, Schema
+from sfumato.data.shares import wilson
 from sfumato.data.table import TEXTUAL, Table
 from sfumato.errors import quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
@@ -86,14 +87,6 @@ class Trial:
         return value, max(value - below, -1.0), min(value + above, 1.0)
 
 
-def wilson(hits: float, tries: int, z: float) -> tuple[float, float]:
-    """The interval of a share, by Wilson: within 0 and 1, and of some width where all or none are hits."""
-    share, square = float(hits) / tries, z * z / tries
-    middle = (share + square / 2) / (1 + square)
-    half = z / (1 + square) * math.sqrt(share * (1 - share) / tries + square / (4 * tries))
-    return max(min(middle - half, share), 0.0), min(max(middle + half, share), 1.0)
-
-
 def beyond_control(rate: float, other: float) -> float:
     """The share of what strangers leave open that people in the release add."""
     return (rate - other) / (1 - other) if other < 1 else -math.inf
@@ -112,7 +105,7 @@ class AttackMeasure(EstimatedMeasure):
     bounds = (0.0, 1.0)
     kinds = COMPARABLE
     needs = Needs(control=True)
-    counts = Counting(pools_copies=True)
+    counts = Counting(pools_copies=True, compares_kept_relations=True)
     cost = "n"
 
     queries: int = param(2000, "Largest number of people attacked on each side.", ge=10, le=100_000)

@@ -115,7 +115,7 @@ class TrueLinkMeasure(Measure):
     better = "low"
     bounds = (0.0, 1.0)
     kinds = COMPARABLE
-    counts = Counting(pools_copies=True, intruder_records_only=True)
+    counts = Counting(pools_copies=True, intruder_records_only=True, compares_kept_relations=True)
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns that the intruder knows and their table has."""

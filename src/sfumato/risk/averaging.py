@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Score, Tells
+from sfumato.core.measure import Counting, Score, Tells
 from sfumato.core.origin import Origin
 from sfumato.core.release import Release, stitched
 from sfumato.core.run import Run
@@ -74,6 +74,8 @@ class AveragingRisk(DistanceLinkage):
     title = "Linkage by the mean of releases"
     tells = Tells(places={"series": 2}, intruder="takes the nearest mean of what all releases say")
     references = ("domingoferrer2001", "carvalho2023")
+    # What lies between columns of one release is not what the mean of several says.
+    counts = Counting(pools_copies=True, intruder_records_only=True)
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse where nobody can be found again."""

@@ -70,7 +70,9 @@ class ExactMatch(TrueLinkMeasure):
     name = "exact-match"
     family = "linkage"
     title = "Exact matches"
-    counts = Counting(joins_person_records=True, pools_copies=True, intruder_records_only=True)
+    counts = Counting(
+        joins_person_records=True, pools_copies=True, intruder_records_only=True, compares_kept_relations=True
+    )
     tells = Tells(places={"report": 13})
     references = ("hundepool2012", "herzog2007")
     cost = "n log n"

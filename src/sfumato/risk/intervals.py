@@ -11,7 +11,7 @@ import numpy as np
 
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Measure, Needs, Score, Tells
+from sfumato.core.measure import Counting, Measure, Needs, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
@@ -96,6 +96,7 @@ class IntervalDisclosure(Measure):
     references = ("domingoferrer2001", "agrawal2000")
     cost = "n log n"
     needs = Needs(mapping=True)
+    counts = Counting(compares_kept_relations=True)
 
     width: float = param(10.0, "Width of the interval.", gt=0, le=1000, unit="%", symbol="p")
     by: Literal["deviation", "rank"] = param(

@@ -13,7 +13,7 @@ import numpy as np
 
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
-from sfumato.core.intruder_view import untrue
+from sfumato.core.intruder_view import joining, untrue
 from sfumato.core.measure import Needs, Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
@@ -31,6 +31,9 @@ MEASURED = frozenset({Kind.CONTINUOUS, Kind.DATE})
 #: Rounding of a difference, against the values themselves: two that should be equal are.
 ROUNDING = 2.0**-40
 
+
+#: Pairs of records up to which units are linked by all of their records.
+MOST_PAIRS_OF_UNITS = 4_000_000_000
 
 #: Above this, differences of numbers and multiples of their deviation may be none.
 HUGE = 1e300
@@ -93,6 +96,10 @@ def expected_links(
     )
 
 
+def _value(score: Score) -> float:
+    return score.value
+
+
 class DistanceLinkage(LinkageMeasure):
     r"""Share of records that are linked to their own released record by the least distance (DBRL).
 
@@ -135,7 +142,10 @@ class DistanceLinkage(LinkageMeasure):
 
     **Units.** Where a column tells whose record it is, a link to any record of the same person is right, and
     persons are counted, each by the record that is linked best. An intruder who knows who is in the file
-    (``membership``) does not try the records of others; one who does not tries and fails.
+    (``membership``) does not try the records of others; one who does not tries and fails. Where released
+    records are joined (a pseudonym stays, or something else puts them together), all records of a unit are
+    also linked at once to the released unit that is nearest to them, and the larger share counts; where
+    released values are generalised nobody can tell how near, and the score is no more than an estimate.
 
     **Cost.** :math:`O(n \log n)` in few columns, up to :math:`O(n^2)` in many; a million records of 8 columns
     take about a minute. Where released values are generalised: each record with 64 of the distinct released
@@ -172,6 +182,13 @@ class DistanceLinkage(LinkageMeasure):
             or inexact(self.name, self.columns(evidence), evidence.known_table)
         )
 
+    def sees_joined_records(self, evidence: Evidence) -> bool:
+        """Whether all values are exact, and not too many: units are then linked by all of their records."""
+        known, released = evidence.known_table, evidence.protected
+        if released is None or len(known) * len(released) > MOST_PAIRS_OF_UNITS:
+            return False
+        return not released.is_generalised(*self.columns(evidence))
+
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Link each record to the nearest."""
         assert evidence.protected is not None  # `refuses` saw to it
@@ -193,7 +210,27 @@ class DistanceLinkage(LinkageMeasure):
                 metric=space.metric, n_codes=space.n_codes, weights=space.weights, tick=tick,
             )  # fmt: skip
         said |= {"ties_shared": int(((links.chances > 0) & (links.chances < 1)).sum())}
-        return expected_links(evidence, space, links.chances, said)
+        score = expected_links(evidence, space, links.chances, said)
+        if (joined := joining(evidence)) and self.sees_joined_records(evidence):
+            return max(score, self._of_units(evidence, space, list(joined.values())[-1], run), key=_value)
+        return score
+
+    def _of_units(self, evidence: Evidence, space: Space, numbers: Ints, run: Run) -> Score:
+        """Link all records of a unit at once to the released unit that is nearest to them."""
+        assert space.truth is not None  # `refuses` saw to it
+        alone = numbers.max(initial=0) + 1 + np.arange(len(space.truth))
+        units = np.where(space.truth < 0, alone, numbers[space.truth])
+        chances = kernels.unit_linking.unit_chances(
+            space.mine, space.theirs, units, numbers,
+            metric=space.metric, n_codes=space.n_codes, weights=space.weights, tick=run.ticker(self.title),
+        )  # fmt: skip
+        first = np.unique(units, return_index=True)[1]
+        return Score(
+            value=float(chances[first].mean()),
+            by_record=by_original(space.rows, chances, len(evidence.known_table)),
+            baseline=1 / max(len(np.unique(numbers)), 1),
+            details={"units": len(first), "links_certain": int((chances[first] == 1).sum())},
+        )
 
 
 class AttributeLinkage(LinkageMeasure):

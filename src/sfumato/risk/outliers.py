@@ -9,7 +9,7 @@ import numpy as np
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import belonging, owners_of
-from sfumato.core.measure import Measure, Needs, Score, Tells
+from sfumato.core.measure import Counting, Measure, Needs, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.codings import numbers_of_both
@@ -205,6 +205,7 @@ class RobustIntervals(Measure):
     kinds = ORDERED
     cost = "n log n"
     needs = Needs(mapping=True)
+    counts = Counting(compares_kept_relations=True)
     references = ("templ2008", "hubert2012")
 
     width: float = param(

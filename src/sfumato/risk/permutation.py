@@ -15,7 +15,7 @@ from scipy.linalg import qr, solve_triangular
 
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Measure, Needs, Score, Status, Tells
+from sfumato.core.measure import Counting, Measure, Needs, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.codings import numbers_of_both
@@ -86,6 +86,7 @@ class _PermutationMeasure(Measure):
     bounds = (0.0, 1.0)
     kinds = COMPARABLE
     needs = Needs(mapping=True)
+    counts = Counting(compares_kept_relations=True)
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse columns without ranks, ranges and groups of values, and records of nobody knows whom."""

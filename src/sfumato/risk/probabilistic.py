@@ -121,7 +121,7 @@ class ProbabilisticLinkage(Measure):
     name = "probabilistic-linkage"
     family = "linkage"
     title = "Probabilistic record linkage"
-    counts = Counting(intruder_records_only=True)
+    counts = Counting(intruder_records_only=True, compares_kept_relations=True)
     tells = Tells(intruder="weighs agreements and disagreements of columns")
     aspect = "risk"
     threat = "linkability"

@@ -9,7 +9,7 @@ import numpy as np
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import owners_of
-from sfumato.core.measure import Measure, Needs, Score, Tells
+from sfumato.core.measure import Counting, Measure, Needs, Score, Tells
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.persons import best_by_person, persons_of
@@ -29,6 +29,7 @@ class _Replicated(Measure):
     kinds = COMPARABLE
     cost = "n log n"
     needs = Needs(records=True)
+    counts = Counting(compares_kept_relations=True)
     references = ("raab2024",)
 
     def looked_at(self, evidence: Evidence) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from seeds import LARGE
 from sfumato.core.origin import Origin
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
@@ -51,8 +52,8 @@ def planned(folder, method="uncorrelated-noise", copies=3, requirements=("rank-l
 
 def test_each_copy_is_a_file_and_one_trail_tells_of_all(folder):
     plan = planned(folder)
-    outcome = carry_out(plan, Run(seed=1))
-    written = write_release(decide(outcome, subject="it"), Destination(plan), Run(seed=1))
+    outcome = carry_out(plan, Run(seed=LARGE + 1))
+    written = write_release(decide(outcome, subject="it"), Destination(plan))
     names = sorted(path.name for path in written)
     assert names == ["out.1.csv", "out.2.csv", "out.3.csv", "out.private.json"]
     assert not (folder / "out.csv").exists()
@@ -67,14 +68,14 @@ def test_each_copy_is_a_file_and_one_trail_tells_of_all(folder):
 
 
 def test_the_first_copy_is_what_there_would_be_alone(folder):
-    alone = carry_out(planned(folder, copies=1), Run(seed=1)).release.table.frame
-    assert carry_out(planned(folder), Run(seed=1)).release.table.frame.equals(alone)
+    alone = carry_out(planned(folder, copies=1), Run(seed=LARGE + 1)).release.table.frame
+    assert carry_out(planned(folder), Run(seed=LARGE + 1)).release.table.frame.equals(alone)
 
 
 def test_a_synthetic_release_that_was_written_is_still_nobodys(folder):
     plan = planned(folder, "synthesis", copies=2)
-    outcome = carry_out(plan, Run(seed=1))
-    write_release(decide(outcome, subject="it"), Destination(plan), Run(seed=1))
+    outcome = carry_out(plan, Run(seed=LARGE + 1))
+    write_release(decide(outcome, subject="it"), Destination(plan))
     assert read_release(load(plan), folder / "out.2.csv", aligned=False).synthetic
     assert not read_release(load(plan), folder / "people.csv", aligned=False).synthetic
 
@@ -112,7 +113,7 @@ def test_the_mean_of_copies_by_hand():
 
 def judged(made, original, text):
     demand = Demand(Requirement.parse(text), Scenario(columns=("x", "y")))
-    return next(iter(judge_copies(made, Case(original), [demand], Run(seed=1)).values()))
+    return next(iter(judge_copies(made, Case(original), [demand], Run(seed=LARGE + 1)).values()))
 
 
 def test_who_has_all_copies_links_more_than_who_has_one():
@@ -132,7 +133,7 @@ def test_a_rehearsal_attacks_all_copies_together():
 
     original, _ = noisy()
     demand = Demand(Requirement.parse("membership <= 1 at 95%"), Scenario(columns=("x", "y")))
-    case, run = Case(original, control=0.4, make=half), Run(seed=1)
+    case, run = Case(original, control=0.4, make=half), Run(seed=LARGE + 1)
     copies = [half(original, run.at("copy", copy) if copy else run) for copy in range(3)]
     (one, _), (all_, how) = (
         next(iter(judge_copies(made, case, [demand], run).values())) for made in (copies[:1], copies)
@@ -174,6 +175,6 @@ def test_copies_of_a_private_release_spend_as_many_budgets(folder):
     plan = planned(folder, "private-laplace", copies=3, requirements=())
     bounded = [replace(each, lower=0.0, upper=1e5) for each in plan.schema.columns]
     plan = replace(plan, schema=plan.schema.replace(*bounded))
-    part = next(iter(carry_out(plan, Run(seed=1)).parts.values()))
+    part = next(iter(carry_out(plan, Run(seed=LARGE + 1)).parts.values()))
     assert part.to_dict()["budget"]["epsilon"] == pytest.approx(3)
     assert any("together spend ε = 3" in note for note in part.notes)

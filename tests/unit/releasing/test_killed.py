@@ -54,12 +54,12 @@ from sfumato.releasing.destination import Destination, write_release
 
 plan = Plan.read(Path("plan.toml"))
 destination = Destination(plan, overwrite=True)
-made = [(carry_out(plan, Run(seed=seed)), Run(seed=seed)) for seed in (1, 2)]
+made = [carry_out(plan, Run(seed=2**64 + each)) for each in (1, 2)]
 print("ready", flush=True)
 sys.stdin.readline()
 while True:
-    for outcome, run in made:
-        write_release(decide(outcome, subject="it", unjudged=True), destination, run)
+    for outcome in made:
+        write_release(decide(outcome, subject="it", unjudged=True), destination)
 """
 
 RELEASED = {"persons.out.csv", "stays.out.csv", "tables.private.json", "releases.private.jsonl"}
@@ -114,6 +114,6 @@ def test_killed_at_any_instant_all_or_nothing(hospital, kills):
         process.stdout.close()
         halfway += any(path.name.startswith(".sfumato") for path in hospital.rglob("*"))
         destination.check()  # the next start
-        assert seed_there(hospital) in (None, 1, 2)
+        assert seed_there(hospital) in (None, 2**64 + 1, 2**64 + 2)
     if kills > 10:
         assert halfway > kills / 4, "the kills must find something to complete or to remove"

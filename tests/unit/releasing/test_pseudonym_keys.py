@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.cli import _exit_code
-from sfumato.core.randomness import ByPlace
 from sfumato.data.pseudonyms import KEY_SIZE, derive_key, pseudonyms
 from sfumato.errors import PlanError, ReadError
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.look_back import look_up
-from sfumato.releasing.trail import seed_of
+from sfumato.releasing.trail import randomness_of
 
 PLAN = """
 [data]
@@ -77,12 +76,12 @@ def test_the_owner_looks_back(folder, capfd):
     assert _exit_code(["lookup", str(plan), name]) == 3
 
 
-def test_the_seed_is_the_key_where_there_is_no_other(folder):
+def test_the_trail_keeps_the_key_where_there_is_no_other(folder):
     plan, _ = _run(folder, "out.csv", "")
     name = pl.read_csv(folder / "out.csv")["pid"][0]
     with pytest.raises(PlanError, match="`pseudonym_key`"):
         look_up(Plan.read(plan), [name])
-    secret = ByPlace(seed_of(folder / "out.private.json")[0]).secret
+    secret = randomness_of(folder / "out.private.json").person_secret
     assert len(look_up(Plan.read(plan), [name], secret=secret)[name]) == 1
     assert _exit_code(["lookup", str(plan), name, "--trail", str(folder / "out.private.json")]) == 0
 

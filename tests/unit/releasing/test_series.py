@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from seeds import LARGE
 from sfumato import front
 from sfumato.core.run import Run
 from sfumato.errors import DataError, PlanError, ReadError, SfumatoError, WriteError
@@ -15,6 +16,7 @@ from sfumato.recipes.plan import Plan
 from sfumato.releasing.carry_out import carry_out
 from sfumato.releasing.decide import decide, decide_plan
 from sfumato.releasing.destination import Destination, write_release
+from sfumato.releasing.trail import randomness_of
 from sfumato.releasing.verify import verify
 
 PLAN = """
@@ -61,9 +63,8 @@ def planned(folder, number, *earlier, more="", text=PLAN):
 
 
 def released(plan, seed):
-    run = Run(seed=seed)
-    outcome = carry_out(plan, run)
-    write_release(decide(outcome, subject="it"), Destination(plan), run)
+    outcome = carry_out(plan, Run(seed=LARGE + seed))
+    write_release(decide(outcome, subject="it"), Destination(plan))
     return outcome
 
 
@@ -85,7 +86,8 @@ def values(folder, number, outcome):
 
 
 def test_people_keep_their_noise_over_three_releases(waves):
-    first = carry_out(planned(waves, 1), Run(seed=1))
+    chance = randomness_of(waves / "out1" / "release.private.json")
+    first = carry_out(planned(waves, 1), Run(randomness=chance))
     second = released(planned(waves, 2, "out1"), 2)
     third = released(planned(waves, 3, "out1", "out2/release.private.json"), 3)
     noise = [values(waves, number, each) for number, each in enumerate((first, second, third), start=1)]
@@ -101,7 +103,8 @@ def test_people_keep_their_noise_over_three_releases(waves):
 def test_a_chain_of_trails_hands_the_secret_on(waves):
     released(planned(waves, 2, "out1"), 2)
     third = released(planned(waves, 3, "out2"), 3)
-    first = carry_out(planned(waves, 1), Run(seed=1))
+    chance = randomness_of(waves / "out1" / "release.private.json")
+    first = carry_out(planned(waves, 1), Run(randomness=chance))
     before, after = values(waves, 1, first), values(waves, 3, third)
     for who in before.keys() & after.keys():
         assert before[who] == pytest.approx(after[who], abs=2e-3)
@@ -234,7 +237,7 @@ def test_a_search_is_refused_and_a_release_takes_the_steps_of_the_plan(waves):
     plan = planned(waves, 2, "out1")
     with pytest.raises(PlanError, match="outside of a series"):
         front.tune(Path(waves / "wave2.csv"), "k >= 1", schema=plan.schema, plan=plan)
-    made = front.release(waves / "plan2.toml", seed=2)
+    made = front.release(waves / "plan2.toml", seed=LARGE + 2)
     assert [step.method.name for step in made.outcome.parts[""].plan.recipe.steps] == ["uncorrelated-noise"]
     assert made.outcome.parts[""].member.earlier == 1
 
@@ -349,9 +352,8 @@ path = "stays.out.csv"
         earlier = 'earlier = ["../a"]' if year == "b" else ""
         (folder / "plan.toml").write_text(said.replace("EARLIER", earlier))
         plan = Plan.read(folder / "plan.toml")
-        run = Run(seed=ord(year))
-        outcome = carry_out(plan, run)
-        write_release(decide(outcome, subject="it"), Destination(plan), run)
+        outcome = carry_out(plan, Run(seed=LARGE + ord(year)))
+        write_release(decide(outcome, subject="it"), Destination(plan))
         part = outcome.parts["people"]
         pay = part.release.first.frame["pay"].to_numpy()
         rows = part.release.source_rows

@@ -15,11 +15,12 @@ from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.shares import wilson
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError
 from sfumato.methods.global_recoding import GlobalRecoding
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.risk._attack import Trial, beyond_control, difference, wilson
+from sfumato.risk._attack import Trial, beyond_control, difference
 from sfumato.risk.membership import _tested, _threshold
 from sfumato.risk.singling_out import singles_among
 from sfumato.study.level import Target

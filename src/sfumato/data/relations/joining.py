@@ -52,6 +52,8 @@ def units_of(original: Table) -> dict[str, Ints]:
     """
     found = {}
     for name in original.schema.with_role(*UNIT_ROLES, Role.IDENTIFIER):
+        if original.frame[name].n_unique() == len(original):  # as most identifiers; coding them takes longer
+            continue
         codes = original.codes(name).codes
         if _repeats(codes[codes >= 0]):
             found[name] = codes

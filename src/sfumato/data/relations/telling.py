@@ -80,6 +80,22 @@ def telling_columns(
     return TellingColumns(tuple(tellings), tuple(implied))
 
 
+def tellers_of(table: Table, known: Sequence[str]) -> tuple[str, ...]:
+    """Columns that would give back known ones if those alone were changed: to be changed along with them.
+
+    Weights are none: they leave as means of released classes.
+    """
+    beside = [name for name in table.names if name not in known and _may_tell(table, name)]
+    beside = [name for name in beside if table.schema[name].role is not Role.WEIGHT]
+    rows = _some_records(table, np.arange(len(table))) if beside else np.empty(0, dtype=np.int64)
+    keys, others = (_samples(table, names, rows) for names in (known, beside))
+    return tuple(
+        name
+        for name, each in others.items()
+        if any(max(_strength(each, key), _strength(key, each)).value >= NEARLY for key in keys.values())
+    )
+
+
 def _may_tell(released: Table, name: str) -> bool:
     """Whether a column speaks by its values; numbers of units and pseudonyms join records instead."""
     column = released.schema[name]

@@ -1,0 +1,362 @@
+"""What a release keeps between columns, or of their order, though it changed the values.
+
+Dates that move together keep the time between them, amounts with one factor for each record their ratios, and
+whatever grows with a column its ranks. An intruder who knows the original values compares these in place of
+the values. They are found in the data, whatever method made the release: a pair of columns keeps its
+difference (its ratio) if both changed by as much in a good part of the records that changed, clearly more
+often than in a random pairing of records or of changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Literal, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from sfumato import kernels
+from sfumato.data.codings import decimals_of, microseconds
+from sfumato.data.schema import ORDERED, Column, Kind, Role
+from sfumato.data.table import Table
+from sfumato.errors import DataError
+from sfumato.kernels.arrays import Flags, Floats, Ints
+
+KeptKind = Literal["differences", "ratios", "ranks"]
+KINDS: tuple[KeptKind, ...] = ("differences", "ratios", "ranks")
+
+_RECORDS = 20_000  # looked at
+_SHARE = 0.25  # of the changed records that must keep it
+_FEWEST = 20  # records that must keep it, or all
+_NEARLY_ALL = 0.95  # that one constant changed all alike is no chance
+_EVIDENCE = 7.0  # so many nats against chance: one in a thousand
+_PAIRINGS = 2_000  # compared at random, at least
+_TOLERANCE = 1e-6  # of the spread of what is kept
+_STEP_PER_ERROR = 50  # a step so much wider than the error parts hardly any two that are the same
+_FINEST, _COARSEST = 1e-9, 5e-3  # step, as a share of the spread
+_MOST_ZEROS = 6  # in which rounded numbers may end
+_TIMES = (86_400e6, 3_600e6, 60e6, 1e6, 1e3)  # what times are rounded to, in microseconds
+
+
+@dataclass(frozen=True)
+class KeptRelation:
+    """What a release keeps between columns, or in one, whose values it changed.
+
+    An intruder compares that instead of the values. Each derived column is cut into ``steps`` of its own, so
+    that what differs by rounding alone is the same; 0 leaves it as it is. ``mark`` sets the names apart from
+    those of the tables.
+    """
+
+    kind: KeptKind
+    columns: tuple[str, ...]
+    steps: tuple[float, ...] = ()
+    mark: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the derived columns: each column with the first, or its ranks."""
+        first, *others = self.columns
+        if self.kind == "ranks":
+            return tuple(f"rank of `{name}`{self.mark}" for name in self.columns)
+        sign = "−" if self.kind == "differences" else "/"
+        return tuple(f"`{name}` {sign} `{first}`{self.mark}" for name in others)
+
+    def fits(self, table: Table) -> bool:
+        """Whether a table has all these columns, with exact values."""
+        return all(name in table.schema and _is_exact(table, name) for name in self.columns)
+
+    def derive(self, table: Table) -> Table:
+        """The table with what is kept in place of the columns themselves, missing where one of them is."""
+        derived = table
+        for name, values in zip(self.names, self._values(table), strict=True):
+            series = pl.Series(values, nan_to_null=True)
+            derived = derived.with_values(name, series, column=Column(name, Kind.CONTINUOUS, Role.KEY))
+        return derived.select(name for name in derived.names if name not in self.columns)
+
+    def _values(self, table: Table) -> Iterable[Floats]:
+        read = [_read(_numbers(table, name), self.kind) for name in self.columns]
+        if self.kind == "ranks":
+            return [(ranks - 0.5) / max(int((~np.isnan(ranks)).sum()), 1) for ranks in read]
+        steps = self.steps or (0.0,) * len(self.names)
+        return [_cut(each - read[0], step) for each, step in zip(read[1:], steps, strict=True)]
+
+
+def kept_relations(
+    original: Table, released: Table, source_rows: Ints, names: Sequence[str]
+) -> tuple[KeptRelation, ...]:
+    """Find what a release keeps of the columns that an intruder knows, though it changed their values.
+
+    Looked at are numbers and dates that stand exactly in both tables, in released records whose source is
+    known (−1: unknown).
+    """
+    places = np.flatnonzero(source_rows >= 0)
+    columns = _columns(original, released, source_rows, _spread_out(places), names)
+    pairs = [pair for kind in KINDS[:2] for pair in _pairs(columns, kind)]
+    found = [_relation(columns, kind, group) for kind, group in _groups(pairs)]
+    ranked = [column for column in columns if _rank_share(column, all_moved=True)]
+    if len(places) > _RECORDS:
+        ranked = _columns(original, released, source_rows, places, [column.name for column in ranked])
+    for column in ranked:
+        between = max((pair.share for pair in pairs if column.name in pair.names), default=0.0)
+        if 0 < _rank_share(column) >= between:
+            found.append(KeptRelation("ranks", (column.name,)))
+    return tuple(_apart(each, {*original.names, *released.names}) for each in found)
+
+
+def changed_columns(
+    original: Table, released: Table, source_rows: Ints, names: Sequence[str]
+) -> tuple[str, ...]:
+    """Those of the columns whose exact numbers or dates changed, by more than rounding, in most records."""
+    sample = _spread_out(np.flatnonzero(source_rows >= 0))
+    columns = _columns(original, released, source_rows, sample, names)
+    return tuple(column.name for column in columns if column.is_changed)
+
+
+def _apart(relation: KeptRelation, taken: set[str]) -> KeptRelation:
+    while taken & set(relation.names):
+        relation = replace(relation, mark=f"{relation.mark}′")
+    return relation
+
+
+def _spread_out(places: Ints) -> Ints:
+    """Places from all parts of a table, not too many, in an order that has nothing to do with the file's."""
+    if len(places) > _RECORDS:
+        places = places[np.linspace(0, len(places) - 1, _RECORDS).astype(np.int64)]
+    return places[np.argsort(np.arange(len(places)) * 0.6180339887498949 % 1)]  # the golden ratio: no period
+
+
+# Columns --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """A column in both tables, record by record, and what the released values are rounded to, if coarser."""
+
+    name: str
+    is_date: bool
+    mine: Floats
+    theirs: Floats
+    unit: float  # in which the released values are written; 0: as finely as can be
+    is_rounded: bool  # the original ones are written more finely
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether most values that are there changed by more than rounding."""
+        there = ~(np.isnan(self.mine) | np.isnan(self.theirs))
+        _, change, error = self.change("differences")
+        return bool(2 * (np.abs(change[there]) > error[there]).sum() > there.sum())
+
+    def change(self, kind: KeptKind) -> tuple[Floats, Floats, Floats]:
+        """The original values as they are read for a kind, their changes, and how far rounding may be off."""
+        mine, theirs = _read(self.mine, kind), _read(self.theirs, kind)
+        error = np.where(self.is_rounded or kind == "ratios", self.unit / 2, 0.0)
+        error = error + 8 * np.finfo(np.float64).eps * np.abs(self.theirs)
+        if kind == "ratios":
+            with np.errstate(divide="ignore", invalid="ignore"):
+                error = np.where(self.theirs == 0, np.nan, error / np.abs(self.theirs))
+        return mine, theirs - mine, error
+
+
+def _columns(
+    original: Table, released: Table, source_rows: Ints, places: Ints, names: Iterable[str]
+) -> list[_Compared]:
+    columns = []
+    for name in names:
+        if not all(name in table.schema and _is_exact(table, name) for table in (original, released)):
+            continue
+        is_date = original.schema[name].kind is Kind.DATE
+        if is_date is not (released.schema[name].kind is Kind.DATE):
+            continue
+        try:
+            mine = _numbers(original.select([name]).take(source_rows[places]), name)
+            theirs = _numbers(released.select([name]).take(places), name)
+        except DataError:  # text that is no number is no less than what measures of values refuse
+            continue
+        both = ~(np.isnan(mine) | np.isnan(theirs))
+        units = [_unit(values[both], is_date=is_date) for values in (mine, theirs)]
+        columns.append(_Compared(name, is_date, mine, theirs, units[1], units[1] > units[0]))
+    return columns
+
+
+def _is_exact(table: Table, name: str) -> bool:
+    kind, dtype = table.schema[name].kind, table.frame.schema[name]
+    return (
+        kind in ORDERED
+        and not table.is_generalised(name)
+        and (kind is not Kind.ORDINAL or dtype.is_numeric())
+    )
+
+
+def _numbers(table: Table, name: str) -> Floats:
+    """The values themselves as numbers, those of dates in microseconds, NaN where missing."""
+    if table.schema[name].kind is Kind.ORDINAL:
+        values: Floats = table.frame[name].cast(pl.Float64).fill_null(np.nan).to_numpy()
+        return np.where(table.missing(name), np.nan, values)
+    is_date = table.schema[name].kind is Kind.DATE
+    return table.numbers(name) * (microseconds(table.frame.schema[name]) if is_date else 1.0)
+
+
+def _unit(values: Floats, *, is_date: bool) -> float:
+    """What all values are multiples of: a power of ten, or a day, an hour …; 0 if nothing is so coarse."""
+    if is_date:
+        return next((unit for unit in _TIMES if not (values % unit).any()), 0.0)
+    decimals = decimals_of(values, fewest=-_MOST_ZEROS)
+    return 0.0 if decimals is None else 10.0**-decimals
+
+
+def _read(values: Floats, kind: KeptKind) -> Floats:
+    """Values such that what is kept of them is their difference, or their ranks; of ratios logarithms."""
+    if kind == "ranks":
+        ranks: Floats = kernels.ranks.midranks(values)
+        return ranks
+    if kind == "differences":
+        return values
+    logs: Floats = np.log(np.where(values == 0, np.nan, np.abs(values)))
+    return logs
+
+
+# Pairs of columns -----------------------------------------------------------------------------------------
+
+
+class _Pair(NamedTuple):
+    """Two columns that keep something between them, and in what share of the records that changed."""
+
+    kind: KeptKind
+    names: tuple[str, str]
+    share: float
+
+
+class _Agreement(NamedTuple):
+    """Which records changed, in which of these the derived value stayed, and by how much it is off there."""
+
+    changed: Flags
+    same: Flags
+    off: Floats
+    spread: float
+
+
+def _pairs(columns: Sequence[_Compared], kind: KeptKind) -> Iterable[_Pair]:
+    changes = [(column, column.change(kind)) for column in columns if kind != "ratios" or not column.is_date]
+    for (one, first), (other, second) in combinations(changes, 2):
+        if one.is_date is other.is_date and (share := _pair_share(first, second)):
+            yield _Pair(kind, (one.name, other.name), share)
+
+
+def _agreement(first: tuple[Floats, ...], second: tuple[Floats, ...]) -> tuple[_Agreement, Floats]:
+    (mine, change, error), (others, other_change, other_error) = first, second
+    derived, off = mine - others, change - other_change
+    there = ~np.isnan(off)
+    spread = float(derived[there].std()) if there.any() else 0.0
+    tolerance = error + other_error + _TOLERANCE * spread
+    with np.errstate(invalid="ignore"):
+        changed = there & (np.maximum(np.abs(change), np.abs(other_change)) > tolerance)
+        same = changed & (np.abs(off) <= tolerance)
+    return _Agreement(changed, same, off, spread), tolerance
+
+
+def _pair_share(first: tuple[Floats, ...], second: tuple[Floats, ...]) -> float:
+    """In what share of the changed records two columns keep what lies between them; 0 if by chance."""
+    agreement, tolerance = _agreement(first, second)
+    changed, n_same = agreement.changed, int(agreement.same.sum())
+    n_changed = int(changed.sum())
+    if not _is_enough(n_same, n_changed):
+        return 0
+    near, derived = tolerance[changed], (first[0] - second[0])[changed]
+
+    def is_near(one: Floats, other: Floats) -> Flags:
+        return np.abs(one - other) <= near
+
+    after = derived + agreement.off[changed]
+    if not _is_beyond(n_same, n_changed, _by_chance(after, derived, is_near)):
+        return 0
+    alike = _by_chance(first[1][changed], second[1][changed], is_near)
+    if n_same < _NEARLY_ALL * n_changed and not _is_beyond(n_same, n_changed, alike):
+        return 0
+    return n_same / n_changed
+
+
+def _is_enough(n_same: int, n_changed: int) -> bool:
+    return n_changed > 0 and n_same >= max(_SHARE * n_changed, min(_FEWEST, n_changed))
+
+
+def _by_chance(one: Floats, other: Floats, is_same: Callable[[Floats, Floats], Flags]) -> float:
+    """The share of records that agree with another one, each being compared with a few."""
+    size = len(one)
+    turns = range(1, min(size, 1 + -(-_PAIRINGS // max(size, 1))))
+    hits = sum(int(is_same(one, np.roll(other, turn)).sum()) for turn in turns)
+    return (hits + 1) / (size * len(turns) + 2)
+
+
+def _is_beyond(n_same: int, size: int, chance: float) -> bool:
+    """Whether so many agree more often than by chance (Chernoff's bound on the tail of the binomial)."""
+    share = n_same / size
+    rest = (1 - share) * np.log((1 - share) / (1 - chance)) if share < 1 else 0.0
+    return share > chance and size * (share * np.log(share / chance) + rest) >= _EVIDENCE
+
+
+def _groups(pairs: Sequence[_Pair]) -> list[tuple[KeptKind, tuple[str, ...]]]:
+    """Columns that hang together by pairs of one kind, in their order."""
+    groups: list[tuple[KeptKind, tuple[str, ...]]] = []
+    for pair in pairs:
+        joined = [group for group in groups if group[0] == pair.kind and set(group[1]) & set(pair.names)]
+        names = dict.fromkeys([*(name for _, group in joined for name in group), *pair.names])
+        groups = [group for group in groups if group not in joined] + [(pair.kind, tuple(names))]
+    return groups
+
+
+def _relation(columns: Sequence[_Compared], kind: KeptKind, group: tuple[str, ...]) -> KeptRelation:
+    of_group = [column for column in columns if column.name in group]
+    first, *others = [column.change(kind) for column in of_group]
+    steps = tuple(_step(_agreement(other, first)[0]) for other in others)
+    return KeptRelation(kind, tuple(column.name for column in of_group), steps)
+
+
+def _step(agreement: _Agreement) -> float:
+    """How wide to cut what is kept, so that rounding alone sets hardly any apart; 0: not at all."""
+    off = np.abs(agreement.off[agreement.same])
+    error = float(off.mean()) if len(off) else np.inf
+    step = max(_STEP_PER_ERROR * error, _FINEST * agreement.spread)
+    return step if step <= _COARSEST * agreement.spread else 0.0
+
+
+def _cut(values: Floats, step: float) -> Floats:
+    return np.round(values / step) * step if step else values
+
+
+# Ranks ----------------------------------------------------------------------------------------------------
+
+
+def _rank_share(column: _Compared, *, all_moved: bool = False) -> float:
+    """In what share of the records whose value went past another's its rank is kept; 0 if by chance.
+
+    With ``all_moved`` every change counts: in a sample others are farther away than they are.
+    """
+    there = ~(np.isnan(column.mine) | np.isnan(column.theirs))
+    mine, theirs = column.mine[there], column.theirs[there]
+    if not len(mine):
+        return 0
+    moved = mine != theirs if all_moved else _passed(mine, theirs)
+    if 2 * int(moved.sum()) <= len(mine):
+        return 0
+    (first, ties), (second, others) = _places(mine), _places(theirs)
+    same = moved & (first == second) & (ties == others)
+    n_same, n_moved = int(same.sum()), int(moved.sum())
+    chance = _by_chance(second[moved], first[moved], np.equal)
+    is_kept = _is_enough(n_same, n_moved) and _is_beyond(n_same, n_moved, chance)
+    return n_same / n_moved if is_kept else 0.0
+
+
+def _places(values: Floats) -> tuple[Floats, Ints]:
+    """How many are less than each value, and how many the same."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - counts).astype(np.float64)[places], counts[places]
+
+
+def _passed(mine: Floats, theirs: Floats) -> Flags:
+    """Which values changed by so much that another's was nearer, or as near."""
+    distinct, places = np.unique(mine, return_inverse=True)
+    fenced = np.concatenate(([-np.inf], distinct, [np.inf]))
+    flags: Flags = (theirs <= fenced[places]) | (theirs >= fenced[places + 2])
+    return flags
