@@ -29,15 +29,43 @@ def seen_table(evidence: Evidence) -> Table:
     """The table an intruder sees: the release, or the original when that itself is assessed.
 
     Persons are counted, and no release makes new ones: where rows map, the original's column tells whose
-    record each is, be it gone from the release, emptied or exchanged.
+    record each is, be it gone from the release, emptied or exchanged. People of the population are counted by
+    exact weights, which owner and survey know, where the released ones are means.
     """
     released, rows = evidence.protected, evidence.source_rows
     if released is None:
         return evidence.original
-    person = evidence.original.schema.only_role(Role.PERSON)
-    if rows is None or person is None:
+
+    def seen() -> Table:
+        person, table = evidence.original.schema.only_role(Role.PERSON), _exactly_weighted(evidence, released)
+        return (
+            table if rows is None or person is None else _with_persons(table, evidence.original, person, rows)
+        )
+
+    return evidence.remember("seen", seen)
+
+
+def _exactly_weighted(evidence: Evidence, released: Table) -> Table:
+    """The release with exact weights in place of averaged ones, unless the intruder is said to know these.
+
+    A mean hides who was drawn as one of few, and would say that they are like many. Of a release that was
+    read from a file, whose fewer weights are means, they are the original's, with the same sum.
+    """
+    name, original, rows = released.schema.only_role(Role.WEIGHT), evidence.original, evidence.source_rows
+    release = evidence.release
+    if release is None or name is None or name in original.schema.resolve(evidence.scenario.columns):
         return released
-    return evidence.remember("seen", lambda: _with_persons(released, evidence.original, person, rows))
+    if release.exact_weights is not None:
+        return released.with_values(name, pl.Series(release.exact_weights.values, nan_to_null=True))
+    is_read = not release.steps and name == original.schema.only_role(Role.WEIGHT)
+    if not is_read or rows is None or not len(rows) or (rows < 0).any() or released.is_generalised(name):
+        return released
+    exact, means = original.numbers(name)[rows], released.numbers(name)
+    if len(np.unique(means)) >= len(np.unique(exact)) or not np.nansum(exact) > 0:
+        return released
+    return released.with_values(
+        name, pl.Series(exact * (np.nansum(means) / np.nansum(exact)), nan_to_null=True)
+    )
 
 
 def _with_persons(released: Table, original: Table, person: str, rows: Ints) -> Table:

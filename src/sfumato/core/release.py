@@ -24,7 +24,7 @@ from sfumato.data.shown import only_shown
 from sfumato.data.strata import Stratum
 from sfumato.data.table import Table
 from sfumato.errors import DataError, IdentifierWarning, quoted
-from sfumato.kernels.arrays import Ints
+from sfumato.kernels.arrays import Floats, Ints
 
 #: The name of the table of a release that has only one.
 MAIN = "release"
@@ -99,6 +99,17 @@ class Provenance:
         }
 
 
+@dataclass(frozen=True)
+class ExactWeights:
+    """The sampling weights of a release before they were averaged ``by`` keys: what risks are estimated by.
+
+    They are their owner's: no file that leaves holds them.
+    """
+
+    values: Floats = field(repr=False)
+    by: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, repr=False)
 class Release:
     """A protected table, or several named ones, with where its records come from and how it was made.
@@ -109,7 +120,8 @@ class Release:
 
     ``steps`` are those that were taken. ``byproducts`` are what a method has to say of its work; a step that
     is taken keeps them. ``fit`` is what a method found out, such as the levels of a recoding, to do the same
-    to other tables: ``protect(other, release.fitted, resources=release.resources)``.
+    to other tables: ``protect(other, release.fitted, resources=release.resources)``. ``exact_weights`` are
+    there if the weights of the first table were averaged.
     """
 
     tables: Mapping[str, Table]
@@ -119,6 +131,7 @@ class Release:
     steps: tuple[Provenance, ...] = ()
     byproducts: Byproducts = field(default_factory=Byproducts)
     fit: Fit | None = field(default=None, compare=False)
+    exact_weights: ExactWeights | None = field(default=None, compare=False)
 
     @classmethod
     def of(
@@ -390,9 +403,11 @@ def _joined(tables: Sequence[Table]) -> Table:
 def reordered(release: Release, order: Ints) -> Release:
     """Put the records of a release in another order; further tables stay as they are."""
     name, table = next(iter(release.tables.items()))
+    exact = release.exact_weights
     return replace(
         release,
         tables={**release.tables, name: table.take(order)},
+        exact_weights=exact and replace(exact, values=exact.values[order]),
         origin=release.origin.take(order),
         classes=None if release.classes is None else release.classes[order],
         layout=release.layout and release.layout.reordered(order),

@@ -88,8 +88,9 @@ class Output:
     ``drop`` names the columns that stay behind; ``shuffle`` breaks the order of the records; ``repair``
     mends whole numbers, ranges and totals; ``guard`` keeps spreadsheets from running text as formulas;
     ``pseudonym_key`` is the file with the key of pseudonyms, made where there is none: with it people keep
-    their pseudonyms from release to release. Of several ``copies``, drawn apart from each other, each is a
-    file ``NAME.1.csv``, ``NAME.2.csv`` …
+    their pseudonyms from release to release. Sampling ``weights`` leave "safe", as the mean of records that
+    look alike, or "exact", which puts households together again and tells strata. Of several ``copies``,
+    drawn apart from each other, each is a file ``NAME.1.csv``, ``NAME.2.csv`` …
     """
 
     path: str = ""
@@ -98,6 +99,7 @@ class Output:
     repair: bool = False
     guard: bool = False
     pseudonym_key: str = ""
+    weights: Literal["safe", "exact"] = "safe"
     copies: int = 1
 
     def __post_init__(self) -> None:

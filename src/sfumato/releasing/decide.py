@@ -51,8 +51,8 @@ RULES: Mapping[str, str] = {
 NOTHING_REQUIRED = "a release must have a requirement to be judged by"
 #: The way on where the seed can be guessed.
 DRAW_SEED = (
-    "leave out --seed (in Python `seed`): the operating system draws one; or give one of 128 random bits that "
-    "you keep secret"
+    "leave out --seed (in Python `seed`): the operating system draws one; or give one of 128 random bits "
+    "that you keep secret"
 )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+
+import numpy as np
 
 from sfumato.core import registry
 from sfumato.core.approaches import approaches
@@ -17,11 +19,9 @@ from sfumato.data.relations.related import find_related
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.errors import quoted
+from sfumato.releasing.safe_weights import LEAST_RECORDS, estimate_changes
 from sfumato.study.evaluate import NUMBERS, Case, evaluate
 from sfumato.study.losses import Loss
-
-#: Weights of so many different sizes or more tell strata, and people in them.
-FEW_WEIGHTS = 10
 
 
 def notes_of(original: Table, release: Release, lost: Sequence[Loss]) -> tuple[str, ...]:
@@ -29,7 +29,7 @@ def notes_of(original: Table, release: Release, lost: Sequence[Loss]) -> tuple[s
     kept = {loss.column for loss in lost if loss.fate == "untouched"}
     return (
         *_on_numbers(original, release),
-        *_on_weights(release, kept),
+        *_on_weights(release),
         *_on_related(original, release, kept),
     )
 
@@ -74,10 +74,34 @@ def _on_numbers(original: Table, release: Release) -> Iterator[str]:
         yield f"`{name}` stays and tells which records belong together: they are judged together"
 
 
-def _on_weights(release: Release, kept: Collection[str]) -> Iterator[str]:
-    for name in release.first.schema.with_role(Role.WEIGHT):
-        if name in kept and release.first.frame[name].n_unique() >= FEW_WEIGHTS:
-            yield f"the weights in `{name}` are exact: they tell the stratum, and few may share one"
+def _on_weights(release: Release) -> Iterator[str]:
+    table, exact = release.first, release.exact_weights
+    name = table.schema.only_role(Role.WEIGHT)
+    if name is None or any(name in step.columns for step in release.steps):  # its author knows
+        return
+    if exact is None:
+        if table.frame[name].n_unique() > 1:
+            yield (
+                f"the weights in `{name}` are exact: records that share one may be of one household, and it "
+                'tells the stratum; without `weights = "exact"` in the output they are averaged'
+            )
+        return
+    there = ~np.isnan(exact.values)
+    before, after = exact.values[there], table.numbers(name)[there]
+    if (before != after).any():
+        yield _averaged(name, exact.by, float(after.var() / before.var()), estimate_changes(table, exact))
+    few = int((~there).sum())
+    if 0 < few < LEAST_RECORDS:
+        yield f"{few} records lack a weight in `{name}`, which tells them from others: drop or complete them"
+
+
+def _averaged(name: str, by: Sequence[str], variance: float, changes: Mapping[str, float]) -> str:
+    """What was lost by averaging weights."""
+    totals = f"by {quoted(by, ' and ')}, so that totals by these stay" if by else "over all: their sum stays"
+    worst = max(changes, key=lambda each: changes[each], default="")
+    others = f"; other means and shares change by up to {changes[worst]:.1%} (`{worst}`)" if worst else ""
+    left = f"{variance:.0%} of their variance is left"
+    return f"the weights in `{name}` are averaged {totals} exact; {left}{others}"
 
 
 def _on_related(original: Table, release: Release, kept: AbstractSet[str]) -> Iterator[str]:

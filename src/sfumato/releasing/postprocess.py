@@ -1,7 +1,7 @@
 """Postprocess a release before it is judged and written.
 
 In this order: repair what the schema promises, drop columns and identifiers, mark what was suppressed, name
-no value in a set that few have, rename people, and forget what no record shows.
+no value in a set that few have, average weights, rename people, and forget what no record shows.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sfumato.core.release import Release
+from sfumato.core.release import ExactWeights, Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.nodes import WILDCARD, canonical_text
 from sfumato.data.generalised.untold import known_of, without_naming
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.pseudonyms import derive_key, pseudonyms
 from sfumato.data.repair import repair
-from sfumato.data.schema import Column, Kind
+from sfumato.data.schema import Column, Kind, Role
 from sfumato.data.shown import only_shown
 from sfumato.data.table import Table
 from sfumato.errors import PlanError
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import identifiers_left
+from sfumato.releasing.safe_weights import average_weights
 
 
 def postprocess(
@@ -52,14 +53,16 @@ def postprocess(
         apart = {name for group in release.bucketed_columns for name in group}
         table, marked = mark_suppressed(table, original, release.source_rows, but=apart | dropped)
         changes.update({f"`{name}` marked as suppressed": count for name, count in marked.items()})
-    tables = {}
+    tables, exact = {}, None
     for name, each in ((first, table), *others):
         left, told = _as_left(each, original, dropped, run)
-        tables[name] = forget_unshown(
-            rename_people(left, run.randomness.person_secret if key is None else key)
-        )
+        if name == first and output.weights == "safe":  # the weights of other tables are counts
+            left, exact, own = _with_safe_weights(left, release, original)
+            told |= own
+        secret = run.randomness.person_secret if key is None else key
+        tables[name] = forget_unshown(rename_people(left, secret))
         changes |= told
-    return replace(release, tables=tables), changes
+    return replace(release, tables=tables, exact_weights=exact), changes
 
 
 def as_written(output: Output) -> Callable[[Release, Table, Run], Release]:
@@ -77,6 +80,18 @@ def _as_left(
         table, count = _without_naming(table, name, original, run)
         changes |= {f"`{name}` shown without values that few have": count} if count else {}
     return table, changes
+
+
+def _with_safe_weights(
+    table: Table, release: Release, original: Table
+) -> tuple[Table, ExactWeights | None, dict[str, int]]:
+    """The table with averaged weights, what they were, and how many cells that changed."""
+    safe, exact = average_weights(table, release, original)
+    if exact is None:
+        return table, None, {}
+    name = str(table.schema.only_role(Role.WEIGHT))
+    count = int((np.nan_to_num(safe.numbers(name)) != np.nan_to_num(exact.values)).sum())
+    return safe, exact, {f"`{name}` averaged over records that look alike": count} if count else {}
 
 
 def _without_naming(table: Table, name: str, original: Table, run: Run) -> tuple[Table, int]:
