@@ -250,10 +250,9 @@ def random_case(family, seed):
     """The table and the plan of a family and a seed."""
     rng = random.Random(f"{family} {seed}")
     draft = FAMILIES[family](rng, rng.choice([40, 80, 150, 400]))
-    if rng.random() < 0.3:
-        _lose_some(rng, draft)
-    if rng.random() < 0.4:
-        _forget_some(rng, draft)
+    for change, chance in ((_omit_some, 0.3), (_blur, 0.4), (_lose_some, 0.3), (_forget_some, 0.4)):
+        if rng.random() < chance:
+            change(rng, draft)
     steps, requirements = _recipe(rng, draft.columns)
     output = {"path": "out.csv", "shuffle": False, "drop": draft.drop}
     plan = {
@@ -265,12 +264,36 @@ def random_case(family, seed):
     return Case(family, seed, draft.values, {**plan, "output": output})
 
 
+def _beside(draft):
+    """Columns beside the keys that may join or tell something."""
+    roles, columns = {OTHER, "weight"}, draft.columns.items()
+    return [name for name, column in columns if column["role"] in roles and "pseudonym" not in column]
+
+
+def _omit_some(rng, draft):
+    """Leave out some of the columns that may join or tell something."""
+    beside = _beside(draft)
+    for name in rng.sample(beside, rng.randint(0, len(beside))):
+        del draft.values[name], draft.columns[name]
+
+
+def _blur(rng, draft):
+    """Let some records exchange their values: what joins or tells does so in part."""
+    for name in rng.sample(_beside(draft), 1) if _beside(draft) else ():
+        values, share = draft.values[name], rng.choice([0.02, 0.1, 0.3, 0.6])
+        rows = [row for row in range(len(values)) if rng.random() < share]
+        for row, other in zip(rows, rng.sample(rows, len(rows)), strict=True):
+            values[row], values[other] = values[other], values[row]
+
+
 def _lose_some(rng, draft):
     """Some cells that nobody knows, in columns that say something of a record."""
-    names = [name for name, column in draft.columns.items() if column["role"] in {KEY, OTHER, SENSITIVE}]
+    columns = draft.columns.items()
+    names = [
+        name for name, column in columns if column["role"] in {KEY, OTHER, SENSITIVE} and len(column) == 2
+    ]
     for name in rng.sample(names, 2):
-        if "pseudonym" not in draft.columns[name]:
-            draft.values[name] = ["" if rng.random() < 0.04 else each for each in draft.values[name]]
+        draft.values[name] = ["" if rng.random() < 0.04 else each for each in draft.values[name]]
 
 
 def _forget_some(rng, draft):
