@@ -16,7 +16,7 @@ from sfumato.data.codings import decimals_of
 from sfumato.data.persons import with_own_numbers
 from sfumato.kernels.arrays import Flags, Floats, Ints
 
-_PAIRS = 4_000_000  # of values whose difference is looked at
+_PAIRS = 500_000  # of values whose difference is looked at
 _LARGE_DRIFT = 0.25  # of the range: what is farther apart is nobody's rise
 
 
@@ -110,7 +110,7 @@ def drift_chains(values: Floats, cells: Ints) -> Ints:
     """
     there = np.flatnonzero(~np.isnan(values))
     sets = np.full(len(values), -1, dtype=np.int64)
-    if len(there) > 1:
+    if 2 * len(np.unique(values[there])) > max(len(there), 2):  # what many share is found by being equal
         is_positive = bool((values[there] > 0).all())
         read = np.log(values[there]) if is_positive else values[there]
         unit = 10.0 ** -(decimals_of(values[there]) or 0)
@@ -132,7 +132,7 @@ def _commonest_drift(values: Floats, width: float) -> float:
     apart = (ordered[None] - some[:, None]).ravel()
     apart = apart[(apart > 2 * width) & (apart <= _LARGE_DRIFT * max(np.ptp(ordered), width))]
     if not len(apart):
-        return float("inf")
+        return 0.0
     bins, counts = np.unique((apart / width).astype(np.int64), return_counts=True)
     pairs = counts + np.where(np.append(np.diff(bins), 0) == 1, np.append(counts[1:], 0), 0)
     best = bins[np.argmax(pairs)]
