@@ -1,19 +1,22 @@
 """Columns that give back what a release changed: a weight its region, a hospital its county.
 
-A released column *tells* a key if the key's original values follow from it, exactly or nearly, better than
-from what the release shows of the key itself: the key was swapped, made coarse or left out, and the column
-was not. And it is *implied* by a key if it follows from the key's original values, better than from the
-released ones: who knows the key knows it too, and looks for it.
+A released column *tells* a key if the key's original values follow from it, exactly or nearly, and for those
+of whom the release hides the key: it was swapped, made coarse or left out, and the column was not. And it is
+*implied* by a key if it follows from the key's original values, better than from the released ones: who knows
+the key knows it too, and looks for it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
+import polars as pl
 
+from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.relations.related import (
     NEARLY,
     TOGETHER,
@@ -24,13 +27,16 @@ from sfumato.data.relations.related import (
 )
 from sfumato.data.schema import STRUCTURAL_ROLES, UNIT_ROLES, Kind, Role
 from sfumato.data.table import Table
-from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.arrays import Flags, Floats, Ints
 
 #: Records that are looked at to see what tells what, and that must share their value to tell anything.
 _RECORDS, _LEAST_SHARING = 20_000, 30
 
-#: By how much more a column must tell than the released key does.
+#: By how much more a column must tell, or be implied, than by what is released of the key.
 _MORE = 0.02
+
+#: What is less likely than this is no chance.
+_CHANCE = 1e-3
 
 
 class _Strength(NamedTuple):
@@ -38,6 +44,7 @@ class _Strength(NamedTuple):
 
     value: float = 0.0
     way: Literal["values", "bands", "order"] = "values"
+    is_exact: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +54,17 @@ class Telling:
     key: str
     by: str
     rows: Ints  # [released records], −1 where nothing is told
+
+    def gives_back(
+        self, original: Table, source_rows: Ints, hidden: Flags, strength: _Strength, own: _Strength
+    ) -> bool:
+        """Whether it is right for half of those whose key is hidden; or tells more of the order."""
+        if strength.way == "order":
+            return strength.value >= own.value + _MORE
+        texts = canonical_text(original.frame[self.key]).fill_null("")
+        asked = np.flatnonzero(hidden & (self.rows >= 0))
+        right = texts.gather(self.rows[asked]) == texts.gather(source_rows[asked])
+        return 2 * int(right.sum()) >= int(hidden.sum())
 
 
 @dataclass(frozen=True)
@@ -69,13 +87,20 @@ def telling_columns(
     shown, others = (_samples(released, names, rows) for names in (known, beside))
     tellings, implied = list[Telling](), dict[str, None]()
     for name, key in keys.items():
-        best = max(((_strength(each, key), by) for by, each in others.items()), default=(_Strength(), ""))
-        is_told = _is_beyond(best[0], shown.get(name), key)
-        if is_told:
-            tellings.append(_telling(original, released, source_rows, name, best))
-        for by, each in others.items():
-            is_teller = is_told and by == best[1]
-            if not is_teller and _is_beyond(_strength(key, each), shown.get(name), each):
+        ways = {by: (_strength(each, key), _strength(key, each)) for by, each in others.items()}
+        strong = {by: both for by, both in ways.items() if max(each.value for each in both) >= NEARLY}
+        hidden = _hidden(original, released, source_rows, name) if strong else None
+        if hidden is None or not hidden.any():
+            continue
+        best = max((forth, by) for by, (forth, _) in strong.items())
+        telling = _telling(original, released, source_rows, name, best)
+        own = _strength(shown[name], key) if name in shown else _Strength()
+        if best[0].value >= NEARLY and telling.gives_back(original, source_rows, hidden, best[0], own):
+            tellings.append(telling)
+        for by, (_, back) in strong.items():
+            before = _strength(shown[name], others[by]).value if name in shown else 0.0
+            is_implied = back.value >= NEARLY and (back.is_exact or back.value >= before + _MORE)
+            if is_implied and not (telling in tellings and by == telling.by):
                 implied[by] = None
     return TellingColumns(tuple(tellings), tuple(implied))
 
@@ -124,7 +149,9 @@ def _samples(table: Table, names: Sequence[str], rows: Ints) -> Mapping[str, Col
 
 
 def _strength(one: ColumnSample, other: ColumnSample) -> _Strength:
-    """How far the one determines the other."""
+    """How far the one determines the other; exactly, if chance would hardly make it so."""
+    if _determines_exactly(one.codes, other.codes):
+        return _Strength(1.0, is_exact=True)
     ways = [_Strength(determination(one.codes, other.codes, least=_LEAST_SHARING)[0])]
     if one.bands is not one.codes:
         ways.append(_Strength(determination(one.bands, other.codes, least=_LEAST_SHARING)[0], "bands"))
@@ -134,18 +161,43 @@ def _strength(one: ColumnSample, other: ColumnSample) -> _Strength:
     return max(ways)
 
 
-def _is_beyond(strength: _Strength, shown: ColumnSample | None, other: ColumnSample) -> bool:
-    """Whether it is nearly determined, and by more than what the release shows of the key anyway."""
-    if strength.value < NEARLY:
+def _determines_exactly(one: Ints, other: Ints) -> bool:
+    r"""Whether each value of the one has one of the other, and no chance made it so.
+
+    Of :math:`n` records with :math:`n_b` of each value of the other, :math:`L^m` ways at most to give the
+    :math:`m` values of the one one of :math:`L` each are right, out of :math:`n! / \prod_b n_b!`.
+    """
+    both = (one >= 0) & (other >= 0)
+    one, other = one[both], other[both]
+    if len(one) < _LEAST_SHARING:
         return False
-    return shown is None or strength.value >= _strength(shown, other).value + _MORE
+    n_other = int(other.max()) + 1
+    cells = np.unique(one * n_other + other)
+    counts = np.bincount(other)
+    values = len(np.unique(cells // n_other))
+    if len(cells) > values or np.count_nonzero(counts) < 2:  # noqa: PLR2004
+        return False
+    ways = math.lgamma(len(one) + 1) - sum(math.lgamma(count + 1) for count in counts.tolist())
+    return values * math.log(np.count_nonzero(counts)) - ways < math.log(_CHANCE)
+
+
+def _hidden(original: Table, released: Table, source_rows: Ints, name: str) -> Flags:
+    """Of which released records the key is not what it was: it is another, coarser, or not there."""
+    there = source_rows >= 0
+    if name not in released.schema or isinstance(released.frame[name].dtype, pl.Struct):
+        return there
+    rows = np.where(there, source_rows, 0)
+    before = canonical_text(original.frame[name]).fill_null("").gather(rows)
+    after = canonical_text(released.frame[name]).fill_null("")
+    flags: Flags = there & (before != after).to_numpy()
+    return flags
 
 
 def _telling(
     original: Table, released: Table, source_rows: Ints, key: str, best: tuple[_Strength, str]
 ) -> Telling:
     """Say of each released record which original record has the key that its column tells."""
-    (_, way), by = best
+    (_, way, _), by = best
     there = np.flatnonzero(source_rows >= 0)
     if way == "order":
         rows = _rows_in_order(released.numbers(by), original.numbers(key), source_rows, there)
