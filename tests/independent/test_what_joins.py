@@ -207,20 +207,23 @@ def test_nobody_is_found_in_what_may_leave(family, tmp_path):
     assert left >= least, "so few plans leave that nothing is tried: see the generator"
 
 
-def wards(is_woman, method="mondrian", **parameters):
-    """Sixty patients of two counties, and a ward of women."""
+def wards(is_woman, method="mondrian", *, drop=(), **parameters):
+    """Sixty patients of two counties, a ward of women, and the rooms of four patients each."""
     values = {
+        "room": [f"R{row // 4}" for row in range(60)],
         "ward": ["C" if is_woman(row) else "AB"[row // 2 % 2] for row in range(60)],
         "county": ["ne"[row % 2] for row in range(60)],
         "sex": ["f" if is_woman(row) else "m" for row in range(60)],
     }
-    roles = {"ward": "other", "county": "key", "sex": "key"}
+    roles = {"room": "group", "ward": "other", "county": "key", "sex": "key"}
+    if not drop:
+        del values["room"], roles["room"]
     plan = {
         "data": {"path": "in.csv"},
         "columns": {name: {"kind": "nominal", "role": role} for name, role in roles.items()},
         "steps": [{"method": method, "columns": ["county", "sex"], "parameters": {"k": 3, **parameters}}],
         "requirements": ["k >= 3"],
-        "output": {"path": "out.csv", "shuffle": False, "drop": []},
+        "output": {"path": "out.csv", "shuffle": False, "drop": list(drop)},
     }
     return Case("by hand", 0, values, plan)
 
@@ -249,6 +252,7 @@ def test_who_does_not_look_for_what_tells_lets_people_out(tmp_path, monkeypatch)
             wards(one_in_the_east, "local-suppression", importance={"county": 9.0, "sex": 1.0}),
             id="few cells are suppressed",
         ),
+        pytest.param(wards(one_in_the_east, drop=["room"]), id="few groups of patients"),
     ],
 )
 def test_what_few_have_is_told_as_well(case, tmp_path):
