@@ -25,7 +25,7 @@ from sfumato.data.relations.related import (
     rank_correlation,
     sample_column,
 )
-from sfumato.data.schema import STRUCTURAL_ROLES, UNIT_ROLES, Kind, Role
+from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Role
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
 
@@ -129,12 +129,16 @@ def _may_tell(released: Table, name: str) -> bool:
 
 
 def _some_records(original: Table, source_rows: Ints) -> Ints:
-    """Released records to look at: of people, and one of each person, household or group."""
-    rows = np.flatnonzero(source_rows >= 0)
-    for name in original.schema.with_role(*UNIT_ROLES):
+    """Released records to look at: of people, and one of each person or household, if these are enough.
+
+    What all records of a person share is told by nobody else's.
+    """
+    everyone = rows = np.flatnonzero(source_rows >= 0)
+    for name in original.schema.with_role(Role.PERSON, Role.HOUSEHOLD):
         units = original.codes(name).codes[source_rows[rows]]
         first = np.unique(units, return_index=True)[1]
         rows = rows[np.union1d(first[units[first] >= 0], np.flatnonzero(units < 0))]
+    rows = rows if len(rows) >= _LEAST_SHARING else everyone
     return rows[:: max(1, len(rows) // _RECORDS)]
 
 
