@@ -27,13 +27,15 @@ class Approach:
     """One way to look at the evidence, how it is called in a sentence, and the columns it makes use of.
 
     The plain one has no name and uses what is known as it is released. One that ``compares_values`` in
-    another form is for measures that compare what is known with what is released.
+    another form is for measures that compare what is known with what is released, and one that
+    ``adds_columns`` to what is known is none for a mean over the columns.
     """
 
     evidence: Evidence
     name: str = ""
     by: tuple[str, ...] = ()
     compares_values: bool = False
+    adds_columns: bool = False
 
 
 def approaches(evidence: Evidence) -> tuple[Approach, ...]:
@@ -46,8 +48,7 @@ def approaches(evidence: Evidence) -> tuple[Approach, ...]:
 def _approaches(evidence: Evidence) -> Iterator[Approach]:
     yield Approach(evidence)
     yield from _comparing(evidence)
-    informed = _informed(evidence)
-    if informed is not None:
+    for informed in _informed(evidence):
         yield informed
         evidence = informed.evidence
     yield from _joined(evidence)
@@ -62,27 +63,26 @@ def _comparing(evidence: Evidence) -> Iterator[Approach]:
         yield Approach(view, f"by {' and '.join(derived)}", by, compares_values=True)
 
 
-def _informed(evidence: Evidence) -> Approach | None:
-    """The intruder who reads changed keys from the columns that tell them, and knows what these imply."""
+def _informed(evidence: Evidence) -> Iterator[Approach]:
+    """The intruder who reads changed keys from columns that tell them, and then knows what these imply."""
     rows, released = evidence.source_rows, evidence.protected
     assert released is not None  # nothing is put together of the raw table
     if rows is None or evidence.synthetic:
-        return None
+        return
     schema = evidence.original.schema
     known = schema.resolve(evidence.scenario.columns) or schema.known()
     found = telling_columns(evidence.original, released, rows, known)
-    if not found.tellings and not found.implied:
-        return None
     for each in found.tellings:
         released = _read_from(released, each, evidence.original)
-    columns = (*known, *found.implied)
+    by = tuple(each.by for each in found.tellings)
     names = [f"`{each.key}` as `{each.by}` tells it" for each in found.tellings]
+    told = replace(evidence.read_as(released), scenario=replace(evidence.scenario, columns=known))
+    if names:
+        yield Approach(told, f"with {' and '.join(names)}", by)
     if found.implied:
         names.append(f"{quoted(found.implied, ' and ')} known by what implies it")
-    informed = replace(evidence.read_as(released), scenario=replace(evidence.scenario, columns=columns))
-    return Approach(
-        informed, f"with {' and '.join(names)}", (*(each.by for each in found.tellings), *found.implied)
-    )
+        further = replace(told, scenario=replace(told.scenario, columns=(*known, *found.implied)))
+        yield Approach(further, f"with {' and '.join(names)}", (*by, *found.implied), adds_columns=True)
 
 
 def _read_from(released: Table, telling: Telling, original: Table) -> Table:

@@ -157,6 +157,7 @@ class Counting:
     joins_person_records: bool = False  # True: records that a column joins are judged as one person's
     pools_copies: bool = False  # True: of copies put one below the other it measures the risk of all
     intruder_records_only: bool = False  # True: it looks only at the records that the intruder holds
+    averages_columns: bool = False  # True: its number is a mean over the columns that the intruder knows
     compares_kept_relations: bool = False  # True: it compares known with released values, so differences, too
 
 
@@ -307,6 +308,7 @@ class Measure(Component):
         score = self._score_once(plain.evidence, run)
         for each in further:
             is_apt = self.counts.compares_kept_relations or not each.compares_values
+            is_apt &= not (self.counts.averages_columns and each.adds_columns)
             if is_apt and score.status in {Status.OK, Status.APPROXIMATE}:
                 score = self._worse(score, self._by_approach(score, each, run), each.name)
         return score

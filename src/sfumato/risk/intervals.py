@@ -96,7 +96,7 @@ class IntervalDisclosure(Measure):
     references = ("domingoferrer2001", "agrawal2000")
     cost = "n log n"
     needs = Needs(mapping=True)
-    counts = Counting(compares_kept_relations=True)
+    counts = Counting(averages_columns=True, compares_kept_relations=True)
 
     width: float = param(10.0, "Width of the interval.", gt=0, le=1000, unit="%", symbol="p")
     by: Literal["deviation", "rank"] = param(

@@ -7,6 +7,7 @@ record or, where a column says whose records they are (the unit), of any record 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -286,6 +287,7 @@ class AttributeLinkage(LinkageMeasure):
     threat = "inference"
     title = "Attribute disclosure by linkage"
     needs = Needs(columns=2)  # one to learn and one to link by
+    counts = replace(LinkageMeasure.counts, averages_columns=True)
     tells = Tells(
         record_sentence="of its values, {:.0%} are learnt from the released record that is nearest in the "
         "other columns"

@@ -205,7 +205,7 @@ class RobustIntervals(Measure):
     kinds = ORDERED
     cost = "n log n"
     needs = Needs(mapping=True)
-    counts = Counting(compares_kept_relations=True)
+    counts = Counting(averages_columns=True, compares_kept_relations=True)
     references = ("templ2008", "hubert2012")
 
     width: float = param(

@@ -86,7 +86,7 @@ class _PermutationMeasure(Measure):
     bounds = (0.0, 1.0)
     kinds = COMPARABLE
     needs = Needs(mapping=True)
-    counts = Counting(compares_kept_relations=True)
+    counts = Counting(averages_columns=True, compares_kept_relations=True)
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse columns without ranks, ranges and groups of values, and records of nobody knows whom."""

@@ -71,7 +71,9 @@ class _RankMeasure(Measure):
     """Compares the ranks of exact values: where nobody knows the value, nobody knows its rank."""
 
     threat = "linkability"
-    counts = Counting(pools_copies=True, intruder_records_only=True, compares_kept_relations=True)
+    counts = Counting(
+        pools_copies=True, intruder_records_only=True, averages_columns=True, compares_kept_relations=True
+    )
     scales = Scaling(exact_up_to=200_000, persons_drawn=20_000)
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
