@@ -116,6 +116,6 @@ def _regrouped(evidence: Evidence) -> Iterator[Approach]:
     for each in regroupings_of(evidence):
         counts[each.unit] = counts.get(each.unit, 0) + (new := not known.issuperset(each.columns))
         if new and counts[each.unit] <= _MOST_REGROUPINGS:
+            joined = replace(evidence, joined=JoinedRecords(" × ".join(each.columns), each.numbers))
             by = quoted(each.columns, " and ")
-            joined = replace(evidence, joined=JoinedRecords(by, each.numbers))
             yield Approach(joined, f"by the records put together again by {by}", each.columns)

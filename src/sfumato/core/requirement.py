@@ -181,7 +181,8 @@ class Requirement:
             return f"not met: {self._named} is {score.status}{why}"
         short = f"{worst:.6g}"  # unless that would look as if the level were reached
         value = repr(worst) if _COMPARISONS[self.sign](float(short), self.level) else short
-        return f"not met: {self._named} {said} {value}{how}, must be {self.sign} {_exact(self.level)}"
+        why = f" ({score.reason})" if score.reason and score.status is Status.OK else ""
+        return f"not met: {self._named} {said} {value}{how}, must be {self.sign} {_exact(self.level)}{why}"
 
     def is_estimated(self, score: Score) -> bool:
         """Whether what it is judged by is an estimate: neither certain nor proved."""

@@ -9,10 +9,11 @@ from sfumato.core.intruder_view import regroupings_of
 from sfumato.core.measure import Counting, Measure, Needs, Score, Tells
 from sfumato.core.run import Run
 from sfumato.data.relations.joining import units_of
-from sfumato.data.relations.regrouping import Regrouping, released_units, right_by_chance, right_sets
+from sfumato.data.relations.regrouping import HOW, Regrouping, released_units, right_by_chance, right_sets
 from sfumato.data.schema import UNIT_ROLES, Kind, Role
 from sfumato.data.shares import wilson
 from sfumato.data.table import Table
+from sfumato.errors import quoted
 from sfumato.kernels.arrays import Floats, Ints
 
 _SURE = 1.959964  # standard deviations of an interval of 95 %
@@ -119,6 +120,7 @@ class RegroupedUnits(Measure):
             value=best.share,
             interval=wilson(best.regrouped, best.units, _SURE),
             by_record=by_record,
+            reason=f"by {HOW[best.how]} {quoted(best.columns, ' and ')}: round, recode or leave out",
             baseline=min(right_by_chance(best.numbers, units[best.unit]) / best.units, 1.0),
             details={
                 "unit": best.unit, "columns": ", ".join(best.columns), "how": best.how, "sets": best.sets,

@@ -13,7 +13,7 @@ from sfumato.data.guess import words
 from sfumato.data.guess.columns import Guess
 from sfumato.data.notebook import as_html
 from sfumato.data.relations.joining import units_of
-from sfumato.data.relations.regrouping import regroupings
+from sfumato.data.relations.regrouping import HOW, regroupings
 from sfumato.data.relations.related import Relation
 from sfumato.data.schema import UNIT_ROLES, Column, Role, Schema
 from sfumato.data.table import Table
@@ -26,11 +26,6 @@ _DECLARED = "declared by the data set"
 #: Records that are looked at to see what would put them together again, and the ways to do so that are named.
 _RECORDS_JOINED, _REGROUPINGS_NAMED = 100_000, 3
 
-_HOW = {
-    "equal": "equal values of",
-    "near": "nearly equal values of",
-    "chained": "steadily changing values of",
-}
 _REMEDIES = "round them, microaggregate them (individual-ranking), top-code them, or keep one record of each"
 
 #: Codes of our own lists: to show one that the table has gives nothing of the table away.
@@ -253,7 +248,7 @@ def _joins(table: Table) -> Iterator[str]:
     units = {name: codes for name, codes in units_of(table).items() if name in numbers}
     for each in regroupings(table.select(beside), units)[:_REGROUPINGS_NAMED] if beside else ():
         yield (
-            f"{_HOW[each.how]} {name_columns(each.columns)} would put {each.regrouped:,} of {each.units:,} "
+            f"{HOW[each.how]} {name_columns(each.columns)} would put {each.regrouped:,} of {each.units:,} "
             f"together again that have several records, even without `{each.unit}`: {_REMEDIES}"
         )
 

@@ -34,6 +34,13 @@ from sfumato.kernels.arrays import Floats, Ints
 
 How: TypeAlias = Literal["equal", "near", "chained"]
 
+#: What of its columns a regrouping goes by, in words.
+HOW: Mapping[How, str] = {
+    "equal": "equal values of",
+    "near": "nearly equal values of",
+    "chained": "steadily changing values of",
+}
+
 _BELIEVED = 0.25  # the share of right sets from which on an intruder believes them
 _SURE = 1.959964  # standard deviations of an interval of 95 %
 _CHANCE = 0.05  # what is as likely by chance, of all that is tried, is not believed
