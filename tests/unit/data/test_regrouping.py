@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.data.relations.companions import chains, near_sets, wave_levels, wave_ranks
+from sfumato.data.relations.companions import chains, drift_chains, near_sets, wave_levels, wave_ranks
 from sfumato.data.relations.regrouping import (
     Regrouping,
     regroupings,
@@ -236,8 +236,23 @@ def test_a_panel_of_salaries_comes_back():
     order = rng.permutation(2400)
     data = {"year": year[order], "salary": salary[order], "sick": rng.integers(0, 9, 2400)}
     best = found(data, person[order])[0]
-    assert (best.columns, best.how) == (("year", "salary"), "chained")
+    assert (best.columns, best.how) == (("salary",), "chained")  # by what all rise, whatever year it is
     assert best.regrouped >= 798
+    salary *= 1 + rng.normal(0, 1e-5, 2400)  # no two rise alike: the years are needed
+    best = found(data | {"salary": salary[order]}, person[order])[0]
+    assert (best.columns, best.how) == (("year", "salary"), "chained")
+    assert best.share > 0.9
+
+
+def test_a_common_drift_by_hand():
+    """Three pairs ten apart, one that is not, and one without a value."""
+    values = np.array([1.0, 11.0, 23.0, 33.0, 40.5, 50.5, 70.0, 95.25, np.nan])
+    wanted = {frozenset(pair) for pair in ({0, 1}, {2, 3}, {4, 5}, {6}, {7}, {8})}
+    one = np.zeros(9, dtype=np.int64)
+    assert sets_of(drift_chains(-values, one)) == wanted
+    assert frozenset({0, 1}) not in sets_of(drift_chains(-values, np.arange(9)))
+    same = np.zeros(4)
+    assert sets_of(drift_chains(same, np.zeros(4, dtype=np.int64))) == {frozenset({i}) for i in range(4)}
 
 
 def test_several_jittered_amounts_of_a_panel():

@@ -1,0 +1,60 @@
+"""What must change along with the keys is protected along, on the way to a release that meets what is asked."""
+
+import numpy as np
+import polars as pl
+
+from sfumato.core.requirement import Requirement
+from sfumato.core.run import Run
+from sfumato.data.scenario import Scenario
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Table
+from sfumato.recipes.demand import Demand
+from sfumato.recipes.parts import Output
+from sfumato.recipes.plan import Plan
+from sfumato.releasing.postprocess import as_written
+from sfumato.tuning.companions import Companions
+from sfumato.tuning.ways import enforced
+
+RNG = np.random.default_rng(3)
+NAME = Kind.NOMINAL
+
+
+def demands(*texts):
+    return [Demand(Requirement.parse(text), Scenario()) for text in texts]
+
+
+def panel(n=120):
+    """Three years of people whose pay rises by three per cent; the region has a code beside it."""
+    who, year = np.repeat(np.arange(n), 3), np.tile([1, 2, 3], n)
+    region = RNG.choice(list("abc"), n)[who]
+    pay = (RNG.lognormal(8, 0.4, n)[who] * 1.03**year).round(2)
+    columns = (
+        Column("who", NAME, Role.PERSON), Column("year", Kind.ORDINAL, Role.KEY), Column("region", NAME, Role.KEY),
+        Column("code", NAME, Role.OTHER), Column("pay", Kind.CONTINUOUS, Role.SENSITIVE),
+    )  # fmt: skip
+    values = {"who": who, "year": year, "region": region, "code": np.char.upper(region), "pay": pay}
+    return Table(pl.DataFrame(values), Schema(columns))
+
+
+def test_what_tells_keys_and_what_chains_people():
+    found = Companions.of(panel(), ["who"], demands("k >= 3"))
+    assert found == Companions(("code",), ("pay",))
+    assert found.as_keys(panel()).schema["code"].role is Role.KEY
+    assert [len(steps) for steps in found.further_steps(360)] == [0, 1, 1]
+
+
+def test_nothing_beside_the_keys():
+    table = panel().select(["year", "region"])
+    assert Companions.of(table, [], demands("k >= 3")) == Companions()
+    assert list(Companions().further_steps(360)) == [()]
+
+
+def test_the_step_that_enforces_takes_them_along():
+    table = panel()
+    asked = tuple(each.requirement for each in demands("k >= 3", "regrouped <= 0.05"))
+    plan = Plan(schema=table.schema, requirements=asked, output=Output(drop=("who",)))
+    made, met = enforced(plan, table, Run(seed=1), as_written)
+    assert met
+    first, second = made.recipe.steps
+    assert set(first.columns) == {"year", "region", "code"}
+    assert (second.method.name, second.columns) == ("individual-ranking", ("pay",))
