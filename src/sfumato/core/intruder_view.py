@@ -17,9 +17,7 @@ from sfumato.data.classes.classes import Classes, Missing
 from sfumato.data.codings import codes_of_both
 from sfumato.data.persons import persons_of, with_own_numbers
 from sfumato.data.relations.joining import group_links, person_links
-from sfumato.data.relations.kept import KINDS, KeptRelation, changed_columns, kept_relations
 from sfumato.data.relations.regrouping import Regrouping, regroupings, released_units
-from sfumato.data.scenario import CONTROL
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Ints
@@ -208,54 +206,3 @@ def owners_of(evidence: Evidence) -> Ints:
     if evidence.source_rows is None:
         return persons_of(evidence.protected)
     return with_own_numbers(np.append(persons_of(evidence.original), -1)[evidence.source_rows])
-
-
-def kept_views(evidence: Evidence) -> tuple[Evidence, ...]:
-    """The evidence as an intruder sees it who compares what the release keeps in place of changed values.
-
-    One view for the differences, one for the ratios, one for the ranks, and one for all of them that leaves
-    out columns whose changed values keep nothing. None where nothing is released or kept, nobody knows whose
-    the records are, or the intruder holds another table.
-    """
-    released, rows = evidence.protected, evidence.source_rows
-    if released is None or rows is None or evidence.synthetic or evidence.scenario.external:
-        return ()
-
-    def make() -> tuple[Evidence, ...]:
-        known = evidence.known_columns
-        found = kept_relations(evidence.original, released, rows, known)
-        kinds = [[each for each in found if each.kind == kind] for kind in KINDS]
-        views = [_with_kept(evidence, group, known) for group in kinds if group]
-        own = {name for relation in found for name in relation.columns}
-        noisy = found and {*changed_columns(evidence.original, released, rows, known)} - own
-        if len(views) > 1 or noisy:
-            views.append(_with_kept(evidence, found, [name for name in known if name not in noisy]))
-        return tuple(views)
-
-    return evidence.remember("kept", make)
-
-
-def _with_kept(evidence: Evidence, relations: Sequence[KeptRelation], known: Sequence[str]) -> Evidence:
-    """The evidence with what is kept in place of the columns, each of which is replaced once."""
-    original, released, names = evidence.original, evidence.protected, list(known)
-    assert released is not None  # else nothing is kept
-    resources = dict(evidence.resources)
-    for relation in relations:
-        if not set(relation.columns) <= set(names):
-            continue
-        original, released = _with_derived(original, relation), _with_derived(released, relation)
-        if isinstance(control := resources.get(CONTROL), Table) and relation.fits(control):
-            resources[CONTROL] = _with_derived(control, relation)
-        names = [name for name in names if name not in relation.columns] + list(relation.names)
-    scenario = replace(evidence.scenario, columns=tuple(names))
-    return replace(evidence, original=original, scenario=scenario, resources=resources).read_as(released)
-
-
-def _with_derived(table: Table, relation: KeptRelation) -> Table:
-    """The table with what is kept as keys; the columns themselves stay, for who names them, as others."""
-    derived = relation.derive(table)
-    for name in relation.columns:
-        column = table.schema[name]
-        column = column if column.role is Role.SENSITIVE else replace(column, role=Role.OTHER)
-        derived = derived.with_values(name, table.frame[name], column=column)
-    return derived

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from sfumato.core import registry
+from sfumato.core.approaches import kept_views
 from sfumato.core.evidence import Evidence
-from sfumato.core.intruder_view import kept_views
 from sfumato.core.measure import Status
 from sfumato.core.origin import Origin
 from sfumato.core.release import Release
