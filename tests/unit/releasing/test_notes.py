@@ -63,7 +63,7 @@ def test_exact_weights_related_columns_and_households_that_stay_are_named():
     assert len(said) == 3
     assert "`house` stays" in said[0]
     assert "weights in `w` are exact" in said[1]
-    assert said[2].startswith("`hospital` left as it was may give `county` back")
+    assert said[2] == "risks are judged also with `county` as `hospital` tells it"
 
 
 def test_what_is_changed_or_dropped_or_has_not_to_be_hidden_is_not():

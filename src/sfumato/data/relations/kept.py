@@ -37,6 +37,7 @@ _PAIRINGS = 2_000  # compared at random, at least
 _TOLERANCE = 1e-6  # of the spread of what is kept
 _STEP_PER_ERROR = 50  # a step so much wider than the error parts hardly any two that are the same
 _FINEST, _COARSEST = 1e-9, 5e-3  # step, as a share of the spread
+_LARGEST = 1e150  # squares of larger numbers are none
 _MOST_ZEROS = 6  # in which rounded numbers may end
 _TIMES = (86_400e6, 3_600e6, 60e6, 1e6, 1e3)  # what times are rounded to, in microseconds
 
@@ -181,7 +182,8 @@ def _columns(
             theirs = _numbers(released.select([name]).take(places), name)
         except DataError:  # text that is no number is no less than what measures of values refuse
             continue
-        columns.append(_Compared(name, is_date, mine, theirs))
+        if max(np.nanmax(np.abs(each), initial=0.0) for each in (mine, theirs)) <= _LARGEST:
+            columns.append(_Compared(name, is_date, mine, theirs))
     return columns
 
 
