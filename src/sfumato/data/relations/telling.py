@@ -30,10 +30,13 @@ from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
 
 #: Records that are looked at to see what tells what, and that must share their value to tell anything.
-_RECORDS, _LEAST_SHARING = 20_000, 30
+_RECORDS, _LEAST_SHARING = 10_000, 30
 
 #: By how much more a column must tell, or be implied, than by what is released of the key.
 _MORE = 0.02
+
+#: Records among which most columns that do not determine another show it.
+_FIRST_LOOK = 500
 
 #: What is less likely than this is no chance.
 _CHANCE = 1e-3
@@ -84,7 +87,7 @@ def telling_columns(
     if len(rows) < _LEAST_SHARING:
         return TellingColumns()
     keys = _samples(original, known, source_rows[rows])
-    shown, others = (_samples(released, names, rows) for names in (known, beside))
+    others = _samples(released, beside, rows)
     tellings, implied = list[Telling](), dict[str, None]()
     for name, key in keys.items():
         ways = {by: (_strength(each, key), _strength(key, each)) for by, each in others.items()}
@@ -92,13 +95,14 @@ def telling_columns(
         hidden = _hidden(original, released, source_rows, name) if strong else None
         if hidden is None or not hidden.any():
             continue
+        shown = _samples(released, [name], rows).get(name)
         best = max((forth, by) for by, (forth, _) in strong.items())
         telling = _telling(original, released, source_rows, name, best)
-        own = _strength(shown[name], key) if name in shown else _Strength()
+        own = _Strength() if shown is None else _strength(shown, key)
         if best[0].value >= NEARLY and telling.gives_back(original, source_rows, hidden, best[0], own):
             tellings.append(telling)
         for by, (_, back) in strong.items():
-            before = _strength(shown[name], others[by]).value if name in shown else 0.0
+            before = 0.0 if shown is None else _strength(shown, others[by]).value
             is_implied = back.value >= NEARLY and (back.is_exact or back.value >= before + _MORE)
             if is_implied and not (telling in tellings and by == telling.by):
                 implied[by] = None
@@ -176,6 +180,9 @@ def _determines_exactly(one: Ints, other: Ints) -> bool:
     if len(one) < _LEAST_SHARING:
         return False
     n_other = int(other.max()) + 1
+    first = one[:_FIRST_LOOK] * n_other + other[:_FIRST_LOOK]
+    if len(np.unique(first)) > len(np.unique(one[:_FIRST_LOOK])):  # some have several already
+        return False
     cells = np.unique(one * n_other + other)
     counts = np.bincount(other)
     values = len(np.unique(cells // n_other))
