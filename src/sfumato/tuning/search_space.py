@@ -79,6 +79,10 @@ class Axis:
         """The parameter's value that a choice means."""
         return self.meanings[str(chosen)] if self.meanings else chosen
 
+    def takes(self, choices: Mapping[str, Any]) -> bool:
+        """Whether one of the choices for a method is for this axis, and means something on it."""
+        return self.name in choices and (not self.meanings or choices[self.name] in self.meanings)
+
     def choice_of(self, value: Any) -> float | int | str | None:
         """The choice that means this value of the parameter; None if there is none."""
         if isinstance(value, PerColumn):
@@ -250,8 +254,10 @@ class SearchSpace:
             if set(group.columns) < whole and set(group.columns) <= rest:
                 rest -= set(group.columns)
                 option = group.option(word) or _pick(group.options, rng)
-                same = option.name == word
-                parts[group.name] = (option.name, dict(said) if same else _drawn(option, rng))
+                choices = _drawn(option, rng)
+                if option.name == word:  # which choices there are may differ between columns
+                    choices |= {axis.name: said[axis.name] for axis in option.axes if axis.takes(said)}
+                parts[group.name] = (option.name, choices)
         if rest != whole:
             del parts[name]
 

@@ -8,15 +8,18 @@ from sfumato.core.run import Run
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
+from sfumato.methods.univariate_microaggregation import IndividualRanking
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.postprocess import as_written
 from sfumato.tuning.companions import Companions
+from sfumato.tuning.search_space import Axis, Group, Option, SearchSpace
 from sfumato.tuning.ways import enforced
 
 RNG = np.random.default_rng(3)
 NAME = Kind.NOMINAL
+CENTRE = Axis("centre", meanings={"mean": "mean", "median": "median"})
 
 
 def demands(*texts):
@@ -58,3 +61,14 @@ def test_the_step_that_enforces_takes_them_along():
     first, second = made.recipe.steps
     assert set(first.columns) == {"year", "region", "code"}
     assert (second.method.name, second.columns) == ("individual-ranking", ("pay",))
+
+
+def test_a_step_is_divided_where_fewer_columns_allow_other_choices():
+    """One method, with a choice for numbers that it does not offer where words stand among them."""
+    narrow = Group("numbers", ("x",), (Option(IndividualRanking, (Axis("k", 2, 9, whole=True), CENTRE)),))
+    wide = Group("all", ("x", "y"), (Option(IndividualRanking, (Axis("k", 2, 9, whole=True),)),))
+    space = SearchSpace((narrow, wide))
+    divided = space.divided(space.point({"all": ("individual-ranking", {"k": 5})}), RNG)
+    ((group, _, choices),) = space.parts(divided)
+    assert (group.name, choices["k"]) == ("numbers", 5)
+    assert choices["centre"] in CENTRE.meanings
