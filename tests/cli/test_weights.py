@@ -107,3 +107,16 @@ def test_weights_do_not_give_the_region_back(run, tmp_path, step, need, kind):
     by_keys = out.group_by("age", "sex", "region", "tenure").agg(pl.col("weight").n_unique())
     assert by_keys["weight"].max() == 1  # who agrees in the keys agrees in the weight: k is what it was
     assert out["weight"].sum() == pytest.approx(original["weight"].sum())
+
+
+def test_the_change_note_says_what_became_of_the_weights(run, tmp_path):
+    write_strata(tmp_path / "in.csv")
+    (tmp_path / "plan.toml").write_text(
+        'requirements = ["dbrl <= 0.2"]\n[data]\npath = "in.csv"\n'
+        + COLUMNS.replace("AGE", "ordinal")
+        + SWAPPING
+    )
+    assert run("release", "plan.toml", "--out", "folder")[0] == 0
+    note = (tmp_path / "folder" / "change-note.md").read_text()
+    assert "Each record has the mean weight of records that look alike" in note
+    assert "mended" not in note

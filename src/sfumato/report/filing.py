@@ -13,6 +13,7 @@ from importlib.resources import files as package_files
 from typing import Any
 
 from sfumato.core import registry
+from sfumato.data.schema import Role
 from sfumato.recipes.parts import About
 from sfumato.releasing.decide import Decision
 from sfumato.releasing.folder import TWIN
@@ -286,7 +287,13 @@ def _on_column(column: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) ->
         yield f"- {_done(step)}"
     for sentence in said:
         yield f"- **To correct for:** {sentence}"
-    if not own:
+    if not own and column["role"] == Role.WEIGHT:
+        yield "- Each record has the mean weight of records that look alike: exact ones tell who belongs together."
+        yield (
+            "- **To correct for:** Totals by the columns that make records look alike stay; other weighted "
+            "estimates are somewhat smoothed, and weights say nothing of the design within them."
+        )
+    elif not own:
         yield "- It was mended, or changed with another column: rules of the data hold again."
     yield ""
 
