@@ -116,7 +116,8 @@ def test_the_change_note_says_what_became_of_the_weights(run, tmp_path):
         + COLUMNS.replace("AGE", "ordinal")
         + SWAPPING
     )
-    assert run("release", "plan.toml", "--out", "folder")[0] == 0
+    code, _, err = run("release", "plan.toml", "--out", "folder")
+    assert code == 0, err
     note = (tmp_path / "folder" / "change-note.md").read_text()
-    assert "Each record has the mean weight of records that look alike" in note
+    assert "Each record has the mean weight of those that look alike" in note
     assert "mended" not in note

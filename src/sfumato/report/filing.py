@@ -288,7 +288,7 @@ def _on_column(column: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) ->
     for sentence in said:
         yield f"- **To correct for:** {sentence}"
     if not own and column["role"] == Role.WEIGHT:
-        yield "- Each record has the mean weight of records that look alike: exact ones tell who belongs together."
+        yield "- Each record has the mean weight of those that look alike: exact ones tell who is with whom."
         yield (
             "- **To correct for:** Totals by the columns that make records look alike stay; other weighted "
             "estimates are somewhat smoothed, and weights say nothing of the design within them."
