@@ -113,9 +113,8 @@ def test_the_change_note_says_what_became_of_the_weights(run, tmp_path):
     write_strata(tmp_path / "in.csv")
     (tmp_path / "plan.toml").write_text(
         'requirements = ["dbrl <= 0.2"]\n[data]\npath = "in.csv"\n'
-        + COLUMNS.replace("AGE", "ordinal")
-        + SWAPPING
-    )
+        + COLUMNS.replace("AGE", "ordinal") + SWAPPING + '[output]\npath = "out.csv"\n'
+    )  # fmt: skip
     code, _, err = run("release", "plan.toml", "--out", "folder")
     assert code == 0, err
     note = (tmp_path / "folder" / "change-note.md").read_text()
