@@ -14,6 +14,9 @@ from sfumato.io import addresses
 from sfumato.io.formats import READING
 from sfumato.io.stdin import STDIN, piped
 
+#: All copies are made and judged together, so that they must be held at once.
+_MOST_COPIES = 1000
+
 
 @dataclass(frozen=True)
 class Source:
@@ -103,8 +106,11 @@ class Output:
     copies: int = 1
 
     def __post_init__(self) -> None:
-        if self.copies < 1:
-            raise PlanError(f"`copies` must be at least 1, got: {self.copies}")
+        if not 1 <= self.copies <= _MOST_COPIES:
+            raise PlanError(
+                f"`copies` must be from 1 to {_MOST_COPIES:,}, got: {self.copies}",
+                hint="5 to 20 show what drawing adds to the doubt; every copy tells more of the people",
+            )
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,9 @@ from sfumato.risk._attack import FEWEST, AttackMeasure, Trial, stacked, suppress
 
 #: Candidates drawn for each query; those that fewest released records meet are asked.
 _CANDIDATES = 3
+
+#: Where too few of them are met by fewest, as among few categories, so many times more, up to a limit.
+_MORE, _MOST_CANDIDATES = 10, 200_000
 
 #: From so many released records on nobody counts how many meet a condition.
 _COMMON = 20
@@ -94,6 +98,9 @@ class SinglingOut(AttackMeasure):
     **How to read it.** 0 means that the release isolates nobody better than chance; 1 that every claim is
     right. ``baseline`` is what conditions on values drawn from the domain give, without the release.
 
+    Of few categories there are few such conditions: ``fewer_queries`` in the details says why fewer than
+    ``queries`` were asked. Commoner ones would be weaker claims, and are not.
+
     **Doubt.** Estimated, with an interval of the stated confidence. If the control is smaller than the
     original, how often one of more strangers would meet a condition is told by a model of how rare the
     conditions are (negative binomial, fitted to those that none and one of the control meet); a control of
@@ -137,12 +144,12 @@ class SinglingOut(AttackMeasure):
         released = Crowd.of(lows, owners_of(evidence)[order])
         mine = Crowd.of(values[:, :n], persons_of(evidence.original))
         others = Crowd.of(values[:, n:], persons_of(evidence.control))
-        trials = {}
+        trials, pools = {}, {}
         for form, halves in (("values", np.zeros_like(ordered)), ("limits", ordered)):
             if form == "limits" and not ordered.any():
                 continue
             here = run.at(form)
-            found = self._rarest(self._drawn(lows, highs, halves, here), released, len(mine), here)
+            found, pools[form] = self._rarest((lows, highs, halves), released, len(mine), here)
             if len(found.asked) >= FEWEST:
                 blind = self._blind(mine.columns, found, halves, here)
                 hits, guessed = (
@@ -152,23 +159,39 @@ class SinglingOut(AttackMeasure):
                 trials[form] = _against_strangers(hits, met, len(mine), len(others), float(guessed.mean()))
         if not trials:
             return Score.not_estimable(f"the release gives fewer than {FEWEST} different conditions")
-        return self.estimated(trials, details={"columns": len(names)})
+        score = self.estimated(trials, details={"columns": len(names)})
+        pool = pools[str(score.details.get("attack", next(iter(trials))))]
+        return replace(score, details={**score.details, **self._fewer(score, pool, len(mine))})
 
-    def _rarest(self, drawn: Predicates, released: Crowd, n: int, run: Run) -> Predicates:
-        """What fewest of the released people meet: one, unless the release hides everybody.
+    def _fewer(self, score: Score, pool: int, n: int) -> dict[str, str]:
+        """Why fewer conditions were asked than wanted, if they were."""
+        asked = int(score.details.get("queries", self.queries))
+        if asked >= self.queries:
+            return {}
+        drawn = f"only these are met by fewest released people, of {pool:,} different conditions drawn"
+        return {"fewer_queries": "no more claims than people of the original" if asked >= n else drawn}
+
+    def _rarest(
+        self, cells: tuple[Floats, Floats, Flags], released: Crowd, n: int, run: Run
+    ) -> tuple[Predicates, int]:
+        """What fewest of the released people meet, one unless the release hides everybody; of how many.
 
         No more claims than people: they would look surer than they are.
         """
-        drawn = drawn.distinct(run.rng("order"))
-        rare = drawn.counted(released, most=_COMMON, run=run, task=self.title)
-        order = np.argsort(rare, kind="stable")
-        rarest = order[rare[order] == rare.min(initial=_COMMON)]
-        return drawn.take((rarest if len(rarest) >= FEWEST else order[:FEWEST])[: min(self.queries, n)])
+        wanted, size = min(self.queries, n), _CANDIDATES * self.queries
+        for each in (size, max(size, min(_MORE * size, _MOST_CANDIDATES))):
+            drawn = self._drawn(*cells, each, run).distinct(run.rng("order"))
+            rare = drawn.counted(released, most=_COMMON, run=run, task=self.title)
+            order = np.argsort(rare, kind="stable")
+            rarest = order[rare[order] == rare.min(initial=_COMMON)]
+            if len(rarest) >= wanted:
+                break
+        return drawn.take((rarest if len(rarest) >= FEWEST else order[:FEWEST])[:wanted]), len(order)
 
-    def _drawn(self, lows: Floats, highs: Floats, halved: Flags, run: Run) -> Predicates:
+    def _drawn(self, lows: Floats, highs: Floats, halved: Flags, size: int, run: Run) -> Predicates:
         """Conditions on values of released records, on columns by lot; on those ``halved`` to be beyond."""
         (d, m), rng = lows.shape, run.rng("conditions")
-        size, depth = _CANDIDATES * self.queries, min(self.depth, d)
+        depth = min(self.depth, d)
         asked = np.argsort(rng.random((size, d)), axis=1)[:, :depth]
         rows = np.broadcast_to(rng.integers(m, size=size)[:, None], asked.shape)
         low, high = lows[asked, rows], highs[asked, rows]

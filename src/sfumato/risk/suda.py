@@ -17,11 +17,12 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.generalised.text_forms import to_text
+from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Codes, Flags, Floats
 from sfumato.risk._key_measures import Facts, KeyMeasure, by_original, counted_in, of_records
-from sfumato.risk._sampling import SampledMeasure
+from sfumato.risk._sampling import SampledMeasure, weighted
 from sfumato.risk._subsets import MAX_SUBSETS, KeyCodes, SmallestUnsafe, too_many
 
 Scale = Literal["elliot", "ihsn"]
@@ -41,8 +42,14 @@ _TOO_MANY = "more minimal uniques of few keys were found than can be kept: ask f
 #: So many values of each key have their share told.
 _MOST_VALUES = 10
 
-#: How much faster than the score falls the number of people behind a unique record, in DIS-SUDA.
-_STEEPNESS = 1.2
+_ESTIMATED = "the people behind unique records are estimated"
+
+#: Weights whose sum makes the sampling fraction so many times smaller than their mean chance does are noted.
+_UNEQUAL = 2.0
+_WEIGHTS_DIFFER = (
+    "; some weights are so large that their sum would hide the others, so the mean of one over each weight "
+    "is taken for the share that was drawn: check the largest weights"
+)
 
 
 def _elliot(size: int, n_keys: int, dimension: int) -> float:
@@ -292,7 +299,8 @@ class DisSuda(SampledMeasure, Suda):
     .. math::
 
         \frac{1}{p_r} = 1 + s_1 \left(\frac{1}{\theta} - 1\right)
-            \frac{\mathrm{score}(r)^{-1.2}}{\sum_u \mathrm{score}(u)^{-1.2}}
+            \frac{\mathrm{score}(r)^{-q}}{\sum_u \mathrm{score}(u)^{-q}},
+        \qquad q = 1 + \frac{8 - A}{20} \text{ for } A \text{ keys.}
 
     See Also
     --------
@@ -300,11 +308,19 @@ class DisSuda(SampledMeasure, Suda):
 
     Notes
     -----
-    **How to read it.** Give the share of the population that was drawn, or its size; else weights tell. The
-    number is the chance of the record at the highest risk; ``by_record`` has all, 0 for who is not unique in
-    the keys. ``dis`` in the details is :math:`\theta`. ``by_column`` is that of SUDA. The exponent
-    and the scale *ihsn* are those of the implementation by IHSN, which sdcMicro goes back to; on the other
-    scale the chances differ.
+    **How to read it.** Give the share of the population that was drawn, or its size; else weights tell: the
+    mean of one over them, which a single huge weight cannot take to 0 (their sum can), and which is the same
+    where all are equal. The number is the chance of the record at the highest risk; ``by_record`` has all, 0
+    for who is not unique in the keys. ``dis`` in the details is :math:`\theta`, and ``fraction`` is
+    :math:`\pi`. ``by_column`` is that of SUDA.
+
+    **As elsewhere.** The exponent :math:`q` and the scale *ihsn* are those of IHSN's implementation, which
+    sdcMicro goes back to (``original_scores = FALSE``); with more than 28 keys, where :math:`q` would fall
+    below 0 and turn the order round, it is 0. Both look at minimal uniques of every size, so the default
+    ``dimension`` is as large as can be: a smaller one may understate, of up to seven keys this one does not.
+    On the scale *ihsn* who is alone in all keys together, and no fewer, has the score 0, and there the chance
+    0. Here nobody who is unique has: one minimal unique of the largest size is counted, so that all chances
+    are at least theirs (sdcMicro's testdata with seven keys: .3145, not .3115, for one such record of 157).
 
     **Doubt.** An estimate, *approximate* always: :math:`\theta` rests on the number of pairs, and how it is
     shared out is a rule of thumb. It holds for samples drawn at random with about the same chance for all.
@@ -325,6 +341,7 @@ class DisSuda(SampledMeasure, Suda):
     bounds = (0.0, 1.0)
     references = ("skinner2002", "elliot2005", "manning2008")
 
+    dimension: int = param(6, "Largest number of keys in a minimal unique.", ge=1, le=6, symbol="M")
     scale: Scale = param(
         "ihsn",
         "How much a minimal unique adds to a score.",
@@ -344,18 +361,19 @@ class DisSuda(SampledMeasure, Suda):
             return Score.not_estimable(_TOO_MANY)
         scores, shares, details = found
         classes = self.classes(evidence)
-        theta = _dis(classes, int(classes.persons.sum()) / self.people(evidence))
-        alone = classes.persons == 1
+        by_sum = int(classes.persons.sum()) / self.people(evidence)
+        fraction = max(by_sum, self._mean_chance(evidence))
+        theta, alone = _dis(classes, fraction), classes.persons == 1
         chances = np.zeros(len(classes))
         if alone.any():
             chances[alone] = self._chances(scores[classes.examples[alone]], theta, len(classes.keys))
         return Score(
             value=float(chances.max()),
             status=Status.APPROXIMATE if alone.any() else Status.OK,
-            reason="the people behind unique records are estimated" if alone.any() else "",
+            reason=_ESTIMATED + _WEIGHTS_DIFFER * (fraction > _UNEQUAL * by_sum) if alone.any() else "",
             **shares,
             by_record=by_original(evidence, of_records(classes, chances), worst="high"),
-            details={**details, "dis": theta, "unique": int(alone.sum())},
+            details={**details, "dis": theta, "fraction": fraction, "unique": int(alone.sum())},
         )
 
     @property
@@ -372,10 +390,18 @@ class DisSuda(SampledMeasure, Suda):
         """The chance of the file as a whole; the score is that of the worst record."""
         return float(score.details.get("dis", score.value))
 
+    def _mean_chance(self, evidence: Evidence) -> float:
+        """The mean chance of a person to be drawn, by the weights; 0 where these do not tell."""
+        table = seen_table(weighted(evidence))
+        if table.weights is None or self.fraction is not None or self.population_size is not None:
+            return 0.0
+        return float(best_by_person(persons_of(table), np.minimum(1 / table.weights, 1.0)).mean())
+
     def _chances(self, scores: Floats, theta: float, n_keys: int) -> Floats:
         """The chance of each unique class, whose score is given."""
         least = self.worth(min(self.dimension, max(n_keys - 1, 1)), n_keys) or 1.0
-        shares = np.maximum(scores, least) ** -_STEEPNESS
+        steepness = max(1 + (8 - n_keys) / 20, 0.0)
+        shares = np.maximum(scores, least) ** -steepness
         chances: Floats = 1 / (1 + len(scores) * (1 / theta - 1) * shares / shares.sum())
         return chances
 

@@ -157,7 +157,7 @@ def test_a_copy_that_has_no_number_meets_nothing():
     assert np.isnan(score.value)
 
 
-@pytest.mark.parametrize("copies", [0, True, 2.5, "3"])
+@pytest.mark.parametrize("copies", [0, -1, 1001, 10**9, True, 2.5, "3"])
 def test_copies_are_a_number(folder, copies):
     with pytest.raises(PlanError, match="copies"):
         planned(folder, copies=copies)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import date, timedelta
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import polars as pl
@@ -253,6 +254,37 @@ def test_what_is_known_of_everybody_discloses_nobody():
     score = scored("inference(by=neighbours)", original, Release.of(release), control)
     assert score.details["rate"] > 0.9
     assert score.interval[0] == 0
+
+
+def categories(n, seed):
+    """Four columns of few values, some of them rare."""
+    rng = np.random.default_rng(seed)
+    frame = pl.DataFrame({name: rng.choice(list("pqrs"), n, p=[0.6, 0.3, 0.07, 0.03]) for name in "abcd"})
+    return Table(frame, Schema(tuple(Column(name, Kind.NOMINAL, Role.KEY) for name in "abcd")))
+
+
+def test_of_few_categories_all_conditions_are_asked_that_single_out_and_no_others():
+    original = categories(200, 1)
+    rows = original.frame.rows()
+    conditions = [
+        [tuple(row[place] for place in places) for row in rows]
+        for size in (1, 2, 3)
+        for places in combinations(range(4), size)
+    ]
+    singles = sum(list(counts.values()).count(1) for counts in map(Counter, conditions))
+    score = scored("singling-out", original, control=categories(200, 2))
+    assert 10 < score.details["queries"] == singles < 200
+    distinct = sum(len(set(each)) for each in conditions)
+    assert f"of {distinct} different conditions" in score.details["fewer_queries"]
+
+
+def test_why_fewer_conditions_are_asked():
+    """There are no more people; and as many as told need no word."""
+    original, control = people(80, 1), people(60, 2)
+    assert "people" in scored("singling-out", original, control=control).details["fewer_queries"]
+    told = scored("singling-out(queries=50)", original, control=control)
+    assert told.details["queries"] == 50
+    assert "fewer_queries" not in told.details
 
 
 # --------------------------------------------------------------------------- generalised, mixed, odd tables

@@ -215,6 +215,78 @@ def test_dis_of_who_only_many_keys_single_out():
     assert score.by_record[4:].tolist() == [0, 0]
 
 
+def keys_from(file, *names):
+    frame = pl.read_csv(SHARED / file).select(names)
+    return Table(frame, Schema(tuple(Column(name, NOMINAL, Role.KEY) for name in names)))
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="the reference data are not here")
+def test_published_chances_of_five_keys():
+    """By IHSN's and sdcMicro's code: the largest .26654, and 196.171 in all."""
+    score = score_of(
+        keys_from("free1.csv", "REGION", "SEX", "AGE", "MARSTAT", "KINDPERS"), DisSuda(fraction=0.01)
+    )
+    assert score.value == pytest.approx(0.26654, abs=5e-6)
+    assert score.by_record.sum() == pytest.approx(196.171, abs=5e-4)
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="the reference data are not here")
+def test_published_chances_of_seven_keys():
+    """By the same code .31154 and 3.7059, where one record that needs all keys to be unique has the chance 0.
+
+    Here it has one, so that the others are somewhat likelier to be found; without its people they are as there.
+    """
+    table = keys_from("testdata.csv", "urbrur", "roof", "walls", "water", "electcon", "relat", "sex")
+    chances = score_of(table, DisSuda(fraction=0.01)).by_record
+    assert (chances.max(), chances.sum()) == (
+        pytest.approx(0.31452, abs=5e-6),
+        pytest.approx(3.7603, abs=5e-5),
+    )
+    scores = score_of(table, Suda(dimension=6, scale="ihsn")).by_record
+    behind = 1 / chances[chances > 0] - 1
+    others = behind[scores[chances > 0] > 0]
+    assert (len(behind), len(others)) == (157, 156)
+    theirs = 1 / (1 + others * behind.sum() / others.sum())
+    assert (theirs.max(), theirs.sum()) == (
+        pytest.approx(0.31154, abs=5e-6),
+        pytest.approx(3.7059, abs=5e-5),
+    )
+
+
+def test_one_huge_weight_hides_nobody():
+    """Nine of ten still say that one of a hundred was drawn."""
+    column = (Kind.CONTINUOUS, Role.WEIGHT)
+    even, huge = (score_of(guide(weight=([100.0] * 9 + [last], column)), DisSuda()) for last in (100.0, 1e12))
+    assert even.details["fraction"] == pytest.approx(0.01)
+    assert huge.details["fraction"] == pytest.approx(0.009)
+    assert huge.value == pytest.approx(score_of(guide(), DisSuda(fraction=0.009)).value)
+    assert "check the largest weights" in huge.reason
+    assert "weights" not in even.reason
+    # Told otherwise, weights do not matter; and those below 1 hide nothing either.
+    told = score_of(guide(weight=([100.0] * 9 + [1e12], column)), DisSuda(fraction=0.01))
+    assert told.value == pytest.approx(even.value)
+    assert score_of(guide(weight=([0.5, 1.5] * 5, column)), DisSuda()).value == 1
+
+
+def test_a_person_counts_once_for_the_share_that_was_drawn():
+    """The person of two records has the weight 2, the other 10."""
+    who, weight = ([1, 1, 2], (NOMINAL, Role.PERSON)), ([2.0, 4.0, 10.0], (Kind.CONTINUOUS, Role.WEIGHT))
+    table = table_of(
+        {"a": [1, 1, 2], "who": who[0], "weight": weight[0]}, a=NOMINAL, who=who[1], weight=weight[1]
+    )
+    assert score_of(table, DisSuda()).details["fraction"] == pytest.approx((1 / 2 + 1 / 10) / 2)
+
+
+def test_special_uniques_are_never_the_safer_ones():
+    """With 40 keys the exponent would be −0.6: it ends at 0, where all chances are the same."""
+    names = [f"k{i:02}" for i in range(40)]
+    values = {name: [1, 1, 1, 2] for name in names} | {"k39": [3, 4, 4, 4]}
+    score = score_of(
+        table_of(values, **dict.fromkeys(names, NOMINAL)), DisSuda(dimension=1, fraction=0.1, scale="elliot")
+    )
+    assert score.by_record.tolist() == pytest.approx([score.details["dis"], 0, 0, score.details["dis"]])
+
+
 # ------------------------------------------------------------------------------------------ by enumeration
 
 
@@ -266,6 +338,37 @@ def test_scores_by_enumeration(frame, policy, dimension):
     assert score.value == max(expected)
     for size in range(1, min(dimension, n_keys) + 1):
         assert score.details[f"uniques_{size}"] == sum(len(each) == size for own in uniques for each in own)
+
+
+@given(frames(), st.integers(1, 5), st.sampled_from(["elliot", "ihsn"]), st.sampled_from([0.01, 0.4]))
+@examples(150)
+def test_chances_are_not_below_their_definition(frame, dimension, scale, fraction):
+    """Which leaves out who has no score; they are the same where everybody who is unique has one."""
+    columns = tuple(Column(name, Kind.CONTINUOUS, Role.KEY) for name in frame)
+    table = Table(pl.DataFrame(frame, schema=dict.fromkeys(frame, pl.Float64)), Schema(columns))
+    found = score_of(table, DisSuda(dimension=dimension, scale=scale, fraction=fraction)).by_record
+    m, last = len(frame), min(dimension, len(frame) - 1)
+    worth = {
+        k: math.prod(m - i for i in range(k, last + 1))
+        if scale == "elliot"
+        else (2 ** (m - k) - 1) / math.comb(m, k)
+        for k in range(1, m + 1)
+    }
+    scores = [
+        sum(worth[len(each)] for each in minimal_uniques(frame, i, dimension, "category"))
+        for i in range(len(table))
+    ]
+    records = list(zip(*frame.values(), strict=True))
+    unique = [records.count(record) == 1 for record in records]
+    pairs = sum(records.count(record) == 2 for record in records) / 2
+    q = 1 + (8 - m) / 20
+    total = sum(score**-q for score in scores if score)
+    people = 2 * pairs * (1 - fraction) / fraction
+    defined = [1 / (1 + people * score**-q / total) if score else 0 for score in scores]
+    assert (found >= np.array(defined) - 1e-12).all()
+    assert ((found > 0) == unique).all()
+    if all(score > 0 for score, alone in zip(scores, unique, strict=True) if alone):
+        np.testing.assert_allclose(found, defined, rtol=1e-9)
 
 
 @given(frames(), st.sampled_from(["category", "worst"]), st.integers(1, 5))
