@@ -63,14 +63,16 @@ class Synthesis(Method):
     yet. Relations of any shape are followed as far as the leaves are small.
 
     **Guarantees.** Every value is one that the column has or, with ``smoothing``, lies in the gap beside
-    one that fewer than ``leaf`` records have. The edit rules of the schema hold of every drawn record:
+    one that fewer than ``leaf`` persons have. No category is drawn that fewer than ``holders`` persons have
+    (of what is the same throughout a household: households); where a column has no other, and nothing is
+    missing, all of it will be. The edit rules of the schema hold of every drawn record:
     totals are summed, and records that break another rule are drawn again; where that does not help the
     method stops. None of this bounds a risk: measure it.
 
     **Risk to know.** A leaf of ``leaf`` records tells what these have in common, and with many columns a
-    record may come out as it was. Records that stand out in the columns drawn first lead to leaves of their
-    like. Several copies together tell more than one. Where a person has several records, a leaf counts
-    records.
+    record may come out as it was. Dates are drawn as they are, also those that one person alone has. Records
+    that stand out in the columns drawn first lead to leaves of their like. Several copies together tell more
+    than one. Where a person has several records, a leaf counts records.
 
     **Ties, missing, weights.** Ties are values like others. Whether a value is missing is drawn first, by a
     model of its own or as a category. Columns that are the same for all records of a household or person are
@@ -150,7 +152,16 @@ class Synthesis(Method):
     )
     smoothing: bool = param(
         True,
-        "Whether numbers that fewer records than a leaf have are moved into the gap beside them.",
+        "Whether numbers that fewer persons have than a leaf has records are moved into the gap beside them.",
+        advanced=True,
+    )
+    holders: int = param(
+        3,
+        "Fewest persons, or households, who must have a category for it to be drawn.",
+        ge=1,
+        unit="persons",
+        hint="1 draws also what one person alone has",
+        label="Smallest category",
         advanced=True,
     )
 
@@ -209,17 +220,20 @@ class Synthesis(Method):
         frame = _Skeleton.of(table, self, run.rng("records"), whole=not self._kept(table))
         order = self._order(table, frame)
         coded = {name: Coded.of(table, name) for name in (*self._given(table), *order)}
+        rare = {name: frame.rare_records(table, name, self.holders) for name in order}
         models = {
-            name: self._model(name, order, frame, coded)
+            name: self._model(name, order, frame, coded, rare[name])
             for name in run.track(f"{self.title}: fitting", order, total=len(order))
         }
-        drawing = _Drawing(self, table, frame, coded, models)
+        drawing = _Drawing(self, table, frame, coded, models, rare=rare)
         drawing.draw(np.arange(len(frame.sources)), run.at("round", 0))
         redrawn = drawing.keep_rules(run)
         made = drawing.assembled(np.arange(len(frame.sources)))
         origin = Origin.synthetic() if frame.whole else Origin.of_rows(frame.sources)
         figures = {"redrawn_records": redrawn} if table.schema.rules else {}
-        return replace(Release.of(made, figures=figures), origin=origin)
+        empty = [name for name in order if rare[name].any() and (rare[name] | table.missing(name)).all()]
+        few = f"{quoted(empty)}: left empty, since no category is had by {self.holders} persons or households"
+        return replace(Release.of(made, notes=(few,) if empty else (), figures=figures), origin=origin)
 
     def _order(self, table: Table, frame: _Skeleton) -> list[str]:
         """The columns in the order of their visit: those of households first, then of persons."""
@@ -229,7 +243,7 @@ class Synthesis(Method):
         return sorted([*said, *rest], key=lambda name: frame.levels[name])
 
     def _model(
-        self, name: str, order: Sequence[str], frame: _Skeleton, coded: Mapping[str, Coded]
+        self, name: str, order: Sequence[str], frame: _Skeleton, coded: Mapping[str, Coded], rare: Flags
     ) -> tuple[Model, tuple[str, ...]]:
         """The model of a column, and what it looks at: nothing that differs within its household."""
         before = [each for each in coded if each not in order] + list(order[: order.index(name)])
@@ -246,6 +260,7 @@ class Synthesis(Method):
                 hint="say the order in `visit`; columns of a household or person are drawn before others",
             )
         rows = frame.firsts(frame.levels[name])
+        rows = rows if rare.all() else rows[~rare[rows]]  # of only rare ones what is drawn is emptied
         return fitted(self.by[name], coded[name], [coded[each] for each in used], rows, self.leaf), used
 
 
@@ -297,6 +312,19 @@ class _Skeleton:
         """The first original record of each household or person."""
         return self.units[level] if level == _OWN else np.unique(self.units[level], return_index=True)[1]
 
+    def holders_of(self, name: str) -> Ints:
+        """Whose the value of each original record is: a person's, or a household's if all of it has it."""
+        return self.units[min(self.levels[name], 1)]
+
+    def rare_records(self, table: Table, name: str, fewest: int) -> Flags:
+        """Which original records have a category that fewer persons have, or households if it is theirs."""
+        if table.schema[name].kind not in {Kind.NOMINAL, Kind.ORDINAL}:
+            return np.zeros(len(table), dtype=np.bool_)
+        units = pl.DataFrame({"value": table.codes(name).codes, "unit": self.holders_of(name)})
+        few = units.select(pl.col("unit").n_unique().over("value") < fewest).to_series().to_numpy()
+        found: Flags = few & ~table.missing(name)
+        return found
+
     @cached_property
     def heads(self) -> tuple[Ints, ...]:
         """For each level, the first new record of the household or person that each one belongs to."""
@@ -336,8 +364,11 @@ class _Drawing:
         frame: _Skeleton,
         coded: Mapping[str, Coded],
         models: Mapping[str, tuple[Model, tuple[str, ...]]],
+        *,
+        rare: Mapping[str, Flags],
     ) -> None:
         self.method, self.table, self.frame, self.coded, self.models = method, table, frame, coded, models
+        self.rare = rare
         self.donors = {name: frame.sources.copy() for name in coded}
         self.moves = {name: np.zeros(len(frame.sources)) for name in models}
 
@@ -397,6 +428,8 @@ class _Drawing:
             series = values.frame[name]
             if self.method.smoothing and self.table.schema[name].kind is Kind.CONTINUOUS:
                 series = self._smoothed(values, name, donors, places)
+            if (emptied := self.rare[name][donors]).any():
+                series = series.gather(pl.Series(np.arange(len(series))).set(pl.Series(emptied), None))
             made = made.with_values(name, series)
         return self._renumbered(self._summed(made), places)
 
@@ -412,7 +445,8 @@ class _Drawing:
         if not hasattr(self, "_known_gaps"):
             self._known_gaps: dict[str, tuple[Floats, Floats, int | None]] = {}
         if name not in self._known_gaps:
-            self._known_gaps[name] = _gaps(self.table.numbers(name), self.method.leaf)
+            units = self.frame.holders_of(name)
+            self._known_gaps[name] = _gaps(self.table.numbers(name), units, self.method.leaf)
         return self._known_gaps[name]
 
     def _summed(self, made: Table) -> Table:
@@ -446,10 +480,12 @@ class _Drawing:
         return made
 
 
-def _gaps(values: Floats, leaf: int) -> tuple[Floats, Floats, int | None]:
-    """The gap beside each value that fewer than ``leaf`` records have: half-way to its neighbours."""
+def _gaps(values: Floats, units: Ints, leaf: int) -> tuple[Floats, Floats, int | None]:
+    """The gap beside each value that fewer than ``leaf`` units have: half-way to its neighbours."""
     present = ~np.isnan(values)
-    distinct, places, counts = np.unique(values[present], return_inverse=True, return_counts=True)
+    distinct, places = np.unique(values[present], return_inverse=True)
+    size = int(units.max(initial=0)) + 1
+    counts = np.bincount(np.unique(places * size + units[present]) // size)
     lows, highs = values.copy(), values.copy()
     if len(distinct):
         middles = distinct[:-1] + np.diff(distinct) / 2

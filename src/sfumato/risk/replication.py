@@ -5,6 +5,8 @@ Made for synthetic data, where no record is anybody's; they hold for every relea
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from sfumato.core.evidence import Evidence
@@ -13,7 +15,7 @@ from sfumato.core.measure import Counting, Measure, Needs, Score, Tells
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.persons import best_by_person, persons_of
-from sfumato.data.schema import COMPARABLE
+from sfumato.data.schema import COMPARABLE, Role
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._attack import numbered, stacked, unlearnable
 from sfumato.risk._spaces import incomparable, inexact
@@ -29,7 +31,7 @@ class _Replicated(Measure):
     kinds = COMPARABLE
     cost = "n log n"
     needs = Needs(records=True)
-    counts = Counting(compares_kept_relations=True)
+    counts = Counting(pools_copies=True, compares_kept_relations=True)
     references = ("raab2024",)
 
     def looked_at(self, evidence: Evidence) -> tuple[str, ...]:
@@ -59,25 +61,66 @@ def _numbered(evidence: Evidence, names: tuple[str, ...]) -> tuple[Ints, Ints]:
     return numbers[: len(evidence.original)], numbers[len(evidence.original) :]
 
 
+def _share(evidence: Evidence, hits: Floats) -> float:
+    """The share of persons who are hit: of those in the release, or of all if that is more.
+
+    Where nobody can tell who is in it, they are no more than the release has persons, and all who are hit may
+    be among them. Records that are nobody's may be of anyone.
+    """
+    persons, rows = persons_of(evidence.original), evidence.source_rows
+    share = mean_of_best(persons, hits)
+    if rows is not None:
+        inside = np.isin(persons, persons[rows[rows >= 0]])
+        return float(np.fmax(share, mean_of_best(persons[inside], hits[inside])))
+    if evidence.synthetic:
+        return share
+    size = len(np.unique(persons[~np.isnan(hits)]))
+    return min(share * size / min(size, _released_persons(evidence)), 1.0)
+
+
+def _released_persons(evidence: Evidence) -> int:
+    """How many persons a release has at least whose records do not map.
+
+    Without a column of persons in it each is taken to have as many records as in the original.
+    """
+    assert evidence.protected is not None  # measures see to it
+    if evidence.protected.schema.with_role(Role.PERSON):
+        return len(np.unique(owners_of(evidence)))
+    by_person = len(evidence.original) / len(np.unique(persons_of(evidence.original)))
+    return math.ceil(len(evidence.protected) / by_person)
+
+
 class ReplicatedUniques(_Replicated):
-    r"""Share of records that are unique in the keys and found, again unique, in the release.
+    r"""Share of persons who are unique in the keys and whose combination stands in the release.
+
+    .. math:: \frac{|\{q : d_q = 1, s_q > 0\}|}{N}
+
+    where :math:`d_q` and :math:`s_q` are how many records of the original and of the release have the
+    combination :math:`q` of keys, and :math:`N` is how many persons are in the release (of synthetic records,
+    which are nobody's: in the original).
+
+    The published measure asks that the combination is unique in the release, too,
 
     .. math:: \mathrm{repU} = \frac{|\{q : d_q = 1, s_q = 1\}|}{N}
 
-    where :math:`d_q` and :math:`s_q` are how many records of the original and of the release have the
-    combination :math:`q` of keys.
+    with the :math:`N` of the original. It is in ``details`` as ``published``. It falls to 0 when so many
+    records are drawn that everybody's are repeated several times, and a sample of the records themselves has
+    no more of it than its share.
 
     Notes
     -----
-    **How to read it.** Whoever finds one released record with somebody's keys will take it for theirs. A high
-    share of uniques that are repeated though they were not copied means that chance repeats them; ``uniques``
-    is how many there are in the original, ``baseline`` what a release of independent columns would repeat.
+    **How to read it.** Whoever finds somebody's keys in the release, once or often, will take these records
+    for theirs. A high share of uniques that are repeated though they were not copied means that chance
+    repeats them; ``uniques`` is how many there are in the original, ``share_of_uniques`` how many of these
+    are repeated, ``baseline`` what a release of independent columns would repeat.
 
-    **Doubt.** Exact; the baseline is that of one release drawn.
+    **Doubt.** Exact; the baseline is that of one release drawn. Where nobody can tell who is in a release
+    of fewer persons than the original, :math:`N` is theirs: more can not be told.
 
     **Missing.** A missing value is a value of its own.
 
     **Units.** Persons are counted: whose records alone have their keys is unique, however many those are.
+    Copies are looked at one by one and all together, and the worst counts.
 
     **Cost.** One sort of the records of both tables.
     """
@@ -89,29 +132,31 @@ class ReplicatedUniques(_Replicated):
     title = "Replicated uniques"
     tells = Tells(
         places={"report": 16},
-        record_sentence="it is unique, and so is a released record with its keys (1) or not (0): {:.0f}",
+        record_sentence="it is unique, and a released record has its keys (1) or not (0): {:.0f}",
     )
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
-        """Look for uniques that are unique again."""
+        """Look for uniques whose keys are released."""
         names = self.columns(evidence)
         mine, theirs = _numbered(evidence, names)
-        persons, owners = persons_of(evidence.original), owners_of(evidence)
+        persons = persons_of(evidence.original)
         unique = _holders(mine, persons)[mine] == 1
-        found = _alone(mine, theirs, unique, owners)
+        found = (unique & np.isin(mine, theirs)).astype(np.float64)
         assert evidence.protected is not None  # `refuses` saw to it
         blind = evidence.protected
         for name in names:  # sorted first, so that the order of the file decides nothing
             values = blind.frame[name].sort(nulls_last=True)
             blind = blind.with_values(name, values[run.rng(name).permutation(len(values))])
-        others = _numbered(evidence.read_as(blind), names)
-        guessed = mean_of_best(persons, _alone(*others, unique, np.arange(len(blind))))
-        uniques = int(best_by_person(persons, unique.astype(np.float64)).sum())
+        own, others = _numbered(evidence.read_as(blind), names)
+        guessed = _share(evidence, (unique & np.isin(own, others)).astype(np.float64))
+        uniques, repeated = (int(best_by_person(persons, each).sum()) for each in (unique, found))
+        published = mean_of_best(persons, _alone(mine, theirs, unique, owners_of(evidence)))
+        details = {"published": published, "uniques": uniques, "share_of_uniques": repeated / max(uniques, 1)}
         return Score(
-            value=mean_of_best(persons, found),
+            value=_share(evidence, found),
             by_record=found,
             baseline=guessed,
-            details={"uniques": uniques, "baseline": guessed, "columns": len(names)},
+            details={**details, "baseline": guessed, "columns": len(names)},
         )
 
 
@@ -129,7 +174,7 @@ def _alone(mine: Ints, theirs: Ints, unique: Flags, owners: Ints) -> Floats:
 
 
 class Disco(_Replicated):
-    r"""Share of records whose sensitive value the release makes certain, and truly so (DiSCO).
+    r"""Share of persons whose sensitive value the release makes certain, and truly so (DiSCO).
 
     Disclosive in the release, correct in the original:
 
@@ -137,20 +182,26 @@ class Disco(_Replicated):
 
     where :math:`d_{tq}` and :math:`s_{tq}` are how many records of the original and of the release have the
     keys :math:`q` and the sensitive value :math:`t`: all released records of somebody's keys have one value,
-    and it is theirs. The score is that of the worst sensitive column.
+    and it is theirs. The score is that of the worst sensitive column, and :math:`N` is how many persons are
+    in the release, of whom those are counted who are in it (of synthetic records, which are nobody's: in the
+    original). With the :math:`N` of the original it is the published measure, in ``details`` as
+    ``published``: a sample of the records themselves has no more of that than its share.
 
     Notes
     -----
     **How to read it.** Some of it is no disclosure: what holds for everybody of those keys is learnt of
     everybody (`Inference` takes that off by a control). ``baseline`` is what the most frequent released value
-    would be right for; ``in_original`` what the original would give away itself.
+    would be right for; ``in_original`` what the original would give away itself; ``uniques`` how many of
+    those who are told are alone with their keys in the original.
 
-    **Doubt.** Exact.
+    **Doubt.** Exact. Where nobody can tell who is in a release of fewer persons than the original, :math:`N`
+    is theirs, and all who are told are taken to be among them.
 
     **Missing.** A missing key is a value of its own. Who has no sensitive value is not counted, and a missing
     released one is a value like another that is never right.
 
-    **Units.** Persons are counted, each by the record whose value is made certain.
+    **Units.** Persons are counted, each by the record whose value is made certain. Copies are looked at one
+    by one and all together, and the worst counts.
 
     **Cost.** One sort of the records of both tables for each column.
     """
@@ -211,9 +262,16 @@ class Disco(_Replicated):
         if not found:
             return Score.not_estimable("no record has a sensitive value")
         persons = persons_of(evidence.original)
-        by_column = {name: mean_of_best(persons, each) for name, each in found.items()}
+        by_column = {name: _share(evidence, each) for name, each in found.items()}
         worst = max(by_column, key=lambda name: by_column[name])
-        details = {"baseline": guessed[worst], "in_original": certain[worst], "columns": len(found)}
+        alone = (_holders(mine, persons)[mine] == 1) & (found[worst] == 1)
+        details = {
+            "published": max(mean_of_best(persons, each) for each in found.values()),
+            "uniques": int(best_by_person(persons, alone).sum()),
+            "baseline": guessed[worst],
+            "in_original": certain[worst],
+            "columns": len(found),
+        }
         return Score(
             value=by_column[worst],
             by_column=by_column,

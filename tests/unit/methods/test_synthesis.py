@@ -253,6 +253,48 @@ def test_a_column_of_words_that_nobody_shares_takes_no_longer():
     n = 20_000
     frame = pl.DataFrame({"group": np.arange(n) // 100, "word": [f"w{i}" for i in range(n)]})
     table = Table(frame, Schema(tuple(Column(name, Kind.NOMINAL, Role.KEY) for name in frame.columns)))
-    made = drawn(table, columns=frame.columns).table.frame
+    made = drawn(table, Synthesis(holders=1), frame.columns).table.frame
     own = made["word"].str.slice(1).cast(pl.Int64) // 100
     assert (own == made["group"]).mean() > 0.9
+    safe = drawn(table, columns=frame.columns)
+    assert safe.table.frame["word"].null_count() == n  # each is one person's
+    assert ["`word`" in note for note in safe.provenance[0].notes] == [True]
+
+
+def categories(values, *, kind=Kind.NOMINAL, order=(), **structure):
+    roles = {"home": Role.HOUSEHOLD, "who": Role.PERSON}
+    columns = [Column(name, Kind.NOMINAL, roles[name]) for name in structure]
+    frame = pl.DataFrame({**structure, "sex": [i % 2 for i in range(len(values))], "job": values})
+    job = Column("job", kind, Role.KEY, order=order)
+    return Table(frame, Schema((*columns, Column("sex", Kind.NOMINAL, Role.KEY), job)))
+
+
+@pytest.mark.parametrize("by", ["cart", "regression", "sample"])
+@pytest.mark.parametrize(("kind", "order"), [(Kind.NOMINAL, ()), (Kind.ORDINAL, ("cook", "smith", "king"))])
+def test_categories_of_few_are_not_drawn_unless_told(by, kind, order):
+    table = categories(["cook"] * 60 + ["smith"] * 3 + ["king"] * 2 + [None] * 2, kind=kind, order=order)
+    for fewest, shown in (
+        (3, {"cook", "smith", None}),
+        (1, {"cook", "smith", "king", None}),
+        (4, {"cook", None}),
+    ):
+        made = drawn(table, Synthesis(by=by, records=3000, holders=fewest), ["sex", "job"]).table
+        assert set(made.frame["job"].to_list()) == shown
+
+
+def test_categories_of_few_are_counted_in_persons_and_households():
+    jobs = ["cook"] * 60 + ["king"] * 5
+    alone = categories(jobs, who=[*range(60), *[99] * 5])  # one king has five records
+    assert "king" not in drawn(alone, Synthesis(records=3000), ["sex", "job"]).table.frame["job"]
+    court = categories(jobs, home=[*range(60), *[99] * 5])  # five persons, whose household is one
+    assert "king" not in drawn(court, Synthesis(records=3000), ["sex", "job"]).table.frame["job"]
+
+
+def test_a_number_of_one_person_is_moved_however_many_records_they_have():
+    table = categories(["cook"] * 66, who=[*range(60), *[99] * 6])
+    pay = pl.Series([1000.25 + 7 * i for i in range(60)] + [9876543.21] * 6)
+    frame = table.frame.with_columns(pay=pay)
+    table = Table(frame, Schema((*table.schema.columns, Column("pay", Kind.CONTINUOUS, Role.KEY))))
+    made = drawn(table, Synthesis(records=3000), ["sex", "job", "pay"]).table.frame["pay"]
+    assert made.max() > 10_000
+    assert 9876543.21 not in made

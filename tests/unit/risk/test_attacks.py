@@ -526,9 +526,10 @@ RELEASED = [
 
 def test_replicated_uniques_by_hand():
     score = scored("repu", tabled(ORIGINAL), Release.of(tabled(RELEASED)))
-    assert score.by_record.tolist() == [0, 1, 0, 0, 1]  # f smith and m smith are unique in both
-    assert score.value == pytest.approx(2 / 5)
-    assert score.details["uniques"] == 3
+    assert score.by_record.tolist() == [1, 1, 0, 0, 1]  # all but the two m cook are unique, and released
+    assert score.value == pytest.approx(3 / 5)
+    assert score.details["published"] == pytest.approx(2 / 5)  # f smith and m smith are unique in both
+    assert (score.details["uniques"], score.details["share_of_uniques"]) == (3, 1)
 
 
 def test_disclosive_and_correct_by_hand():
@@ -538,6 +539,8 @@ def test_disclosive_and_correct_by_hand():
     assert score.value == pytest.approx(2 / 4)
     assert score.baseline == pytest.approx(2 / 4)  # flu
     assert score.details["in_original"] == pytest.approx(2 / 4)
+    assert score.details["published"] == pytest.approx(2 / 4)
+    assert score.details["uniques"] == 1  # f cook; there are two m cook
 
 
 def test_two_records_of_a_person_are_unique_together():
@@ -560,7 +563,7 @@ def test_replication_and_disco_as_a_look_at_every_pair_tells():
         alone.append(sum(each[:2] == row[:2] for each in mine) == 1 and len(same) == 1)
         certain.append(bool(same) and {each[2] for each in same} == {row[2]})
     release = Release.of(tables[1])
-    assert scored("repu", tables[0], release).value == pytest.approx(np.mean(alone))
+    assert scored("repu", tables[0], release).details["published"] == pytest.approx(np.mean(alone))
     assert scored("disco", tables[0], release).value == pytest.approx(np.mean(certain))
 
 
