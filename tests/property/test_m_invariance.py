@@ -192,6 +192,27 @@ def test_who_comes_alone_could_have_any_value_of_the_signature():
     assert met == {(0, 1, 4), (0, 2, 4), (0, 3, 4), (1, 2, 4), (1, 3, 4), (2, 3, 4)}
 
 
+def test_a_value_that_nobody_else_has_is_not_put_among_counterfeits():
+    """Counterfeits are of known values: a new one beside them is that of the only person there, or of both."""
+    people = {who: ILLS[who % 6] for who in range(12)}
+    same = [who for who in people if who % 6 == 0]  # of one value, and of one past
+    for changed in ({0: "gout"}, {50: "gout"}, dict.fromkeys(same, "gout")):
+        with pytest.raises(UnreachableError, match=f"got: {len(changed)} people with new ones") as caught:
+            published([people, people | changed], 2)
+        assert "gout" not in str(caught.value)
+
+
+@pytest.mark.parametrize("changed", [{0: "gout"}, {0: "gout", 6: "gout"}])
+def test_the_measure_sees_a_value_that_nobody_else_has_among_counterfeits(monkeypatch, changed):
+    people = {who: ILLS[who % 6] for who in range(12)}
+    monkeypatch.setattr(MInvariantBuckets, "_require_known", lambda *_: None)
+    (first, before), (last, table) = published([people, people | changed], 2)
+    series = {"series": Waves.of([Evidence(before, first)])}
+    score = IntersectionRisk().score(Evidence(table, last, resources=series), Run(seed=1))
+    assert np.flatnonzero(score.by_record == 1).tolist() == list(changed)
+    assert score.value == pytest.approx(len(changed) / 12)
+
+
 def test_near_keys_are_together():
     people = {who: ILLS[who % 2] for who in range(40)}
     ((release, _),) = published([people], 2)

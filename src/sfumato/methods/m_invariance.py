@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -62,6 +63,7 @@ class MInvariantBuckets(DeassociatingMethod):
     shares some values with an earlier one and not all; what is released is measured before anyone gets it.
     Whose value has left their signature gets one that has nothing in common with those before: the values
     that they never had are parted by lot, whatever they have now, so that knowing the rules tells nothing.
+    Who would be alone with counterfeits and a value that nobody has or had stops the release.
 
     **Risk to know.** As with anatomy, exact keys show who is in the file. How many counterfeits there are is
     published, as in the paper, and tells that people have left. Who knows others of a bucket, or that
@@ -145,6 +147,7 @@ class MInvariantBuckets(DeassociatingMethod):
         division = Division(self.m, values.of_record, len(values.texts), here.rng("division"))
         before = memory.signatures(values)
         members = division.signed(before)
+        self._require_known(members, {code for code, text in enumerate(values.texts) if text in memory.texts})
         buckets, extra = _partitioned(table, members, here.rng("partition"))
         release = self._shown(table, values.cells(extra), buckets, here)
         self._require_invariant(table, release, values, before)
@@ -184,6 +187,24 @@ class MInvariantBuckets(DeassociatingMethod):
             *([f"{twice} values that stand twice in a bucket"] if twice else []),
             *([f"{small} buckets of fewer than {self.m} values"] if small else []),
         ]
+
+    def _require_known(
+        self, members: Mapping[Signature, Mapping[int, Sequence[int]]], before: set[int]
+    ) -> None:
+        """Raise if those of a signature have new values that no other has, and all else is counterfeits."""
+        often = Counter(value for signature in members for value in signature)
+        bare = 0
+        for own in members.values():
+            real = {value: sum(row >= 0 for row in rows) for value, rows in own.items()}
+            theirs = {value for value, many in real.items() if many}
+            new = {value for value in own if often[value] == 1 and value not in before}
+            bare += sum(real.values()) if len(theirs) < len(own) and theirs <= new else 0
+        if bare:
+            raise UnreachableError(
+                "a value that stands among counterfeits must be known from others, now or before, got: "
+                f"{bare} people with new ones that nobody else has",
+                hint="put values of few people into groups before, or leave these records out",
+            )
 
     def _require_invariant(
         self, table: Table, release: Release, values: _Values, before: Mapping[int, Sequence[Signature]]

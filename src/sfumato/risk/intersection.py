@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Needs, Score, Tells
@@ -229,7 +230,8 @@ class IntersectionRisk(SensitiveMeasure):
             last = pairs[-1][0]
             alone = np.minimum(alone, np.where(last.sizes > 0, last.sizes, np.inf)[last.of_record])
             left = np.minimum(left, candidates_left(pairs))
-            left = np.minimum(left, _somebodys(pairs, evidence.source_rows))
+            if evidence.source_rows is not None and (evidence.source_rows < 0).any():
+                left = np.minimum(left, _somebodys(pairs, evidence.source_rows))
             leaving = _leaving(pairs, own, evidence.source_rows)
             if any(leaving):
                 left = np.minimum(left, candidates_left(pairs, leaving))
@@ -250,19 +252,27 @@ def _numbers_of(persons: Sequence[Words]) -> tuple[list[Ints], int]:
     return np.split(numbers, np.cumsum([len(each) for each in persons])[:-1]), count
 
 
-def _somebodys(told: Sequence[tuple[Told, Ints]], rows: Ints | None) -> Floats:
-    """How many values are left where a class with counterfeits has as many new values as people.
+def _somebodys(told: Sequence[tuple[Told, Ints]], rows: Ints) -> Floats:
+    """How many values are left where classes of the same values have as many new values as people.
 
-    Counterfeits have values that others have or had: what stands nowhere else is somebody's.
+    Counterfeits have values that others have or had: what stands in no other classes is somebody's, and as
+    those of a value are put into as many classes as they are, the fullest of them has each such value.
     """
     last, earlier = told[-1][0], [each.values for each, _ in told[:-1]]
-    assert rows is not None  # `unseen` saw to it
-    single = np.bincount(last.values, last.counts, minlength=last.space) == 1
-    single[np.concatenate([last.values[:0], *earlier])] = False
     n = len(last.sizes)
-    own = np.bincount(np.repeat(np.arange(n), last.sizes)[single[last.values]], minlength=n)
     real, false = (np.bincount(last.of_record[each], minlength=n) for each in (rows >= 0, rows < 0))
-    found: Floats = np.where((false > 0) & (own > 0) & (own >= real), own, np.inf)[last.of_record]
+    owners = np.repeat(np.arange(n), last.sizes)
+    pairs = pl.DataFrame({"class": owners, "value": last.values})
+    words = pairs.group_by("class", maintain_order=True).agg(pl.col("value").cast(pl.String).str.join(","))
+    alike = np.zeros(n, dtype=np.int64)  # 0 of those that tell nothing
+    alike[last.sizes > 0] = words["value"].rank("dense").to_numpy()
+    places, values = np.divmod(np.unique(alike[owners] * last.space + last.values), max(last.space, 1))
+    single = np.bincount(values, minlength=last.space) == 1
+    single[np.concatenate([last.values[:0], *earlier])] = False
+    new, false = np.bincount(places[single[values]], minlength=n + 1), np.bincount(alike, false, n + 1)
+    most = np.zeros(n + 1, dtype=np.int64)
+    np.maximum.at(most, alike, real)
+    found: Floats = np.where((false > 0) & (new > 0) & (new >= most), new, np.inf)[alike[last.of_record]]
     return found
 
 
