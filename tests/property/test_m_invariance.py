@@ -1,5 +1,6 @@
 """m-invariant releases under inserts, deletes and changes: what a reader of all of them is left with."""
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from sfumato.core.waves import Waves
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, RefusedError, UnreachableError
-from sfumato.methods.m_invariance import MInvariantBuckets
+from sfumato.methods.m_invariance import Division, MInvariantBuckets
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.risk.intersection import IntersectionRisk
 from sfumato.risk.invariance import MInvariance
@@ -160,6 +161,56 @@ def test_who_leaves_alone_is_replaced_by_a_counterfeit():
         "1 values are counterfeits, nobody's: leave out the rows without keys",
     )
     assert release.source_rows.tolist().count(-1) == 1
+
+
+@given(st.integers(0, 2**32), st.integers(2, 4), st.integers(8, 14))
+@examples(60)
+def test_a_value_that_has_changed_could_have_been_any_of_its_signature(seed, m, n_values):
+    """Whoever knows all but one person, and every rule, finds each value of the new signature as likely."""
+    old = tuple(range(m))
+
+    def fresh(value):
+        values = np.array([value, *range(n_values), *range(n_values)])
+        division = Division(m, values, n_values, np.random.default_rng(seed))
+        members = division.signed({0: [old]})
+        return next(each for each, own in members.items() if 0 in own.get(value, ()))
+
+    found = {value: fresh(value) for value in range(m, n_values)}
+    for value, signature in found.items():
+        assert value in signature
+        assert len(signature) >= m
+        assert not set(signature) & set(old)
+        assert {found[other] for other in signature} == {signature}
+
+
+def test_who_comes_alone_could_have_any_value_of_the_signature():
+    """With one person, counterfeits are by lot: over many lots each pair of others is met."""
+    met = set()
+    for seed in range(200):
+        (signature,) = Division(3, np.array([4]), 5, np.random.default_rng(seed)).signed({})
+        met.add(signature)
+    assert met == {(0, 1, 4), (0, 2, 4), (0, 3, 4), (1, 2, 4), (1, 3, 4), (2, 3, 4)}
+
+
+def test_a_value_that_nobody_else_has_is_not_put_among_counterfeits():
+    """Counterfeits are of known values: a new one beside them is that of the only person there, or of both."""
+    people = {who: ILLS[who % 6] for who in range(12)}
+    same = [who for who in people if who % 6 == 0]  # of one value, and of one past
+    for changed in ({0: "gout"}, {50: "gout"}, dict.fromkeys(same, "gout")):
+        with pytest.raises(UnreachableError, match=f"got: {len(changed)} people with new ones") as caught:
+            published([people, people | changed], 2)
+        assert "gout" not in str(caught.value)
+
+
+@pytest.mark.parametrize("changed", [{0: "gout"}, {0: "gout", 6: "gout"}])
+def test_the_measure_sees_a_value_that_nobody_else_has_among_counterfeits(monkeypatch, changed):
+    people = {who: ILLS[who % 6] for who in range(12)}
+    monkeypatch.setattr(MInvariantBuckets, "_require_known", lambda *_: None)
+    (first, before), (last, table) = published([people, people | changed], 2)
+    series = {"series": Waves.of([Evidence(before, first)])}
+    score = IntersectionRisk().score(Evidence(table, last, resources=series), Run(seed=1))
+    assert np.flatnonzero(score.by_record == 1).tolist() == list(changed)
+    assert score.value == pytest.approx(len(changed) / 12)
 
 
 def test_near_keys_are_together():

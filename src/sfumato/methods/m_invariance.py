@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -60,7 +61,9 @@ class MInvariantBuckets(DeassociatingMethod):
 
     **Guarantees.** Each bucket has at least :math:`m` values, all different, and nobody has a signature that
     shares some values with an earlier one and not all; what is released is measured before anyone gets it.
-    Whose value has left their signature gets one that has nothing in common with those before.
+    Whose value has left their signature gets one that has nothing in common with those before: the values
+    that they never had are parted by lot, whatever they have now, so that knowing the rules tells nothing.
+    Who would be alone with counterfeits and a value that nobody has or had stops the release.
 
     **Risk to know.** As with anatomy, exact keys show who is in the file. How many counterfeits there are is
     published, as in the paper, and tells that people have left. Who knows others of a bucket, or that
@@ -144,6 +147,7 @@ class MInvariantBuckets(DeassociatingMethod):
         division = Division(self.m, values.of_record, len(values.texts), here.rng("division"))
         before = memory.signatures(values)
         members = division.signed(before)
+        self._require_known(members, {code for code, text in enumerate(values.texts) if text in memory.texts})
         buckets, extra = _partitioned(table, members, here.rng("partition"))
         release = self._shown(table, values.cells(extra), buckets, here)
         self._require_invariant(table, release, values, before)
@@ -183,6 +187,24 @@ class MInvariantBuckets(DeassociatingMethod):
             *([f"{twice} values that stand twice in a bucket"] if twice else []),
             *([f"{small} buckets of fewer than {self.m} values"] if small else []),
         ]
+
+    def _require_known(
+        self, members: Mapping[Signature, Mapping[int, Sequence[int]]], before: set[int]
+    ) -> None:
+        """Raise if those of a signature have new values that no other has, and all else is counterfeits."""
+        often = Counter(value for signature in members for value in signature)
+        bare = 0
+        for own in members.values():
+            real = {value: sum(row >= 0 for row in rows) for value, rows in own.items()}
+            theirs = {value for value, many in real.items() if many}
+            new = {value for value in own if often[value] == 1 and value not in before}
+            bare += sum(real.values()) if len(theirs) < len(own) and theirs <= new else 0
+        if bare:
+            raise UnreachableError(
+                "a value that stands among counterfeits must be known from others, now or before, got: "
+                f"{bare} people with new ones that nobody else has",
+                hint="put values of few people into groups before, or leave these records out",
+            )
 
     def _require_invariant(
         self, table: Table, release: Release, values: _Values, before: Mapping[int, Sequence[Signature]]
@@ -334,15 +356,15 @@ class Division:
         self.free: list[list[int]] = [[] for _ in range(n_values)]  # new records of each value
         self.counts = np.zeros(n_values, dtype=np.int64)
         self.members: dict[Signature, dict[int, list[int]]] = {}
+        self.parts: dict[frozenset[int], dict[int, Signature]] = {}  # by what may not be in them
 
     def signed(self, before: Mapping[int, Sequence[Signature]]) -> dict[Signature, dict[int, list[int]]]:
         """Divide, balance and assign."""
-        frequent = np.bincount(self.values, minlength=self.n_values)
         for row in self.rng.permutation(len(self.values)).tolist():
             value, history = int(self.values[row]), before.get(row, ())
             kept = next((each for each in reversed(history) if value in each), None)
             if kept is None and history:
-                kept = self._fresh(value, {each for own in history for each in own}, frequent)
+                kept = self._fresh(value, frozenset(each for own in history for each in own))
             if kept is None:
                 self.free[value].append(row)
                 self.counts[value] += 1
@@ -357,18 +379,25 @@ class Division:
         own = self.members.setdefault(signature, {each: [] for each in signature})
         own[value].extend(rows)
 
-    def _fresh(self, value: int, banned: set[int], frequent: Ints) -> Signature:
-        """A signature of a value that has nothing in common with earlier ones: what it was is not told."""
-        others = [
-            each for each in np.argsort(-frequent, kind="stable").tolist() if each not in {*banned, value}
-        ]
-        if len(others) < self.m - 1:
-            raise UnreachableError(
-                f"a value that has changed must have {self.m - 1} others beside it that the person never "
-                f"had, got: {len(others)}",
-                hint="ask for a smaller m",
-            )
-        return tuple(sorted([value, *others[: self.m - 1]]))
+    def _fresh(self, value: int, banned: frozenset[int]) -> Signature:
+        """The signature of a value among those that have nothing in common with earlier ones.
+
+        Values that someone never had are parted by lot, once for all with the same past and whatever they
+        have now: each value of a signature would have led to it alike.
+        """
+        if banned not in self.parts:
+            others = np.setdiff1d(np.arange(self.n_values), list(banned))
+            if len(others) < self.m:
+                raise UnreachableError(
+                    f"a value that has changed must have {self.m - 1} others beside it that the person never "
+                    f"had, got: {len(others) - 1}",
+                    hint="ask for a smaller m",
+                )
+            parts = np.array_split(self.rng.permutation(others), len(others) // self.m)
+            self.parts[banned] = {
+                each: tuple(sorted(part.tolist())) for part in parts for each in part.tolist()
+            }
+        return self.parts[banned][value]
 
     def _balance(self, signature: Signature) -> None:
         """Give each value of a signature as many records, new ones or counterfeits."""
@@ -408,7 +437,8 @@ class Division:
         """Add counterfeits until no value is that of more than one in m of the new records."""
         most = int(self.counts.max(initial=0))
         lacking = self.m * most - int(self.counts.sum())
-        for value in np.argsort(-self.counts, kind="stable").tolist():
+        lot = self.rng.permutation(self.n_values)  # else who is alone would be with the same values always
+        for value in lot[np.argsort(-self.counts[lot], kind="stable")].tolist():
             more = max(min(lacking, most - int(self.counts[value])), 0)
             self.free[value].extend([-1] * more)
             self.counts[value] += more

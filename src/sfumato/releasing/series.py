@@ -22,7 +22,8 @@ from sfumato.core.randomness import ByPerson, Series
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.core.waves import SERIES, Wave, Waves
-from sfumato.data.schema import Column, Kind, Schema
+from sfumato.data.generalised.nodes import canonical_text
+from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.series import NOBODY, Identity
 from sfumato.data.strata import Stratum
 from sfumato.data.table import Table
@@ -300,6 +301,40 @@ def _notes(plan: Plan, table: Table, waves: Waves) -> Iterator[str]:
             f"{', '.join(plan.recipe.unrepeatable)} draws fresh noise in every release: what all releases of "
             "the series spend adds up"
         )
+    renumbered = _renumbered(table, waves) if waves.earlier else 0
+    if renumbered:
+        yield (
+            f"{renumbered} records of new persons have exactly the keys of persons who have left, and nobody "
+            "else has them: if they are the same people, give them the numbers they had, or all releases "
+            "together tell more of them than is measured"
+        )
+
+
+def _renumbered(table: Table, waves: Waves) -> int:
+    """How many records of new persons have the keys of somebody who has left, and no other record has."""
+    last, identity = waves.earlier[-1], waves.identity
+    before, then = last.reading, last.persons
+    if last.original is not None:
+        before, then = last.original, identity.persons(last.original)
+    keys = [
+        each.name
+        for each in table.schema.columns
+        if each.role is Role.KEY
+        and each.name in before.schema
+        and not (table.is_generalised(each.name) or before.is_generalised(each.name))
+    ]
+    if not keys:
+        return 0
+    now = identity.persons(table)
+    new = ~np.isin(now, np.concatenate([wave.persons for wave in waves.earlier]))
+    gone = ~np.isin(then, np.append(now, NOBODY).astype(now.dtype))
+    ones, others = (
+        pl.DataFrame([canonical_text(own.frame[name]).cast(pl.String).alias(name) for name in keys]).filter(
+            pl.struct(keys).is_unique() & pl.Series(who)
+        )
+        for own, who in ((table, new), (before, gone))
+    )
+    return ones.join(others, on=keys, how="semi", nulls_equal=True).height
 
 
 def _changes(evidence: Evidence, waves: Waves) -> Iterator[str]:

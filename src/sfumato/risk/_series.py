@@ -149,15 +149,21 @@ class Told:
 
 
 def told_by(
-    measure: SensitiveMeasure, waves: Sequence[Wave], evidence: Evidence, name: str
+    measure: SensitiveMeasure, waves: Sequence[Wave], evidence: Evidence, name: str, *, with_own: bool = False
 ) -> list[Told | None]:
-    """What each release, the judged one last, tells of a column; None of one that does not show it."""
+    """What each release, the judged one last, tells of a column; None of one that does not show it.
+
+    With ``with_own`` the original comes after them, in which each value is a class.
+    """
     seen = [evidence_of(wave, evidence) for wave in waves]
     seen.append(evidence)
     shown = [name in measure.sensitive_columns(each) for each in seen]
     found = [measure.classes(each) if there else None for each, there in zip(seen, shown, strict=True)]
-    numbered = _numbered(name, evidence, [each for each in found if each is not None], waves)
     lengths = [len(wave.reading) for wave in waves] + [len(evidence.protected or ())]
+    if with_own:
+        found.append(Classes.of(evidence.original, (name,)))
+        lengths.append(len(evidence.original))
+    numbered = _numbered(name, evidence, [each for each in found if each is not None], waves)
     return [
         None if classes is None else _told(classes, name, *next(numbered), length)
         for classes, length in zip(found, lengths, strict=True)
@@ -279,6 +285,18 @@ def numbered_together(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
     examples = np.zeros(len(counts), dtype=np.int64)
     examples[of_row[::-1]] = np.arange(n)[::-1]
     return of_row, examples
+
+
+def common_values(one: Told, classes: Ints, other: Told, others: Ints) -> Ints:
+    """How many values a class of one release and a class of another, beside it, have in common."""
+    of_pair, examples = numbered_together([classes, others])
+    first, second = classes[examples], others[examples]
+    common = np.zeros(len(examples), dtype=np.int64)
+    for part in slices_of(one.sizes[first]):
+        places, values = one.laid_out(first[part])
+        held = other.holds(second[part][places], values)
+        common[part] = np.bincount(places[held], minlength=len(first[part]))
+    return common[of_pair]
 
 
 def slices_of(sizes: Ints) -> Iterator[slice]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Needs, Score, Tells
@@ -19,10 +20,11 @@ from sfumato.data.schema import Role
 from sfumato.data.series import NOBODY, Identity
 from sfumato.data.table import Table
 from sfumato.errors import DataError
-from sfumato.kernels.arrays import Floats, Ints, Words
+from sfumato.kernels.arrays import Flags, Floats, Ints, Words
 from sfumato.risk._key_measures import KeyMeasure, SensitiveMeasure, by_original
 from sfumato.risk._series import (
     Told,
+    common_values,
     evidence_of,
     left_out,
     numbered_together,
@@ -47,6 +49,11 @@ class IntersectionRisk(SensitiveMeasure):
 
     over the persons of the last release. Releases are intersected from the last one back, as long as
     something is left: where nothing is, the value has changed before, and what is older tells nothing of it.
+    If most of those who are among other values than in an earlier release have a value that was not among
+    them (as where :math:`V_t(p)` is kept as long as it can be), a reader takes it that all have changed: what
+    is left is then also counted without the values of that release. And of a class with counterfeits, which
+    have values that others have or had, a value that stands nowhere else is somebody's. The fewest count.
+
     With ``candidates`` *persons*, who is left are the persons that are in the same class in every release,
     and in the same releases: an intruder who can put the records of one person together, as by a pseudonym
     that stays, tells the others apart.
@@ -215,13 +222,19 @@ class IntersectionRisk(SensitiveMeasure):
         places = [*(now.places_in(wave) for wave in earlier), np.arange(len(now.units))]
         alone = left = np.full(len(now.units), np.inf)
         for name in self.sensitive_columns(evidence):
-            told = told_by(self, earlier, evidence, name)
+            *told, own = told_by(self, earlier, evidence, name, with_own=True)
+            assert own is not None  # it is of the original
             pairs = [
                 (each.known(), rows) for each, rows in zip(told, places, strict=True) if each is not None
             ]
             last = pairs[-1][0]
             alone = np.minimum(alone, np.where(last.sizes > 0, last.sizes, np.inf)[last.of_record])
             left = np.minimum(left, candidates_left(pairs))
+            if evidence.source_rows is not None and (evidence.source_rows < 0).any():
+                left = np.minimum(left, _somebodys(pairs, evidence.source_rows))
+            leaving = _leaving(pairs, own, evidence.source_rows)
+            if any(leaving):
+                left = np.minimum(left, candidates_left(pairs, leaving))
         return alone, left
 
 
@@ -239,11 +252,60 @@ def _numbers_of(persons: Sequence[Words]) -> tuple[list[Ints], int]:
     return np.split(numbers, np.cumsum([len(each) for each in persons])[:-1]), count
 
 
-def candidates_left(told: Sequence[tuple[Told, Ints]]) -> Floats:
+def _somebodys(told: Sequence[tuple[Told, Ints]], rows: Ints) -> Floats:
+    """How many values are left where classes of the same values have as many new values as people.
+
+    Counterfeits have values that others have or had: what stands in no other classes is somebody's, and as
+    those of a value are put into as many classes as they are, the fullest of them has each such value.
+    """
+    last, earlier = told[-1][0], [each.values for each, _ in told[:-1]]
+    n = len(last.sizes)
+    real, false = (np.bincount(last.of_record[each], minlength=n) for each in (rows >= 0, rows < 0))
+    owners = np.repeat(np.arange(n), last.sizes)
+    pairs = pl.DataFrame({"class": owners, "value": last.values})
+    words = pairs.group_by("class", maintain_order=True).agg(pl.col("value").cast(pl.String).str.join(","))
+    alike = np.zeros(n, dtype=np.int64)  # 0 of those that tell nothing
+    alike[last.sizes > 0] = words["value"].rank("dense").to_numpy()
+    places, values = np.divmod(np.unique(alike[owners] * last.space + last.values), max(last.space, 1))
+    single = np.bincount(values, minlength=last.space) == 1
+    single[np.concatenate([last.values[:0], *earlier])] = False
+    new, false = np.bincount(places[single[values]], minlength=n + 1), np.bincount(alike, false, n + 1)
+    most = np.zeros(n + 1, dtype=np.int64)
+    np.maximum.at(most, alike, real)
+    found: Floats = np.where((false > 0) & (new > 0) & (new >= most), new, np.inf)[alike[last.of_record]]
+    return found
+
+
+def _leaving(told: Sequence[tuple[Told, Ints]], own: Told, rows: Ints | None) -> list[bool]:
+    """Whether who has other values than in each earlier release mostly has a value that was not there.
+
+    So it is where people keep their values as long as their own is one of them, as by m-invariance.
+    """
+    assert rows is not None  # `unseen` saw to it
+    last, found = told[-1][0], []
+    values = np.append(own.values[own.starts[own.of_record]], -1)[rows]
+    for each, places in told[:-1]:
+        there = np.flatnonzero((places >= 0) & (values >= 0))
+        classes = each.of_record[places[there]]
+        other = _differ(each, classes, last, last.of_record[there])
+        gone = ~each.holds(classes[other], values[there[other]])
+        found.append(bool(2 * gone.sum() > len(gone)))
+    return [*found, False]
+
+
+def _differ(one: Told, classes: Ints, other: Told, others: Ints) -> Flags:
+    """Which pairs of classes that both tell something have other values."""
+    common, mine, theirs = common_values(one, classes, other, others), one.sizes[classes], other.sizes[others]
+    found: Flags = (mine > 0) & (theirs > 0) & ((common < mine) | (common < theirs))
+    return found
+
+
+def candidates_left(told: Sequence[tuple[Told, Ints]], leaving: Sequence[bool] = ()) -> Floats:
     """How many values each record's classes have in common, from the last release back.
 
     Each release is given with the places of the records in it, −1 where they are not. A release that would
-    leave nothing ends it; infinite where no release tells anything.
+    leave nothing ends it; infinite where no release tells anything. Of a release that is ``leaving``, values
+    are ruled out where they are not those of the last: who has others now has none of them.
     """
     classes = [np.where(places >= 0, each.of_record[places], -1) for each, places in told]
     of_record, examples = numbered_together(classes)
@@ -253,28 +315,31 @@ def candidates_left(told: Sequence[tuple[Told, Ints]]) -> Floats:
     for (each, _), own in zip(told, heads, strict=True):
         widest = np.maximum(widest, np.where(own >= 0, np.append(each.sizes, 0)[own], 0))
     for part in slices_of(widest):
-        counts[part] = _left_of([(each, own[part]) for (each, _), own in zip(told, heads, strict=True)])
+        some = [(each, own[part]) for (each, _), own in zip(told, heads, strict=True)]
+        counts[part] = _left_of(some, leaving or [False] * len(told))
     found: Floats = counts[of_record]
     return found
 
 
-def _left_of(told: Sequence[tuple[Told, Ints]]) -> Floats:
+def _left_of(told: Sequence[tuple[Told, Ints]], leaving: Sequence[bool]) -> Floats:
     """The same for some combinations of classes, one of each release."""
     n = len(told[0][1])
     counts, going = np.full(n, np.inf), np.ones(n, dtype=np.bool_)
     owners, values = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    for each, classes in reversed(told):
-        tells = going & (classes >= 0)
+    for (each, classes), rules_out in zip(reversed(told), reversed(leaving), strict=True):
+        tells = classes >= 0
         tells[tells] = each.sizes[classes[tells]] > 0
         fresh = tells & np.isinf(counts)
-        old = tells & ~fresh
+        other = tells & ~fresh & rules_out
+        other[other] = _differ(each, classes[other], told[-1][0], told[-1][1][other])
+        old = tells & ~fresh & (going | other)
         mine = old[owners]
         kept = np.ones(len(owners), dtype=np.bool_)
-        kept[mine] = each.holds(classes[owners[mine]], values[mine])
+        kept[mine] = each.holds(classes[owners[mine]], values[mine]) != other[owners[mine]]
         after = np.bincount(owners[kept], minlength=n)
         ended = old & (after == 0)
         kept |= ended[owners]
-        going &= ~ended
+        going &= ~ended & ~other
         counts = np.where(old & ~ended, after, counts)
         rows = np.flatnonzero(fresh)
         places, more = each.laid_out(classes[rows])

@@ -16,9 +16,8 @@ from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._key_measures import SensitiveMeasure, by_original
 from sfumato.risk._series import (
     Told,
+    common_values,
     left_out,
-    numbered_together,
-    slices_of,
     told_by,
     unseen,
     waves_of,
@@ -157,13 +156,6 @@ def _m_of_classes(told: Told) -> Floats:
 
 def _overlapping(one: Told, classes: Ints, other: Told, others: Ints) -> Flags:
     """Which pairs of classes have some values in common and not all."""
-    of_pair, examples = numbered_together([classes, others])
-    first, second = classes[examples], others[examples]
-    common = np.zeros(len(examples), dtype=np.int64)
-    for part in slices_of(one.sizes[first]):
-        places, values = one.laid_out(first[part])
-        held = other.holds(second[part][places], values)
-        common[part] = np.bincount(places[held], minlength=len(first[part]))
-    partly = (common > 0) & ((common < one.sizes[first]) | (common < other.sizes[second]))
-    found: Flags = partly[of_pair]
+    common = common_values(one, classes, other, others)
+    found: Flags = (common > 0) & ((common < one.sizes[classes]) | (common < other.sizes[others]))
     return found

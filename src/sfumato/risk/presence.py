@@ -130,7 +130,7 @@ class PKAngelisation(SensitiveMeasure):
 
     where the buckets :math:`B` join a table with the keys to one with the sensitive values. The model holds
     if every bucket has at least p values of each sensitive column, and if at least k records of the first
-    table are alike in bucket and keys.
+    table are alike in the keys: in which bucket a person is, nobody knows before.
 
     Notes
     -----
@@ -154,7 +154,9 @@ class PKAngelisation(SensitiveMeasure):
     bounds = (0.0, math.inf)
     references = ("anjum2018", "tao2009")
 
-    bucket: Columns = param((), "Columns that tell which bucket a record belongs to.")
+    bucket: Columns = param(
+        (), "Columns that tell which bucket a record belongs to; by default what joins the released tables."
+    )
     values: Resource | None = param(
         None, "The table with the buckets and their sensitive values; without it, the release.", holds="table"
     )
@@ -170,13 +172,14 @@ class PKAngelisation(SensitiveMeasure):
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Say what the two tables lack."""
-        if not self.bucket:
+        joining = self._joining(evidence)
+        if not joining:
             return f"{self.name} must be told by `bucket` which column joins the two tables, got: none"
         second = self._second(evidence)
         if not isinstance(second, Table):
             return f"`values` of {self.name} must name a resource that holds a table, got: `{self.values}`"
-        absent = [name for name in self.bucket if name not in seen_table(evidence).schema]
-        absent += [name for name in self.bucket if name not in second.schema and name not in absent]
+        absent = [name for name in joining if name not in seen_table(evidence).schema]
+        absent += [name for name in joining if name not in second.schema and name not in absent]
         if absent:
             return f"{self.name} must find the bucket in both tables, got: no `{'`, `'.join(absent)}`"
         if self.values is None:
@@ -184,6 +187,12 @@ class PKAngelisation(SensitiveMeasure):
         if not self.sensitive_columns(evidence):
             return f"{self.name} must find a sensitive column in `{self.values}`, got: none"
         return KeyMeasure.refuses(self, evidence)
+
+    def _joining(self, evidence: Evidence) -> tuple[str, ...]:
+        """What tells the bucket: as asked for, or as a release in several tables joins them."""
+        layout = None if evidence.release is None else evidence.release.layout
+        keys = [] if layout is None else [set(each) for each in layout.keys.values()]
+        return tuple(self.bucket) or tuple(sorted(set.intersection(*keys) if keys else ()))
 
     def _second(self, evidence: Evidence) -> object:
         return self.seen_values(evidence) if self.values is None else evidence.resources.get(str(self.values))
@@ -194,10 +203,10 @@ class PKAngelisation(SensitiveMeasure):
         assert isinstance(second, Table)  # `refuses` saw to it
         if not len(second):
             return Score.not_estimable(EMPTY)
-        keys = tuple(dict.fromkeys((*self.keys(evidence), *self.bucket)))
-        alike = classes_of(evidence, keys, missing=self.missing)
-        buckets = Classes.of(second, self.bucket)
-        places = _bucket_of(table, second, tuple(sorted(self.bucket)), buckets)
+        joining = self._joining(evidence)
+        alike = classes_of(evidence, self.keys(evidence), missing=self.missing)
+        buckets = Classes.of(second, joining)
+        places = _bucket_of(table, second, tuple(sorted(joining)), buckets)
         lost = int((places < 0).sum())
         if lost:
             return Score.not_estimable(

@@ -302,6 +302,24 @@ def test_a_person_of_several_records_is_hidden_as_one():
     assert release.budget.spent[0].unit == "person with at most 2 records"
 
 
+@pytest.mark.parametrize(
+    ("method", "mechanism", "grows"), [(PrivateLaplace, "laplace", 4), (PrivateGaussian, "gaussian", 2)]
+)
+def test_noise_grows_with_the_records_of_a_person(monkeypatch, method, mechanism, grows):
+    """All of a person's records may change: by 4 × 10 in sum, and by √4 × 10 in the sum of squares."""
+    asked = []
+
+    def noisy(counts, *, sensitivity, **_):
+        asked.append(sensitivity)
+        return counts
+
+    monkeypatch.setattr(_opendp, mechanism, noisy)
+    table = table_of([number("a", integer=True)], a=[1, 5, 9])
+    for records in (1, 4):
+        method(records=records).apply(table, RUN)
+    assert asked == [10, 10 * grows]
+
+
 def test_budgets_add_over_columns_and_steps():
     table = table_of([number("a"), number("b")], a=[1.0], b=[1.0])
     first = PrivateLaplace(epsilon=1).apply(table, RUN)

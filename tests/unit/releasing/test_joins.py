@@ -3,12 +3,14 @@
 import numpy as np
 import polars as pl
 
+from seeds import LARGE
 from sfumato.core.measure import Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.recipes.plan import Plan
+from sfumato.releasing.carry_out import carry_out
 from sfumato.releasing.joins import joins_of
 from sfumato.releasing.outcome import Part
 from sfumato.risk.anonymity import KAnonymity
@@ -44,3 +46,27 @@ def test_a_measure_that_sees_single_records_is_refused():
 
 def test_a_number_in_one_table_joins_nothing():
     assert list(joins_of({"people": PEOPLE})) == []
+
+
+def test_each_requirement_on_a_risk_is_judged_on_the_joined_tables_too(tmp_path):
+    """Each table alone has two of a kind; together they tell all four people apart, and nothing may leave."""
+    pl.DataFrame({"who": [1, 2, 3, 4], "sex": list("ffmm")}).write_csv(tmp_path / "people.csv")
+    pl.DataFrame({"who": [1, 2, 3, 4], "ward": list("ABAB")}).write_csv(tmp_path / "stays.csv")
+    tables = {
+        name: {
+            "requirements": ["k >= 2"],
+            "data": {"path": f"{name}.csv"},
+            "columns": {
+                "who": {"kind": "nominal", "role": "person", "pseudonym": "p"},
+                key: {"kind": "nominal", "role": "key"},
+            },
+            "output": {"path": f"out/{name}.csv"},
+        }
+        for name, key in (("people", "sex"), ("stays", "ward"))
+    }
+    outcome = carry_out(Plan.from_dict({"tables": tables}, folder=tmp_path), Run(seed=LARGE))
+    for each in outcome.parts.values():
+        alone, joined = each.judgements
+        assert (alone.score.value, joined.score.value) == (2, 1)
+        assert "all tables joined by `p`" in joined.scenario
+    assert not outcome.met

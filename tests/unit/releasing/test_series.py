@@ -254,6 +254,18 @@ def test_persons_with_several_records_keep_their_order_or_have_a_column(tmp_path
     assert not any("told apart" in note for note in carry_out(plan, Run(seed=1)).parts[""].notes)
 
 
+def test_people_who_come_back_under_other_numbers_are_counted(waves):
+    """Of 0 to 9, who have left, four come back as 150 to 153; one more has the keys of two who are there."""
+    plain = carry_out(planned(waves, 2, "out1"), Run(seed=2)).parts[""].notes
+    assert not any("new persons" in note for note in plain)
+    first, second = (pl.read_csv(waves / f"wave{number}.csv") for number in (1, 2))
+    back = first.filter(pl.col("who") < 4).with_columns(pl.col("who") + 150)
+    twice = pl.concat([first.filter(pl.col("who") == 5)] * 2).with_columns(who=pl.Series([170, 171]))
+    pl.concat([second, back, twice]).write_csv(waves / "wave2.csv")
+    notes = carry_out(planned(waves, 2, "out1"), Run(seed=2)).parts[""].notes
+    assert any(note.startswith("4 records of new persons have exactly the keys") for note in notes)
+
+
 APART = """
 requirements = [{required}]
 [data]
