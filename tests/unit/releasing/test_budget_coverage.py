@@ -4,11 +4,16 @@ import polars as pl
 import pytest
 
 from sfumato.core.budget import Budget, Spending
+from sfumato.core.origin import Origin
 from sfumato.core.registry import method
 from sfumato.core.release import Byproducts, Provenance, Release
+from sfumato.core.run import Run
+from sfumato.data.rules import Rule
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
+from sfumato.recipes.parts import Output
 from sfumato.releasing.budget_coverage import BudgetCoverage, coverage_of
+from sfumato.releasing.postprocess import postprocess
 
 COLUMNS = (
     Column("pid", Kind.NOMINAL, role=Role.PERSON),
@@ -129,3 +134,18 @@ def test_several_tables_are_covered_together():
     tables = {"p": BudgetCoverage(("a",)), "q": BudgetCoverage((), ("b",))}
     assert BudgetCoverage.joint(tables) == BudgetCoverage(("p.a",), ("q.b",))
     assert BudgetCoverage.joint({"": tables["p"]}) == tables["p"]
+
+
+@pytest.mark.parametrize(("private", "mended"), [(("a",), [9.0, 9.0, 9.0]), (("a", "b"), [4.0, 5.0, 6.0])])
+def test_a_column_that_is_dropped_mends_nothing_unless_it_is_covered(private, mended):
+    original = Table(
+        pl.DataFrame({"a": [4.0, 5.0, 6.0], "b": [4.0, 5.0, 6.0]}),
+        Schema((Column("a", Kind.CONTINUOUS), Column("b", Kind.CONTINUOUS)), rules=(Rule("a = b"),)),
+    )
+    noisy = original.with_values("a", pl.Series("a", [9.0, 9.0, 9.0]))
+    release = Release(
+        {"release": noisy}, Origin.identity(3), steps=(step("private-laplace", *private, spent=1),)
+    )
+    left, _ = postprocess(release, original, Output(repair=True, drop=("b",)), Run(seed=1))
+    assert left.table.names == ("a",)
+    assert left.table.frame["a"].to_list() == mended
