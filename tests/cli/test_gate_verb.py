@@ -133,9 +133,8 @@ def test_an_epsilon_whose_bounds_came_from_the_data_is_not_called_private(run, p
     text = text[: text.index('method = "local-suppression"')] + step
     (tmp_path / "plan.toml").write_text(text)
     assert "not-private" in rules(run("gate", "plan.toml", "--format", "json")[1])
-    (tmp_path / "plan.toml").write_text(
-        text.replace("upper", "lower = 0, upper").replace('"data"', '"declared"')
-    )
+    declared = text.replace("upper", "lower = 0, upper").replace('"data"', '"declared"')
+    (tmp_path / "plan.toml").write_text(declared + '[output]\npath = "out.csv"\ndrop = ["town"]\n')
     assert "not-private" not in rules(run("gate", "plan.toml", "--format", "json")[1])
 
 

@@ -88,3 +88,53 @@ def test_who_stops_it_gets_nothing(planned, method, after):
     with pytest.raises(Cancelled):
         carry_out(Plan.read(folder / "plan.toml"), stopped)
     assert sorted(each.name for each in folder.iterdir()) == ["people.csv", "plan.toml"]
+
+
+def test_a_guarantee_of_one_column_is_none_for_a_person(run, planned):
+    folder = planned("private-laplace")
+    plan = folder / "plan.toml"
+    text = plan.read_text().replace('columns = ["age", "income"]', 'columns = ["age"]')
+    text = f'requirements = ["k >= 1"]\n{text}'
+    plan.write_text(text)
+    said = "ε covers only `age`; `income` is released without it: no guarantee for a person"
+    code, _, err = run("release", "plan.toml", "--out", "rel")
+    assert code == 1
+    assert f"not-private: {said}" in " ".join(err.split())
+    assert not (folder / "rel").exists()
+    code, out, _ = run("release", "plan.toml", "--out", "rel", "--override", "a test")
+    assert code == 0
+    assert said in " ".join(out.split())
+    for place in ("rel", "rel/private"):
+        nist = json.loads((folder / place / "evidence.json").read_text())["views"]["nist"]
+        assert (nist["claimed"], nist["says"], nist["unit"]) == (False, said, [])
+        assert nist["meaning"] == {"membership_advantage_at_most": None}
+        report = json.loads((folder / place / "report.json").read_text())
+        assert "advantage_at_most" not in report["budget"]
+        assert said in report["verdict"]
+        assert "hiding each" not in (folder / place / "report.html").read_text()
+    plan.write_text(text + 'drop = ["income"]\n')  # what is left is covered
+    assert run("release", "plan.toml", "--out", "other")[0] == 0
+    nist = json.loads((folder / "other" / "evidence.json").read_text())["views"]["nist"]
+    assert (nist["claimed"], nist["unit"]) == (True, ["record"])
+    assert nist["meaning"]["membership_advantage_at_most"] == pytest.approx(0.462, abs=1e-3)
+
+
+def test_tables_that_leave_together_are_private_together(run, planned):
+    folder = planned("private-laplace")
+    single = (folder / "plan.toml").read_text()
+    parts = single.replace("[columns", "[tables.a.columns").replace("[[steps]]", "[[tables.a.steps]]")
+    parts = parts.replace("[data]", "[tables.a.data]").replace("[output]", "[tables.a.output]")
+    other = """
+[tables.b]
+requirements = ["k >= 1"]
+data = { path = "towns.csv" }
+columns = { town = { kind = "nominal", role = "key" } }
+output = { path = "b.csv" }
+"""
+    pl.DataFrame({"town": ["x", "y"] * 50}).write_csv(folder / "towns.csv")
+    (folder / "plan.toml").write_text('[tables.a]\nrequirements = ["k >= 1"]\n' + parts + other)
+    code, _, err = run("release", "plan.toml", "--out", "rel")
+    assert code == 1
+    assert "`b.town` is released without it" in " ".join(err.split())
+    assert run("release", "plan.toml", "--out", "rel", "--override", "a test")[0] == 0
+    assert json.loads((folder / "rel" / "evidence.json").read_text())["views"]["nist"]["claimed"] is False

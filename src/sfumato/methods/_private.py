@@ -125,8 +125,8 @@ class PrivateMethod(Method):
         total = budget.total(delta or 1e-6)
         said = f"ε = {total.epsilon:.4g}" + (f", δ = {total.delta:.2g}" if total.delta else "")
         meant = (
-            f"{said} for each {unit}: no test of whether someone is in the data gains more than "
-            f"{total.advantage:.3f} (right less wrong alarms)"
+            f"{said} for each {unit}: by the columns of this step no test of whether someone is in the data "
+            f"gains more than {total.advantage:.3f} (right less wrong alarms)"
         )
         notes = [meant, f"{void}: {NO_GUARANTEE}"] if void else [meant]
         figures = {"epsilon": total.epsilon, "advantage_at_most": total.advantage}

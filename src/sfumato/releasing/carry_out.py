@@ -120,7 +120,7 @@ def _carry_out(
         made = [_shuffled(each, table, run.at("copy", i) if i else run) for i, each in enumerate(made)]
     notes = (
         *notes_of(table, made[0], lost),
-        *budget_notes(made),
+        *budget_notes(table, made),
         *measured_beside(table, made, run),
         *(member.notes if member else ()),
     )

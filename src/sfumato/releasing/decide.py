@@ -172,6 +172,7 @@ def decide(outcome: Outcome, *, subject: str, override: str = "", unjudged: bool
         for name, part in outcome.parts.items()
         for finding in _findings_in(part, unjudged=unjudged)
     ]
+    found += _uncovered(outcome)
     found += _guessable(outcome.randomness, [part.plan for part in outcome.parts.values()])
     accepted = unjudged and bool(outcome.unjudged)
     reason = override.strip() if found else ""
@@ -318,6 +319,16 @@ def _not_private(release: Release) -> Iterator[Finding]:
     for spent in release.budget.spent:
         if not spent.kept:
             yield Finding("not-private", f"the ε of {spent.mechanism} is {NO_GUARANTEE}")
+
+
+def _uncovered(outcome: Outcome) -> Iterator[Finding]:
+    """Columns that leave beside what an ε was spent on, whose people it does not hide."""
+    if said := outcome.coverage.sentence:
+        yield Finding(
+            "not-private",
+            f"{said} (protect all that is released by private steps, also which values are "
+            "missing, or drop these columns)",
+        )
 
 
 def _guessable(chance: ByPlace, plans: Iterable[Plan]) -> Iterator[Finding]:

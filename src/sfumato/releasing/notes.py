@@ -19,6 +19,7 @@ from sfumato.data.relations.related import find_related
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.errors import quoted
+from sfumato.releasing.budget_coverage import coverage_of
 from sfumato.releasing.safe_weights import LEAST_RECORDS, estimate_changes
 from sfumato.study.evaluate import NUMBERS, Case, evaluate
 from sfumato.study.losses import Loss
@@ -39,18 +40,23 @@ def all_spent(copies: Sequence[Release]) -> Budget:
     return sum((each.budget for each in copies), Budget())
 
 
-def budget_notes(copies: Sequence[Release]) -> Iterator[str]:
-    """What several private steps, or copies, spent together: what each of them says is not the whole."""
+def budget_notes(original: Table, copies: Sequence[Release]) -> Iterator[str]:
+    """What ε does not cover, and what several private steps, or copies, spent together."""
     spent = all_spent(copies)
-    if not spent or len(copies[0].provenance) * len(copies) == 1:  # one says it itself
+    if not spent:
+        return
+    uncovered = coverage_of(copies[0], original).sentence
+    yield from filter(None, [uncovered])
+    if len(copies[0].provenance) * len(copies) == 1:  # one says it itself
         return
     if len({(each.unit, each.neighbours) for each in spent.spent}) > 1:
         yield "what private steps spent does not add up: they hide other units, or have other neighbours"
         return
     total = spent.total()
+    meant = f"no test of whether someone is in the data gains more than {total.advantage:.3f}"
     yield (
-        f"all private steps and copies together spend ε = {total.epsilon:.4g}, δ = {total.delta:.2g}: no "
-        f"test of whether someone is in the data gains more than {total.advantage:.3f}"
+        f"all private steps and copies together spend ε = {total.epsilon:.4g}, δ = {total.delta:.2g}: "
+        f"{uncovered or meant}"
     )
 
 
@@ -62,7 +68,8 @@ def measured_beside(original: Table, copies: Sequence[Release], run: Run) -> Ite
     case = Case(original, resources=run.resources)
     scores = evaluate(copies[0], case, measures, run.at("beside ε").silent(), allow_sampling=True).scores
     said = ", ".join(f"{name} {_told(score)}" for name, score in scores.items())
-    yield f"measured beside ε, which fixes none of it: {said}"
+    part = " and does not cover all columns" if coverage_of(copies[0], original).uncovered else ""
+    yield f"measured beside ε, which fixes none of it{part}: {said}"
 
 
 def _told(score: Score) -> str:

@@ -17,6 +17,7 @@ from sfumato.data.checks import Violation
 from sfumato.data.table import Table
 from sfumato.errors import PlanError
 from sfumato.recipes.plan import Plan
+from sfumato.releasing.budget_coverage import BudgetCoverage, coverage_of
 from sfumato.releasing.notes import all_spent
 from sfumato.releasing.series import Member
 from sfumato.releasing.stakes import Stake, warnings_of
@@ -98,6 +99,11 @@ class Part:
         return all_spent(self.copies)
 
     @property
+    def coverage(self) -> BudgetCoverage:
+        """Which of its columns the budget covers."""
+        return coverage_of(self.release, self.original)
+
+    @property
     def is_judged(self) -> bool:
         """Whether anything is required of its risk."""
         return any(judgement.is_about_risk for judgement in self.judgements)
@@ -129,7 +135,7 @@ class Part:
             "columns": list(self.release.reading().names),
             **_tables(self.release),
             "steps": [step.to_dict() for step in self.release.provenance],
-            **({"budget": self.budget.to_dict()} if self.budget else {}),
+            **({"budget": self.coverage.statement(self.budget)} if self.budget else {}),
             **({} if self.member is None else {"in_series": self.member.to_dict()}),
             "met": self.met,
             "requirements": [judgement.to_dict() for judgement in self.judgements],
@@ -170,6 +176,13 @@ class Outcome:
         if len(self.parts) != 1:
             raise PlanError(f"the plan must be for one table, got: {len(self.parts)}")
         return next(iter(self.parts.values())).release
+
+    @property
+    def coverage(self) -> BudgetCoverage:
+        """Which columns the budgets of its tables cover; none lacks it where nothing was spent."""
+        if not any(part.budget for part in self.parts.values()):
+            return BudgetCoverage(())
+        return BudgetCoverage.joint({name: part.coverage for name, part in self.parts.items()})
 
     @property
     def judgements(self) -> tuple[Judgement, ...]:

@@ -27,6 +27,7 @@ from sfumato.errors import PlanError
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import identifiers_left
+from sfumato.releasing.budget_coverage import coverage_of
 from sfumato.releasing.safe_weights import average_weights
 
 
@@ -39,16 +40,19 @@ def postprocess(
     """
     (first, table), *others = release.tables.items()
     changes = dict[str, int]()
+    dropped = {*output.drop, *identifiers_left(original.schema, output.drop)}
     if output.repair:
         if not release.plain:
             raise PlanError(
                 "a release to be repaired must be one table of records, got: values apart from their records",
                 hint="take `repair` out of the output: these values are those of the original",
             )
+        if release.budget:  # what is not private may not mend what is
+            unseen = dropped & set(coverage_of(release, original).uncovered)
+            table = table.select([name for name in table.names if name not in unseen])
         mended = repair(table, _originals_of(release, original))
         table = mended.table
         changes.update(mended.counts)
-    dropped = {*output.drop, *identifiers_left(original.schema, output.drop)}
     if release.source_rows is not None and not release.budget:  # which holes are true is hidden there
         apart = {name for group in release.bucketed_columns for name in group}
         table, marked = mark_suppressed(table, original, release.source_rows, but=apart | dropped)

@@ -225,8 +225,8 @@ def _nist(told: Mapping[str, Any]) -> dict[str, Any]:
     steps = budget["steps"]
     return {
         "claimed": "guarantee" not in budget,
-        "says": budget.get("guarantee", "differential privacy as stated"),
-        "unit": sorted({each["unit"] for each in steps}),
+        "says": budget.get("coverage") or budget.get("guarantee", "differential privacy as stated"),
+        "unit": [] if "coverage" in budget else sorted({each["unit"] for each in steps}),
         "neighbours": sorted({each["neighbours"] for each in steps}),
         "epsilon": budget.get("epsilon"),
         "delta": budget.get("delta"),

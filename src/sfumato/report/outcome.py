@@ -13,9 +13,11 @@ from functools import cached_property
 from typing import Any
 
 from sfumato.core import registry
+from sfumato.core.budget import Budget
 from sfumato.core.measure import Measure, Score
 from sfumato.core.run import Run
 from sfumato.recipes.profile import Profile
+from sfumato.releasing.budget_coverage import BudgetCoverage
 from sfumato.releasing.outcome import Judgement, Outcome, Part
 from sfumato.report.class_sizes import class_sizes
 from sfumato.report.content import about_people, pictured_tables, public_digits
@@ -84,6 +86,10 @@ class Told:
         return page_of_release(self.to_dict(public=public))
 
     @cached_property
+    def _coverage(self) -> BudgetCoverage:
+        return BudgetCoverage.joint({name: found.part.coverage for name, found in self.tables.items()})
+
+    @cached_property
     def _internal(self) -> dict[str, Any]:
         return self._told(public=False)
 
@@ -105,6 +111,11 @@ class Told:
         }
         form = _public if public else _internal
         told = {name: form(found, profile, self.tuned) for name, found in self.tables.items()}
+        for name, own in told.items():
+            if spent := self.tables[
+                name
+            ].part.budget:  # what else leaves counts: a person may be in each table
+                own["budget"] = self._coverage.statement(spent)
         if list(told) == [""]:
             return {**head, **told[""]}
         return {**head, "tables": told}
@@ -122,6 +133,8 @@ class Told:
                 for name, own in tables.items()
                 for each in own[key]
             ]
+        if spent := sum((found.part.budget for found in self.tables.values()), Budget()):
+            whole["budget"] = self._coverage.statement(spent)
         whole["steps"] = [
             {**each, "columns": [f"{name}.{column}" for column in each["columns"]]}
             for name, own in tables.items()
@@ -172,7 +185,6 @@ def _internal(found: Measured, profile: Profile | None, tuned: Tuned | None) -> 
         "warnings": list(part.warnings),
         "broken_promises": [vars(each) for each in part.broken],
         "changes": dict(part.changes),
-        **({"budget": part.budget.to_dict()} if part.budget else {}),
         **({"series": part.member.to_dict()} if part.member else {}),
         "strip": strip(found, utility),
         "individual_risk": individual_risks(found),
@@ -257,7 +269,6 @@ def _public(found: Measured, profile: Profile | None, tuned: Tuned | None) -> di
         "rejected": rejected(tuned, part.plan.recipe, public=True, grain=grain),
         "notes": pictures.pop("pictured"),
         "warnings": [],
-        **({"budget": part.budget.to_dict()} if part.budget else {}),
         "strip": {"losses": losses_strip(utility)},
         **pictures,
     }

@@ -464,6 +464,10 @@ def _budget(told: Content) -> list[str]:
     if not found or "epsilon" not in found:
         return []
     units = ", ".join(dict.fromkeys(each["unit"] for each in found["steps"]))
+    if "coverage" in found:
+        return [
+            f"Private steps spent ε = {found['epsilon']:.4g}, δ = {found['delta']:.2g}; {found['coverage']}."
+        ]
     said = (
         f"Differential privacy: ε = {found['epsilon']:.4g}, δ = {found['delta']:.2g}, hiding each {units}. "
         f"No test of whether somebody is in the data gains more than {found['advantage_at_most']:.3f}."

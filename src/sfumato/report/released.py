@@ -92,6 +92,8 @@ class Released:
         elif missed:
             said = f"misses {missed} of {len(judged)} requirements {of}"
             said += ", which its owner has overridden" if self.decision and self.decision.override else ""
+        if uncovered := self.outcome.coverage.sentence:
+            more += f" {uncovered}."
         return f"{about}{said if about else said[:1].upper() + said[1:]}.{more}"
 
     @property

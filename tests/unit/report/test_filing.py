@@ -9,9 +9,11 @@ import pytest
 
 import sfumato
 from sfumato.core import registry
+from sfumato.core.budget import Budget, Spending
 from sfumato.errors import PlanError
 from sfumato.recipes.parts import About
 from sfumato.recipes.plan import Plan
+from sfumato.releasing.budget_coverage import BudgetCoverage
 from sfumato.report.filing import change_note, data_card, evidence_of, schema
 
 TYPES = {
@@ -184,6 +186,13 @@ def test_a_budget_is_told_as_nist_asks(released):
     void = {**budget, "guarantee": "not a differential-privacy guarantee"}
     evidence = evidence_of(released.plan.about, {**told(public=True), "budget": void}, {})
     assert evidence["views"]["nist"]["claimed"] is False
+    part = BudgetCoverage(("sex",), ("age",)).statement(Budget((Spending("laplace", epsilon=1.0),)))
+    evidence = evidence_of(released.plan.about, {**told(public=True), "budget": part}, {})
+    assert not faults(evidence, schema(), schema())
+    nist = evidence["views"]["nist"]
+    assert (nist["claimed"], nist["unit"]) == (False, [])
+    assert nist["meaning"] == {"membership_advantage_at_most": None}
+    assert nist["says"] == "ε covers only `sex`; `age` is released without it: no guarantee for a person"
 
 
 def test_the_check_of_the_schema_finds_faults(released):
