@@ -15,6 +15,7 @@ from sfumato.core.component import Component
 from sfumato.core.measure import Measure
 from sfumato.core.references import cite, references
 from sfumato.core.release import Release
+from sfumato.data.generalised.cover import silent_records
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import STRUCTURAL_ROLES, Role
 from sfumato.data.table import Table
@@ -23,6 +24,7 @@ from sfumato.report.class_sizes import class_sizes
 from sfumato.report.correlations import correlations
 from sfumato.report.distributions import distributions
 from sfumato.report.mosaics import mosaics
+from sfumato.report.values import PUBLIC
 from sfumato.report.words import finite, plain, remark, verdict
 from sfumato.study.compare import Outcome, Study, beside_said
 from sfumato.study.frontier import Point, mark_front
@@ -51,7 +53,9 @@ def twin(study: Study, *, public: bool, generated: str = "") -> dict[str, Any]:
     examples = {key: each for key, each in made.items() if each is not None}
     original, releases, pictured = pictured_tables(study.original, examples, public=public)
     protected = _protected(study)
-    ordered = (*protected, *(name for name in about_people(study.original) if name not in protected))
+    hidden = withheld_columns(releases, protected) if public else frozenset()
+    drawn = tuple(name for name in protected if name not in hidden)
+    ordered = (*drawn, *(name for name in about_people(study.original) if name not in protected))
     return {
         "form": "public" if public else "internal",
         "sfumato": __version__,
@@ -73,9 +77,9 @@ def twin(study: Study, *, public: bool, generated: str = "") -> dict[str, Any]:
             _outcome(study, place, labels, key=keys[place], public=public) for place in range(len(keys))
         ],
         "map": _map(study, keys, public=public),
-        "distributions": distributions(original, releases, protected, public=public),
+        "distributions": distributions(original, releases, drawn, public=public),
         "class_sizes": class_sizes(original, releases, study.scenario, public=public),
-        "mosaics": mosaics(original, releases, ordered, about=protected, public=public),
+        "mosaics": mosaics(original, releases, ordered, about=drawn, public=public),
         "correlations": correlations(original, releases, ordered, public=public),
         "recipes": [_recipe(outcome, public=public) for outcome in study.outcomes],
         "glossary": _glossary(study),
@@ -136,6 +140,16 @@ def pictured_tables(
         if each.source_rows is not None and (each.source_rows >= 0).all()
     }
     return _one_each(original, persons), releases, ("the pictures show one record of each person",)
+
+
+def withheld_columns(releases: Mapping[str, Table], names: Iterable[str]) -> frozenset[str]:
+    """The columns of which a release shows hardly a cell: in public the original's are not drawn either."""
+    return frozenset(
+        name
+        for name in names
+        for table in releases.values()
+        if name in table.schema and np.sum(~silent_records(table, [name])) < PUBLIC.floor
+    )
 
 
 def _one_each(table: Table, persons: Ints) -> Table:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sfumato.data.dominance import is_dominated
 from sfumato.data.generalised.nodes import WILDCARD, Nodes
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
@@ -198,11 +199,17 @@ def _quantiles(columns: Mapping[str, Floats], rules: Rules, axis: _Axis) -> dict
     for key, values in large.items():
         if rules.coarse:
             places = np.rint(levels * len(values)).astype(np.int64) - rules.floor // 2
-            exact = np.array([values[place : place + rules.floor].mean() for place in places])
+            exact = np.array([_level(values[place : place + rules.floor]) for place in places])
         else:
             exact = np.quantile(values, levels)
         found[key] = [axis.rounded(value, rules) for value in exact.tolist()]
     return {"levels": [_plain(level) for level in levels], "values": found}
+
+
+def _level(sorted_values: Floats) -> float:
+    """The mean of neighbouring values; the median where the farthest would follow from the mean."""
+    dominated = is_dominated(sorted_values - sorted_values[0])
+    return float(np.median(sorted_values) if dominated else sorted_values.mean())
 
 
 def _plain(value: float) -> float:

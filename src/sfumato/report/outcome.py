@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from sfumato.core import registry
 from sfumato.core.budget import Budget
 from sfumato.core.measure import Measure, Score
 from sfumato.core.run import Run
+from sfumato.data.dominance import hides_each
+from sfumato.data.persons import persons_of
+from sfumato.kernels.arrays import Ints
 from sfumato.recipes.profile import Profile
 from sfumato.releasing.budget_coverage import BudgetCoverage
 from sfumato.releasing.outcome import Judgement, Outcome, Part
 from sfumato.report.class_sizes import class_sizes
-from sfumato.report.content import about_people, pictured_tables, public_digits
+from sfumato.report.content import about_people, pictured_tables, public_digits, withheld_columns
 from sfumato.report.correlations import correlations
 from sfumato.report.distributions import distributions
 from sfumato.report.exposure import combinations, gauges, individual_risks, learnt, losses_strip, strip
@@ -29,14 +34,16 @@ from sfumato.report.mosaics import mosaics
 from sfumato.report.page import page_of_release
 from sfumato.report.recipients import THREATS, meant_for, recipients
 from sfumato.report.rejected import rejected
-from sfumato.report.values import PUBLIC
 from sfumato.report.words import finite, plain, setting
-from sfumato.study.losses import Loss
 from sfumato.tuning.tuned import Tuned
 from sfumato.version import __version__
 
 #: So many columns are drawn, those that changed most first.
 _MOST_DRAWN = 24
+#: Shares of cells are published in steps of this.
+_SHARE_STEP = 0.05
+#: The status of a number that would tell somebody's value.
+_WITHHELD = "withheld"
 #: The key of the release among the tables that are drawn.
 RELEASE = "release"
 _NO_CONTROL = (
@@ -246,10 +253,11 @@ def _not_estimated(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _public(found: Measured, profile: Profile | None, tuned: Tuned | None) -> dict[str, Any]:
     """What everybody may know: all of it stands here."""
     part, grain = found.part, 1 / max(len(found.part.original), 1)
-    utility = [_coarse(_entry(measure, score), grain) for measure, score in found.utilities.values()]
+    persons = persons_of(part.original)
+    utility = [_coarse(*each, persons, grain) for each in found.utilities.values()]
     met = sum(each.met for each in part.judgements)
     pictures = _pictures(found, public=True)
-    lost = [{"column": each.column, "sentence": _published(each, part)} for each in part.lost]
+    lost = [{"column": each.column, "sentence": each.public_sentence()} for each in part.lost]
     return {
         "records": {"released": len(part.release.first)},
         **_shape(part),
@@ -274,32 +282,43 @@ def _public(found: Measured, profile: Profile | None, tuned: Tuned | None) -> di
     }
 
 
-def _published(loss: Loss, part: Part) -> str:
-    """What happened to a column; how far a few cells were moved would tell their originals."""
-    original = part.original
-    cells = len(original) - int(original.missing(loss.column).sum())
-    if not 0 < round(loss.changed * cells) < PUBLIC.floor:
-        return loss.sentence()
-    few = f"fewer than {PUBLIC.floor} values of {loss.column} changed"
-    rest = replace(loss, changed=0.0, moved=None)
-    return f"{rest.sentence()}; {few}" if rest.coarser or rest.suppressed else few
+def _coarse(measure: Measure, score: Score, persons: Ints, grain: float) -> dict[str, Any]:
+    """A loss in the digits that may be published, and nothing but its number; none that is a few people's.
 
-
-def _coarse(entry: dict[str, Any], grain: float) -> dict[str, Any]:
-    """A loss in the digits that may be published, and nothing but its number."""
+    Shares of cells are in steps of 5 %, as in `Loss.public_sentence`.
+    """
+    entry, is_share = _entry(measure, score), measure.family == "cells" and measure.bounds == (0.0, 1.0)
 
     def published(value: float | None) -> float | None:
+        if value and is_share:
+            return public_digits(max(value, _SHARE_STEP), grain=_SHARE_STEP)
         return None if value is None else public_digits(value, grain=grain)
 
+    told = {key: entry[key] for key in ("measure", "title", "better", "what", "from_zero", "model")}
+    if not is_share and _tells_someone(measure, score, persons):
+        return {**told, "status": _WITHHELD, "value": None, "baseline": None}
     return {
-        **{key: entry[key] for key in ("measure", "title", "better", "status", "what", "from_zero", "model")},
+        **told,
+        "status": entry["status"],
         "value": published(entry["value"]),
         "baseline": published(entry["baseline"]),
     }
 
 
+def _tells_someone(measure: Measure, score: Score, persons: Ints) -> bool:
+    """Whether a mean over records may give away the loss of one of them, and with it the value that was."""
+    if score.by_record is None or measure.better != "low" or not score.value:
+        return False
+    there = np.isfinite(score.by_record)
+    return not hides_each(score.by_record[there], persons[there])
+
+
 def _why_not(entry: Mapping[str, Any]) -> str:
-    return "it does not apply to these columns" if entry["status"] == "refused" else "it has no number here"
+    reasons = {
+        "refused": "it does not apply to these columns",
+        _WITHHELD: "a few people make up most of it, and it would tell their values",
+    }
+    return reasons.get(entry["status"], "it has no number here")
 
 
 # Both forms -----------------------------------------------------------------------------------------------
@@ -399,9 +418,11 @@ def _pictures(found: Measured, *, public: bool) -> dict[str, Any]:
     """The columns before and after; who is in classes of which size only for the owner."""
     part = found.part
     original, releases, said = pictured_tables(part.original, {RELEASE: part.release}, public=public)
-    changed = _drawn_columns(part)
-    drawn, names = changed[:_MOST_DRAWN], _shown_names(part)
-    ordered = (*changed, *(name for name in names if name not in changed))
+    names = _shown_names(part)
+    hidden = withheld_columns(releases, names) if public else frozenset()
+    changed = tuple(name for name in _drawn_columns(part) if name not in hidden)
+    drawn = changed[:_MOST_DRAWN]
+    ordered = (*changed, *(name for name in names if name not in changed and name not in hidden))
     told: dict[str, Any] = {
         "distributions": distributions(original, releases, drawn, public=public),
         "not_drawn": [name for name in names if name not in drawn],

@@ -13,7 +13,7 @@ from sfumato.data.generalised.intervals import intervals
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.methods.mondrian import Mondrian
-from sfumato.study.losses import Loss, losses, sentences
+from sfumato.study.losses import Loss, PublicSizes, losses, sentences
 
 
 def table_of(**columns):
@@ -92,3 +92,54 @@ def test_words_for_all_columns_together():
 def test_no_more_digits_than_may_be_published():
     said = Loss("pay", "key", "changed", changed=0.12345, moved=1234.5).to_dict()
     assert (said["changed"], said["moved"]) == (0.12, 1200.0)
+
+
+# What may be public ----------------------------------------------------------------------------------------
+
+
+def public(original, **changed):
+    return {name: loss.public_sentence() for name, loss in lost(original, **changed).items()}
+
+
+def test_the_mean_of_changes_is_public_only_where_it_hides_each():
+    values = [float(i) for i in range(40)]
+    original = table_of(pay=(Kind.CONTINUOUS, values))
+    even = [value + 13 * (place < 20) for place, value in enumerate(values)]
+    assert public(original, pay=even)["pay"] == "about 50 % of pay changed, by about 10 on average"
+    one = [value + (9000 if place == 5 else 13 * (place < 20)) for place, value in enumerate(values)]
+    assert public(original, pay=one)["pay"] == "about 50 % of pay changed, typically by about 10"
+    few = [value + 13 * (place < 9) for place, value in enumerate(values)]
+    assert public(original, pay=few)["pay"] == "fewer than 10 values of pay changed"
+
+
+def test_changes_of_fewer_than_ten_people_have_no_size():
+    frame = pl.DataFrame({"who": [i // 4 for i in range(36)], "pay": [float(i) for i in range(36)]})
+    schema = Schema((Column("who", Kind.NOMINAL, Role.PERSON), Column("pay", Kind.CONTINUOUS, Role.KEY)))
+    original = Table(frame, schema)
+    assert public(original, pay=[i + 5.0 for i in range(36)])["pay"] == "over 95 % of pay changed"
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [(0.002, "under 5 %"), (0.0499, "under 5 %"), (0.05, "about 5 %"), (0.29, "about 30 %"),
+     (0.94, "about 95 %"), (0.96, "over 95 %"), (1.0, "over 95 %")],
+)  # fmt: skip
+def test_public_shares_are_in_steps_of_five(share, words):
+    loss = Loss("job", "key", "changed", changed=share, public_sizes=PublicSizes(changed_cells=50))
+    assert loss.public_sentence() == f"{words} of job changed"
+
+
+def test_the_width_of_a_range_with_an_open_end_is_not_public():
+    """Ended where the original ends, it is the largest value less a known number."""
+    original = table_of(pay=(Kind.CONTINUOUS, [1.0, 5.0, 20.0, 8_133_777.0]))
+    shown = intervals(pl.Series([0.0, 10.0, 10.0, 10.0]), pl.Series([10.0, None, None, None]))
+    found = lost(original, pay=shown)["pay"]
+    assert found.width == pytest.approx(8_133_767.0)
+    assert found.public_sentence() == "pay in wide ranges"
+
+
+def test_values_where_there_was_none_have_moved_nowhere():
+    original = table_of(pay=(Kind.CONTINUOUS, [1.0, None, None]))
+    found = lost(original, pay=[1.0, 2.0, 3.0])["pay"]
+    assert found.moved is None
+    assert found.sentence() == "100 % of pay changed"
