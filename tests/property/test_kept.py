@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
+from sfumato.core.approaches import kept_views
 from sfumato.core.evidence import Evidence
-from sfumato.core.intruder_view import kept_views
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.relations.kept import kept_relations
