@@ -70,8 +70,11 @@ class Predicates(NamedTuple):
         ends = [
             np.take_along_axis(np.where(self.asked < 0, 0.0, e), order, 1) for e in (self.lows, self.highs)
         ]
-        kept = np.unique(np.hstack((asked, *ends)), axis=0, return_index=True)[1]
-        return self.take(kept[rng.permutation(len(kept))])
+        rows = np.hstack((asked, *ends))
+        place = np.lexsort(rows.T[::-1])  # as `np.unique` by rows, and much faster
+        is_new = np.append(True, (rows[place[1:]] != rows[place[:-1]]).any(axis=1))[: len(place)]
+        first = place[is_new]
+        return self.take(first[rng.permutation(len(first))])
 
     def counted(self, among: Crowd, *, most: int, run: Run, task: str) -> Ints:
         """How many people meet each."""
