@@ -62,7 +62,8 @@ class MInvariantBuckets(DeassociatingMethod):
     **Guarantees.** Each bucket has at least :math:`m` values, all different, and nobody has a signature that
     shares some values with an earlier one and not all; what is released is measured before anyone gets it.
     Whose value has left their signature gets one that has nothing in common with those before: the values
-    that they never had are parted by lot, whatever they have now, so that knowing the rules tells nothing.
+    that they never had are parted whatever those who changed have now, so that knowing the rules tells
+    nothing, and by how frequent they are among the others, so that none is much likelier.
     Who would be alone with counterfeits and a value that nobody has or had stops the release.
 
     **Risk to know.** As with anatomy, exact keys show who is in the file. How many counterfeits there are is
@@ -360,16 +361,21 @@ class Division:
 
     def signed(self, before: Mapping[int, Sequence[Signature]]) -> dict[Signature, dict[int, list[int]]]:
         """Divide, balance and assign."""
+        changed = list[int]()
         for row in self.rng.permutation(len(self.values)).tolist():
             value, history = int(self.values[row]), before.get(row, ())
             kept = next((each for each in reversed(history) if value in each), None)
             if kept is None and history:
-                kept = self._fresh(value, frozenset(each for own in history for each in own))
-            if kept is None:
+                changed.append(row)
+            elif kept is None:
                 self.free[value].append(row)
                 self.counts[value] += 1
             else:
                 self._put(kept, value, [row])
+        frequent = np.bincount(np.delete(self.values, changed), minlength=self.n_values)
+        for row in changed:
+            banned, value = frozenset(each for own in before[row] for each in own), int(self.values[row])
+            self._put(self._fresh(value, banned, frequent), value, [row])
         for signature in list(self.members):
             self._balance(signature)
         self._assign()
@@ -379,11 +385,12 @@ class Division:
         own = self.members.setdefault(signature, {each: [] for each in signature})
         own[value].extend(rows)
 
-    def _fresh(self, value: int, banned: frozenset[int]) -> Signature:
+    def _fresh(self, value: int, banned: frozenset[int], frequent: Ints) -> Signature:
         """The signature of a value among those that have nothing in common with earlier ones.
 
-        Values that someone never had are parted by lot, once for all with the same past and whatever they
-        have now: each value of a signature would have led to it alike.
+        Values that someone never had are parted once for all with the same past, whatever those who changed
+        have now: each value of a signature would have led to it alike. Those about as frequent among the
+        others are together, so that none is much likelier; ties are by lot.
         """
         if banned not in self.parts:
             others = np.setdiff1d(np.arange(self.n_values), list(banned))
@@ -393,7 +400,9 @@ class Division:
                     f"had, got: {len(others) - 1}",
                     hint="ask for a smaller m",
                 )
-            parts = np.array_split(self.rng.permutation(others), len(others) // self.m)
+            lot = self.rng.permutation(others)
+            ordered = lot[np.argsort(-frequent[lot], kind="stable")]
+            parts = np.array_split(ordered, len(others) // self.m)
             self.parts[banned] = {
                 each: tuple(sorted(part.tolist())) for part in parts for each in part.tolist()
             }
