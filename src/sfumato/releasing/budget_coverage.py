@@ -81,9 +81,9 @@ def _covered_by_steps(release: Release, original: Table) -> tuple[set[str], bool
     """The columns that private steps alone tell, and whether these are all that there are."""
     covered, whole, has_more = set[str](), False, False
     for step in release.steps:
-        method = registry.method(step.method)
         if whole:
             break
+        method = registry.method(step.method)
         if method.randomness.epsilon_parameter:
             covered = (covered - set(step.columns)) | _hidden(step, original)
             is_new = method.nature == "synthetic" and method.gives.other_records

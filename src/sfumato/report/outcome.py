@@ -119,9 +119,8 @@ class Told:
         form = _public if public else _internal
         told = {name: form(found, profile, self.tuned) for name, found in self.tables.items()}
         for name, own in told.items():
-            if spent := self.tables[
-                name
-            ].part.budget:  # what else leaves counts: a person may be in each table
+            spent = self.tables[name].part.budget
+            if spent:  # what else leaves counts: a person may be in each table
                 own["budget"] = self._coverage.statement(spent)
         if list(told) == [""]:
             return {**head, **told[""]}
