@@ -53,7 +53,7 @@ def twin(study: Study, *, public: bool, generated: str = "") -> dict[str, Any]:
     examples = {key: each for key, each in made.items() if each is not None}
     original, releases, pictured = pictured_tables(study.original, examples, public=public)
     protected = _protected(study)
-    hidden = withheld_columns(releases, protected) if public else frozenset()
+    hidden = suppressed_columns(releases, protected) if public else frozenset()
     drawn = tuple(name for name in protected if name not in hidden)
     ordered = (*drawn, *(name for name in about_people(study.original) if name not in protected))
     return {
@@ -142,7 +142,7 @@ def pictured_tables(
     return _one_each(original, persons), releases, ("the pictures show one record of each person",)
 
 
-def withheld_columns(releases: Mapping[str, Table], names: Iterable[str]) -> frozenset[str]:
+def suppressed_columns(releases: Mapping[str, Table], names: Iterable[str]) -> frozenset[str]:
     """The columns of which a release shows hardly a cell: in public the original's are not drawn either."""
     return frozenset(
         name

@@ -25,7 +25,7 @@ from sfumato.recipes.profile import Profile
 from sfumato.releasing.budget_coverage import BudgetCoverage
 from sfumato.releasing.outcome import Judgement, Outcome, Part
 from sfumato.report.class_sizes import class_sizes
-from sfumato.report.content import about_people, pictured_tables, public_digits, withheld_columns
+from sfumato.report.content import about_people, pictured_tables, public_digits, suppressed_columns
 from sfumato.report.correlations import correlations
 from sfumato.report.distributions import distributions
 from sfumato.report.exposure import combinations, gauges, individual_risks, learnt, losses_strip, strip
@@ -43,7 +43,7 @@ _MOST_DRAWN = 24
 #: Shares of cells are published in steps of this.
 _SHARE_STEP = 0.05
 #: The status of a number that would tell somebody's value.
-_WITHHELD = "withheld"
+_SUPPRESSED = "suppressed"
 #: The key of the release among the tables that are drawn.
 RELEASE = "release"
 _NO_CONTROL = (
@@ -295,7 +295,7 @@ def _coarse(measure: Measure, score: Score, persons: Ints, grain: float) -> dict
 
     told = {key: entry[key] for key in ("measure", "title", "better", "what", "from_zero", "model")}
     if not is_share and _tells_someone(measure, score, persons):
-        return {**told, "status": _WITHHELD, "value": None, "baseline": None}
+        return {**told, "status": _SUPPRESSED, "value": None, "baseline": None}
     return {
         **told,
         "status": entry["status"],
@@ -315,7 +315,7 @@ def _tells_someone(measure: Measure, score: Score, persons: Ints) -> bool:
 def _why_not(entry: Mapping[str, Any]) -> str:
     reasons = {
         "refused": "it does not apply to these columns",
-        _WITHHELD: "a few people make up most of it, and it would tell their values",
+        _SUPPRESSED: "a few people make up most of it, and it would tell their values",
     }
     return reasons.get(entry["status"], "it has no number here")
 
@@ -418,7 +418,7 @@ def _pictures(found: Measured, *, public: bool) -> dict[str, Any]:
     part = found.part
     original, releases, said = pictured_tables(part.original, {RELEASE: part.release}, public=public)
     names = _shown_names(part)
-    hidden = withheld_columns(releases, names) if public else frozenset()
+    hidden = suppressed_columns(releases, names) if public else frozenset()
     changed = tuple(name for name in _drawn_columns(part) if name not in hidden)
     drawn = changed[:_MOST_DRAWN]
     ordered = (*changed, *(name for name in names if name not in changed and name not in hidden))
