@@ -44,7 +44,7 @@ def command(name: str | None, *, write: Path | None, overwrite: bool, as_json: b
 
 
 def _short(profile: Profile) -> list[str]:
-    return [each.requirement.short for each in profile.thresholds]
+    return [each.requirement.short + " in a series" * each.series for each in profile.thresholds]
 
 
 def _said(profile: Profile) -> dict[str, Any]:
@@ -70,6 +70,7 @@ def _said(profile: Profile) -> dict[str, Any]:
                 "scenarios": list(each.scenarios) or [intruder.name for intruder in profile.intruders],
                 "reason": each.reason,
                 "references": list(each.references),
+                "series": each.series,
             }
             for each in profile.thresholds
         ],

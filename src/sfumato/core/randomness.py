@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self, cast
 
 import numpy as np
 
-from sfumato.core.person_generator import PersonGenerator
-from sfumato.data.series import Identity
+from sfumato.core.person_generator import Changing, PersonGenerator
+from sfumato.data.series import Course, Identity
 from sfumato.data.strata import Stratum, label_of
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
@@ -34,11 +34,14 @@ class RandomKey:
     would not do: its mixing can be run backwards.
 
     In a series of releases ``people`` are whose the records are that are drawn for: each has draws of its
-    own, whatever other records there are.
+    own, whatever other records there are. ``course`` says how far their amounts move over all releases, and
+    ``changing`` what a draw depends on beside the person.
     """
 
     key: bytes = field(repr=False)
     people: Words | None = field(default=None, repr=False, compare=False)
+    course: Course = field(default_factory=Course)
+    changing: Changing | None = field(default=None, repr=False, compare=False)
 
     def at(self, *labels: Label) -> RandomKey:
         """Enter a named place; streams drawn there differ from those of every other place."""
@@ -51,6 +54,15 @@ class RandomKey:
             key = hashlib.blake2b(name, digest_size=32, key=key, person=b"place").digest()
         return replace(self, key=key)
 
+    def beside(self, names: Sequence[str], values: Callable[[], Words]) -> RandomKey:
+        """The chance of records with these values in some columns: in a series it changes a little with them.
+
+        Noise that stays the same while amounts move by a known share is gone in a difference.
+        """
+        if self.people is None:
+            return self
+        return replace(self, changing=Changing(values(), self.course.own_share(names)))
+
     def subset(self, rows: Ints | Flags | slice) -> RandomKey:
         """The chance of some of the records, which in a series is what they have among all."""
         return self if self.people is None else replace(self, people=self.people[rows])
@@ -58,7 +70,9 @@ class RandomKey:
     def rng(self, *labels: Label) -> np.random.Generator:
         """Give the stream of chance of a named place: the same names give the same numbers."""
         if self.people is not None:
-            return cast("np.random.Generator", PersonGenerator(self.at(*labels).key, self.people))
+            return cast(
+                "np.random.Generator", PersonGenerator(self.at(*labels).key, self.people, self.changing)
+            )
         drawn = hashlib.blake2b(digest_size=32, key=self.at(*labels).key, person=b"numbers").digest()
         sequence = np.random.SeedSequence(int.from_bytes(drawn, "little"))
         return np.random.Generator(np.random.PCG64DXSM(sequence))
@@ -194,8 +208,8 @@ def _as_key(seed: int) -> bytes:
     return seed.to_bytes(SEED_BITS // 8, "little")
 
 
-def _root_key(secret: bytes, people: Words | None = None) -> RandomKey:
-    return RandomKey(hashlib.blake2b(digest_size=32, key=secret, person=b"chance").digest(), people)
+def _root_key(secret: bytes) -> RandomKey:
+    return RandomKey(hashlib.blake2b(digest_size=32, key=secret, person=b"chance").digest())
 
 
 @dataclass(frozen=True)
@@ -203,12 +217,14 @@ class Series:
     """What the releases of a series have in common, known to their owner alone.
 
     The ``secret`` keys the chance of every person and column. ``record`` names the column that tells the
-    records of one person apart, where there are several. ``previous_fits`` are the tables that steps of
-    earlier releases confided, by the identity of the step and the stratum.
+    records of one person apart, where there are several; ``course`` says how far amounts are known to move.
+    ``previous_fits`` are the tables that steps of earlier releases confided, by the identity of the step and
+    the stratum.
     """
 
     secret: bytes = field(repr=False)
     record: str = ""
+    course: Course = field(default_factory=Course)
     previous_fits: Mapping[tuple[str, Stratum], Mapping[str, Table]] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -281,7 +297,8 @@ class ByPerson(ByPlace):
         """Give the chance of a named place, for work that is done elsewhere."""
         if self.people is None:
             return super().key(*labels)
-        return _root_key(self.series.secret, self.people).at(*self.place, *labels)
+        key = _root_key(self.series.secret).at(*self.place, *labels)
+        return replace(key, people=self.people, course=self.series.course)
 
     def block_key(self, index: int, rows: slice) -> RandomKey:
         """Give the chance of a block of records: that of its people."""

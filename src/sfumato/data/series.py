@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +17,45 @@ from sfumato.kernels.arrays import Ints, Words
 
 #: Whose a record is that is nobody's.
 NOBODY = np.uint64(0)
+#: How many releases a series is made for, and how far amounts move over all of them, where nobody says.
+RELEASES, USUAL_MOVE = 10, 0.1
+
+
+@dataclass(frozen=True)
+class Course:
+    r"""For how many releases a series is made, and by which share amounts are known to move over all of them.
+
+    Who knows that everybody's amounts move by a share :math:`d` over :math:`T` releases takes the difference
+    of two, and noise that stays the same is gone; who has noise that is new each time takes the mean. So
+    noise has a part that stays with the person and a part that changes with the value,
+
+    .. math::
+
+        e_t = \sqrt{\varrho}\,e(\text{person}) + \sqrt{1 - \varrho}\,e(\text{person}, x_t)
+
+    and all releases tell, in units of what one does at the mean level, :math:`1/(\varrho + (1 - \varrho)/T)`
+    of the level and :math:`\sum_t (c_t - \bar c)^2/(1 - \varrho)` of the course. The share taken makes the
+    sum least: for an even course it is :math:`(1 + d\sqrt{(T + 1)/12})^2`.
+    """
+
+    releases: int = RELEASES
+    moves: Mapping[str, float] = field(default_factory=dict)
+
+    def move(self, names: Sequence[str]) -> float:
+        """By which share of their mean level the amounts move, in the column where they do most."""
+        farthest = max((self.moves.get(name, USUAL_MOVE) for name in names), key=abs, default=0.0)
+        return abs(farthest) / (1 + farthest / 2)
+
+    def own_share(self, names: Sequence[str]) -> float:
+        """Which share of the variance of noise stays with the person."""
+        turns = max(self.releases, 2)
+        course = self.move(names) * np.sqrt(turns * (turns + 1) / (12 * (turns - 1)))
+        level = (turns - 1) / turns
+        return float(1 - min(course / (np.sqrt(level) + level * course), 1.0))
+
+    def gain(self, names: Sequence[str]) -> float:
+        """How much all releases tell of an amount, in units of what one does."""
+        return float((1 + self.move(names) * np.sqrt((max(self.releases, 2) + 1) / 12)) ** 2)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.kernels.arrays import Words
+from sfumato.kernels.arrays import Floats, Words
 from sfumato.kernels.compiling import njit
 
 _WORD = np.uint64
@@ -60,3 +60,13 @@ def keyed_words(numbers: Words, first: np.uint64, second: np.uint64) -> Words:
         a, b, c, d = _stirred(a, b, c, d, 4)
         made[i] = a ^ b ^ c ^ d
     return made
+
+
+def value_words(columns: Floats) -> Words:
+    """One word for the values of each record in some columns: equal ones have the same, NaN among them."""
+    found = np.zeros(len(columns), dtype=np.uint64)
+    for place in range(columns.shape[1]):
+        values = columns[:, place] + 0.0  # −0 is 0
+        values[np.isnan(values)] = np.nan  # there are many
+        found = keyed_words(found ^ values.view(np.uint64), _STARTS[0], _STARTS[place % 4])
+    return found

@@ -17,12 +17,15 @@ from sfumato.core.method import put_back
 from sfumato.data.checks import without_missing
 from sfumato.data.classes.packing import Coding, number, pack
 from sfumato.data.generalised.nodes import canonical_text, parse_exact
+from sfumato.data.pseudonyms import keyed_numbers
 from sfumato.data.rules import Rule
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import TEXTUAL, Table
 from sfumato.errors import DataError, counted
-from sfumato.kernels.arrays import Codes, Flags, Floats
+from sfumato.kernels.arrays import Codes, Flags, Floats, Words
 
+#: The key of categories, which are no secret: that of the person is put to them.
+_CATEGORY = b"category".ljust(32)
 #: What the columns of a table of transitions are.
 MATRIX = Schema(
     (
@@ -91,6 +94,12 @@ class Categories:
                 f"values of `{self.label}` must hold no + to be changed as one, got: some that do"
             )
         return texts.select(pl.concat_str(pl.all(), separator="+")).to_series()
+
+    def words(self) -> Words:
+        """[n] a number of each record's category that is the same in every table."""
+        texts = [canonical_text(self.values[name]).fill_null("") for name in self.names]
+        whole = pl.DataFrame(texts).select(pl.concat_str(pl.all(), separator="\x1f")).to_series()
+        return np.append(keyed_numbers(whole, _CATEGORY), np.uint64(0))[self.codes]
 
     @cached_property
     def comparable(self) -> Flags:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sfumato import kernels
 from sfumato.core.method import Block, BlockMethod, Gives
 from sfumato.core.params import param
 from sfumato.core.randomness import RandomKey
@@ -14,7 +15,7 @@ from sfumato.data.relations.kept import KeptKind
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats
-from sfumato.methods.noise import deviations, holes, matched, moments_of, normals
+from sfumato.methods.noise import deviations, holes, matched, moments_of, normals, stream
 
 
 class FactorNoise(BlockMethod):
@@ -53,10 +54,12 @@ class FactorNoise(BlockMethod):
     def protect_block(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Floats:  # noqa: ARG002
         """Multiply the values of one block."""
         if self.per == "record":
-            return block.values * self.draw(chance.rng("record", "factor"), len(block))[:, None]
+            here = chance.beside(block.names, lambda: kernels.keyed.value_words(block.values))
+            return block.values * self.draw(here.rng("record", "factor"), len(block))[:, None]
         protected = np.empty_like(block.values)
-        for position, name in enumerate(block.names):
-            protected[:, position] = block.values[:, position] * self.draw(chance.rng(name), len(block))
+        for place in range(len(block.names)):
+            factors = self.draw(stream(block, place, chance), len(block))
+            protected[:, place] = block.values[:, place] * factors
         return protected
 
 
@@ -92,7 +95,8 @@ class UniformNoise(FactorNoise):
     **Guarantees.** :math:`|y - x| \le \beta\,|x|`. Signs and zeros are kept. Unbiased means.
 
     **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep theirs.
+    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep most of
+    theirs.
     The bound tells an intruder that :math:`x` lies between :math:`y/(1+\beta)` and
     :math:`y/(1-\beta)`. Zeros are told as they are. On skewed columns ranks barely change: measure before you
     rely on it. With one factor per record every ratio of two protected columns is released exactly.
@@ -163,7 +167,8 @@ class LognormalNoise(FactorNoise):
     **Guarantees.** Signs and zeros are kept. Unbiased means.
 
     **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep theirs.
+    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep most of
+    theirs.
     For large :math:`s` the mean rests on few huge factors: at :math:`s = 2` half of all
     factors are below 0.14, and sums over few records are off. Zeros are told as they are. With one factor
     per record every ratio of two protected columns is released exactly.
@@ -237,7 +242,8 @@ class HohneNoise(BlockMethod):
     than columns.
 
     **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep theirs.
+    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep most of
+    theirs.
     Zeros stay together: every zero of a column becomes one and the same value. As
     :math:`s` grows, restoring the variance shrinks the differences among ordinary records. A stratum of one
     record keeps its values, and one of two shows the same two, changed places or not: nothing else has their

@@ -17,9 +17,15 @@ from sfumato.errors import quoted
 from sfumato.kernels.arrays import Floats
 
 
+def stream(block: Block, place: int, chance: RandomKey) -> np.random.Generator:
+    """The stream of one column: its draws are its own, and in a series go with its values."""
+    own, name = block.values[:, [place]], block.names[place]
+    return chance.beside([name], lambda: kernels.keyed.value_words(own)).rng(name)
+
+
 def normals(block: Block, chance: RandomKey) -> Floats:
-    """Standard normal draws for a block, one stream per column: a column's draws are its own."""
-    draws = [chance.rng(name).standard_normal(len(block)) for name in block.names]
+    """Standard normal draws for a block, one stream per column."""
+    draws = [stream(block, place, chance).standard_normal(len(block)) for place in range(len(block.names))]
     return np.stack(draws, axis=1) if draws else np.empty((len(block), 0))
 
 
@@ -111,7 +117,8 @@ class UncorrelatedNoise(MomentNoise):
     columns are protected.
 
     **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep theirs.
+    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep most of
+    theirs.
     Independent errors cancel over columns: who knows many columns of a person finds the
     record even under much noise. An outlier stays an outlier. Values may leave their range unless the schema
     declares it. A column or stratum in which nothing varies, or with a single record, gets no noise.
@@ -166,10 +173,8 @@ class UncorrelatedNoise(MomentNoise):
         spread = np.sqrt(summaries[1].variances())
         multiples = np.array([self.multiple[name] for name in block.names])
         noisy: Floats = np.empty(block.values.shape, order="F")  # column by column, as it is drawn
-        for place, (name, scale) in enumerate(
-            zip(block.names, self.deviation / 100 * multiples * spread, strict=True)
-        ):
-            draws = chance.rng(name).standard_normal(len(block))
+        for place, scale in enumerate(self.deviation / 100 * multiples * spread):
+            draws = stream(block, place, chance).standard_normal(len(block))
             draws *= scale
             np.add(block.values[:, place], draws, out=noisy[:, place])
         return noisy
@@ -201,7 +206,8 @@ class CorrelatedNoise(MomentNoise):
     **Guarantees.** Unbiased means; covariances :math:`(1+\gamma)\Sigma` in expectation.
 
     **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep theirs.
+    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep most of
+    theirs.
     Skewed columns: an outlier stays an outlier, and small values drown while large ones
     barely move. Values may leave their range (a negative income). An intruder who subtracts two releases of
     the same data with different noise averages it away. A column or stratum in which nothing varies, or
@@ -281,7 +287,8 @@ class KimNoise(CorrelatedNoise):
     columns stay collinear.
 
     **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep theirs.
+    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep most of
+    theirs.
     The mean of a subgroup moves towards the mean of all, by the factor :math:`c`: to study
     strata, protect within them. Distributions of skewed columns come nearer to normal, and values may leave
     their range; where the schema declares a range or whole numbers, clipping and rounding leave the moments

@@ -162,7 +162,8 @@ class Pram(Method):
         self._require_named(groups, known, banned)
         for names in run.track(self.title, groups, total=len(groups)):
             chain = self.chain(table, names, known, banned)
-            codes = moved(chain.matrices, chain.rows, run.rng(*names))
+            rng = run.random_key(*names).beside(names, chain.categories.words).rng()
+            codes = moved(chain.matrices, chain.rows, rng)
             protected = chain.categories.write(protected, codes)
             stay += chain.n_staying
             fitted += chain.transitions()

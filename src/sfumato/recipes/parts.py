@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from sfumato.data.series import RELEASES, Course
 from sfumato.errors import PlanError, ReadError
 from sfumato.io import addresses
 from sfumato.io.formats import READING
 from sfumato.io.stdin import STDIN, piped
 
+#: How many releases a series is made for, and the farthest that amounts move over them: a hundredfold.
+_FEWEST_RELEASES, _MOST_RELEASES, _FARTHEST = 2, 10_000, 99.0
 #: All copies are made and judged together, so that they must be held at once.
 _MOST_COPIES = 1000
 
@@ -118,12 +122,32 @@ class SeriesSpec:
     """That a release is one of a series of the same people: the first, or the next after some ``earlier``.
 
     These are folders, or the private trails in them, the oldest first; ``record`` is the column that tells
-    the records of one person apart, where people have several.
+    the records of one person apart, where people have several. ``releases`` is how many the series is made
+    for, and ``course`` by which share amounts are known to move from the first to the last of them.
     """
 
     earlier: tuple[str, ...] = ()
     name: str = ""
     record: str = ""
+    releases: int = RELEASES
+    course: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not _FEWEST_RELEASES <= self.releases <= _MOST_RELEASES:
+            raise PlanError(
+                f"`releases` must be from {_FEWEST_RELEASES} to {_MOST_RELEASES:,}, got: {self.releases}"
+            )
+        for name, share in self.course.items():
+            if not -1 < share <= _FARTHEST:
+                raise PlanError(
+                    f"`course` of `{name}` must be above -1 and at most {_FARTHEST:g}, got: {share:g}",
+                    hint="it is a share: 0.1 for amounts that rise by 10 % over all releases",
+                )
+
+    @property
+    def expected(self) -> Course:
+        """How amounts are known to move."""
+        return Course(self.releases, self.course)
 
     def seen_from(self, folder: Path, *, now: Path) -> Self:
         """The same with the paths of a plan in one folder as they are seen from another."""

@@ -378,3 +378,6 @@ def _cross_faults(plan: Plan, schema: Schema) -> Iterator[str]:
         yield 'series: a column must tell whose each record is (role = "person"), got: none'
     if series is not None and series.record and series.record not in schema:
         yield f"series: `record` names a column that is not declared: `{series.record}`"
+    for name in () if series is None else series.course:
+        if name not in schema:
+            yield f"series: `course` names a column that is not declared: `{name}`"

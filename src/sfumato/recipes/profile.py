@@ -19,6 +19,7 @@ from sfumato.core.measure import Measure
 from sfumato.core.references import references
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure
+from sfumato.core.waves import SERIES, Waves
 from sfumato.data.records import Makers, gathering, parse_toml, raise_all, read_record, read_text, read_values
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Kind, Role, Schema
@@ -84,12 +85,16 @@ class Intruder:
 
 @dataclass(frozen=True)
 class Threshold:
-    """A requirement with the scenarios it must be met in (none: in all), and why."""
+    """A requirement with the scenarios it must be met in (none: in all), and why.
+
+    One of a ``series`` is asked of a release that is one of several of the same people, and of no other.
+    """
 
     requirement: Requirement = field(metadata={"key": "require"})
     reason: str
     scenarios: tuple[ScenarioName, ...] = ()
     references: tuple[Reference, ...] = ()
+    series: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,13 +175,17 @@ class Profile(_Defaults):
         raise_all(f"the profile `{name}`", [*faults, *repeated_names(names)])
         return cls(name=name, text=text, **values)
 
-    def requirements(self, schema: Schema, *, keys: Sequence[str] = ()) -> tuple[Demand, ...]:
+    def requirements(
+        self, schema: Schema, *, keys: Sequence[str] = (), in_series: bool = False
+    ) -> tuple[Demand, ...]:
         """The requirements that apply to tables of a schema, each with the intruder it is judged against.
 
         ``keys`` are columns that count as keys beside those that the schema declares, such as those that are
-        protected: who protects a column thinks that it can be known.
+        protected: who protects a column thinks that it can be known. Those of a series are among them for a
+        release that is ``in_series``.
         """
-        return tuple(each for each in self._sorted(schema, keys) if isinstance(each, Demand))
+        found = self._sorted(schema, keys, in_series=in_series)
+        return tuple(each for each in found if isinstance(each, Demand))
 
     def left_out(self, schema: Schema, *, keys: Sequence[str] = ()) -> tuple[str, ...]:
         """The requirements that do not apply to tables of a schema, each with the reason."""
@@ -192,9 +201,13 @@ class Profile(_Defaults):
             return out
         return (*out, f"an intruder of the profile also knows {quoted(bare)}, which no step here protects")
 
-    def _sorted(self, schema: Schema, keys: Sequence[str]) -> Iterator[Demand | str]:
+    def _sorted(
+        self, schema: Schema, keys: Sequence[str], *, in_series: bool = False
+    ) -> Iterator[Demand | str]:
         empty = _empty_table(schema)
         for threshold in self.thresholds:
+            if threshold.series and not in_series:
+                continue
             for intruder in self.intruders:
                 if not threshold.scenarios or intruder.name in threshold.scenarios:
                     demand = Demand(threshold.requirement, intruder.scenario(schema, keys))
@@ -226,7 +239,7 @@ class Profile(_Defaults):
         required = {
             scenario.name: (*plan.requirements, *plan.required_in.get(scenario.name, ())) for scenario in kept
         }
-        for demand in self.requirements(plan.schema):
+        for demand in self.requirements(plan.schema, in_series=plan.series is not None):
             before = required.get(demand.scenario.name, ())
             required[demand.scenario.name] = (*before, demand.requirement)
         return replace(
@@ -263,4 +276,5 @@ def _does_not_apply(demand: Demand, intruder: Intruder, empty: Table) -> str | N
         return intruder.nothing_known
     if intruder.external:  # what the intruder holds is not known here
         return None
-    return demand.measure.refuses(Evidence(empty, Release.unchanged(empty), demand.scenario))
+    resources = {SERIES: Waves.of(())}  # of a series only what such a release is asked is looked at
+    return demand.measure.refuses(Evidence(empty, Release.unchanged(empty), demand.scenario, resources))

@@ -30,7 +30,7 @@ from sfumato.data.table import Table
 from sfumato.errors import PlanError, ReadError, SfumatoError
 from sfumato.io import read as read_frame
 from sfumato.kernels.arrays import Floats, Words
-from sfumato.recipes.parts import fingerprint
+from sfumato.recipes.parts import SeriesSpec, fingerprint
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe
 from sfumato.releasing.read_back import conformed, joined
@@ -95,7 +95,8 @@ def entered(plan: Plan, name: str, table: Table, run: Run, *, read: Callable[[Pl
     for each in found:
         for place, tables in each.confided() if each.secret == secret else ():
             kept.setdefault(place, {}).update(tables)
-    series = Series(secret, plan.series.record, kept)
+    _require_course(plan.series, [each for each in found if each.in_series])
+    series = Series(secret, plan.series.record, plan.series.expected, kept)
     series.identity.units(table)  # what is wrong with it is said before any work
     waves = tuple(each.wave(series.identity, table, read) for each in found)
     there = {SERIES: Waves(series.identity, waves)}
@@ -114,6 +115,16 @@ def _secret(found: Sequence[_Earlier], run: Run) -> bytes:
         )
     begun = secrets or [each.secret for each in found]
     return begun[0] if begun else run.randomness.series_secret
+
+
+def _require_course(said: SeriesSpec, found: Sequence[_Earlier]) -> None:
+    """Raise unless the course is what the earlier releases were made for: with another, noise is another."""
+    before = [spec for each in found if (spec := each.plan.series) is not None]
+    if any(each.expected != said.expected for each in before):
+        raise PlanError(
+            "`releases` and `course` of the series must be those of its earlier releases, got: others",
+            hint="write them as they stand in the plan of the first release, or begin a new series",
+        )
 
 
 def trails_of(plan: Plan) -> list[Path]:
@@ -295,6 +306,12 @@ def _notes(plan: Plan, table: Table, waves: Waves) -> Iterator[str]:
         yield (
             f"{fresh} earlier releases were not made in a series: their noise is another, and who has them "
             "too takes the mean"
+        )
+    planned, number = plan.series.releases if plan.series else 0, len(waves.earlier) + 1
+    if number > planned and plan.recipe.stochastic:
+        yield (
+            f"it is release {number} of a series that was made for {planned}: all of them tell more than was "
+            "meant, see `difference-risk`"
         )
     if plan.recipe.unrepeatable and waves.earlier:
         yield (

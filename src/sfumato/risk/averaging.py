@@ -42,8 +42,8 @@ class AveragingRisk(DistanceLinkage):
     Notes
     -----
     **How to read it.** 0 is safe; 1 means every record is found. ``baseline`` is what the last release alone
-    gives away: what is above it is gained by the mean, and nothing is where chance is keyed by person, as in
-    a plan with a part ``[series]``.
+    gives away: what is above it is gained by the mean. Little is where chance is keyed by person, as in a
+    plan with a part ``[series]``; there look at `DifferenceRisk` as well.
 
     **Doubt.** Exact, ties shared, for an intruder who puts all releases together without a fault.
 

@@ -376,3 +376,45 @@ path = "stays.out.csv"
     assert all(found[0][who] == pytest.approx(found[1][who]) for who in common)
     assert outcome.parts["people"].member.earlier == 1
     assert outcome.parts["stays"].member is None
+
+
+def test_the_course_is_that_of_the_first_release(waves):
+    for more in ("course = { pay = 0.3 }", "releases = 4"):
+        with pytest.raises(PlanError, match="must be those of its earlier releases"):
+            carry_out(planned(waves, 2, "out1", more=more), Run(seed=LARGE))
+    for more, reason in (
+        ("course = { lost = 0.3 }", "not declared: `lost`"),
+        ("course = { pay = -1 }", "`course` of `pay`"),
+        ("releases = 1", "`releases` must be"),
+    ):
+        with pytest.raises(PlanError, match=reason):
+            planned(waves, 2, more=more)
+
+
+def test_an_amount_that_changes_has_a_little_new_noise(waves):
+    register(waves, "wave2.csv", list(range(100)), add=0.1)
+    chance = randomness_of(waves / "out1" / "release.private.json")
+    first = values(waves, 1, carry_out(planned(waves, 1), Run(randomness=chance)))
+    second = values(waves, 2, released(planned(waves, 2, "out1"), 2))
+    one, other = (np.array([each[who] for who in range(100)]) for each in (first, second))
+    assert 0.8 < np.corrcoef(one, other)[0, 1] < 0.97
+
+
+def test_more_releases_than_planned_are_said(waves):
+    text = PLAN.replace("[series]", "[series]\nreleases = 2")
+    released(planned(waves, 1, text=text), 1)
+    second = released(planned(waves, 2, "out1", text=text), 2)
+    third = released(planned(waves, 3, "out1", "out2", text=text), 3)
+    said = [each.parts[""].member.notes for each in (second, third)]
+    assert not any("was made for" in note for note in said[0])
+    assert any("release 3 of a series that was made for 2" in note for note in said[1])
+
+
+def test_profiles_ask_what_a_series_tells(waves):
+    plan = planned(waves, 2, "out1")
+    alone = replace(plan, series=None, requirements=())
+    for name in ("scientific", "industry", "public"):
+        for each, asked in ((plan, True), (alone, False)):
+            required = front.Profile.named(name).apply_to(each).required_in
+            found = {one.measure.name for many in required.values() for one in many}
+            assert ({"averaging-risk", "difference-risk"} <= found) is asked
