@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from sfumato.core.params import Columns, Param, Parameters, Requirements
 from sfumato.errors import ParameterError, PlanError
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 SOURCE = "a file, a plan (its data), or a built-in data set such as builtin:rand?per=person"
 
@@ -74,6 +76,36 @@ pseudonym_key_option = click.option(
     "--pseudonym-key", metavar="FILE",
     help="Give people pseudonyms under the key in this file, made where there is none: they keep them.",
 )  # fmt: skip
+
+#: How a file is to be read, by what `sfumato.io` calls it.
+READING = (
+    click.option("--delimiter", help="What stands between the fields of a text; found out when not given."),
+    click.option("--decimal", help="The decimal sign of a text, `.` or `,`; found out when not given."),
+    click.option("--encoding", help="The encoding of a text, such as cp1252; found out when not given."),
+    click.option("--sheet", help="The sheet of a workbook; the largest when not given."),
+    click.option(
+        "--header/--no-header",
+        default=None,
+        help="Whether the first line of a text holds the names of the columns; found out when not given.",
+    ),
+)
+
+
+def reading_options(function: F) -> F:
+    """Give a verb the options that say how a file is to be read."""
+    for option in reversed(READING):
+        function = option(function)
+    return function
+
+
+def reading_of(source: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep the reading options that were given; a built-in data set has no use for any."""
+    from sfumato.io.formats import READING as NAMES
+
+    said = {name: options[name] for name in NAMES if options.get(name) is not None}
+    if said and source.startswith("builtin:"):
+        raise ParameterError(f"`--{min(said)}` is for files, got: a built-in data set")
+    return said
 
 
 def split(values: Sequence[str]) -> tuple[str, ...]:

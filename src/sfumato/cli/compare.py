@@ -69,6 +69,7 @@ _GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points")
 @resource_option
 @control_option
 @_options.plan_option
+@_options.reading_options
 @_options.seed_option
 @_options.overwrite_option
 @_options.json_option

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli._options import overwrite_option, plan_option, quiet_option
+from sfumato.cli._options import overwrite_option, plan_option, quiet_option, reading_of, reading_options
 from sfumato.cli._screen import say
-from sfumato.cli.inspect import given, reading_options
 from sfumato.errors import PlanError, SfumatoError
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def command(
     """Write a file in another format."""
     from sfumato.io import check_format, check_writable, write
 
-    how = given(source, options)
+    how = reading_of(source, options)
     originals: list[str | Path] = [] if source.startswith("builtin:") else [source]
     originals += [] if plan_path is None else [plan_path]
     check_format(out, guard=guard)

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 @resource_option
 @click.option("--k", type=click.IntRange(2), help="How many should be alike  [default: the plan's k, or 5].")
 @_options.columns_option
+@_options.reading_options
 @_options.seed_option
 @_options.json_option
 @_options.quiet_option

@@ -44,6 +44,7 @@ _EPILOG = (
 @click.option(
     "--override", metavar="REASON", help="Open the gate all the same; the reason is recorded beside SOURCE."
 )
+@_options.reading_options
 @_options.seed_option
 @_options.overwrite_option
 @_options.quiet_option

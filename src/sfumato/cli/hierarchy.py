@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sfumato.cli import _options
+from sfumato.cli._resources import request_of
 from sfumato.cli._screen import emit_json, emit_table, say
 from sfumato.errors import DataError, ParameterError
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from sfumato.data.hierarchy.tree import Hierarchy
-    from sfumato.data.table import Table
 
 
 @click.command("hierarchy", help=__doc__, epilog=f"SOURCE is {_options.SOURCE}.")
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Write the proposal here, as ARX reads it (CSV)."
 )
+@_options.reading_options
 @_options.overwrite_option
 @_options.json_option
 @_options.quiet_option
@@ -39,7 +40,7 @@ def command(source: str, column: str, **options: Any) -> None:
     from sfumato.data.hierarchy.grow import present_values, propose
     from sfumato.io import check_writable
     from sfumato.io.hierarchies import read_hierarchy, write_hierarchy
-    from sfumato.releasing.prepare import require_columns
+    from sfumato.releasing.prepare import require_columns, resolve
 
     out, quiet = options["out"], options["quiet"]
     if out is not None and options["check_path"] is not None:
@@ -47,7 +48,8 @@ def command(source: str, column: str, **options: Any) -> None:
     if out is not None:
         originals = [] if source.startswith("builtin:") else [source]
         check_writable(out, originals=originals, overwrite=options["overwrite"])
-    table = _read(source, options["plan_path"])
+    request = request_of(source, options)
+    table = resolve(request).read(request)
     require_columns(table.schema, [column])
     if table.is_generalised(column):
         raise DataError(f"a hierarchy is built from exact values, got: `{column}`, which is generalised")
@@ -61,12 +63,6 @@ def command(source: str, column: str, **options: Any) -> None:
     if out is not None:
         write_hierarchy(hierarchy, out, overwrite=options["overwrite"])
         say(f"written: {out} — change it as you like, then --check it", quiet=quiet)
-
-
-def _read(source: str, plan_path: Path | None) -> Table:
-    from sfumato.releasing.prepare import Request, resolve
-
-    return resolve(Request(source=source, plan=plan_path)).read()
 
 
 def _show(hierarchy: Hierarchy, values: pl.Series, column: str, options: dict[str, Any]) -> None:

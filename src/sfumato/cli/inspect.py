@@ -4,50 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sfumato.cli import _options
 from sfumato.cli._screen import emit_json, emit_table, say
-from sfumato.errors import ParameterError, note_renamed
+from sfumato.errors import note_renamed
 
 if TYPE_CHECKING:
     from sfumato.data.guess.overview import Overview, Summary
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _LONGEST_NAME = 30  # that a screen shows in full
 _UNITS = ("B", "kB", "MB", "GB", "TB")
-
-_reading = (
-    click.option("--delimiter", help="What stands between the fields of a text; found out when not given."),
-    click.option("--decimal", help="The decimal sign of a text, `.` or `,`; found out when not given."),
-    click.option("--encoding", help="The encoding of a text, such as cp1252; found out when not given."),
-    click.option("--sheet", help="The sheet of a workbook; the first when not given."),
-    click.option(
-        "--header/--no-header",
-        default=None,
-        help="Whether the first line of a text holds the names of the columns; found out when not given.",
-    ),
-)
-
-
-def reading_options(function: F) -> F:
-    """Give a verb the options that say how a file is to be read."""
-    for option in reversed(_reading):
-        function = option(function)
-    return function
-
-
-def given(source: str, options: Mapping[str, str | None]) -> dict[str, Any]:
-    """Keep the reading options that were given; a built-in data set has no use for any."""
-    said = {name: value for name, value in options.items() if value is not None}
-    if said and source.startswith("builtin:"):
-        raise ParameterError(f"`--{min(said)}` is for files, got: a built-in data set")
-    return said
 
 
 @click.command("inspect", help=__doc__, epilog=f"SOURCE is {_options.SOURCE}.")
@@ -56,7 +27,7 @@ def given(source: str, options: Mapping[str, str | None]) -> dict[str, Any]:
 @click.option("--plan", "former", type=click.Path(path_type=Path), hidden=True, help="Now --write-plan.")
 @_options.for_option
 @_options.roles_option
-@reading_options
+@_options.reading_options
 @_options.overwrite_option
 @_options.json_option
 @_options.quiet_option
@@ -71,7 +42,7 @@ def command(
     if former is not None:  # everywhere else `--plan` is a plan that is read
         note_renamed("the option", "--plan", "--write-plan")
     plan_path = write_plan or former
-    how = given(source, options)
+    how = _options.reading_of(source, options)
     originals = [source] if Path(source).is_file() else []
     if plan_path is not None:
         check_writable(plan_path, originals=originals, overwrite=overwrite)

@@ -37,14 +37,16 @@ def command(name: str | None, *, write: Path | None, overwrite: bool, as_json: b
         for profile in chosen:
             click.echo(f"{click.style(profile.name, bold=True)}: {profile.title.lower()}")
             emit_text(profile.summary, indent=2)
-            emit_text(f"Requires {', '.join(_short(profile)) or 'nothing of the records'}.", indent=2)
+            alone, in_series = (", ".join(_short(profile, series=each)) for each in (False, True))
+            more = f"; in a series also {in_series}" if in_series else ""
+            emit_text(f"Requires {alone or 'nothing of the records'}{more}.", indent=2)
         click.echo("\n`sfumato profiles NAME` gives the reasons; --write FILE makes one of your own.")
     else:
         _show(chosen[0])
 
 
-def _short(profile: Profile) -> list[str]:
-    return [each.requirement.short + " in a series" * each.series for each in profile.thresholds]
+def _short(profile: Profile, *, series: bool) -> list[str]:
+    return [each.requirement.short for each in profile.thresholds if each.series is series]
 
 
 def _said(profile: Profile) -> dict[str, Any]:
@@ -90,8 +92,10 @@ def _show(profile: Profile) -> None:
         emit_text(intruder.name, indent=2)
         emit_text(intruder.reason, indent=6)
     click.echo("\nWhat is required")
-    for threshold, short in zip(profile.thresholds, _short(profile), strict=True):
-        emit_text(f"{short}   (against {', '.join(threshold.scenarios) or 'everyone'})", indent=2)
+    for threshold in profile.thresholds:
+        whom = ", ".join(threshold.scenarios) or "everyone"
+        short, when = threshold.requirement.short, ", in a series of releases" if threshold.series else ""
+        emit_text(f"{short}   (against {whom}{when})", indent=2)
         for text in (threshold.reason, *map(cite, threshold.references)):
             emit_text(text, indent=6)
     if not profile.thresholds:

@@ -64,6 +64,7 @@ _shared = [
     resource_option,
     control_option,
     _options.plan_option,
+    *_options.READING,
     _options.seed_option,
     _options.overwrite_option,
     _options.quiet_option,

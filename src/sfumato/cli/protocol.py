@@ -64,6 +64,7 @@ _ADVICE = "allow more with --local and --everywhere, or name a method that prote
 @hierarchy_option
 @resource_option
 @_options.plan_option
+@_options.reading_options
 @_options.seed_option
 @_options.overwrite_option
 @_options.json_option

@@ -42,6 +42,7 @@ _EPILOG = (
 @click.option("-m", "--method", "methods", multiple=True, help="A method to try (default: all that can).")
 @control_option
 @_options.override_option
+@_options.reading_options
 @_options.seed_option
 @_options.overwrite_option
 @_options.json_option

@@ -38,6 +38,7 @@ from sfumato.cli._score import score
 @resource_option
 @control_option
 @_options.plan_option
+@_options.reading_options
 @_options.seed_option
 @_options.json_option
 @_options.quiet_option

@@ -74,6 +74,7 @@ _GIVEN = (
 @hierarchy_option
 @resource_option
 @control_option
+@_options.reading_options
 @_options.seed_option
 @_options.overwrite_option
 @_options.json_option

@@ -59,6 +59,7 @@ class Takes:
 
     generalised: bool = False  # columns that were generalised before
     edit_rules: bool = False  # the rules of the schema, which it respects in what else records say
+    whole_records: bool = False  # all that is said of people, unless columns are named: the rest stays real
 
 
 @dataclass(frozen=True)

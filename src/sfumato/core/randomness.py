@@ -40,7 +40,7 @@ class RandomKey:
 
     key: bytes = field(repr=False)
     people: Words | None = field(default=None, repr=False, compare=False)
-    course: Course = field(default_factory=Course)
+    course: Course = field(default_factory=Course, repr=False)
     changing: Changing | None = field(default=None, repr=False, compare=False)
 
     def at(self, *labels: Label) -> RandomKey:

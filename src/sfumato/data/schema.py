@@ -273,6 +273,10 @@ class Schema:
         """
         if self.with_role(Role.KEY):
             return tuple(column.name for column in self.columns if column.role in {Role.KEY, None})
+        return self.said_of_people()
+
+    def said_of_people(self) -> tuple[str, ...]:
+        """All columns but identifiers, weights and numbers of persons, households and groups."""
         return tuple(column.name for column in self.columns if column.role not in STRUCTURAL_ROLES)
 
     def only_role(self, role: Role) -> str | None:

@@ -1,4 +1,4 @@
-"""Excel workbooks (.xlsx): the first sheet or one that is named, with a header in its first row.
+"""Excel workbooks (.xlsx): the largest sheet or one that is named, with a header in its first row.
 
 What a cell is in Excel stays what it is: a number, a date, true or false, or text. Beyond that
 
@@ -65,7 +65,7 @@ def read(path: Path, options: Options) -> Contents:
         raise MissingDependencyError.of("fastexcel", extra="files", purpose="reading Excel files") from None
     try:
         book = fastexcel.read_excel(path)
-        chosen = _chosen(book.sheet_names, options.sheet, path.name)
+        chosen = _chosen(book, options.sheet, path.name)
         limit = None if options.rows is None else options.rows + _SPARE
         frame = _read_sheet(_Sheet(book, chosen, limit), path.name, options.text)
     except fastexcel.UnsupportedColumnTypeCombinationError:
@@ -98,16 +98,26 @@ def _require_workbook(path: Path) -> None:
     raise ReadError(f"`{path.name}` must be an Excel workbook, got: {found}", hint=hint)
 
 
-def _chosen(sheets: list[str], asked: str | None, name: str) -> str:
+def _chosen(book: Any, asked: str | None, name: str) -> str:
+    """The sheet that is asked for; without a word that with most cells, of equal ones the first."""
+    sheets: list[str] = book.sheet_names
     if not sheets:
         raise ReadError(f"`{name}` must have a sheet, got: none")
-    if asked is None or asked in sheets:
-        return asked or sheets[0]
+    if asked in sheets:
+        return asked
+    if asked is None:
+        return max(sheets, key=lambda sheet: _size(book, sheet)) if len(sheets) > 1 else sheets[0]
     near = difflib.get_close_matches(asked, sheets, n=3, cutoff=0.5) or sheets[:20]
     raise ReadError(
         f"`{name}` must have the sheet that is asked for, got: none of the name `{asked}`",
         hint=f"there is {quoted(near, ' or ')}",
     )
+
+
+def _size(book: Any, sheet: str) -> int:
+    """How many cells the used part of a sheet has."""
+    loaded = book.load_sheet(sheet, header_row=None, dtypes="string", n_rows=1)
+    return int(loaded.total_height * loaded.width)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.budget import NO_GUARANTEE, Budget, Neighbours, Spending
-from sfumato.core.method import Method, Randomness
+from sfumato.core.method import Method, Randomness, Takes
 from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Byproducts, Release
 from sfumato.core.run import Run
@@ -39,6 +39,7 @@ _BEYOND = 1.5
 class PrivateMethod(Method):
     """Protects by noise that OpenDP draws, for a stated ε and a stated unit."""
 
+    takes = Takes(whole_records=True)
     randomness = Randomness(replay=False, epsilon_parameter="epsilon")
 
     epsilon: float = param(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.core.method import ColumnView, put_back
+from sfumato.core.method import ColumnView, Takes, put_back
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.codings import decimals_of
@@ -67,6 +67,7 @@ class GaussianCopula(GivenMethod):
     family = "drawing anew"
     nature = "synthetic"
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
+    takes = Takes(whole_records=True)
     references = ("muralidhar2006", "nowok2016")
     cost = "n log n"
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from sfumato.core.method import Gives, Method, put_back
+from sfumato.core.method import Gives, Method, Takes, put_back
 from sfumato.core.origin import Origin
 from sfumato.core.params import Columns, PerColumn, param
 from sfumato.core.release import Release
@@ -104,6 +104,7 @@ class Synthesis(Method):
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
     references = ("nowok2016", "reiter2005")
     cost = "n log n"
+    takes = Takes(whole_records=True)
     gives = Gives(suppressed=True, other_records=True)
 
     leaf: int = param(

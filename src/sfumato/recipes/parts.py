@@ -41,10 +41,14 @@ class Source:
     sheet: str = ""
 
     @property
+    def said(self) -> dict[str, str]:
+        """What is said of how it is to be read, as a plan does."""
+        return {name: getattr(self, name) for name in READING if getattr(self, name)}
+
+    @property
     def reading(self) -> dict[str, Any]:
         """What is said of how it is to be read, as `sfumato.io.read_table` takes it."""
-        options = {name: getattr(self, name) for name in READING if getattr(self, name)}
-        return {**options, "header": self.header == "yes"} if self.header else options
+        return {**self.said, "header": self.header == "yes"} if self.header else dict(self.said)
 
     @property
     def is_builtin(self) -> bool:

@@ -276,5 +276,7 @@ def _does_not_apply(demand: Demand, intruder: Intruder, empty: Table) -> str | N
         return intruder.nothing_known
     if intruder.external:  # what the intruder holds is not known here
         return None
-    resources = {SERIES: Waves.of(())}  # of a series only what such a release is asked is looked at
+    resources: dict[str, Any] = {
+        SERIES: Waves.of(())
+    }  # of a series only what such a release is asked is looked at
     return demand.measure.refuses(Evidence(empty, Release.unchanged(empty), demand.scenario, resources))

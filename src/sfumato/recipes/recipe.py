@@ -98,7 +98,12 @@ class Step:
     def resolve(self, schema: Schema) -> tuple[str, ...]:
         """The columns this step protects in a table of this schema."""
         if not self.columns:
-            apart = {*self.within, self.together}
+            given = (getattr(self.method, each.name) for each in self.method.parameters())
+            told = [name for each in given if isinstance(each, Columns) for name in schema.resolve(each)]
+            apart = {*self.within, self.together, *told}
+            if self.method.takes.whole_records:
+                said = schema.said_of_people()
+                return tuple(name for name in said if name not in apart)
             able = [c.name for c in schema.columns if c.kind in self.method.kinds and c.name not in apart]
             return schema.select(able).known()
         named = set(
@@ -158,9 +163,18 @@ class Step:
                 if both:
                     yield f"{what} names columns that are protected themselves: {quoted(both)}"
 
+    def _real(self, schema: Schema) -> Iterator[str]:
+        """Say which columns stay as they are beside others that a method draws anew for whole records."""
+        drawn = {*self.resolve(schema), *self.within}
+        real = [name for name in schema.said_of_people() if name not in drawn]
+        if real and self.method.takes.whole_records:
+            name = self.method.name
+            yield f"what {quoted(real)} says stays real, in its own record: {name} draws the rest only"
+
     def warnings(self, schema: Schema) -> Iterator[str]:
         """What is allowed but should be known."""
         columns = set(self.resolve(schema))
+        yield from self._real(schema)
         for group in schema.related:
             inside, outside = sorted(columns & set(group)), sorted(set(group) - columns)
             if inside and outside:
@@ -180,7 +194,8 @@ class Step:
         release = (_protect_together if self.together else _protect_within)(self, aimed, run)
         if self.within or self.together:
             self._require_met(aimed, release, run)
-        said = release.with_notes(*_lone_groups(release, columns), *filter(None, [self.caution])).byproducts
+        notes = [*self._real(table.schema), *_lone_groups(release, columns), self.caution]
+        said = release.with_notes(*filter(None, notes)).byproducts
         if self.caution:
             said = replace(said, budget=said.budget.unkept())
         taken = Provenance(

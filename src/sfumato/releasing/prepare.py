@@ -55,7 +55,7 @@ class Request:
     ``source`` is a path, a plan, a release, a built-in data set, a frame or a ``Table``; ``plan`` is a plan
     beside it. ``columns`` are those that the intruder knows. ``hierarchies`` are files by column,
     ``resources`` by the names that methods and measures call them; ``control`` is a share of the persons or
-    a file of others.
+    a file of others. ``reading`` says how a file of data is written, where that is not to be found out.
     """
 
     source: Any = None
@@ -68,7 +68,22 @@ class Request:
     resources: Mapping[str, str] = field(default_factory=dict)
     control: str | float = ""
     pseudonym_key: str = ""
+    reading: Mapping[str, Any] = field(default_factory=dict)
     output: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.reading and is_plan(self.source):
+            raise ParameterError(
+                f"`{min(self.reading)}` must be said of a file of data, got: a plan",
+                hint="write it into [data] of the plan",
+            )
+
+    def as_written(self, source: Source) -> Source:
+        """A source that is read as was said."""
+        said = dict(self.reading)
+        if "header" in said:
+            said["header"] = "yes" if said["header"] else "no"
+        return replace(source, **said)
 
 
 # What a source stands for -------------------------------------------------------------------------------
@@ -84,9 +99,9 @@ class ResolvedSource:
     released: Path | None = None
     notes: tuple[str, ...] = ()
 
-    def read(self) -> Table:
-        """The data, as the plan says that they are to be read."""
-        reading = self.plan.data.reading if self.plan.data else None
+    def read(self, request: Request) -> Table:
+        """The data, as was said, or as the plan says, that they are to be read."""
+        reading = request.as_written(self.plan.source_at("")).reading
         return read(self.data, schema=self.plan.schema, reading=reading)
 
 
@@ -266,7 +281,7 @@ class Question:
 def prepare_question(request: Request, *, released: Any = None, aligned: bool = False) -> Question:
     """Read what is asked about; where a plan has several intruders, each of them is meant."""
     named = resolve(request, released=released)
-    plan, table = with_files(named.plan, request), named.read()
+    plan, table = with_files(named.plan, request), named.read(request)
     schema = with_roles(with_hierarchies(table.schema, request), request.roles)
     table = replace(table, schema=schema)
     require_columns(schema, request.columns)
@@ -350,7 +365,7 @@ def prepare_step(request: Request, step: Step, *, check: Callable[[Plan], None] 
         drop=tuple(dict.fromkeys((*plan.output.drop, *drop))),
         shuffle=plan.output.shuffle and not request.output.get("keep_order"),
     )
-    data = plan.source_at(str(named.data))
+    data = request.as_written(plan.source_at(str(named.data)))
     plan = replace(plan, data=data, recipe=Recipe((step,)), output=output, tables={})
     if check is not None:
         check(plan)
@@ -450,15 +465,16 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
             "a plan in a series must have steps, so that people keep the noise they have, got: none",
             hint="release the first without [series] in it, and take the steps of its plan",
         )
-    overview = inspect(data, roles=request.roles)
+    overview = inspect(data, roles=request.roles, **request.reading)
     schema = _decided(overview, request, ask)
     require_roles(schema.select([name for name in schema.names if name not in plan.output.drop]))
     native = None
     if not isinstance(data, Table | str | Path):
         _, form = frames.to_polars(data)
         native = partial(frames.back, native=form)
-    table = read(data) if isinstance(data, Table) or is_plan(data) else read(data, schema=schema)
-    how: Mapping[str, Any] = overview.reading
+    how: Mapping[str, Any] = {**overview.reading, **request.as_written(Source("")).said}
+    as_is = isinstance(data, Table) or is_plan(data)
+    table = read(data) if as_is else read(data, schema=schema, reading=request.reading)
     source = replace(plan.data, **how) if plan.data else None
     suffix = Path(source.path).suffix.lower() if source else ""
     name = plan.output.path or f"release{suffix if suffix in _WRITTEN_AS_READ else '.csv'}"

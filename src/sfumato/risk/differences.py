@@ -81,7 +81,7 @@ class DifferenceRisk(DistanceLinkage):
     >>> last.resources["series"] = Waves.of([released(1.0)])
     >>> score = DifferenceRisk().score(last, Run(seed=1))
     >>> round(score.value, 2), round(score.baseline, 2)
-    (1.0, 0.5)
+    (1.0, 0.38)
     """
 
     name = "difference-risk"

@@ -13,6 +13,7 @@ from sfumato import front
 from sfumato.core.run import Run
 from sfumato.errors import DataError, PlanError, ReadError, SfumatoError, WriteError
 from sfumato.recipes.plan import Plan
+from sfumato.recipes.profile import Profile
 from sfumato.releasing.carry_out import carry_out
 from sfumato.releasing.decide import decide, decide_plan
 from sfumato.releasing.destination import Destination, write_release
@@ -116,7 +117,7 @@ def test_the_owner_is_told_and_nothing_private_is_among_it(waves):
     assert said["earlier"] == 1
     assert said["persons_in_common"] == 90
     assert [each["measure"] for each in said["measures"]] == [
-        "intersection-risk", "averaging-risk", "m-invariance",
+        "intersection-risk", "averaging-risk", "difference-risk", "m-invariance",
     ]  # fmt: skip
     averaging = said["measures"][1]
     assert averaging["value"] <= averaging["baseline"] + 0.02
@@ -402,9 +403,12 @@ def test_an_amount_that_changes_has_a_little_new_noise(waves):
 
 def test_more_releases_than_planned_are_said(waves):
     text = PLAN.replace("[series]", "[series]\nreleases = 2")
+    text = text.replace("{out}", "few{out}")
+    for number in (1, 2, 3):
+        (waves / f"fewout{number}").mkdir()
     released(planned(waves, 1, text=text), 1)
-    second = released(planned(waves, 2, "out1", text=text), 2)
-    third = released(planned(waves, 3, "out1", "out2", text=text), 3)
+    second = released(planned(waves, 2, "fewout1", text=text), 2)
+    third = released(planned(waves, 3, "fewout1", "fewout2", text=text), 3)
     said = [each.parts[""].member.notes for each in (second, third)]
     assert not any("was made for" in note for note in said[0])
     assert any("release 3 of a series that was made for 2" in note for note in said[1])
@@ -415,6 +419,6 @@ def test_profiles_ask_what_a_series_tells(waves):
     alone = replace(plan, series=None, requirements=())
     for name in ("scientific", "industry", "public"):
         for each, asked in ((plan, True), (alone, False)):
-            required = front.Profile.named(name).apply_to(each).required_in
+            required = Profile.named(name).apply_to(each).required_in
             found = {one.measure.name for many in required.values() for one in many}
             assert ({"averaging-risk", "difference-risk"} <= found) is asked
