@@ -15,7 +15,7 @@ from sfumato.version import __version__
 
 #: Optional packages, the extra each comes with, and what for.
 _EXTRAS = {
-    "statsmodels": ("data", "the data sets rand and fair"),
+    "statsmodels": ("data", "the data set fair"),
     "pandas": ("frames", "pandas tables"),
     "pyarrow": ("frames", "Arrow tables"),
     "fastexcel": ("files", "reading Excel files"),

@@ -1,8 +1,9 @@
-"""Two surveys that come with the package statsmodels, read from its files without importing it."""
+"""Two surveys: RAND lies in this folder, Fair's in the package statsmodels, which is not imported for it."""
 
 from __future__ import annotations
 
 import importlib.util
+from importlib.resources import files
 from pathlib import Path
 from typing import Final, Literal, get_args
 
@@ -124,16 +125,10 @@ def rand(*, per: Per = "year") -> Table:
     Table
         20,190 records of 33 columns, or 5,912 of 33 (with `years` instead of `year`).
 
-    Raises
-    ------
-    MissingDependencyError
-        If statsmodels is not installed.
-
     Notes
     -----
-    **Which file.** The ten columns of statsmodels' own loader have no number of the person; the source that
-    lies beside them (``randhie/src/randhie.csv``, 45 columns) has, and it is this one that is read. No pair
-    of person and year occurs in it twice.
+    **Which file.** That of Cameron and Trivedi's book (45 columns), which the package statsmodels has as
+    ``randhie/src/randhie.csv``. No pair of person and year occurs in it twice.
 
     **What is left out.** Logarithms and other functions of columns that are here (`lfam`, `lnum`, `lpi`,
     `logc`, `fmde`, `linc`, `lnmeddol`, `binexp`, `fchild`, and `xghindx`, which is `ghindx` with imputed
@@ -159,16 +154,7 @@ def rand(*, per: Per = "year") -> Table:
     """
     if per not in get_args(Per):
         raise ParameterError(f"`per` of the data set `rand` must be `year` or `person`, got: `{per}`")
-    years = _read_statsmodels("rand", Path("randhie", "src", "randhie.csv")).with_columns(
-        pl.when(pl.col("hlthp") == 1)
-        .then(pl.lit("poor"))
-        .when(pl.col("hlthf") == 1)
-        .then(pl.lit("fair"))
-        .when(pl.col("hlthg") == 1)
-        .then(pl.lit("good"))
-        .otherwise(pl.lit("excellent"))
-        .alias("health")
-    )
+    years = pl.read_parquet(files("sfumato.datasets").joinpath("rand.parquet").read_bytes())
     facts = (*_LASTING, *_CHANGING, *_YEARLY, _INCOMPLETE)
     if per == "year":
         person = Column("zper", Kind.NOMINAL, Role.PERSON, label="number of the person")
