@@ -199,10 +199,28 @@ def test_open_roles_are_asked_on_a_terminal(people, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(verb, "on_terminal", lambda: True)
     words = ["release", "people.csv", *map(str, QUICK)]
-    told = CliRunner().invoke(cli, words, input="nonsense\nother\n")
+    told = CliRunner().invoke(cli, words, input="nonsense\n?\n8\n")
     assert told.exit_code == 0, told.output
-    assert "What is `x`?" in told.output
+    assert "One column needs your word" in told.output
+    assert "`x`: 4 distinct values" in told.output
+    assert "`nonsense` is none of them" in told.output
     assert 'role = "other"' in (tmp_path / "people-release" / "private" / "plan.toml").read_text()
+
+
+def test_enter_leaves_out_what_nobody_knows(people, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(verb, "on_terminal", lambda: True)
+    told = CliRunner().invoke(cli, ["release", "people.csv", *map(str, QUICK)], input="\n")
+    assert told.exit_code == 0, told.output
+    assert "x" not in pl.read_csv(tmp_path / "people-release" / "release.csv").columns
+
+
+def test_yes_asks_nothing_and_stops_where_nothing_is_proposed(people, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(verb, "on_terminal", lambda: True)
+    told = CliRunner().invoke(cli, ["release", "people.csv", "--yes", *map(str, QUICK)])
+    assert told.exit_code != 0
+    assert "needs your word" not in told.output
 
 
 def test_what_cannot_be_met_is_not_released(run, people, plan, tmp_path):

@@ -302,12 +302,13 @@ def test_what_a_method_enforces_of_combinations_is_what_it_is_judged_by(how, peo
 
 
 def test_who_accepts_a_proposal_has_not_declared_it(people, capfd, monkeypatch):
-    from sfumato.cli import release as asking
+    from sfumato.cli import _questions as asking
+    from sfumato.cli import release
 
-    monkeypatch.setattr(asking, "on_terminal", lambda: True)
+    monkeypatch.setattr(release, "on_terminal", lambda: True)
     answers = iter(["", "other"] + [""] * 9)
     monkeypatch.setattr(asking.click, "prompt", lambda *args, **more: next(answers))
-    monkeypatch.setattr(asking, "_SURE", 2.0)  # everything is asked about
+    monkeypatch.setattr(asking, "SURE", 2.0)  # everything is asked about
     people.drop("mail").write_csv("people.csv")
     code, out, err = verb(capfd, "release", "people.csv", "--minutes", 0.05, "--out", "rel", "-m", "mondrian")
     assert code == 0, out + err

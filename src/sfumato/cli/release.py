@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sfumato.cli import _options
+from sfumato.cli._questions import asked_roles
 from sfumato.cli._release import warn_of_earlier
 from sfumato.cli._resources import control_option, request_of
 from sfumato.cli._screen import emit_json, running, say
 
 if TYPE_CHECKING:
-    from sfumato.data.guess.overview import Overview, Summary
     from sfumato.report.released import Released
 
-#: Proposals that are less sure than this are asked about on a terminal.
-_SURE = 0.7
 _WIDTH = 80
 _EPILOG = (
     "A plan that has steps is carried out as it stands; for others a recipe is searched. The folder "
@@ -41,6 +39,9 @@ _EPILOG = (
 @click.option("--out", type=click.Path(path_type=Path), help="The folder to write.  [default: NAME-release]")
 @click.option("-m", "--method", "methods", multiple=True, help="A method to try (default: all that can).")
 @control_option
+@click.option(
+    "-y", "--yes", is_flag=True, help="Ask nothing: take every proposal, and stop where there is none."
+)
 @_options.override_option
 @_options.reading_options
 @_options.seed_option
@@ -55,7 +56,8 @@ def command(source: str, **options: Any) -> None:
 
     quiet, reason = options["quiet"], _options.reason_of(options)
     folder = options["out"] or _default_folder(source)
-    prepared = prepare_release(request_of(source, options), ask=asked_roles if on_terminal() else None)
+    asks = asked_roles if on_terminal() and not options["yes"] else None
+    prepared = prepare_release(request_of(source, options), ask=asks)
     plan = prepared.plan
     if options["profile"] is None and prepared.source is None:
         say(f"for {DEFAULT_PROFILE} use; --for public, industry or secure for others", quiet=quiet)
@@ -80,34 +82,6 @@ def command(source: str, **options: Any) -> None:
 def on_terminal() -> bool:
     """Whether there is someone to ask."""
     return sys.stdin.isatty()
-
-
-def asked_roles(found: Overview) -> dict[str, tuple[str, str]]:
-    """Ask for the roles that nothing or little speaks for; what is proposed is the default, or else a key.
-
-    Gives the role of each column that was asked about, and whose word it is: Enter accepts a proposal.
-    """
-    from sfumato.data.schema import Role
-    from sfumato.releasing.prepare import ACCEPTED, ANSWERED, GUESSED
-
-    answers = {}
-    for summary in found.columns:
-        role = summary.column.role
-        if role is None or summary.guess.confidence < _SURE:
-            say(_question(summary))
-            choice = click.Choice([*(each.value for each in Role), ""])
-            proposed = (role or Role.KEY).value
-            answer = click.prompt(
-                f"  role [{proposed}]", type=choice, default="", show_default=False, err=True
-            )
-            reason = f"; {GUESSED}: {summary.guess.role_reason}" if role else ""
-            answers[summary.column.name] = (answer, ANSWERED) if answer else (proposed, f"{ACCEPTED}{reason}")
-    return answers
-
-
-def _question(summary: Summary) -> str:
-    facts = f"{summary.distinct} distinct values, {summary.guess.role_reason}"
-    return f"What is `{summary.column.name}`? ({facts}; key: others may know it)"
 
 
 def _default_folder(source: str) -> Path:

@@ -1,0 +1,89 @@
+"""What a person at a terminal is asked before a release: what open columns are, in words anybody knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from sfumato.cli._screen import say
+from sfumato.data.schema import Role
+from sfumato.errors import quoted
+
+if TYPE_CHECKING:
+    from sfumato.data.guess.overview import Overview, Summary
+
+#: Proposals that are less sure than this are asked about.
+SURE = 0.7
+#: What is done with a column of which nobody says anything: it does not leave.
+_SAFE = Role.IDENTIFIER
+#: The roles as they are numbered, each with what it means.
+MEANINGS = {
+    Role.KEY: "others may know it: age, sex, town, job",
+    Role.SENSITIVE: "people keep it to themselves: income, illness",
+    Role.IDENTIFIER: "it may say who somebody is: left out",
+    Role.PERSON: "the number of a person, who may have several records",
+    Role.HOUSEHOLD: "the number of a household",
+    Role.GROUP: "the number of something else that joins people: a school, a firm",
+    Role.WEIGHT: "how many people of the population a record stands for",
+    Role.OTHER: "nobody else knows it, and it harms nobody: stays as it is",
+}
+_HELP = "?"
+
+
+def asked_roles(found: Overview) -> dict[str, tuple[str, str]]:
+    """Ask for the roles that nothing or little speaks for; Enter takes what is proposed, or leaves it out.
+
+    Gives the role of each column that was asked about, and whose word it is.
+    """
+    from sfumato.releasing.prepare import ACCEPTED, ANSWERED, GUESSED
+
+    open_ = [each for each in found.columns if each.column.role is None or each.guess.confidence < SURE]
+    if open_:
+        say(_introduction(len(open_)))
+    answers = {}
+    for summary in open_:
+        proposed = summary.column.role or _SAFE
+        say(_question(summary))
+        answer = _answer(proposed)
+        basis = f"; {GUESSED}: {summary.guess.role_reason}" if summary.column.role else ""
+        answers[summary.column.name] = (
+            (proposed.value, f"{ACCEPTED}{basis}") if answer is None else (answer.value, ANSWERED)
+        )
+    return answers
+
+
+def _introduction(count: int) -> str:
+    lines = [
+        f"{'One column needs' if count == 1 else f'{count} columns need'} your word. What is it to others?"
+    ]
+    lines += [
+        f"  {number} {role.value:<10} {what}" for number, (role, what) in enumerate(MEANINGS.items(), 1)
+    ]
+    return "\n".join(lines)
+
+
+def _question(summary: Summary) -> str:
+    related = f"; goes with {quoted(summary.related)}" if summary.related else ""
+    return (
+        f"`{summary.column.name}`: {summary.distinct} distinct values, {summary.guess.role_reason}{related}"
+    )
+
+
+def _answer(proposed: Role) -> Role | None:
+    """The role that a person gives by number or name; None for Enter."""
+    numbers = {str(number): role for number, role in enumerate(MEANINGS, 1)}
+    known = {**numbers, **{role.value: role for role in MEANINGS}}
+    left = ", left out" if proposed is Role.IDENTIFIER else ""
+    while True:
+        said = click.prompt(
+            f"  number or name; Enter: {proposed.value}{left}; {_HELP}: help",
+            default="", show_default=False, err=True,
+        ).strip()  # fmt: skip
+        if not said:
+            return None
+        if said in known:
+            return known[said]
+        if said != _HELP:
+            say(f"  `{said}` is none of them")
+        say("\n".join(f"  {number} {role.value:<10} {MEANINGS[role]}" for number, role in numbers.items()))
