@@ -191,7 +191,7 @@ def test_open_roles_are_listed_with_what_to_type(run, people, tmp_path):
     code, _, err = run("release", "people.csv", *QUICK)
     assert code == 2
     assert "got none for: `x`" in err
-    assert "--role x=key" in err
+    assert "--role x=identifier" in err
     assert not (tmp_path / "people-release").exists()
 
 

@@ -14,8 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
+from sfumato.data.persons import persons_of
 from sfumato.data.scenario import CONTROL, Scenario
 from sfumato.data.schema import Role, Schema, with_roles
 from sfumato.data.table import Table
@@ -40,6 +43,9 @@ DEFAULT_PROFILE = "scientific"
 
 #: Whose word the role of a column is where nobody has declared it: what `Column.role_basis` says.
 GUESSED, ACCEPTED, ANSWERED = "guessed", "proposed, and accepted with Enter", "answered"
+
+#: Which share of the persons sits out a rehearsal, unless someone says; of fewer persons nobody does.
+SITTING_OUT, _FEWEST_ATTACKED = 0.2, 400
 
 #: Formats of files that a release is written in as it was read.
 _WRITTEN_AS_READ = frozenset({".csv", ".tsv", ".parquet", ".arrow", ".feather", ".xlsx", ".sav", ".dta"})
@@ -480,11 +486,18 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
     name = plan.output.path or f"release{suffix if suffix in _WRITTEN_AS_READ else '.csv'}"
     output = replace(with_key(plan, plan.folder, request), path=name)
     plan = replace(plan, data=source, output=output, schema=with_pseudonyms(schema))
+    if not request.control and _enough_persons(replace(table, schema=schema)):
+        plan = with_control(plan, plan.control or SITTING_OUT) if CONTROL not in plan.resources else plan
     profile = _profile_of(request)
     if request.profile or not plan.risk_demands:
         profile = Profile.of(request.profile or DEFAULT_PROFILE)
         plan = profile.apply_to(replace(plan, scenarios=(), requirements=(), required_in={}))
     return Prepared(plan, replace(table, schema=schema), native, profile, path)
+
+
+def _enough_persons(table: Table) -> bool:
+    """Whether a share of the persons can sit out a rehearsal, so that attacks on the release are tried."""
+    return len(np.unique(persons_of(table))) >= _FEWEST_ATTACKED
 
 
 def _named_plan(request: Request) -> Plan:
@@ -547,9 +560,9 @@ def _decided(overview: Overview, request: Request, ask: Ask | None) -> Schema:
 def require_roles(schema: Schema) -> None:
     """Stop if nothing says what a column is to others; list the columns, and what to type."""
     if undecided := schema.undecided():
-        flags = " ".join(f"--role {shlex.quote(f'{name}=key')}" for name in undecided)
+        flags = " ".join(f"--role {shlex.quote(f'{name}=identifier')}" for name in undecided)
         names = quoted(undecided)
         raise PlanError(
             f"every column must have a role before it is released, got none for: {names}",
-            hint=f"say what each is to others: {flags} (or sensitive, identifier, other)",
+            hint=f"this leaves them out: {flags} (or say what each is to others: key, sensitive, other)",
         )
