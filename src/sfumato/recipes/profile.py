@@ -222,7 +222,8 @@ class Profile(_Defaults):
     def apply_to(self, plan: Plan) -> Plan:
         """Add the scenarios and requirements to a plan that declares its columns.
 
-        What the plan says already stays: its own requirements hold in its own scenarios as before.
+        What the plan says already stays: its own requirements hold in its own scenarios as before, and what
+        the profile asks in a scenario that the plan has taken from it is asked once.
         """
         if plan.schema is None:
             raise PlanError("the plan must declare its columns to take a profile, got: none")
@@ -231,6 +232,7 @@ class Profile(_Defaults):
         untouched = plan.scenarios == (Scenario(),) and not plan.requirements and not plan.required_in
         kept = () if untouched else plan.scenarios
         ours = self.scenarios(plan.schema)
+        ours = tuple(scenario for scenario in ours if scenario not in kept)
         clash = sorted({scenario.name for scenario in kept} & {scenario.name for scenario in ours})
         if clash:
             raise PlanError(
@@ -241,7 +243,7 @@ class Profile(_Defaults):
         }
         for demand in self.requirements(plan.schema, in_series=plan.series is not None):
             before = required.get(demand.scenario.name, ())
-            required[demand.scenario.name] = (*before, demand.requirement)
+            required[demand.scenario.name] = tuple(dict.fromkeys((*before, demand.requirement)))
         return replace(
             plan,
             scenarios=(*kept, *ours),

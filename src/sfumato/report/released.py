@@ -87,6 +87,8 @@ class Released:
         of = f"of the profile {self.profile.name}" if self.profile and is_profile else "of its plan"
         count = "the requirement" if len(judged) == 1 else f"all {len(judged)} requirements"
         said = f"meets {count} {of}"
+        if without := len(self._left_out):
+            said = f"meets {count} {of} that can be asked of it ({without} cannot, see the notes)"
         if not judged:
             said = "nothing is required of the records" + ("" if about else ", so nobody has judged it")
         elif missed:
@@ -100,9 +102,14 @@ class Released:
     def notes(self) -> tuple[str, ...]:
         """What else the owner should know, and what of the profile does not apply here, with the reason."""
         own = [f"{_of(name)}{note}" for name, part in self.outcome.parts.items() for note in part.notes]
-        left_out = [said for part in self.outcome.parts.values() for said in left_out_of(self.profile, part)]
         blocked = self.decision.findings if self.decision else ()
-        return (*own, *dict.fromkeys(left_out), *(f"overridden: {each.message}" for each in blocked))
+        return (*own, *self._left_out, *(f"overridden: {each.message}" for each in blocked))
+
+    @property
+    def _left_out(self) -> tuple[str, ...]:
+        """What of the profile cannot be asked of these tables, each with the reason."""
+        parts = self.outcome.parts.values()
+        return tuple(dict.fromkeys(said for part in parts for said in left_out_of(self.profile, part)))
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -253,8 +253,10 @@ def test_what_a_plan_requires_itself_stays_as_it_was():
         "boss: k-anonymity >= 2", "acquaintance: k-anonymity >= 3", "acquaintance: l-diversity >= 2",
         "matching: exact-match <= 0", "matching: dbrl <= 0.1", "matching: regrouped <= 0.05",
     ]  # fmt: skip
-    with pytest.raises(PlanError, match="got twice: `acquaintance`, `matching`"):
-        Profile.named("scientific").apply_to(merged)
+    assert Profile.named("scientific").apply_to(merged).demands == merged.demands
+    other = Plan(schema=SCHEMA, scenarios=(Scenario("matching", ("sex",)),), requirements=(own,))
+    with pytest.raises(PlanError, match="got twice: `matching`"):
+        Profile.named("scientific").apply_to(other)
     with pytest.raises(PlanError, match="must declare its columns"):
         Profile.named("public").apply_to(Plan())
 
@@ -280,3 +282,9 @@ def test_a_comparison_says_what_an_intruder_knows_that_stays_bare():
     assert any("also knows" in note and "`sex`" in note and "`los`" not in note for note in study.notes)
     every = sfumato.compare(table, ["mdav"], profile="scientific", repeats=1, seed=1)
     assert not any("also knows" in note for note in every.notes)
+
+
+def test_a_profile_is_applied_once():
+    profile = Profile.named("public")
+    plan = profile.apply_to(Plan(schema=SCHEMA))
+    assert profile.apply_to(plan) == plan
