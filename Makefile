@@ -3,28 +3,37 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+BASIC := $(VENV)/.basic
+# uv installs in a tenth of the time where it is there.
+INSTALL := $(if $(shell command -v uv),uv pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
 
 # Which tests stay in one process is said in tests/conftest.py; compiled tests are kept for the next run.
 # Linear algebra has one thread each: two that wait for each other cost ten times the work.
 TRY := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
 
 # Seven numbers an intruder might know of the 5,912 persons of the RAND health insurance experiment; the level is
-# what microaggregation in threes gives. Transport is solved on samples of 1,000, which takes seconds.
+# what microaggregation in threes gives. Transport is solved on samples of 500, which takes seconds.
 DEMO_DATA := 'builtin:rand?per=person'
 DEMO_COLUMNS := xage,educdec,income,disea,mhi,ghindx,num
-DEMO_OPTIONS := -m 'mdav(k=3)' -m correlated-noise -m hohne-noise -m rank-swapping \
-	--rank-by 'earth-movers-distance(records=1000,draws=2)' --repeats 3 --points 7
+DEMO_OPTIONS := -m 'mdav(k=3)' -m correlated-noise -m rank-swapping \
+	--rank-by 'earth-movers-distance(records=500,draws=2)' --repeats 2 --points 4
 
-.PHONY: help demo test prove lowest check format bench docs clean
+.PHONY: help demo test prove lowest check format bench docs clean services
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/'
 
-$(STAMP): pyproject.toml
+$(BIN)/python:
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || $(MAKE) --no-print-directory system
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+
+$(STAMP): pyproject.toml | $(BIN)/python
+	$(INSTALL) --editable '.[test]'
+	@touch $@ $(BASIC)
+
+# What the demo needs, and no more.
+$(BASIC): pyproject.toml | $(BIN)/python
+	$(INSTALL) --editable '.[tune]'
 	@touch $@
 
 # Debian ships python3 without venv; the package that has it needs root.
@@ -34,14 +43,18 @@ system:
 	@$$(test "$$(id -u)" = 0 || echo sudo) apt-get update -qq
 	@$$(test "$$(id -u)" = 0 || echo sudo) apt-get install -y -qq python3-venv
 
-demo: $(STAMP)  ## compare four methods at equal disclosure risk on built-in data, and write a report
-	@mkdir -p demo
-	@echo "Four methods, as safe as each other, on the RAND health insurance data:"
+demo: $(BASIC)  ## make a release of a messy file and try to find people in it; then compare three methods at equal risk
+	@mkdir -p demo && $(BIN)/python examples/clinic.py demo/clinic.csv && head -3 demo/clinic.csv
+	@echo "Somebody knows birthday, sex, ZIP code and day of admission of these patients. In the file without names:"
+	@$(BIN)/python examples/intruder.py demo/clinic.csv demo/clinic.csv
+	@echo "One command: sfumato release demo/clinic.csv --for scientific"
+	@$(BIN)/sfumato release demo/clinic.csv --for scientific --yes --minutes 0.3 --out demo/release --overwrite
+	@echo "The same somebody in demo/release/release.csv:"
+	@$(BIN)/python examples/intruder.py demo/clinic.csv demo/release/release.csv
+	@echo "Three methods, as safe as each other, on the RAND health insurance data:"
 	@$(BIN)/sfumato compare $(DEMO_DATA) --columns $(DEMO_COLUMNS) $(DEMO_OPTIONS) \
 		--report demo/report.html --overwrite
-	@echo "Now compiling what other commands use, so that none waits for it (Ctrl-C leaves it for later):"
-	@$(BIN)/sfumato doctor --warm >/dev/null
-	@echo "Open demo/report.html in a browser to see the map, the distributions and the correlations."
+	@echo "Open demo/release/private/report.html (the release) and demo/report.html (the contest) in a browser."
 
 check: $(STAMP)  ## format, lint and types
 	$(BIN)/ruff format --check .
@@ -49,11 +62,19 @@ check: $(STAMP)  ## format, lint and types
 	$(BIN)/mypy
 
 # A real database server and a real browser; where they cannot be had, their tests are skipped with the reason.
-.PHONY: services
-services:
-	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1 || \
-		$(MAKE) --no-print-directory debian PACKAGE=postgresql
-	@command -v chromium >/dev/null 2>&1 || $(MAKE) --no-print-directory debian PACKAGE=chromium
+# Without asking they are installed for root and in CI only.
+HAS_POSTGRES := ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1
+HAS_CHROMIUM := command -v chromium >/dev/null 2>&1
+
+services:  ## install a database server and a browser for the tests, with sudo unless you are root
+	@$(HAS_POSTGRES) || $(MAKE) --no-print-directory debian PACKAGE=postgresql
+	@$(HAS_CHROMIUM) || $(MAKE) --no-print-directory debian PACKAGE=chromium
+
+.PHONY: services-if-allowed
+services-if-allowed:
+	@if test "$$(id -u)" = 0 || test -n "$$CI"; then $(MAKE) --no-print-directory services; else \
+		{ $(HAS_POSTGRES); } || echo "no database server here: its tests are skipped (make services installs one)"; \
+		{ $(HAS_CHROMIUM); } || echo "no browser here: its tests are skipped (make services installs one)"; fi
 
 .PHONY: debian
 debian:
@@ -62,11 +83,11 @@ debian:
 		{ $$root apt-get update -qq && $$root apt-get install -y -qq $(PACKAGE) >/dev/null 2>&1; } \
 		|| echo "$(PACKAGE) cannot be had here: its tests will be skipped"
 
-test: check services  ## everything CI runs: check, all tests, docs
+test: check services-if-allowed  ## everything CI runs: check, all tests, docs
 	$(TRY) -m 'not slow'
 	@$(MAKE) --no-print-directory docs
 
-prove: $(STAMP) services  ## the slow tests, and every property in full
+prove: $(STAMP) services-if-allowed  ## the slow tests, and every property in full
 	SFUMATO_EFFORT=full $(TRY) -m prove
 
 # The tools that test are new; what is tested is as old as pyproject.toml allows.
