@@ -21,6 +21,8 @@ from sfumato.version import __version__
 os.environ.setdefault(
     "OPENBLAS_NUM_THREADS", "1"
 )  # as `kernels.pace.one_thread_of_algebra`, for all there is
+#: The verbs that a newcomer needs, in their order.
+_FIRST = ("release", "verify")
 INTERNAL_ERROR = 70
 INTERRUPTED = 130
 #: What the system says of an output that takes no more: nobody reads on, the disk is full or broken.
@@ -55,9 +57,10 @@ class _Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows = [(name, _summary(name.replace("-", "_"))) for name in self.list_commands(ctx)]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        others = [name for name in self.list_commands(ctx) if name not in _FIRST]
+        for title, names in (("From a file to a release", _FIRST), ("Step by step", others)):
+            with formatter.section(title):
+                formatter.write_dl([(name, _summary(name.replace("-", "_"))) for name in names])
 
 
 @cache
@@ -96,7 +99,7 @@ Nothing to try it on? builtin:rand and builtin:patients are files too."""
 def cli(context: click.Context) -> None:
     """Turn microdata about people into data that can be released.
 
-    Start with `sfumato inspect FILE`; see `sfumato methods` and `sfumato measures` for what there is.
+    Start with `sfumato release FILE`; see `sfumato methods` and `sfumato measures` for what there is.
     """
     if context.invoked_subcommand is None:
         click.echo(GREETING)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 import click
@@ -36,21 +40,40 @@ def asked_roles(found: Overview) -> dict[str, tuple[str, str]]:
 
     Gives the role of each column that was asked about, and whose word it is.
     """
-    from sfumato.releasing.prepare import ACCEPTED, ANSWERED, GUESSED
-
     open_ = [each for each in found.columns if each.column.role is None or each.guess.confidence < SURE]
     if open_:
         say(_introduction(len(open_)))
     answers = {}
-    for summary in open_:
-        proposed = summary.column.role or _SAFE
-        say(_question(summary))
-        answer = _answer(proposed)
-        basis = f"; {GUESSED}: {summary.guess.role_reason}" if summary.column.role else ""
-        answers[summary.column.name] = (
-            (proposed.value, f"{ACCEPTED}{basis}") if answer is None else (answer.value, ANSWERED)
-        )
+    with _compiling() if open_ else nullcontext():
+        for summary in open_:
+            answers[summary.column.name] = _asked(summary)
     return answers
+
+
+def _asked(summary: Summary) -> tuple[str, str]:
+    """Ask about one column: its role, and whose word that is."""
+    from sfumato.releasing.prepare import ACCEPTED, ANSWERED, GUESSED
+
+    proposed = summary.column.role or _SAFE
+    say(_question(summary))
+    answer = _answer(proposed)
+    if answer is not None:
+        return answer.value, ANSWERED
+    reason = f"; {GUESSED}: {summary.guess.role_reason}" if summary.column.role else ""
+    return proposed.value, f"{ACCEPTED}{reason}"
+
+
+@contextmanager
+def _compiling() -> Iterator[None]:
+    """Compile in another process while a person thinks; what is compiled by then is kept."""
+    words = [sys.executable, "-m", "sfumato", "doctor", "--warm", "--quiet"]
+    unheard = subprocess.DEVNULL
+    process = subprocess.Popen(words, stdin=unheard, stdout=unheard, stderr=unheard)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def _introduction(count: int) -> str:
