@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from sfumato.core.run import Run
 from sfumato.data.schema import UNIT_ROLES
 from sfumato.data.table import Table
-from sfumato.errors import MissingDependencyError, UnreachableError
+from sfumato.errors import MissingDependencyError, SfumatoError, UnreachableError
 from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
@@ -46,10 +47,13 @@ def enforced(plan: Plan, table: Table, run: Run, finish: Finish) -> tuple[Plan, 
         if step is None:
             continue
         found = _weakest(made, step, companions, table, run=run, finish=finish)
+        more = companions
         if found is None:
-            release = finish(made.output)(Recipe((step,)).apply(table, run), table, run)
-            more = companions.also_joining_in(table, release)
-            found = _weakest(made, step, more, table, run=run, finish=finish) if more != companions else None
+            with suppress(SfumatoError):  # the step may not be able to at all
+                release = finish(made.output)(Recipe((step,)).apply(table, run), table, run)
+                more = companions.also_joining_in(table, release)
+        if more != companions:
+            found = _weakest(made, step, more, table, run=run, finish=finish)
         if found is not None:
             return replace(made, recipe=found), True
     return plan, False
