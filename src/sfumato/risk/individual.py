@@ -325,7 +325,9 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
     Of 327 samples of populations that are known none had more than 2.5 % of its records beyond the far end,
     nor had any of the 211 of which something was left when small classes were suppressed down to .1 (by the
     model alone 23, and 6 of 225). It
-    takes the weights for right, and those drawn of a class for a random part of it. Weights that are not
+    takes the weights for right, so that one huge weight lowers the risk of those who are alike to it (of
+    nobody else, and not the far end, which goes by the mean chance to be drawn, too), and those drawn of a
+    class for a random part of it. Weights that are not
     released are the original's. If they sum to fewer people than were drawn, all of the class count as
     drawn, which is on the safe side.
 

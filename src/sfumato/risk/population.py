@@ -109,6 +109,7 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
     population, and where nobody is unique in the sample. The draw is taken to be simple: unequal weights only
     tell the size of the population, by the mean of one over them, which a single huge weight cannot take to
     0; that their sum would differ much is said.
+
     **Missing.** A missing key is a value of its own by default (``category``). At ``worst`` who lacks a key
     is unique in the population. As ``any`` classes overlap, and the result is not estimable.
 
