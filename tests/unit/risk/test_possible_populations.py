@@ -228,6 +228,24 @@ def test_larger_classes_have_about_the_far_end_of_the_model():
     assert far.max() < 1.4 * by_model.max() < 0.02
 
 
+@pytest.mark.parametrize("missing", ["category", "any", "worst"])
+@pytest.mark.parametrize("seed", range(6))
+def test_mixed_tables_of_any_shape_have_ends_about_the_estimate(seed, missing):
+    """Text, holes, ties, constants, one record; and what is enforced is what the score goes by."""
+    rng = np.random.default_rng(seed)
+    n, most = (1, 1) if seed == 0 else (rng.integers(2, 60), rng.integers(1, 30))
+    words = [None if rng.random() < 0.15 else f"w{value}" for value in rng.integers(0, most, n)]
+    columns = {"key": words, "other": [1.5] * n, "w": rng.uniform(1, 400, n).tolist()}
+    table = table_of(columns, key=NOMINAL, w=(Kind.CONTINUOUS, Role.WEIGHT))
+    for measure in (PopulationUniqueness(model="zayatz", missing=missing), IndividualRisk(missing=missing)):
+        score = measure.score(Evidence(table), Run(seed=1))
+        if score.interval is not None:
+            assert 0 <= score.interval[0] <= score.value <= score.interval[1] <= 1
+    far = measure.far_of_classes(Evidence(table), measure.classes(Evidence(table)))
+    assert far.max() == pytest.approx(score.interval[1], rel=1e-12)
+    assert (far >= measure.of_classes(Evidence(table), measure.classes(Evidence(table)))).all()
+
+
 # --------------------------------------------------------------------------------------------------- weights
 
 KEYS = [*range(30), *range(30, 45), *range(30, 45), *[50] * 20]
