@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from sfumato import kernels
-from sfumato.data.codings import decimals_of, microseconds
+from sfumato.data.codings import decimals_of, microseconds, time_unit_of
 from sfumato.data.schema import ORDERED, Column, Kind, Role
 from sfumato.data.table import Table
 from sfumato.errors import DataError
@@ -39,7 +39,6 @@ _STEP_PER_ERROR = 50  # a step so much wider than the error parts hardly any two
 _FINEST, _COARSEST = 1e-9, 5e-3  # step, as a share of the spread
 _LARGEST = 1e150  # squares of larger numbers are none
 _MOST_ZEROS = 6  # in which rounded numbers may end
-_TIMES = (86_400e6, 3_600e6, 60e6, 1e6, 1e3)  # what times are rounded to, in microseconds
 
 
 @dataclass(frozen=True)
@@ -208,7 +207,7 @@ def _numbers(table: Table, name: str) -> Floats:
 def _unit(values: Floats, *, is_date: bool) -> float:
     """What all values are multiples of: a power of ten, or a day, an hour …; 0 if nothing is so coarse."""
     if is_date:
-        return next((unit for unit in _TIMES if not (values % unit).any()), 0.0)
+        return time_unit_of(values)
     decimals = decimals_of(values, fewest=-_MOST_ZEROS)
     return 0.0 if decimals is None else 10.0**-decimals
 
