@@ -18,7 +18,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 import polars as pl
 
-from sfumato import kernels
 from sfumato.data.codings import decimals_of, microseconds, time_unit_of
 from sfumato.data.schema import ORDERED, Column, Kind, Role
 from sfumato.data.table import Table
@@ -68,18 +67,21 @@ class KeptRelation:
         """Whether a table has all these columns, with exact values."""
         return all(name in table.schema and _is_exact(table, name) for name in self.columns)
 
-    def derive(self, table: Table) -> Table:
-        """The table with what is kept in place of the columns themselves, missing where one of them is."""
+    def derive(self, table: Table, among: Table | None = None) -> Table:
+        """The table with what is kept in place of the columns themselves, missing where one of them is.
+
+        Ranks are those in the table itself, or those that its values have among the records of another one.
+        """
         derived = table
-        for name, values in zip(self.names, self._values(table), strict=True):
+        for name, values in zip(self.names, self._values(table, among or table), strict=True):
             series = pl.Series(values, nan_to_null=True)
             derived = derived.with_values(name, series, column=Column(name, Kind.CONTINUOUS, Role.KEY))
         return derived.select(name for name in derived.names if name not in self.columns)
 
-    def _values(self, table: Table) -> Iterable[Floats]:
-        read = [_read(_numbers(table, name), self.kind) for name in self.columns]
+    def _values(self, table: Table, among: Table) -> Iterable[Floats]:
         if self.kind == "ranks":
-            return [(ranks - 0.5) / max(int((~np.isnan(ranks)).sum()), 1) for ranks in read]
+            return [_ranks(_numbers(table, name), _numbers(among, name)) for name in self.columns]
+        read = [_read(_numbers(table, name), self.kind) for name in self.columns]
         steps = self.steps or (0.0,) * len(self.names)
         return [_cut(each - read[0], step) for each, step in zip(read[1:], steps, strict=True)]
 
@@ -212,11 +214,15 @@ def _unit(values: Floats, *, is_date: bool) -> float:
     return 0.0 if decimals is None else 10.0**-decimals
 
 
+def _ranks(values: Floats, among: Floats) -> Floats:
+    """The share of the others below each value, ties half: that of no value is that of a value not there."""
+    ordered = np.sort(among[~np.isnan(among)])
+    twice = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
+    return np.where(np.isnan(values), np.nan, twice / (2 * max(len(ordered), 1)))
+
+
 def _read(values: Floats, kind: KeptKind) -> Floats:
-    """Values such that what is kept of them is their difference, or their ranks; of ratios logarithms."""
-    if kind == "ranks":
-        ranks: Floats = kernels.ranks.midranks(values)
-        return ranks
+    """Values such that what is kept of them is their difference; of ratios logarithms."""
     if kind == "differences":
         return values
     logs: Floats = np.log(np.where(values == 0, np.nan, np.abs(values)))
