@@ -154,7 +154,7 @@ def assess(
     else:
         table, _ = as_table(original, schema=schema)
     if release is not None and not isinstance(release, Release):
-        release = read_release(table, release, aligned=aligned)
+        release = read_release(table, release, aligned=aligned, resources=resources)
     if measures == "all":
         chosen = [cls() for cls in registry.measures().values()]
     else:

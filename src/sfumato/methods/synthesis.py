@@ -15,7 +15,7 @@ from sfumato.core.params import Columns, PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.checks import without_missing
-from sfumato.data.codings import decimals_of
+from sfumato.data.codings import decimals_of, microseconds, time_unit_of
 from sfumato.data.persons import persons_of
 from sfumato.data.repair import sums_in_order
 from sfumato.data.schema import Kind, Role
@@ -29,6 +29,9 @@ _MOST_ROUNDS = 100
 
 #: The level of a column that is a record's own, below that of persons and of households.
 _OWN = 2
+
+#: Where each value may be moved to, the decimals of that, and the unit in which it is counted.
+_Gaps = tuple[Floats, Floats, int | None, float]
 
 #: Roles of columns that say which records belong together, and nothing else of a person.
 _NUMBERS = (Role.IDENTIFIER, Role.GROUP, Role.HOUSEHOLD, Role.PERSON)
@@ -70,9 +73,9 @@ class Synthesis(Method):
     method stops. None of this bounds a risk: measure it.
 
     **Risk to know.** A leaf of ``leaf`` records tells what these have in common, and with many columns a
-    record may come out as it was. Dates are drawn as they are, also those that one person alone has. Records
-    that stand out in the columns drawn first lead to leaves of their like. Several copies together tell more
-    than one. Where a person has several records, a leaf counts records.
+    record may come out as it was. Records that stand out in the columns drawn first lead to leaves of their
+    like. Several copies together tell more than one. Where a person has several records, a leaf counts
+    records.
 
     **Ties, missing, weights.** Ties are values like others. Whether a value is missing is drawn first, by a
     model of its own or as a category. Columns that are the same for all records of a household or person are
@@ -153,7 +156,7 @@ class Synthesis(Method):
     )
     smoothing: bool = param(
         True,
-        "Whether numbers that fewer persons have than a leaf has records are moved into the gap beside them.",
+        "Whether numbers and dates that fewer persons have than a leaf has records move into the gap beside.",
         advanced=True,
     )
     holders: int = param(
@@ -372,6 +375,7 @@ class _Drawing:
         self.rare = rare
         self.donors = {name: frame.sources.copy() for name in coded}
         self.moves = {name: np.zeros(len(frame.sources)) for name in models}
+        self.gaps: dict[str, _Gaps] = {}
 
     def draw(self, places: Ints, run: Run) -> None:
         """Draw the new records in some places, whole households and persons, column by column."""
@@ -427,7 +431,7 @@ class _Drawing:
             donors = self.donors[name][places]
             values = self.table.select([name]).take(donors)
             series = values.frame[name]
-            if self.method.smoothing and self.table.schema[name].kind is Kind.CONTINUOUS:
+            if self.method.smoothing and self.table.schema[name].kind in {Kind.CONTINUOUS, Kind.DATE}:
                 series = self._smoothed(values, name, donors, places)
             if (emptied := self.rare[name][donors]).any():
                 series = series.gather(pl.Series(np.arange(len(series))).set(pl.Series(emptied), None))
@@ -435,20 +439,19 @@ class _Drawing:
         return self._renumbered(self._summed(made), places)
 
     def _smoothed(self, values: Table, name: str, donors: Ints, places: Ints) -> pl.Series:
-        lows, highs, decimals = self._gaps(name)
+        lows, highs, decimals, unit = self._gaps(name)
         present = ~values.missing(name)
         at = donors[present]
         moved = lows[at] + self.moves[name][places][present] * (highs[at] - lows[at])
-        return put_back(values, name, moved if decimals is None else np.round(moved, decimals))
+        return put_back(values, name, moved if decimals is None else np.round(moved, decimals) * unit)
 
-    def _gaps(self, name: str) -> tuple[Floats, Floats, int | None]:
-        """Where the value of each original record may be moved to, and in how many decimals it is written."""
-        if not hasattr(self, "_known_gaps"):
-            self._known_gaps: dict[str, tuple[Floats, Floats, int | None]] = {}
-        if name not in self._known_gaps:
-            units = self.frame.holders_of(name)
-            self._known_gaps[name] = _gaps(self.table.numbers(name), units, self.method.leaf)
-        return self._known_gaps[name]
+    def _gaps(self, name: str) -> _Gaps:
+        """Where each original record's value may be moved to, with how many decimals, and in what unit."""
+        if name not in self.gaps:
+            numbers, holders = self.table.numbers(name), self.frame.holders_of(name)
+            unit = _time_unit(self.table, name) if self.table.schema[name].kind is Kind.DATE else 1.0
+            self.gaps[name] = (*_gaps(numbers / unit, holders, self.method.leaf), unit)
+        return self.gaps[name]
 
     def _summed(self, made: Table) -> Table:
         """Sum the drawn totals of what the schema says is a sum, where the original has no exception."""
@@ -479,6 +482,12 @@ class _Drawing:
                 fresh = pl.Series(numbers).cast(dtype if dtype.is_numeric() else pl.String)
             made = made.with_values(column.name, fresh)
         return made
+
+
+def _time_unit(table: Table, name: str) -> float:
+    """In what the dates of a column are written, as days or minutes, counted as the column counts."""
+    numbers, own = table.numbers(name), microseconds(table.frame.schema[name])
+    return time_unit_of(numbers[~np.isnan(numbers)] * own) / own or 1.0
 
 
 def _gaps(values: Floats, units: Ints, leaf: int) -> tuple[Floats, Floats, int | None]:

@@ -297,7 +297,7 @@ def prepare_question(request: Request, *, released: Any = None, aligned: bool = 
     other: Any = released if named.released is None else named.released
     if isinstance(other, str) and other.startswith("builtin:"):
         other = read(other).frame
-    release = None if other is None else read_release(table, other, aligned=aligned)
+    release = None if other is None else read_release(table, other, aligned=aligned, resources=resources)
     return Question(plan, table, scenarios, resources, release, named.data, named.notes)
 
 

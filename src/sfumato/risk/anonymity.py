@@ -173,6 +173,8 @@ class KMap(KeyMeasure):
     bounds = (0.0, math.inf)
     references = ("elemam2008", "sweeney2002")
 
+    counts = Counting(people=True, compares_kept_relations=True)
+
     population: Resource | None = param(None, "The table of the population.", holds="table")
 
     def refuses(self, evidence: Evidence) -> str | None:

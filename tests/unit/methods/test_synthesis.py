@@ -12,6 +12,7 @@ from sfumato.data.rules import Rule
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import Cancelled, DataError, RefusedError
+from sfumato.methods.gaussian_copula import GaussianCopula
 from sfumato.methods.synthesis import Synthesis
 from sfumato.recipes.recipe import Recipe, Step
 
@@ -81,6 +82,48 @@ def test_rare_numbers_are_moved_and_common_ones_stay():
     assert rare.round(2).equals(rare)
     assert rare.min() >= 500
     assert rare.max() <= table.frame["income"].max()
+
+
+DAYS = [date(1950, 1, 1) + timedelta(days=11 * i) for i in range(400)]
+
+
+@pytest.mark.parametrize(
+    "born",
+    [
+        pl.Series(DAYS),
+        pl.Series(DAYS).cast(pl.String),
+        pl.Series(DAYS).cast(pl.Datetime("ns")) + timedelta(hours=7, minutes=3),
+        pl.Series(DAYS).cast(pl.Datetime("ms", "Asia/Tokyo")),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("method", [Synthesis(), Synthesis(by="sample"), GaussianCopula()], ids=repr)
+def test_a_date_that_one_person_has_is_not_drawn_and_a_common_one_is(born, method):
+    """Days stay days, and minutes minutes; 200 share a date, 200 have one of their own."""
+    born = pl.concat([born[200:], *[born[:1]] * 200])
+    table = people(born=born)
+    after = drawn(table, method).table.frame["born"]
+    assert after.dtype == born.dtype
+    shared = after == born[-1]
+    assert 120 < shared.sum() < 280
+    rare = after.filter(~shared)
+    assert rare.is_in(born.implode()).mean() < 0.15  # one in eleven by chance, where days are meant
+    assert born.min() <= rare.min() <= rare.max() <= born.max()
+    if born.dtype.is_temporal():
+        moments = pl.select(rare.cast(pl.Datetime("us"))).to_series().dt.epoch("us").to_numpy()
+        unit = (
+            86_400_000_000 if born.dtype == pl.Date else 3_600_000_000 if born.dtype.time_zone else 60_000_000
+        )
+        assert not (moments % unit).any()
+
+
+def test_dates_that_rules_bind_keep_them_though_they_move():
+    table = people(
+        left=pl.Series(DAYS), rules=("left >= born",), extra=(Column("left", Kind.DATE, Role.KEY),)
+    )
+    table = table.with_values("born", table.frame["left"] - timedelta(days=3))
+    made = drawn(table, columns=(*KINDS, "left")).table.frame
+    assert (made["left"] >= made["born"]).all()
 
 
 def test_a_kept_column_stays_with_its_record_and_can_be_told_of():
