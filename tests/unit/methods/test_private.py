@@ -3,6 +3,7 @@
 import math
 import sys
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -532,8 +533,8 @@ def chained(n=20_000):
 def test_what_is_worth_counting_is_found_and_no_more_is_spent_than_there_is(way):
     counts, rho = chained(), 0.5
     singles = counts.measured([(i,) for i in range(5)], rho=0.1)
-    make = by_tree if way == "tree" else lambda *given: adaptively(*given, most_cells=1000, ways=2)
-    model = make(counts, singles, 20_000.0, rho, RUN)
+    make = by_tree if way == "tree" else partial(adaptively, ways=2)
+    model = make(counts, singles, 20_000.0, rho, RUN, most_cells=1000, zeros={})
     assert {(i, i + 1) for i in range(4)} <= set(model.potentials)
     assert sum(counts.spent.values()) == pytest.approx(rho + 0.1)
     far = np.abs(model.marginal((0, 4)) - counts._counted((0, 4)) / 20_000).sum()
@@ -547,7 +548,7 @@ def test_the_model_stays_below_its_cells():
     codes = [np.where(rng.random(5000) < 0.5, common, rng.integers(0, 10, 5000)) for _ in range(4)]
     counts = PrivateCounts(codes, [10] * 4, 1)
     singles = counts.measured([(i,) for i in range(4)], rho=1.0)
-    model = adaptively(counts, singles, 5000.0, 10.0, RUN, most_cells=1200, ways=3)
+    model = adaptively(counts, singles, 5000.0, 10.0, RUN, most_cells=1200, ways=3, zeros={})
     assert sum(math.prod([10] * len(each.columns)) for each in model.tree) <= 1200
     assert any(len(each) == 2 for each in model.potentials)
 
