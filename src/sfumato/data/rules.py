@@ -21,6 +21,12 @@ FIRST_INEXACT = 2.0**53
 #: Most parts that a rule is taken apart into.
 _MOST_CLAUSES = 64
 
+#: What looks at more records than one: AVG(income), RANK() OVER (…).
+_OF_ALL = re.compile(
+    r"\b(avg|sum|min|max|count|median|quantile\w*|std\w*|var\w*|corr|covar\w*|first|last|\w+_agg)\s*\(|\bover\b",
+    re.IGNORECASE,
+)
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -80,9 +86,9 @@ class Rule:
         """Conditions of few columns each, which hold together where the rule does.
 
         Brackets of AND, OR and NOT are multiplied out: ``a OR (b AND c)`` is ``a OR b`` and ``a OR c``. What
-        is built otherwise, or of too many brackets, stays whole.
+        is built otherwise, or of too many brackets, stays whole. A rule that looks at other records has none.
         """
-        return tuple(_clauses(self.expression))
+        return () if _OF_ALL.search(self.text) else tuple(_clauses(self.expression))
 
     @cached_property
     def numbers(self) -> tuple[float, ...]:

@@ -31,19 +31,26 @@ class Points:
 
     codes: Ints
     values: pl.Series
+    some: bool = False
 
 
 def forbidden(rules: Iterable[Rule], points: Sequence[Points]) -> dict[Columns, Flags]:
-    """By columns, the combinations of codes of which no value keeps the rules; of large tables none."""
+    """By columns, the combinations of codes of which no value keeps the rules.
+
+    Clauses of too many combinations are left out, and those that compare columns of which only some values
+    are asked: that none of these is equal to another says nothing.
+    """
     names, found = [each.values.name for each in points], dict[Columns, Flags]()
     for rule in rules:
         for clause in rule.clauses:
             columns = tuple(sorted(names.index(name) for name in set(clause.meta.root_names())))
             own = [points[each] for each in columns]
-            if not columns or math.prod(len(each.codes) for each in own) > _MOST_COMBINATIONS:
+            large = math.prod(len(each.codes) for each in own) > _MOST_COMBINATIONS
+            if not columns or large or sum(each.some for each in own) > 1:
                 continue
             never = _never(rule, clause, own)
-            if never.any() and not never.all():
+            impossible = never.all() or (never.ndim == 1 and never[1:].all())  # no value of a column keeps it
+            if never.any() and not impossible:
                 found[columns] = found[columns] | never if columns in found else never
     return found
 

@@ -96,17 +96,16 @@ class Coded:
         steps = np.concatenate([starts, starts + self.width - 1, said - 1, said, said + 1])
         steps = np.unique(np.clip(steps, 0, self.grid.size))
         steps, missing = np.append(0, steps), np.append(True, np.zeros(len(steps), dtype=np.bool_))
-        return Points(
-            np.where(missing, 0, 1 + steps // self.width), self._numbers(steps, missing, table, name)
-        )
+        codes = np.where(missing, 0, 1 + steps // self.width)
+        return Points(codes, self._numbers(steps, missing, table, name), some=self.width > 1)
 
 
 class PrivateMarginals(PrivateMethod):
     r"""Draw new records from noisy counts of columns together (MST, AIM).
 
     All columns become categories that are known beforehand. A tenth of the budget goes to the noisy counts of
-    each column; categories whose count is below three deviations are taken as one. The rest is spent on
-    counts of several columns, a tenth of it on the choice of them:
+    each column; categories whose count is below three deviations are taken as one, as far as rules treat them
+    alike. The rest is spent on counts of several columns, a tenth of it on the choice of them:
 
     .. math::
 
@@ -133,9 +132,10 @@ class PrivateMarginals(PrivateMethod):
     records. The best of the private methods for analysts, though only what was counted together is kept.
 
     **Guarantees.** ρ-zero-concentrated differential privacy of the whole release, and so (ε, δ), where
-    neighbours are tables with and without a record, or all of one person. Its records are nobody's. Records
-    that break a rule of the schema are drawn again, which needs nothing of the data; totals are not hit by
-    chance, and left to repair.
+    neighbours are tables with and without a record, or all of one person. Its records are nobody's. What a
+    rule of the schema forbids has no chance in the model, which needs nothing of the data; where that would
+    be too large, a record that breaks one is replaced by another of its group. A note names columns whose
+    shares the rules move. Totals are not hit by chance, and left to repair.
 
     **Risk to know.** What everyone shares is told, of those who are not in the data too. Categories and
     bounds from the data (``domain`` data), strata that are found in the data, and an ε chosen by the data are
