@@ -27,7 +27,7 @@ from sfumato.methods._drawing import By, Coded, Model, fitted
 
 #: How often records that break a rule are drawn again: up to the first from the rule's last column on, up to
 #: the second from its second column on, then as a whole.
-_LATE_ROUNDS, _EARLY_ROUNDS, _MOST_ROUNDS = 60, 80, 100
+_LATE_ROUNDS, _EARLY_ROUNDS, _MOST_ROUNDS = 40, 200, 220
 
 #: The level of a column that is a record's own, below that of persons and of households.
 _OWN = 2

@@ -26,6 +26,7 @@ from sfumato.methods import (
     PrivateMarginals,
     PrivateMicroaggregation,
     PrivateResponse,
+    _forbidden,
     _opendp,
 )
 from sfumato.methods._count_model import CountModel, Measured, _tree_of, cliques_of, that_fit
@@ -680,12 +681,12 @@ FAMILY_RULES = (
 
 @pytest.mark.parametrize("choice", ["tree", "adaptive"])
 def test_rules_cost_no_group_its_people(choice):
-    """Every age is rarer than the noise. Drawing again by whole records left 2 % of children, and free draws 20 %."""
+    """Every age is rarer than the noise, and drawing whole records again left 5 to 10 % of children."""
     table = families(3000, FAMILY_RULES)
     release = PrivateMarginals(epsilon=1, choice=choice).apply(table, RUN)
     made = release.table.frame
     assert [rule.violations(made) for rule in table.schema.rules] == [0, 0]
-    assert (made["age"] < 15).mean() == pytest.approx(0.2, abs=0.1)
+    assert (made["age"] < 15).mean() == pytest.approx(0.2, abs=0.06)  # reached: .202 to .213
     assert not any("copies" in note for note in release.notes)
     assert release.budget.total(1e-6).epsilon == pytest.approx(1)  # rules cost nothing
 
@@ -704,6 +705,15 @@ def test_a_rule_that_no_table_can_hold_keeps_its_groups_too():
     assert (made["low"] <= made["high"]).all()
     before, after = (np.histogram(each["low"], 5, (0, 3000))[0] / len(each) for each in (table.frame, made))
     assert np.abs(after - before).max() < 0.1
+
+
+def test_rules_too_large_for_a_table_cost_no_group_its_people_either(monkeypatch):
+    """Without a zero in the model: who breaks a rule makes room for others of the same age."""
+    monkeypatch.setattr(_forbidden, "_MOST_COMBINATIONS", 1)
+    table = families(3000, FAMILY_RULES)
+    made = PrivateMarginals(epsilon=1).apply(table, RUN).table.frame
+    assert [rule.violations(made) for rule in table.schema.rules] == [0, 0]
+    assert (made["age"] < 15).mean() == pytest.approx(0.2, abs=0.1)
 
 
 def test_who_finds_no_partner_becomes_a_copy_of_the_nearest():
