@@ -141,10 +141,14 @@ def adaptively(
     ways: int,
     zeros: Zeros,
 ) -> CountModel:
-    """The model of the tables that it told worst, one after the other (AIM), and of what cannot be."""
-    model = CountModel(counts.sizes, total, that_fit(zeros, counts.sizes, (), most_cells / 2))
+    """The model of the tables that it told worst, one after the other (AIM), and of what cannot be.
+
+    There is room for the zeros from the start, but they enter at the end: a model that has them early is
+    sooner content, and leaves columns alone.
+    """
+    model, zeros = CountModel(counts.sizes, total), that_fit(zeros, counts.sizes, (), most_cells / 2)
     known = {each.columns: each for each in singles}
-    fewest = sum(cells(counts.sizes, each) for each in cliques_of(counts.sizes, model.zeros))
+    fewest = sum(cells(counts.sizes, each) for each in cliques_of(counts.sizes, zeros))
     model.fit(singles, STEPS, run.check)
     every = [each for way in range(1, ways + 1) for each in combinations(range(len(counts.sizes)), way)]
     left, each = rho, rho / (_ROUNDS * len(counts.sizes))
@@ -152,7 +156,7 @@ def adaptively(
         run.tell("tables of counts", round(1000 * (1 - left / rho)), 1000)
         each = left if left < 2 * each else each
         room = fewest + (most_cells - fewest) * (1 - (left - each) / rho)
-        allowed = list(_small(counts.sizes, [*known, *model.zeros], every, room))
+        allowed = list(_small(counts.sizes, [*known, *zeros], every, room))
         penalty = math.sqrt(2 / math.pi) * counts.records / math.sqrt(2 * (1 - _CHOOSING) * each)
         counts.look(((columns, total * model.marginal(columns)) for columns in allowed), penalty=penalty)
         columns = counts.furthest(allowed, rho=_CHOOSING * each)
@@ -164,6 +168,7 @@ def adaptively(
         moved = total * float(np.abs(model.marginal(columns) - before).sum())
         if moved <= penalty * before.size:
             each *= _MORE
+    model.zeros = zeros
     model.fit(list(known.values()), STEPS, run.check)
     run.tell("tables of counts", 1000, 1000)
     return model

@@ -147,8 +147,8 @@ class PrivateMarginals(PrivateMethod):
 
     **Cost.** :math:`O(d^2 n)` in each of up to :math:`8 d` rounds for :math:`d` columns, and 13 µs for each
     cell that is counted; 27,253 records of 10 columns take about six seconds and 20,000 of 30 columns a
-    minute and a half, with a tree one or two seconds. Rules that join many columns make it about three times
-    as long.
+    minute and a half, with a tree one or two seconds. Rules make it longer by two
+    fits.
 
     Examples
     --------
