@@ -300,7 +300,7 @@ class _Drawing:
                 own, other = _partners(codes[column, wanting], new[column, fine])
                 places, taken = wanting[own], np.flatnonzero(fine)[other]
                 frame = _with_rows(frame, places, more, taken)
-                first[places], fine[taken] = -1, False
+                codes[:, places], first[places], fine[taken] = new[:, taken], -1, False
         return self._copied(frame, codes, first, anchors, rng)
 
     def _copied(
@@ -366,7 +366,7 @@ def _with_rows(frame: pl.DataFrame, places: Ints, other: pl.DataFrame, rows: Int
     """A table with rows of another in some places."""
     taken = np.arange(len(frame))
     taken[places] = len(frame) + rows
-    return pl.concat([frame, other])[taken]
+    return pl.concat([frame, other], how="vertical_relaxed")[taken]
 
 
 def _frame(table: Table, made: Mapping[str, pl.Series], records: int) -> pl.DataFrame:
