@@ -18,14 +18,16 @@ from sfumato.data.checks import without_missing
 from sfumato.data.codings import decimals_of, microseconds, time_unit_of
 from sfumato.data.persons import persons_of
 from sfumato.data.repair import sums_in_order
+from sfumato.data.rules import Rule
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table
 from sfumato.errors import DataError, quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.methods._drawing import By, Coded, Model, fitted
 
-#: How often records that break a rule are drawn again.
-_MOST_ROUNDS = 100
+#: How often records that break a rule are drawn again: up to the first from the rule's last column on, up to
+#: the second from its second column on, then as a whole.
+_LATE_ROUNDS, _EARLY_ROUNDS, _MOST_ROUNDS = 40, 200, 220
 
 #: The level of a column that is a record's own, below that of persons and of households.
 _OWN = 2
@@ -69,8 +71,9 @@ class Synthesis(Method):
     one that fewer than ``leaf`` persons have. No category is drawn that fewer than ``holders`` persons have
     (of what is the same throughout a household: households); where a column has no other, and nothing is
     missing, all of it will be. The edit rules of the schema hold of every drawn record:
-    totals are summed, and records that break another rule are drawn again; where that does not help the
-    method stops. None of this bounds a risk: measure it.
+    totals are summed, and of records that break another rule the last of its columns and those after it are
+    drawn again, so that no group is replaced by others; where that does not help the whole record is, which
+    a note counts, or the method stops. None of this bounds a risk: measure it.
 
     **Risk to know.** A leaf of ``leaf`` records tells what these have in common, and with many columns a
     record may come out as it was. Records that stand out in the columns drawn first lead to leaves of their
@@ -231,13 +234,20 @@ class Synthesis(Method):
         }
         drawing = _Drawing(self, table, frame, coded, models, rare=rare)
         drawing.draw(np.arange(len(frame.sources)), run.at("round", 0))
-        redrawn = drawing.keep_rules(run)
+        redrawn, anew = drawing.keep_rules(run)
         made = drawing.assembled(np.arange(len(frame.sources)))
         origin = Origin.synthetic() if frame.whole else Origin.of_rows(frame.sources)
         figures = {"redrawn_records": redrawn} if table.schema.rules else {}
         empty = [name for name in order if rare[name].any() and (rare[name] | table.missing(name)).all()]
-        few = f"{quoted(empty)}: left empty, since no category is had by {self.holders} persons or households"
-        return replace(Release.of(made, notes=(few,) if empty else (), figures=figures), origin=origin)
+        notes = [
+            f"{quoted(empty)}: left empty, since no category is had by {self.holders} persons or households"
+        ] * bool(empty)
+        if anew:
+            notes.append(
+                f"{anew} records were drawn as a whole again, as nothing less kept the rules: others may "
+                "have taken the place of groups whose records break them"
+            )
+        return replace(Release.of(made, notes=tuple(notes), figures=figures), origin=origin)
 
     def _order(self, table: Table, frame: _Skeleton) -> list[str]:
         """The columns in the order of their visit: those of households first, then of persons."""
@@ -377,9 +387,10 @@ class _Drawing:
         self.moves = {name: np.zeros(len(frame.sources)) for name in models}
         self.gaps: dict[str, _Gaps] = {}
 
-    def draw(self, places: Ints, run: Run) -> None:
-        """Draw the new records in some places, whole households and persons, column by column."""
-        for name in run.track(self.method.title, list(self.models), total=len(self.models)):
+    def draw(self, places: Ints, run: Run, start: int = 0) -> None:
+        """Draw the new records in some places, whole households and persons, from one column on."""
+        order = list(self.models)[start:]
+        for name in run.track(self.method.title, order, total=len(order)):
             model, used = self.models[name]
             level, heads = self.frame.levels[name], self.frame.heads[self.frame.levels[name]]
             firsts = places if level == _OWN else np.unique(heads[places])
@@ -391,18 +402,23 @@ class _Drawing:
             for kept in (self.donors[name], self.moves[name]) if level < _OWN else ():
                 kept[places] = kept[heads[places]]
 
-    def keep_rules(self, run: Run) -> int:
-        """Draw again what breaks a rule of the schema; return how many records were."""
+    def keep_rules(self, run: Run) -> tuple[int, int]:
+        """Draw again what breaks a rule of the schema; say how many records were, and how many as a whole."""
         rules = [rule for rule in self.table.schema.rules if set(rule.columns) & set(self.models)]
-        places, redrawn = np.arange(len(self.frame.sources)), 0
+        order, places, redrawn, anew = list(self.models), np.arange(len(self.frame.sources)), 0, 0
         for turn in range(1, _MOST_ROUNDS + 2):
-            broken = self._breaking(places) if rules else np.zeros(len(places), dtype=np.bool_)
+            starts = self._starts(rules, places, turn)
+            broken = starts < len(order)
             if not broken.any():
-                return redrawn
-            wrong = np.unique(self.frame.heads[0][places[broken]])
-            places = np.flatnonzero(np.isin(self.frame.heads[0], wrong))
+                return redrawn, anew
+            parts = []
+            for start in np.unique(starts[broken])[::-1]:
+                heads = self.frame.heads[self.frame.levels[order[start]]]
+                parts.append(np.flatnonzero(np.isin(heads, heads[places[starts == start]])))
+                self.draw(parts[-1], run.silent().at("round", turn).at("from", order[start]), int(start))
+            places = np.unique(np.concatenate(parts))
             redrawn = max(redrawn, len(places))
-            self.draw(places, run.silent().at("round", turn))
+            anew = max(anew, len(places) if turn > _EARLY_ROUNDS else 0)
         texts = quoted(rule.text for rule in rules)
         raise DataError(
             f"every drawn record must keep the rules {texts}, got: {int(broken.sum())} that break one "
@@ -411,18 +427,20 @@ class _Drawing:
             "them all: a kept value may leave no way to keep a rule",
         )
 
-    def _breaking(self, places: Ints) -> Flags:
-        """Which of the records in some places break a rule that their source, if they have one, does not."""
-        made, broken = self.assembled(places), np.zeros(len(places), dtype=np.bool_)
+    def _starts(self, rules: Sequence[Rule], places: Ints, turn: int) -> Ints:
+        """From which column on records are drawn again, by the rules they break and their source does not."""
+        order, made = list(self.models), self.assembled(places) if rules else self.table
+        starts = np.full(len(places), len(order))
         before = None if self.frame.whole else self.table.take(self.frame.sources[places])
-        for rule in self.table.schema.rules:
-            if not set(rule.columns) & set(self.models):
-                continue
+        for rule in rules:
             wrong = rule.broken(without_missing(made, rule.columns)).to_numpy()
             if before is not None:
                 wrong = wrong & ~rule.broken(without_missing(before, rule.columns)).to_numpy()
-            broken |= wrong
-        return broken
+            spoken = sorted(order.index(name) for name in rule.columns if name in self.models)
+            late, early = spoken[-1], spoken[min(1, len(spoken) - 1)]
+            start = late if turn <= _LATE_ROUNDS else early if turn <= _EARLY_ROUNDS else 0
+            starts[wrong] = np.minimum(starts[wrong], start)
+        return starts
 
     def assembled(self, places: Ints) -> Table:
         """The new records in some places, as a table."""
