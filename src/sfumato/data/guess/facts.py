@@ -15,6 +15,7 @@ from typing import Any
 
 import polars as pl
 
+from sfumato.data.guess.words import CONCEPTS, GRADES, LABELS, QUANTITIES, Concept
 from sfumato.data.schema import Kind, Role
 
 #: The most distinct values that a slow look sees.
@@ -23,6 +24,8 @@ SAMPLE = 1_000
 MOST_SHARE = 0.8
 
 _LOOKED_AT = 10 * SAMPLE
+#: Letters that no accent is taken from.
+_LETTERS = str.maketrans({"ß": "ss", "ł": "l", "Ł": "L", "ø": "o", "Ø": "O", "æ": "ae", "œ": "oe", "đ": "d"})
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,18 @@ class Facts:
         """Whether the name holds one of these words."""
         return bool(stems) and pattern(stems).search(self.name) is not None
 
+    @cached_property
+    def concepts(self) -> tuple[Concept, ...]:
+        """What the name may be that of, the likeliest first."""
+        return tuple(concept for concept in CONCEPTS if self.named(concept.stems))
+
+    @cached_property
+    def numbers(self) -> str:
+        """What whole numbers of this name are: a label, a quantity or a grade; empty if it does not say."""
+        said = next((concept.numbers for concept in self.concepts if concept.numbers), "")
+        known = (("label", LABELS), ("quantity", QUANTITIES), ("grade", GRADES))
+        return said or next((what for what, stems in known if self.named(stems)), "")
+
     def share(self, shape: str) -> float:
         """The share of the sample that matches."""
         return float(self.sample.str.contains(shape).mean() or 0.0) if len(self.sample) else 0.0  # type: ignore[arg-type]
@@ -138,7 +153,7 @@ def _without_blanks(texts: pl.Series) -> pl.Series:
 
 def normalised(name: str) -> str:
     """Write a name in small letters without accents, its words joined by ``_``: birthDate → birth_date."""
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    plain = unicodedata.normalize("NFKD", name.translate(_LETTERS)).encode("ascii", "ignore").decode()
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", plain)
     return re.sub(r"[^a-z0-9]+", "_", apart.lower()).strip("_")
 

@@ -114,14 +114,14 @@ def _are_days(values: pl.Series, codes: tuple[int, ...]) -> bool:
 def _number_kind(facts: Facts, distinct: int) -> tuple[Kind, str, float]:
     if not facts.whole:
         return Kind.CONTINUOUS, "numbers with decimals", 0.95
-    if facts.named(words.LABELS):
+    if facts.numbers == "label":
         return Kind.NOMINAL, "its name is that of a code", 0.8
-    if facts.named(words.QUANTITIES):
+    if facts.numbers == "quantity":
         return Kind.CONTINUOUS, "whole numbers, and its name is that of a quantity", 0.9
     large = (facts.values.abs() > _LARGEST_CODE).any()
     if distinct > _CODES_AT_MOST or 3 * distinct > len(facts.present) or large:
         return Kind.CONTINUOUS, "whole numbers, many or large ones", 0.8
-    if distinct > 2 and facts.named(words.GRADES):  # noqa: PLR2004
+    if distinct > 2 and facts.numbers == "grade":  # noqa: PLR2004
         return Kind.ORDINAL, "few whole numbers, and its name is that of a grade", 0.7
     return Kind.NOMINAL, "few distinct whole numbers: perhaps codes", 0.5
 

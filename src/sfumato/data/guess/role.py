@@ -19,7 +19,8 @@ from sfumato.data.schema import Kind, Role
 
 UNDECIDED = "no sign either way: decide"
 
-_MANY_HOUSEHOLDS = 15  # fewer distinct numbers than this are a type of household, not its number
+_UNIT_NUMBERS = (Role.PERSON, Role.HOUSEHOLD)
+_MANY_UNITS = 15  # fewer distinct numbers than this are a type of household or a place in it, not a number
 _MIN_RECORDS = 20  # records below which "all distinct" says nothing
 _LEAST_NUMBER = 1_000  # whole numbers below this may be counts
 _SEVERAL = 5  # distinct values below which a shape says nothing
@@ -93,32 +94,22 @@ def role_of(facts: Facts, kind: Kind) -> RoleSign:
 
 
 def _by_name(facts: Facts, kind: Kind) -> RoleSign | None:
-    for role, confidence, stems in words.ROLES:
-        if not facts.named(stems):
-            continue
-        repeats = facts.distinct < len(facts.present)
+    for concept in facts.concepts:
+        role, repeats = concept.role, facts.distinct < len(facts.present)
         if role is None:
             return None
         if role is Role.WEIGHT and not _can_weigh(facts):
             continue
-        if role is Role.HOUSEHOLD and (not repeats or facts.distinct <= _MANY_HOUSEHOLDS):
+        if role in _UNIT_NUMBERS and repeats and facts.distinct <= _MANY_UNITS:
+            continue
+        if role is Role.HOUSEHOLD and not repeats:
             continue
         if role is Role.PERSON and not repeats:
-            return RoleSign(Role.IDENTIFIER, "its name is that of a person's number", confidence)
-        return RoleSign(role, f"its name is that of {_ROLE_WORDS[role]}", confidence)
+            return RoleSign(Role.IDENTIFIER, "its name is that of a person's number", concept.sure)
+        return RoleSign(role, f"its name is that of {concept.what}", concept.sure)
     if kind is Kind.DATE:
         return RoleSign(Role.KEY, "a date may be known from elsewhere", 0.5)
     return None
-
-
-_ROLE_WORDS = {
-    Role.WEIGHT: "a sampling weight",
-    Role.HOUSEHOLD: "a household's number",
-    Role.PERSON: "a person's number, and persons have several records",
-    Role.IDENTIFIER: "a direct identifier",
-    Role.SENSITIVE: "something people keep to themselves",
-    Role.KEY: "something others may know of a person",
-}
 
 
 def _can_weigh(facts: Facts) -> bool:
