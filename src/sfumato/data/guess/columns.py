@@ -15,6 +15,7 @@ import polars as pl
 
 from sfumato.data.guess.facts import Facts, KindSign, normalised
 from sfumato.data.guess.kind import generalised_form, kind_of
+from sfumato.data.guess.person_numbers import PersonNumber, find_member_number, find_person_number
 from sfumato.data.guess.role import UNDECIDED, role_of
 from sfumato.data.relations.related import Relation, find_related
 from sfumato.data.schema import SINGLE_ROLES, Column, Kind, Role, Schema
@@ -59,7 +60,9 @@ class Guess:
 def guess(frame: pl.DataFrame, told: Told | None = None) -> tuple[Guess, ...]:
     """Propose a kind and a role for each column, each with its reason; what the file told is taken over."""
     told = told or {}
-    return _one_of_each(_guess_one(Facts(series), told.get(series.name, {})) for series in frame)
+    facts = [Facts(series) for series in frame]
+    guesses = [_guess_one(each, told.get(each.series.name, {})) for each in facts]
+    return _one_of_each(_with_persons(facts, guesses))
 
 
 def guess_related(frame: pl.DataFrame, guesses: Iterable[Guess]) -> tuple[Relation, ...]:
@@ -110,6 +113,32 @@ def _as_told(guessed: Guess, told: Mapping[str, Any]) -> Guess:
     confidence = guessed.confidence if column.role else 0.0
     kind_reason = "the file says so" if "kind" in told else guessed.kind_reason
     return replace(guessed, column=column, kind_reason=kind_reason, role_reason=reason, confidence=confidence)
+
+
+def _with_persons(facts: Sequence[Facts], guesses: list[Guess]) -> list[Guess]:
+    """Propose the column that numbers persons, and the one that numbers them within a household."""
+    person = find_person_number(facts, guesses)
+    if person is not None:
+        guesses = [_as_number(each, person) if each.column.name == person.name else each for each in guesses]
+    member = find_member_number(facts, guesses)
+    if member is None:
+        return guesses
+    name, household = member
+    reason = f"it numbers the persons within `{household}`, which others may know"
+    return [
+        replace(each, column=replace(each.column, role=Role.KEY), role_reason=reason, confidence=0.6)
+        if each.column.name == name
+        else each
+        for each in guesses
+    ]
+
+
+def _as_number(guessed: Guess, person: PersonNumber) -> Guess:
+    column, kind_reason = replace(guessed.column, role=Role.PERSON), guessed.kind_reason
+    if column.kind is Kind.CONTINUOUS:
+        column = Column(column.name, Kind.NOMINAL, Role.PERSON, missing=column.missing, label=column.label)
+        kind_reason = "numbers that name persons"
+    return Guess(column, kind_reason, person.reason, person.confidence)
 
 
 def _one_of_each(proposals: Iterable[Guess]) -> tuple[Guess, ...]:

@@ -158,6 +158,12 @@ def normalised(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", apart.lower()).strip("_")
 
 
+def plain_words(texts: pl.Series) -> pl.Series:
+    """Small letters without accents and digits, words with one space between."""
+    bare = texts.str.to_lowercase().str.replace_many(["ß", "ł"], ["ss", "l"]).str.normalize("NFKD")
+    return bare.str.replace_all(r"\p{M}", "").str.replace_all(r"[^\p{L}\d]+", " ").str.strip_chars()
+
+
 @cache
 def pattern(stems: str) -> re.Pattern[str]:
     """The pattern of a list of words, in which ``*`` stands for any letters or digits."""

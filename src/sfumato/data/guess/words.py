@@ -86,11 +86,10 @@ MISSING_NUMBERS = tuple(
 #: Dates that no one means; the last day of all times is what databases write for "no end".
 MISSING_DATES = ("0001-01-01", "1111-11-11", "9999-01-01", "9999-09-09", "9999-12-31")
 
-#: The words of each language for the sexes, for yes and no, and for marital states.
-SEXES, YES_NO = (
-    tuple(frozenset(words.split()) for words in _TABLES[name].values()) for name in ("sexes", "yes_no")
-)
-MARITAL = tuple(frozenset(words.split("|")) for words in _TABLES["marital"].values())
+#: The words of each language for the one sex, the other and neither; for yes and no; for marital states.
+SEXES = tuple(tuple(set(side.split()) for side in words.split("<")) for words in _TABLES["sexes"].values())
+YES_NO = tuple(set(words.split()) for words in _TABLES["yes_no"].values())
+MARITAL = tuple(set(words.split("|")) for words in _TABLES["marital"].values())
 #: Scales from low to high: the place of each word.
 SCALES: tuple[Mapping[str, int], ...] = tuple(
     {word.strip(): place for place, words in enumerate(scale.split("<")) for word in words.split("/")}
@@ -99,6 +98,9 @@ SCALES: tuple[Mapping[str, int], ...] = tuple(
 )
 #: Words around the numbers of a range.
 RANGES: Mapping[str, list[str]] = _TABLES["ranges"]
+
+#: How many characters a bank account number has, by country.
+ACCOUNT_LENGTHS: Mapping[str, int] = _TABLES["account_lengths"]
 
 #: Common given names, in small letters without accents. Names that are also places or things are left out.
 GIVEN_NAMES = """
