@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from sfumato.data.guess.words import CONCEPTS, GRADES, LABELS, QUANTITIES, Concept
+from sfumato.data.guess.words import CONCEPTS, FILLERS, GRADES, LABELS, QUANTITIES, Concept
 from sfumato.data.schema import Kind, Role
 
 #: The most distinct values that a slow look sees.
@@ -122,8 +122,11 @@ class Facts:
         return self.values.dtype.is_integer()
 
     def named(self, stems: str) -> bool:
-        """Whether the name holds one of these words."""
-        return bool(stems) and pattern(stems).search(self.name) is not None
+        """Whether the name holds one of these words, be it without "of" and the like."""
+        if not stems:
+            return False
+        bare = "_".join(word for word in self.name.split("_") if word not in FILLERS)
+        return any(pattern(stems).search(name) for name in {self.name, bare})
 
     @cached_property
     def concepts(self) -> tuple[Concept, ...]:

@@ -186,17 +186,18 @@ def _by_content(facts: Facts, kind: Kind) -> RoleSign | None:
 
 def _by_length(facts: Facts, kind: Kind) -> RoleSign | None:
     """Speak of free text: many words, mostly distinct; or some, if there are many or the name says so."""
-    if not facts.textual or kind is not Kind.NOMINAL or len(facts.sample) < _SEVERAL:
+    if not facts.textual or kind is not Kind.NOMINAL:
         return None
-    several = facts.share(r"\S\s+\S") >= _MOSTLY_DISTINCT
+    spaced = facts.share(r"\S\s+\S")
+    if facts.named(words.FREE_TEXT) and (spaced > 0 or facts.distinct >= _MANY_WORDS):
+        return RoleSign(Role.IDENTIFIER, "its name is that of free text, which may name people", 0.86)
+    if len(facts.sample) < _SEVERAL:
+        return None
     long = facts.share(rf"(?:\S+\s+){{{_LONG - 1},}}\S") >= _MOSTLY_DISTINCT
     if long and facts.distinct_share >= _MOSTLY_DISTINCT:
         reason = "long texts, mostly distinct: free text may name people"
         return RoleSign(Role.IDENTIFIER, reason, 0.87)
-    some = facts.share(r"\S\s+\S") > 0 or facts.distinct >= _MANY_WORDS
-    if some and facts.named(words.FREE_TEXT):
-        return RoleSign(Role.IDENTIFIER, "its name is that of free text, which may name people", 0.8)
-    if several and facts.distinct >= _MANY_TEXTS and facts.distinct_share >= _SHARED:
+    if spaced >= _MOSTLY_DISTINCT and facts.distinct >= _MANY_TEXTS and facts.distinct_share >= _SHARED:
         return RoleSign(Role.IDENTIFIER, "many texts of several words: free text may name people", 0.6)
     return None
 

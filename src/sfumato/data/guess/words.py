@@ -44,9 +44,10 @@ def _stems(table: Mapping[str, str]) -> str:
 
 
 def _phrases(table: Mapping[str, str]) -> tuple[str, ...]:
-    """Each phrase as it stands, in capitals, and with one capital in front."""
+    """Each phrase as it stands, in small letters, in capitals, and with one capital in front."""
     said = [phrase for phrases in table.values() for phrase in phrases.split("|")]
-    return tuple(dict.fromkeys(form for one in said for form in (one, one.upper(), one.capitalize())))
+    forms = ((one, one.lower(), one.upper(), one[:1].upper() + one[1:]) for one in said)
+    return tuple(dict.fromkeys(form for each in forms for form in each))
 
 
 _TABLES = tomllib.loads(resources.files(__package__).joinpath("vocabulary.toml").read_text(encoding="utf-8"))
@@ -67,12 +68,16 @@ PHONE_CUES, IDENTITY_CUES = (
     tuple(dict.fromkeys(_stems(_TABLES[name]).split())) for name in ("phone_cues", "identity_cues")
 )
 
+#: Words that names may do without: of, the.
+FILLERS = frozenset(_stems(_TABLES["fillers"]).split())
+
 #: Texts that stand for a missing value wherever they are met.
-MISSING_WORDS = (
+_MISSING = (
     *(".", "..", "?", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "<NA>"),
     *("#NULL!", "#VALUE!", "(null)", "\\N", "n.a.", "N.A.", "k.A.", "k. A."),
     *_phrases(_TABLES["missing"]),
 )
+MISSING_WORDS = tuple(dict.fromkeys(_MISSING))
 #: The same, unless all values of the column are as short (NA may be Namibia).
 SHORT_MISSING_WORDS = ("NA", "na", "-", "--", "ND", "nd", "kA", "KA")
 #: The same beside numbers only.
