@@ -108,8 +108,8 @@ def shown_texts(table: Table, name: str) -> pl.Series:
     texts = [str(text) for text in (column.label, *column.order, *(label for _, label in column.labels))]
     if nodes is not None:
         used = series.unique().drop_nulls()
-        texts += used.cast(pl.String).to_list()
-        texts += [part for form in to_text(used, nodes).drop_nulls() for part in (named_in(form) or [form])]
+        forms = pl.concat([used.cast(pl.String), to_text(used, nodes)]).unique().drop_nulls()
+        texts += [part for form in forms for part in (named_in(form) or [form])]
     elif isinstance(series.dtype, pl.List):
         texts += series.explode().unique().drop_nulls().cast(pl.String, strict=False).drop_nulls().to_list()
     elif series.dtype in (pl.String, pl.Categorical, pl.Enum):
