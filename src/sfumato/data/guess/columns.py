@@ -8,12 +8,12 @@ the same story is found in `sfumato.data.relations.related`. No reason ever hold
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
-from sfumato.data.guess.facts import Facts, KindSign, normalised
+from sfumato.data.guess.facts import Facts, Guess, KindSign, normalised
 from sfumato.data.guess.kind import generalised_form, kind_of
 from sfumato.data.guess.person_numbers import PersonNumber, find_member_number, find_person_number
 from sfumato.data.guess.role import UNDECIDED, role_of
@@ -34,27 +34,6 @@ __all__ = [
 
 #: What a file itself says of its columns: facts as `Column` takes them, by the column's name.
 Told = Mapping[str, Mapping[str, Any]]
-
-
-@dataclass(frozen=True)
-class Guess:
-    """A proposal for one column.
-
-    ``confidence`` is that of the less certain of kind and role, and 0 where the role is left open.
-    """
-
-    column: Column
-    kind_reason: str
-    role_reason: str
-    confidence: float
-    is_guessed: bool = True  # False: someone has declared it
-
-    def given(self, roles: Mapping[str, Any]) -> Guess:
-        """The proposal with the role that someone has given the column, if any has."""
-        role = roles.get(self.column.name)
-        if role is None:
-            return self
-        return Guess(replace(self.column, role=role), self.kind_reason, "given", 1.0, is_guessed=False)
 
 
 def guess(frame: pl.DataFrame, told: Told | None = None) -> tuple[Guess, ...]:

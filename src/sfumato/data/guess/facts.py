@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
 
 import polars as pl
 
 from sfumato.data.guess.words import CONCEPTS, FILLERS, GRADES, LABELS, QUANTITIES, Concept
-from sfumato.data.schema import Kind, Role
+from sfumato.data.schema import Column, Kind, Role
 
 #: The most distinct values that a slow look sees.
 SAMPLE = 1_000
@@ -46,6 +46,27 @@ class RoleSign:
     reason: str
     confidence: float
     names: bool = False
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A proposal for one column.
+
+    ``confidence`` is that of the less certain of kind and role, and 0 where the role is left open.
+    """
+
+    column: Column
+    kind_reason: str
+    role_reason: str
+    confidence: float
+    is_guessed: bool = True  # False: someone has declared it
+
+    def given(self, roles: Mapping[str, Any]) -> Guess:
+        """The proposal with the role that someone has given the column, if any has."""
+        role = roles.get(self.column.name)
+        if role is None:
+            return self
+        return Guess(replace(self.column, role=role), self.kind_reason, "given", 1.0, is_guessed=False)
 
 
 @dataclass(frozen=True)

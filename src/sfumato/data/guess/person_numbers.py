@@ -9,21 +9,18 @@ one of them and two others that people may know. How far one column determines a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from sfumato.data.guess import words
-from sfumato.data.guess.facts import MOST_SHARE, Facts
+from sfumato.data.guess.facts import MOST_SHARE, Facts, Guess
 from sfumato.data.guess.role import are_sexes
 from sfumato.data.relations.related import NEARLY, determination
 from sfumato.data.schema import Kind, Role
 from sfumato.errors import counted, quoted
 from sfumato.kernels.arrays import Ints
-
-if TYPE_CHECKING:
-    from sfumato.data.guess.columns import Guess
 
 _FEWEST_PERSONS, _FEWEST_RECORDS = 20, 20  # with a number that repeats, below which nothing is said
 _MOST_RECORDS_EACH = 200  # a number that repeats more often is that of a place or a thing
