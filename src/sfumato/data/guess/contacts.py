@@ -43,12 +43,12 @@ _ABROAD = r"\+[1-9][\d\s().\-/]{6,18}\d|\b00[1-9]\d{0,4}[\s().\-/]+\d[\d\s().\-/
 _AFTER_A_WORD = (
     rf"(?i)\b(?:{'|'.join(words.PHONE_CUES)})\b[\s.:#]*(?:n[ro°º]\b[\s.:]*)?([(+]?\d[\d\s().\-/]{{5,16}}\d)"
 )
-_GROUPS = r"(?:[\s.\-/]{1,3}\d{2,4}){2,5}\b"
 #: Written as phone numbers are, whatever else stands in the cell; and only beside words.
 _AT_HOME = r"\(0\d{1,5}\)[\s.\-/]{0,3}\d[\d\s.\-/]{4,10}\d|\b0\d{1,5}\s?/\s?\d[\d\s\-]{4,10}\d"
 _IN_AMERICA = r"(?:\([2-9]\d{2}\)\s?|\b[2-9]\d{2}[.\-])[2-9]\d{2}[.\-]\d{4}\b"
 _IN_A_SENTENCE = (
-    rf"\b0\d{{1,4}}{_GROUPS}|\b[2-9]\d{{2}}(?: \d{{3}} \d{{3}}|-\d{{3}}-\d{{3}}|(?: \d{{2}}){{3}})\b"
+    r"\b0\d{1,5}(?:[\s.\-/]{1,3}\d{2,8}){1,5}\b"
+    r"|\b[2-9]\d{2}(?: \d{3} \d{3}|-\d{3}-\d{3}|(?: \d{2}){3})\b"
 )
 _SENTENCE = r"\p{L}{2}"
 

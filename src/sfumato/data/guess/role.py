@@ -190,7 +190,7 @@ def _by_length(facts: Facts, kind: Kind) -> RoleSign | None:
         return None
     spaced = facts.share(r"\S\s+\S")
     if facts.named(words.FREE_TEXT) and (spaced > 0 or facts.distinct >= _MANY_WORDS):
-        return RoleSign(Role.IDENTIFIER, "its name is that of free text, which may name people", 0.86)
+        return RoleSign(Role.IDENTIFIER, "its name is that of free text, which may name people", 0.8)
     if len(facts.sample) < _SEVERAL:
         return None
     long = facts.share(rf"(?:\S+\s+){{{_LONG - 1},}}\S") >= _MOSTLY_DISTINCT
