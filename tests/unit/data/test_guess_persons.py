@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from sfumato.data.guess import person_numbers
 from sfumato.data.guess.columns import guess, guess_related
 from sfumato.data.guess.overview import survey
 from sfumato.data.schema import Role
@@ -142,6 +143,13 @@ def test_numbers_of_any_type(kind):
 def test_few_repeat():
     """Most patients come once; the others are persons all the same."""
     _, of, traits = persons(seed=5, each=[1] * 200 + [2] * 30, count=230)
+    assert found(pl.DataFrame({"code": 900 + of, **traits})) == "code"
+
+
+def test_of_many_records_all_of_some_persons_are_looked_at(monkeypatch):
+    """In a sample of the records hardly any number would repeat."""
+    monkeypatch.setattr(person_numbers, "_RECORDS", 60)
+    _, of, traits = persons(seed=9, each=2, count=1500)
     assert found(pl.DataFrame({"code": 900 + of, **traits})) == "code"
 
 

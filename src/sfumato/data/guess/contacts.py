@@ -31,6 +31,7 @@ ACCOUNTS = "bank account numbers"
 
 EMAIL = r"(?i)[\w.+%\-]+@(?:[a-z0-9\-]+\.)+[a-z]{2,}"
 
+_FEWEST_DIGITS = 7
 _MOST_CHECKED = 1_000  # different phone numbers that are checked; of more the first tell whether they are any
 _DIGITS_ABROAD, _DIGITS_AT_HOME, _DIGITS_AFTER_A_WORD = (8, 15), (9, 12), (7, 15)
 _REGIONS = ("DE", "AT", "CH", "FR", "BE", "ES", "IT", "PT", "NL", "PL", "SE", "GB", "IE", "US")
@@ -92,11 +93,20 @@ def contacts_in(texts: pl.Series) -> ContactCells:
     """
     if texts.dtype not in (pl.String, pl.Categorical, pl.Enum):
         return ContactCells({})
-    places = texts.cast(pl.String).to_frame("text").with_columns(place=pl.col("text").rank("dense"))
-    different = places.drop_nulls().unique("text").sort("place")["text"]
-    found = dict(_found(different)) if different.str.contains(r"@|\d{2}").any() else {}
-    where = places["place"].fill_null(0).to_numpy()
-    return ContactCells({what: np.append(False, flags)[where] for what, flags in found.items()})
+    cells = texts.cast(pl.String).to_frame("text")
+    different = cells.drop_nulls().unique().sort("text")["text"]
+    # Nearly all texts have neither a sign of an address nor as many digits as the shortest number.
+    likely = different.filter(
+        different.str.contains("@", literal=True) | (different.str.count_matches(r"\d") >= _FEWEST_DIGITS)
+    )
+    found = dict(_found(likely)) if len(likely) else {}
+    return ContactCells(
+        {what: _flagged(cells["text"], likely.filter(flags)) for what, flags in found.items()}
+    )
+
+
+def _flagged(texts: pl.Series, found: pl.Series) -> Flags:
+    return texts.is_in(found.implode()).fill_null(value=False).to_numpy()
 
 
 def shown_texts(table: Table, name: str) -> pl.Series:
