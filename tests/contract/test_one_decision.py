@@ -146,6 +146,26 @@ def test_it_leaves_with_a_reason_which_is_recorded(way, people, capfd):
     assert verb(capfd, "verify", "rel" if way == "release" else trail)[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("role", "rules"), [("other", ["identifier-left-in"]), ("person", ["identifier-left-in"])]
+)
+def test_a_number_that_joins_persons_is_no_harmless_column(role, rules, people, capfd):
+    """Whatever it is declared as: it repeats, and determines sex and birth date."""
+    n = 60
+    frame = pl.DataFrame(
+        {
+            "nr": [4000 + i % n for i in range(3 * n)],
+            "sex": [("f", "m")[(i % n) % 2] for i in range(3 * n)],
+            "birth date": [f"19{40 + i % n}-01-01" for i in range(3 * n)],
+        }
+    )
+    frame.write_csv("three.csv")
+    roles = ["--role", f"nr={role}", "--role", "sex=key", "--role", "birth date=key"]
+    code, out, _ = verb(capfd, "gate", "three.csv", *roles, "--require", "k >= 1", "--format", "json")
+    assert code == 1
+    assert [each["rule"] for each in json.loads(out)["findings"]] == rules
+
+
 @pytest.mark.parametrize("way", ["run", "release"])
 def test_a_phone_number_in_a_set_leaves_by_no_verb(way, people, capfd):
     """A number that somebody wrote in the place of a town, and that a group of towns names among others."""

@@ -289,6 +289,8 @@ def _identifiers(table: Table) -> Iterator[Finding]:
             continue
         if column.role is Role.IDENTIFIER:
             yield Finding("identifier-left-in", f"`{column.name}` {_identifier_by(column)}")
+        elif proposal.column.role is Role.PERSON and column.role is not Role.KEY:  # a key is judged as one
+            yield Finding("identifier-left-in", f"`{column.name}` joins persons: {proposal.role_reason}")
         elif proposal.column.role is Role.IDENTIFIER and not _is_shared_key(table, column):
             yield Finding(
                 "identifier-left-in", f"`{column.name}` looks as if it named people: {proposal.role_reason}"
