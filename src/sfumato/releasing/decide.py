@@ -21,7 +21,7 @@ from sfumato.core.randomness import ByPlace
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.checks import Violation, violations
-from sfumato.data.guess.columns import guess
+from sfumato.data.guess.columns import Guess, guess
 from sfumato.data.guess.contacts import contacts_in, shown_texts
 from sfumato.data.relations.joining import joining_columns
 from sfumato.data.schema import UNIT_ROLES, Column, Role
@@ -48,6 +48,8 @@ RULES: Mapping[str, str] = {
     "not-private": "what is spent for differential privacy must be a guarantee",
     "seed-guessable": "nobody may find by trying what chance has done",
 }
+
+_SURE = 0.8  # of a proposal that is believed whatever was declared
 
 #: Said wherever a release stops because nobody has said what it must meet.
 NOTHING_REQUIRED = "a release must have a requirement to be judged by"
@@ -289,7 +291,7 @@ def _identifiers(table: Table) -> Iterator[Finding]:
             continue
         if column.role is Role.IDENTIFIER:
             yield Finding("identifier-left-in", f"`{column.name}` {_identifier_by(column)}")
-        elif proposal.column.role is Role.PERSON and column.role is not Role.KEY:  # a key is judged as one
+        elif _numbers_persons(proposal) and column.role is not Role.KEY:  # a key is judged as one
             yield Finding("identifier-left-in", f"`{column.name}` joins persons: {proposal.role_reason}")
         elif proposal.column.role is Role.IDENTIFIER and not _is_shared_key(table, column):
             yield Finding(
@@ -297,6 +299,10 @@ def _identifiers(table: Table) -> Iterator[Finding]:
             )
         else:
             yield from _contacts(table, column.name)
+
+
+def _numbers_persons(proposal: Guess) -> bool:
+    return proposal.column.role is Role.PERSON and proposal.confidence >= _SURE
 
 
 def _identifier_by(column: Column) -> str:

@@ -156,6 +156,9 @@ def test_of_many_records_all_of_some_persons_are_looked_at(monkeypatch):
 def test_one_trait_and_two_things_that_others_know():
     frame = payroll().drop("born")
     assert found(frame) == "emp"
+    assert (
+        next(each for each in guess(frame) if each.column.name == "emp").confidence < 0.7
+    )  # it is asked about
     assert found(frame.drop("zip", "dept")) is None
 
 
@@ -185,6 +188,20 @@ def test_what_repeats_is_not_always_a_person(name, count):
     )
     assert found(frame) is None
     assert overview(frame).persons is None
+
+
+@pytest.mark.parametrize("name", ["product_no", "Artikelnummer", "doctor_id", "SKU", "supplier"])
+def test_things_may_have_a_sex(name):
+    """Clothes are for men or women, of a department, from a country; doctors have a sex and a birth date."""
+    _, of, traits = persons(seed=10)
+    assert found(pl.DataFrame({name: 900 + of, **traits})) is None
+
+
+def test_codes_for_a_missing_number_are_nobody():
+    emp = payroll()["emp"]
+    gone = pl.Series(np.arange(len(emp)) % 4 == 0)
+    assert found(payroll(emp=emp.set(gone, -9))) == "emp"
+    assert found(payroll(emp=("E" + emp.cast(pl.String)).set(gone, "k.A."))) == "emp"
 
 
 def test_too_little_to_tell():

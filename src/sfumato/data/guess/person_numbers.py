@@ -1,9 +1,10 @@
 """Finds the column that says whose records are whose: it repeats, and determines what stays with a person.
 
 An area, a product or a department repeats too, and determines other columns, but never birth date and sex.
-So a number is believed to be a person's where it (nearly) determines two columns that stay with a person, or
-one of them and two others that people may know. How far one column determines another is told by
-`sfumato.data.relations.related.determination`, here among the records whose number repeats.
+So a number is believed to be a person's where it (nearly) determines two columns that stay with a person;
+with one of them, and two others that people may know, it is asked about. How far one column determines
+another is told by `sfumato.data.relations.related.determination`, here among the records whose number
+repeats.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _FEWEST_PERSONS, _FEWEST_RECORDS = 20, 20  # with a number that repeats, below w
 _MOST_RECORDS_EACH = 200  # a number that repeats more often is that of a place or a thing
 _RECORDS = 50_000  # looked at
 _TRAITS, _OTHERS_BESIDE_ONE = 2, 2
-_EXACTLY = 0.9999
+_EXACTLY, _DOUBTFUL = 0.9999, 0.65
 _NAMED = 5
 _MEMBERS_AT_MOST = 30  # numbers within a household
 
@@ -57,7 +58,7 @@ def find_person_number(facts: Sequence[Facts], guesses: Sequence[Guess]) -> Pers
 
 
 def _stays(facts: Facts, proposal: Guess) -> bool:
-    """Whether a column stays with a person: birth date, sex, origin, name."""
+    """Whether a column stays with a person: birth date, sex, name."""
     if facts.series.dtype.is_nested() or facts.distinct < 2:  # noqa: PLR2004
         return False
     named = facts.concepts[0].trait if facts.concepts else False
@@ -69,7 +70,9 @@ def _may_number(facts: Facts, proposal: Guess) -> bool:
     role, kind = proposal.column.role, proposal.column.kind
     if role not in (None, Role.IDENTIFIER, Role.PERSON) or kind not in (Kind.CONTINUOUS, Kind.NOMINAL):
         return False
-    if not (facts.whole or (facts.textual and facts.share(r"\s") < 1 - MOST_SHARE)):
+    if facts.named(words.THINGS) or not (
+        facts.whole or (facts.textual and facts.share(r"\s") < 1 - MOST_SHARE)
+    ):
         return False
     repeated = len(facts.present) - facts.distinct
     return facts.distinct >= _FEWEST_PERSONS and 0 < repeated <= _MOST_RECORDS_EACH * facts.distinct
@@ -81,6 +84,8 @@ def _numbering(
     rows = facts.series.is_duplicated() & facts.series.is_not_null()
     if facts.blanks:
         rows &= facts.series.str.strip_chars() != ""
+    if codes := [code for code in proposal.column.missing if isinstance(code, str) == facts.textual]:
+        rows &= ~facts.series.is_in(codes)
     part = max(1, int(rows.sum()) // _RECORDS)  # of many records those of some persons, and all of theirs
     chosen = (rows & (facts.series.hash() % part == 0)).arg_true()
     if len(chosen) < _FEWEST_RECORDS:
@@ -100,7 +105,8 @@ def _numbering(
     reason = f"it repeats, and {'' if exact else 'nearly '}determines {named}: a person's number"
     plausible = proposal.column.role is Role.PERSON or facts.named(words.NUMBERS)
     rank = (plausible or proposal.column.role is None, min(personal.values()), facts.distinct)
-    return PersonNumber(facts.series.name, reason, 0.95 if exact else 0.85, rank)
+    sure = (0.95 if exact else 0.85) if len(personal) >= _TRAITS else _DOUBTFUL
+    return PersonNumber(facts.series.name, reason, sure, rank)
 
 
 def _codes(values: pl.Series) -> Ints:

@@ -59,6 +59,8 @@ CONCEPTS: tuple[Concept, ...] = tuple(_concepts(_TABLES["columns"]))
 FREE_TEXT, QUANTITIES, GRADES, LABELS = (
     _stems(_TABLES[name]) for name in ("free_text", "quantities", "grades", "labels")
 )
+#: Names of numbers of things, and of people who are not those that the records are about.
+THINGS = _stems(_TABLES["things"])
 #: Last words of the names of columns that number something.
 NUMBERS = _stems(_TABLES["numbers"])
 #: Names of columns that hold the number of a person, of whatever country.
