@@ -204,6 +204,14 @@ def test_codes_for_a_missing_number_are_nobody():
     assert found(payroll(emp=("E" + emp.cast(pl.String)).set(gone, "k.A."))) == "emp"
 
 
+def test_what_a_file_declares_is_kept():
+    frame = payroll()
+    (emp,) = (each for each in guess(frame, {"emp": {"role": "identifier"}}) if each.column.name == "emp")
+    assert emp.column.role is Role.IDENTIFIER
+    (emp,) = (each for each in guess(frame, {"emp": {"label": "number"}}) if each.column.name == "emp")
+    assert (emp.column.role, emp.column.label) == (Role.PERSON, "number")
+
+
 def test_too_little_to_tell():
     assert found(payroll().head(15)) is None
     assert found(payroll().head(0)) is None

@@ -41,7 +41,8 @@ def guess(frame: pl.DataFrame, told: Told | None = None) -> tuple[Guess, ...]:
     told = told or {}
     facts = [Facts(series) for series in frame]
     guesses = [_guess_one(each, told.get(each.series.name, {})) for each in facts]
-    return _one_of_each(_with_persons(facts, guesses))
+    declared = {name for name, said in told.items() if "role" in said}
+    return _one_of_each(_with_persons(facts, guesses, declared))
 
 
 def guess_related(frame: pl.DataFrame, guesses: Iterable[Guess]) -> tuple[Relation, ...]:
@@ -94,28 +95,25 @@ def _as_told(guessed: Guess, told: Mapping[str, Any]) -> Guess:
     return replace(guessed, column=column, kind_reason=kind_reason, role_reason=reason, confidence=confidence)
 
 
-def _with_persons(facts: Sequence[Facts], guesses: list[Guess]) -> list[Guess]:
+def _with_persons(facts: Sequence[Facts], guesses: Sequence[Guess], declared: set[str]) -> list[Guess]:
     """Propose the column that numbers persons, and the one that numbers them within a household."""
+    found = {each.column.name: each for each in guesses}
     person = find_person_number(facts, guesses)
-    if person is not None:
-        guesses = [_as_number(each, person) if each.column.name == person.name else each for each in guesses]
-    member = find_member_number(facts, guesses)
-    if member is None:
-        return guesses
-    name, household = member
-    reason = f"it numbers the persons within `{household}`, which others may know"
-    return [
-        replace(each, column=replace(each.column, role=Role.KEY), role_reason=reason, confidence=0.6)
-        if each.column.name == name
-        else each
-        for each in guesses
-    ]
+    if person is not None and person.name not in declared:
+        found[person.name] = _as_number(found[person.name], person)
+    member = find_member_number(facts, list(found.values()))
+    if member is not None and member[0] not in declared:
+        name, household = member
+        reason = f"it numbers the persons within `{household}`, which others may know"
+        column = replace(found[name].column, role=Role.KEY)
+        found[name] = replace(found[name], column=column, role_reason=reason, confidence=0.6)
+    return list(found.values())
 
 
 def _as_number(guessed: Guess, person: PersonNumber) -> Guess:
     column, kind_reason = replace(guessed.column, role=Role.PERSON), guessed.kind_reason
     if column.kind is Kind.CONTINUOUS:
-        column = Column(column.name, Kind.NOMINAL, Role.PERSON, missing=column.missing, label=column.label)
+        column = replace(column, kind=Kind.NOMINAL, integer=False, lower=None, upper=None)
         kind_reason = "numbers that name persons"
     return Guess(column, kind_reason, person.reason, person.confidence)
 
