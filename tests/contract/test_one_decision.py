@@ -146,6 +146,50 @@ def test_it_leaves_with_a_reason_which_is_recorded(way, people, capfd):
     assert verb(capfd, "verify", "rel" if way == "release" else trail)[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("role", "rules"), [("other", ["identifier-left-in"]), ("person", ["identifier-left-in"])]
+)
+def test_a_number_that_joins_persons_is_no_harmless_column(role, rules, people, capfd):
+    """Whatever it is declared as: it repeats, and determines sex and birth date."""
+    n = 60
+    frame = pl.DataFrame(
+        {
+            "nr": [4000 + i % n for i in range(3 * n)],
+            "sex": [("f", "m")[(i % n) % 2] for i in range(3 * n)],
+            "birth date": [f"19{40 + i % n}-01-01" for i in range(3 * n)],
+        }
+    )
+    frame.write_csv("three.csv")
+    roles = ["--role", f"nr={role}", "--role", "sex=key", "--role", "birth date=key"]
+    code, out, _ = verb(capfd, "gate", "three.csv", *roles, "--require", "k >= 1", "--format", "json")
+    assert code == 1
+    assert [each["rule"] for each in json.loads(out)["findings"]] == rules
+
+
+@pytest.mark.parametrize("way", ["run", "release"])
+def test_a_phone_number_in_a_set_leaves_by_no_verb(way, people, capfd):
+    """A number that somebody wrote in the place of a town, and that a group of towns names among others."""
+    many = pl.concat([people.with_columns(pl.col("town").replace({"T3": "tel. 972 123 456"}))] * 4)
+    many.write_csv("people.csv")
+    step = GROUPED.replace('"age", "town"', '"town"').replace("k = 3", "k = 48")
+    code, out, err = verb(capfd, *ways_out(plan(step=step))[way], "-q")
+    assert code == 1, out + err
+    assert "contact-left-in: `town` holds phone numbers in 1 different text" in " ".join(err.split())
+    assert "972" not in out + err
+    assert not written()
+
+
+def test_a_file_with_a_phone_number_in_a_set_may_not_leave(people, capfd):
+    towns = pl.Series(["{Kern|tel. 972 123 456}", "{Kern|Fresno}"] * 30)
+    people.select("age", town=towns).write_csv("sets.csv")
+    code, out, _ = verb(
+        capfd, "gate", "sets.csv", "--role", "age=key", "--role", "town=key", "--require", "k >= 1",
+        "--format", "json",
+    )  # fmt: skip
+    assert code == 1
+    assert [each["rule"] for each in json.loads(out)["findings"]] == ["contact-left-in"]
+
+
 # ------------------------------------------------------------------- what is required of utility alone (case 2)
 
 
