@@ -337,7 +337,7 @@ def _columns_of(report):
 
 
 def test_a_guess_is_not_called_a_declaration(people, capfd):
-    code, out, _ = verb(capfd, "gate", "people.csv", "--require", "k >= 1", "-r", "ill=other")
+    code, out, _ = verb(capfd, "gate", "people.csv", "--require", "k >= 2", "-r", "ill=other")
     assert code == 1
     assert "declared" not in out
 
@@ -346,7 +346,7 @@ def test_a_role_for_a_column_that_is_not_there_is_refused(people, capfd):
     for words in (
         ("inspect", "people.csv"),
         ("release", "people.csv"),
-        ("gate", "people.csv", "--require", "k >= 1"),
+        ("gate", "people.csv", "--require", "k >= 2"),
     ):
         code, _, err = verb(capfd, *words, "--role", "twon=key")
         assert code == 2, words

@@ -23,7 +23,7 @@ from sfumato.data.persons import persons_of
 from sfumato.kernels.arrays import Ints
 from sfumato.recipes.profile import Profile
 from sfumato.releasing.budget_coverage import BudgetCoverage
-from sfumato.releasing.outcome import Judgement, Outcome, Part
+from sfumato.releasing.outcome import Judgement, Outcome, Part, tally
 from sfumato.report.class_sizes import class_sizes
 from sfumato.report.content import about_people, pictured_tables, public_digits, suppressed_columns
 from sfumato.report.correlations import correlations
@@ -254,7 +254,6 @@ def _public(found: Measured, profile: Profile | None, tuned: Tuned | None) -> di
     part, grain = found.part, 1 / max(len(found.part.original), 1)
     persons = persons_of(part.original)
     utility = [_coarse(*each, persons, grain) for each in found.utilities.values()]
-    met = sum(each.met for each in part.judgements)
     pictures = _pictures(found, public=True)
     lost = [{"column": each.column, "sentence": each.public_sentence()} for each in part.lost]
     return {
@@ -262,7 +261,7 @@ def _public(found: Measured, profile: Profile | None, tuned: Tuned | None) -> di
         **_shape(part),
         "roles": _roles(part, {each["column"]: each["sentence"] for each in lost}),
         "steps": [_step(each, parameters=False) for each in part.release.provenance],
-        "requirements": {"met": met, "of": len(part.judgements)},
+        "requirements": tally(each.to_dict() for each in part.judgements),
         "attacks": None,
         "recipients": meant_for(profile),
         "lost": lost,
