@@ -127,7 +127,9 @@ def test_the_twin_for_machines(run, people, plan):
 
 
 def test_a_release_is_explained_by_its_own_trail(run, people, plan, tmp_path):
-    plan.write_text(PLAN.replace('"k >= 3"', '"exact-match <= 0.9"').replace("[output]", "[output]\nshuffle = false"))
+    plan.write_text(
+        PLAN.replace('"k >= 3"', '"exact-match <= 0.9"').replace("[output]", "[output]\nshuffle = false")
+    )
     assert run("run", plan, "--seed", LARGE)[0] == 0
     code, out, _ = run(
         "explain", "people.csv", "--record", 5, "--plan", plan, "--replay", "release.private.json",

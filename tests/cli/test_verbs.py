@@ -527,8 +527,8 @@ def test_run_writes_nothing_when_a_requirement_is_not_met(run, people, tmp_path)
 
 
 def test_run_tells_what_a_method_notes(run, plan):
-    step = 'method = "global-recoding"\ncolumns = ["age"]\n[output]'
-    said = plan.read_text().replace("rank-linkage >= 0.1", "exact-match <= 0.9")
+    step = 'method = "global-recoding"\ncolumns = ["age", "income"]\n[output]'
+    said = plan.read_text().replace("rank-linkage >= 0.1", "k >= 2")
     plan.write_text(re.sub(r'method = "rank-swapping".*\[output\]', step, said, flags=re.DOTALL))
     code, _, err = run("run", "plan.toml")
     assert code == 0
