@@ -403,6 +403,14 @@ class Measure(Component):
         good = "safer" if cls.aspect == "risk" else "more useful"
         return f"{'lower' if cls.better == 'low' else 'higher'} is {good}"
 
+    @property
+    def worst(self) -> float:
+        """The worst number that a release can have, infinite where none is known: no requirement asks less.
+
+        It is the worse of the bounds; write it where settings say more.
+        """
+        return self.bounds[1 if self.better == "low" else 0]
+
     def is_better(self, first: float, second: float) -> bool:
         """Whether ``first`` is the better value of the two."""
         return first < second if self.better == "low" else first > second

@@ -61,7 +61,7 @@ def meaning_of(cls: type[Component]) -> Meaning:
     --------
     >>> from sfumato.risk.anonymity import KAnonymity
     >>> meaning_of(KAnonymity).side
-    'higher is safer; it is at least 0'
+    'higher is safer; it is at least 1'
     """
     text = plain(inspect.cleandoc(cls.__doc__ or ""))
     first = _SECTION.search(text)

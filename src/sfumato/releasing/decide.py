@@ -19,6 +19,7 @@ import polars as pl
 from sfumato.core.budget import NO_GUARANTEE
 from sfumato.core.randomness import ByPlace
 from sfumato.core.release import Release
+from sfumato.core.requirement import why_unjudged
 from sfumato.core.run import Run
 from sfumato.data.checks import Violation, violations
 from sfumato.data.guess.columns import Guess, guess
@@ -232,9 +233,9 @@ def foresee(plan: Plan, tables: Mapping[str, Table], *, subject: str, unjudged: 
             stake = None
             if table is not None:
                 stake = stake_of(part, table, None, Run(resources=load_resources(part)))
-            found.append(
-                Finding("nothing-required", where + (stake.sentence() if stake else "nobody has looked"))
-            )
+            said = stake.sentence() if stake else "nobody has looked"
+            why = why_unjudged((each.requirement for each in part.demands), said)
+            found.append(Finding("nothing-required", where + why))
     return Decision(subject, tuple(found))
 
 
@@ -264,8 +265,10 @@ def decide_file(
     findings = [*_identifiers(table)]
     findings += [Finding("role-missing", f"nobody has said what `{name}` is to others") for name in undecided]
     findings += _broken(violations(table))
-    if not any(each.is_about_risk for each in judgements):
-        findings.append(Finding("nothing-required", "nobody has said what its risk must meet"))
+    asked = [demand.requirement for demand in demands]
+    if not any(each.judges == "risk" for each in asked):
+        why = why_unjudged(asked, "nobody has said what its risk must meet")
+        findings.append(Finding("nothing-required", why))
     findings += _missed(judgements)
     return Decision(subject, tuple(findings), tuple(judgements))
 

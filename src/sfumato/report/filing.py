@@ -17,6 +17,7 @@ from sfumato.data.schema import Role
 from sfumato.recipes.parts import About
 from sfumato.releasing.decide import Decision
 from sfumato.releasing.folder import TWIN
+from sfumato.releasing.outcome import tally
 from sfumato.releasing.trail import environment
 from sfumato.version import __version__
 
@@ -162,9 +163,7 @@ def _identifiability(about: Mapping[str, str], told: Mapping[str, Any], *, in_se
 
 def _judged(told: Mapping[str, Any]) -> dict[str, int]:
     judged = told["requirements"]
-    if isinstance(judged, Mapping):
-        return {"met": judged["met"], "of": judged["of"]}
-    return {"met": sum(bool(each["met"]) for each in judged), "of": len(judged)}
+    return dict(judged) if isinstance(judged, Mapping) else tally(judged)
 
 
 def _governance(

@@ -23,9 +23,9 @@ from sfumato.data.persons import persons_of
 from sfumato.kernels.arrays import Ints
 from sfumato.recipes.profile import Profile
 from sfumato.releasing.budget_coverage import BudgetCoverage
-from sfumato.releasing.outcome import Judgement, Outcome, Part
+from sfumato.releasing.outcome import Judgement, Outcome, Part, tally
 from sfumato.report.class_sizes import class_sizes
-from sfumato.report.content import about_people, pictured_tables, public_digits, suppressed_columns
+from sfumato.report.content import about_people, pictured_tables, public_loss, suppressed_columns
 from sfumato.report.correlations import correlations
 from sfumato.report.distributions import distributions
 from sfumato.report.exposure import combinations, gauges, individual_risks, learnt, losses_strip, strip
@@ -34,14 +34,12 @@ from sfumato.report.mosaics import mosaics
 from sfumato.report.page import page_of_release
 from sfumato.report.recipients import THREATS, meant_for, recipients
 from sfumato.report.rejected import rejected
-from sfumato.report.words import finite, plain, setting
+from sfumato.report.words import TOLD_BY_FEW, finite, plain, setting
 from sfumato.tuning.tuned import Tuned
 from sfumato.version import __version__
 
 #: So many columns are drawn, those that changed most first.
 _MOST_DRAWN = 24
-#: Shares of cells are published in steps of this.
-_SHARE_STEP = 0.05
 #: The status of a number that would tell somebody's value.
 _SUPPRESSED = "suppressed"
 #: The key of the release among the tables that are drawn.
@@ -253,8 +251,8 @@ def _public(found: Measured, profile: Profile | None, tuned: Tuned | None) -> di
     """What everybody may know: all of it stands here."""
     part, grain = found.part, 1 / max(len(found.part.original), 1)
     persons = persons_of(part.original)
-    utility = [_coarse(*each, persons, grain) for each in found.utilities.values()]
-    met = sum(each.met for each in part.judgements)
+    hides = all(each.hides_each for each in part.lost)
+    utility = [_coarse(*each, persons, hides_each=hides, grain=grain) for each in found.utilities.values()]
     pictures = _pictures(found, public=True)
     lost = [{"column": each.column, "sentence": each.public_sentence()} for each in part.lost]
     return {
@@ -262,7 +260,7 @@ def _public(found: Measured, profile: Profile | None, tuned: Tuned | None) -> di
         **_shape(part),
         "roles": _roles(part, {each["column"]: each["sentence"] for each in lost}),
         "steps": [_step(each, parameters=False) for each in part.release.provenance],
-        "requirements": {"met": met, "of": len(part.judgements)},
+        "requirements": tally(each.to_dict() for each in part.judgements),
         "attacks": None,
         "recipients": meant_for(profile),
         "lost": lost,
@@ -281,27 +279,23 @@ def _public(found: Measured, profile: Profile | None, tuned: Tuned | None) -> di
     }
 
 
-def _coarse(measure: Measure, score: Score, persons: Ints, grain: float) -> dict[str, Any]:
+def _coarse(
+    measure: Measure, score: Score, persons: Ints, *, hides_each: bool, grain: float
+) -> dict[str, Any]:
     """A loss in the digits that may be published, and nothing but its number; none that is a few people's.
 
-    Shares of cells are in steps of 5 %, as in `Loss.public_sentence`.
+    ``hides_each`` is what the columns say; a measure that knows the loss of each record is asked itself.
     """
     entry, is_share = _entry(measure, score), measure.family == "cells" and measure.bounds == (0.0, 1.0)
-
-    def published(value: float | None) -> float | None:
-        if value and is_share:
-            return public_digits(max(value, _SHARE_STEP), grain=_SHARE_STEP)
-        return None if value is None else public_digits(value, grain=grain)
-
     told = {key: entry[key] for key in ("measure", "title", "better", "what", "from_zero", "model")}
-    if not is_share and _tells_someone(measure, score, persons):
-        return {**told, "status": _SUPPRESSED, "value": None, "baseline": None}
-    return {
-        **told,
-        "status": entry["status"],
-        "value": published(entry["value"]),
-        "baseline": published(entry["baseline"]),
-    }
+    tells = not is_share and _tells_someone(measure, score, persons)
+    hides = hides_each or score.by_record is not None or not score.value
+    value, baseline = (
+        None if tells else public_loss(measure, entry[key], hides_each=hides, grain=grain)
+        for key in ("value", "baseline")
+    )
+    status = _SUPPRESSED if value is None and entry["value"] is not None else entry["status"]
+    return {**told, "status": status, "value": value, "baseline": baseline}
 
 
 def _tells_someone(measure: Measure, score: Score, persons: Ints) -> bool:
@@ -315,7 +309,7 @@ def _tells_someone(measure: Measure, score: Score, persons: Ints) -> bool:
 def _why_not(entry: Mapping[str, Any]) -> str:
     reasons = {
         "refused": "it does not apply to these columns",
-        _SUPPRESSED: "a few people make up most of it, and it would tell their values",
+        _SUPPRESSED: TOLD_BY_FEW,
     }
     return reasons.get(entry["status"], "it has no number here")
 

@@ -152,7 +152,7 @@ class PKAngelisation(SensitiveMeasure):
     family = "what is learnt"
     title = "(p,k)-angelisation"
     better = "high"
-    bounds = (0.0, math.inf)
+    bounds = (1.0, math.inf)
     references = ("anjum2018", "tao2009")
 
     bucket: Columns = param(

@@ -455,7 +455,7 @@ def test_formulas_in_letters(latex, shown):
 def test_scores_in_sentences():
     measure = KAnonymity()
     said = explain_score(measure, Score(3.0, by_column={"a": 2.0, "b": 1.0}, details={"records_below_5": 7}))
-    assert said[0] == "k-anonymity is 3, where higher is safer; it is at least 0."
+    assert said[0] == "k-anonymity is 3, where higher is safer; it is at least 1."
     assert said[1] == "By column, the worst first: `b` 1, `a` 2"
     assert said[2] == "Behind it: records below 5: 7"
     risk = DistanceLinkage()

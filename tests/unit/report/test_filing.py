@@ -75,7 +75,9 @@ def told(*, public):
             {"method": "pram", "title": "PRAM", "columns": ["town"], "what": "Change categories."},
             {"method": "sampling", "title": "Sampling", "columns": [], "what": "Release a sample."},
         ],
-        "requirements": {"met": 1, "of": 1} if public else [{"met": True, "requirement": "k >= 3"}],
+        "requirements": {"met": 1, "of": 1} if public else [
+            {"met": True, "judges": "risk", "requirement": "k >= 3"}
+        ],
         "attacks": None if public else {"singling out": [], "linkability": [attack], "inference": []},
         "recipients": [{"recipient": "researcher", "why": "under contract"}],
         "lost": [{"column": "age", "sentence": "age within 5"}],
@@ -94,7 +96,7 @@ def released(tmp_path_factory):
     frame.write_csv(home / "people.csv")
     (home / "plan.toml").write_text(
         """
-requirements = ["k >= 1"]
+requirements = ["exact-match <= 0.9"]
 data.path = "people.csv"
 columns.age = { kind = "continuous", role = "key" }
 steps = [{ method = "correlated-noise" }]
@@ -163,7 +165,7 @@ def test_pointers_of_several_tables_too(tmp_path):
         pl.DataFrame({"age": ages}).write_csv(tmp_path / f"{name}.csv")
     tables = """
 [tables.{0}]
-requirements = ["k >= 1"]
+requirements = ["exact-match <= 0.9"]
 data.path = "{0}.csv"
 columns.age = {{ kind = "continuous", role = "key" }}
 steps = [{{ method = "correlated-noise" }}]
