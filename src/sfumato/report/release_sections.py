@@ -200,8 +200,7 @@ def _threat(
     notes = []
     if missing := dict.fromkeys(each["title"] for each in entries if each["value"] is None):
         notes.append(f"Without a number here (see below why): {', '.join(missing)}.")
-    if told["control"]:
-        notes.append(f"Attacks on people and on strangers were not carried out: {told['control']}.")
+    notes.append(f"By attacks on people and on strangers: {told['tests'][threat]}.")
     if not rows:
         words += " Nothing could be measured here."
     shown = drawable(entries)
@@ -221,7 +220,8 @@ def _table(entries: Sequence[Content]) -> tuple[list[str], list[list[Cell]]]:
 
 
 def _explained(entry: Content) -> str:
-    return f"{entry['what'].rstrip('.')}. {'Lower' if entry['better'] == 'low' else 'Higher'} is safer."
+    side = "Lower" if entry["better"] == "low" else "Higher"
+    return f"{entry['what'].rstrip('.')}. {side} is safer. {entry['not_seen']}".strip()
 
 
 def _interval(ends: Sequence[float] | None) -> str | None:

@@ -108,7 +108,10 @@ class Inference(AttackMeasure):
     threat = "inference"
     title = "Inference of sensitive values"
     tells = Tells(
-        places={"report": 22}, record_sentence="its sensitive value is guessed right (1) or not (0): {:.0f}"
+        places={"report": 22},
+        record_sentence="its sensitive value is guessed right (1) or not (0): {:.0f}",
+        not_seen="It cannot see values of columns that it does not guess, nor what an intruder learns by a "
+        "better model than the nearest record or a forest.",
     )
     references = ("giomi2023", "carvalho2023")
 

@@ -178,9 +178,18 @@ def test_a_profile_has_what_it_asks_to_be_reported_and_recipients_are_judged_by_
 
 
 def test_without_a_control_it_says_so_and_with_one_there_are_rates():
-    assert "--control 0.2" in told("generalised").to_dict(public=False)["control"]
+    alone = told("generalised")
+    said = alone.to_dict(public=False)["tests"]
+    assert set(said) == {"singling out", "linkability", "inference"}
+    assert all(each.startswith("not tested: ") and "--control 0.2" in each for each in said.values())
+    assert "By attacks on people and on strangers: not tested: there is no control" in alone.page(
+        public=False
+    )
+    assert "tests" not in alone.to_dict(public=True)
     twin = told("rehearsed").to_dict(public=False)
-    assert twin["control"] == ""
+    assert twin["tests"]["linkability"] == "tested by Linkability"
+    assert "Membership inference" in twin["tests"]["inference"]
+    assert "It cannot see" in told("rehearsed").page(public=False)
     attack = next(each for each in twin["attacks"]["inference"] if each["measure"] == "inference")
     assert attack["control"] is not None
     assert attack["baseline"] is not None
