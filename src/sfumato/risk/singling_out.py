@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._attack import FEWEST, AttackMeasure, Trial, drawn_persons, stacked, suppressed
 from sfumato.risk.linkage import deviation
+
+if TYPE_CHECKING:
+    from sfumato.kernels.predicates import SortedRecords
 
 #: Candidates drawn for each query; those that fewest released records meet are asked.
 _CANDIDATES = 3
@@ -53,22 +56,6 @@ _CATEGORIES, _NUMBERS = " of categories", " of numbers"
 
 #: Below all numbers, and above what stands for a missing one.
 _LEAST, _MOST = np.finfo(np.float64).min, np.finfo(np.float64).max
-
-
-class Crowd(NamedTuple):
-    """Records and whose they are, those of one person side by side."""
-
-    columns: Floats  # [d, n]
-    persons: Ints  # [n]
-
-    @classmethod
-    def of(cls, columns: Floats, persons: Ints) -> Crowd:
-        """Put them so."""
-        order = np.argsort(persons, kind="stable")
-        return cls(columns[:, order], persons[order])
-
-    def __len__(self) -> int:
-        return 1 + int((np.diff(self.persons) != 0).sum())
 
 
 class Cells(NamedTuple):
@@ -122,11 +109,9 @@ class Predicates(NamedTuple):
         low, high = np.maximum(low, _LEAST), np.minimum(high, _MOST)
         return Predicates(self.asked, np.where(gone, self.lows, low), np.where(gone, self.highs, high))
 
-    def counted(self, among: Crowd, *, most: int, run: Run, task: str) -> Ints:
+    def counted(self, among: SortedRecords, *, most: int, run: Run, task: str) -> Ints:
         """How many people meet each."""
-        counts: Ints = kernels.predicates.count_matches(
-            among.columns, *self, groups=among.persons, most=most, tick=run.ticker(task)
-        )
+        counts: Ints = kernels.predicates.count_matches(*self, among, most=most, tick=run.ticker(task))
         return counts
 
 
@@ -231,25 +216,27 @@ class SinglingOut(AttackMeasure):
         values, cells = _cells(known, evidence.protected, names)
         order = np.lexsort((*cells.lows, *cells.highs))  # the order of the file decides nothing
         cells = Cells(cells.lows[:, order], cells.highs[:, order], cells.ordered)
-        mine = Crowd.of(values[:, :n], persons_of(evidence.original))
-        others = Crowd.of(values[:, n:], persons_of(evidence.control))
+        of = kernels.predicates.SortedRecords.of
+        mine = of(values[:, :n], values[:, :n], persons_of(evidence.original))
+        others = of(values[:, n:], values[:, n:], persons_of(evidence.control))
+        sizes = (mine.n_groups, others.n_groups)
         trials, drawn_from = dict[str, Trial](), dict[str, str]()
-        claims = self._claims(cells, owners_of(evidence)[order], len(mine), run)
+        claims = self._claims(cells, owners_of(evidence)[order], mine.n_groups, run)
         for form, found, halved, drawn_from[form] in claims:
             if len(found.asked) >= (_FEWEST_FURTHER if trials else FEWEST):
-                blind = _blind(mine.columns, found, (halved, cells.ordered), run.at(form))
+                blind = _blind(mine.starts, found, (halved, cells.ordered), run.at(form))
                 hits, guessed = (
                     each.counted(mine, most=2, run=run, task=self.title) == 1 for each in (found, blind)
                 )
                 met = found.counted(others, most=len(known), run=run, task=self.title)
-                trials[form] = _against_strangers(hits, met, len(mine), len(others), float(guessed.mean()))
+                trials[form] = _against_strangers(hits, met, sizes, float(guessed.mean()))
         if not trials:
             return Score.not_estimable(f"the release gives fewer than {FEWEST} different conditions")
         score = self.estimated(trials, details={"columns": len(names)})
         asked, best = score.details.get("queries", 0), str(score.details.get("attack", next(iter(trials))))
         if math.isnan(score.value) or int(asked) >= self.queries:
             return score
-        why = "no more claims than people of the original" if int(asked) >= len(mine) else drawn_from[best]
+        why = "no more claims than people of the original" if int(asked) >= sizes[0] else drawn_from[best]
         return replace(score, details={**score.details, "fewer_queries": why})
 
     def _claims(
@@ -257,7 +244,8 @@ class SinglingOut(AttackMeasure):
     ) -> Iterator[tuple[str, Predicates, Flags, str]]:
         """Each form: its name, its conditions, the columns on which they are limits, why they are no more."""
         nowhere, pools = np.zeros_like(cells.ordered), self._pools(cells.ordered)
-        rows, released = np.arange(cells.lows.shape[1]), Crowd.of(cells.lows, owners)
+        rows = np.arange(cells.lows.shape[1])
+        released = kernels.predicates.SortedRecords.of(cells.lows, cells.highs, owners)
         forms = {
             f"values{suffix}": Source(cells, columns, rows, nowhere, depths)
             for suffix, (columns, depths) in pools.items()
@@ -272,7 +260,7 @@ class SinglingOut(AttackMeasure):
                 continue
             here = run.at(f"ranges{suffix}")
             rows = drawn_persons(owners, _SURER * min(self.queries, n), here.rng("people"))
-            found, room = self._roomiest(Source(cells, columns, rows, nowhere, depths), owners, n, here)
+            found, room = self._roomiest(Source(cells, columns, rows, nowhere, depths), released, n, here)
             for form, share in _RANGES.items():
                 yield form + suffix, found.widened(share * room), nowhere, _ONE_EACH
 
@@ -292,7 +280,9 @@ class SinglingOut(AttackMeasure):
             pools[" of all columns"] = (every, (len(every), len(every)))
         return pools
 
-    def _rarest(self, source: Source, released: Crowd, n: int, run: Run) -> tuple[Predicates, Flags, str]:
+    def _rarest(
+        self, source: Source, released: SortedRecords, n: int, run: Run
+    ) -> tuple[Predicates, Flags, str]:
         """What fewest of the released people meet, one unless the release hides everybody; and why no more.
 
         No more claims than people: they would look surer than they are.
@@ -309,19 +299,19 @@ class SinglingOut(AttackMeasure):
         why = f"only these are met by fewest released people, of {len(order):,} different conditions drawn"
         return drawn.take(chosen), source.halved, why
 
-    def _roomiest(self, source: Source, owners: Ints, n: int, run: Run) -> tuple[Predicates, Floats]:
+    def _roomiest(
+        self, source: Source, released: SortedRecords, n: int, run: Run
+    ) -> tuple[Predicates, Floats]:
         """For each released person the condition that is farthest from all others; the surer half of them.
 
         With each comes, by column, how far that is.
         """
-        cells, order = source.cells, np.argsort(owners, kind="stable")
-        drawn, units = source.drawn(_RANGES_DRAWN * len(source.rows), run), cells.units
+        drawn, units = source.drawn(_RANGES_DRAWN * len(source.rows), run), source.cells.units
         with np.errstate(divide="ignore"):
             per_unit = 1 / units
         away, person = kernels.predicates.find_isolation(
-            (cells.lows[:, order], cells.highs[:, order]), *drawn,
-            per_unit=per_unit, groups=owners[order], tick=run.ticker(self.title),
-        )  # fmt: skip
+            *drawn, released, per_unit=per_unit, tick=run.ticker(self.title)
+        )
         far = np.argsort(-away, kind="stable")
         first = np.sort(np.unique(person[far], return_index=True)[1])  # the widest of each, the widest first
         surer = far[first[: max(len(first) // _SURER, FEWEST)]][: min(self.queries, n)]
@@ -369,13 +359,14 @@ def _cells(known: Table, released: Table, names: tuple[str, ...]) -> tuple[Float
     return np.array(values), Cells(np.array(lows), np.array(highs), ordered)
 
 
-def _against_strangers(hits: Flags, met: Ints, n: int, n_control: int, guessed: float) -> Trial:
+def _against_strangers(hits: Flags, met: Ints, sizes: tuple[int, int], guessed: float) -> Trial:
     """How often exactly one person meets a condition, and would of as many strangers.
 
     Of a larger control as many are drawn, in expectation. To a smaller one the model is fitted.
     """
     from scipy.stats import hypergeom
 
+    n, n_control = sizes
     tries, strangers = len(met), min(len(met), n_control)  # no more claims than people
     if n <= n_control:
         expected = min(float(hypergeom.pmf(1, n_control, met, n).mean()), 1.0)

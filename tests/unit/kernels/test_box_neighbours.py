@@ -84,11 +84,12 @@ def test_common_owners_are_those_that_a_look_at_every_box_finds(seed):
     np.testing.assert_array_equal(box_neighbours.count_common(*searches), expected)
 
 
+@pytest.mark.parametrize("width", [1, 2])
 @pytest.mark.parametrize("of_each", [1, 4])
-def test_isolation_is_the_distance_to_the_second_nearest_group(of_each):
+def test_isolation_is_the_distance_to_the_second_nearest_group(of_each, width):
     rng = np.random.default_rng(4)
     lows = rng.integers(0, 30, (3, 40)) * 1.0
-    highs = lows + rng.integers(0, 2, (3, 40))
+    highs = lows + rng.integers(0, width, (3, 40))
     gone, open_ = rng.random((3, 40)) < 0.1, rng.random((3, 40)) < 0.1
     lows[gone], highs[gone] = -np.inf, -np.inf
     lows[open_], highs[open_] = -np.inf, np.inf
@@ -96,6 +97,8 @@ def test_isolation_is_the_distance_to_the_second_nearest_group(of_each):
     asked, rows = rng.integers(-1, 3, (60, 2)), rng.integers(0, 40, 60)
     asked[np.isposinf(highs[asked, rows[:, None]])] = -1
     low, high = lows[asked, rows[:, None]], highs[asked, rows[:, None]]
+
+    records = predicates.SortedRecords.of(lows, highs, groups)
 
     def apart(q, record):
         far = 0.0
@@ -107,7 +110,7 @@ def test_isolation_is_the_distance_to_the_second_nearest_group(of_each):
                 far = max(far, gap * per_unit[c] if gap else 0.0)
         return far
 
-    far, near = predicates.find_isolation((lows, highs), asked, low, high, per_unit=per_unit, groups=groups)
+    far, near = predicates.find_isolation(asked, low, high, records, per_unit=per_unit)
     for q in range(60):
         every = np.array([apart(q, record) for record in range(40)])
         by_group = sorted(every[groups == group].min() for group in np.unique(groups))
@@ -126,7 +129,8 @@ def test_conditions_are_counted_as_one_by_one(most, of_each):
     lows[0], highs = -np.inf, lows + 1
     highs[0] = -np.inf
     groups = np.arange(80) // of_each
-    found = predicates.count_matches(columns, asked, lows, highs, groups=groups, most=most)
+    records = predicates.SortedRecords.of(columns, columns, groups)
+    found = predicates.count_matches(asked, lows, highs, records, most=most)
     for q in range(50):
         met = np.ones(80, dtype=bool)
         for column, low, high in zip(asked[q], lows[q], highs[q], strict=True):
