@@ -421,6 +421,11 @@ class Measure(Component):
         return "records"
 
     @classmethod
+    def description(cls) -> str:
+        """The summary and, of an attack, what it cannot see."""
+        return f"{cls.summary()} {cls.tells.not_seen}".strip()
+
+    @classmethod
     def describe(cls) -> dict[str, Any]:
         """As a dictionary for JSON and for the docs."""
         low, high = cls.bounds

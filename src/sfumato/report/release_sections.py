@@ -220,8 +220,7 @@ def _table(entries: Sequence[Content]) -> tuple[list[str], list[list[Cell]]]:
 
 
 def _explained(entry: Content) -> str:
-    side = "Lower" if entry["better"] == "low" else "Higher"
-    return f"{entry['what'].rstrip('.')}. {side} is safer. {entry['not_seen']}".strip()
+    return f"{entry['what'].rstrip('.')}. {'Lower' if entry['better'] == 'low' else 'Higher'} is safer."
 
 
 def _interval(ends: Sequence[float] | None) -> str | None:

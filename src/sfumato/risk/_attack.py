@@ -169,7 +169,7 @@ class AttackMeasure(EstimatedMeasure):
                 "the control is guessed right more often than people in the release, so it is not of the "
                 "same population"
             )
-        worst = max(found, key=lambda name: found[name][0])
+        worst = max(found, key=lambda name: (found[name][0], trials[name].tries))
         low, high = (max(0.0, *(each[end] for each in found.values())) for end in (1, 2))
         value, trial = max(found[worst][0], 0.0), trials[worst]
         said: dict[str, float | int | str] = {"attack": worst} if len(trials) > 1 else {}

@@ -90,8 +90,9 @@ class Inference(AttackMeasure):
     is; 1 that all values are given away. ``control`` is what is known of everybody, ``baseline`` what the
     value of a released record drawn blindly gives; ``by_column`` has each column's.
 
-    **Doubt.** Estimated from at most ``queries`` people on each side; the more columns and ways, the wider
-    the interval. Without declared sensitive columns each known one is guessed from the others.
+    **Doubt.** Estimated from at most ``queries`` people on each side; the more columns and ways, the
+    wider the interval. Of records equally near one is drawn; what most of them have, a forest learns.
+    Without declared sensitive columns each known one is guessed from the others.
 
     **Missing.** Who has no value is not asked, and columns that too few have are named as ``not_guessed``. A
     released cell that says nothing is a wrong guess. Missing

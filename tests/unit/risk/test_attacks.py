@@ -270,11 +270,11 @@ def test_of_few_categories_all_conditions_are_asked_that_single_out_and_no_other
     rows = original.frame.rows()
     conditions = [
         [tuple(row[place] for place in places) for row in rows]
-        for size in (1, 2, 3)
+        for size in (1, 2, 3, 4)
         for places in combinations(range(4), size)
     ]
     singles = sum(list(counts.values()).count(1) for counts in map(Counter, conditions))
-    score = scored("singling-out", original, control=categories(200, 2))
+    score = scored("singling-out(depth=4)", original, control=categories(200, 2))
     assert 10 < score.details["queries"] == singles < 200
     distinct = sum(len(set(each)) for each in conditions)
     assert f"of {distinct} different conditions" in score.details["fewer_queries"]
