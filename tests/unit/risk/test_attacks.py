@@ -334,6 +334,14 @@ def test_singling_out_falls_smoothly_with_noise_and_not_at_once(digits):
     assert found[4] < 0.1
 
 
+def test_of_census_with_a_hundredth_of_a_per_cent_of_noise_everybody_is_singled_out(reference_data):
+    frame = pl.read_csv(reference_data("census.csv"))
+    keys = Schema(tuple(Column(name, Kind.CONTINUOUS, Role.KEY) for name in frame.columns))
+    whole = Table(frame, keys)
+    original, control = whole.take(np.arange(0, 1080, 2)), whole.take(np.arange(1, 1080, 2))
+    assert scored("singling-out(queries=200)", original, noisy(original, 1e-4), control).value > 0.99
+
+
 def test_ranges_are_what_a_look_at_every_pair_gives():
     original, control = lognormal(60, 1, columns=1), lognormal(60, 2, columns=1)
     release = noisy(original, 0.002)
