@@ -48,8 +48,9 @@ _RANGES_DRAWN, _SURER = 5, 2
 #: Why there are no more of them.
 _ONE_EACH = "one claim for each released person, and of these the surer half"
 
-#: Claims that a further form must have: of fewer its interval would hide what the others tell.
-_FEWEST_FURTHER = 30
+#: Claims that values of some columns alone must have, or half as many as people: of fewer the interval would
+#: hide what the others tell.
+_FEWEST_ALONE = 30
 
 #: Forms that ask of one sort of columns alone.
 _CATEGORIES, _NUMBERS = " of categories", " of numbers"
@@ -223,7 +224,7 @@ class SinglingOut(AttackMeasure):
         trials, drawn_from = dict[str, Trial](), dict[str, str]()
         claims = self._claims(cells, owners_of(evidence)[order], mine.n_groups, run)
         for form, found, halved, drawn_from[form] in claims:
-            if len(found.asked) >= (_FEWEST_FURTHER if trials else FEWEST):
+            if len(found.asked) >= FEWEST:
                 blind = _blind(mine.starts, found, (halved, cells.ordered), run.at(form))
                 hits, guessed = (
                     each.counted(mine, most=2, run=run, task=self.title) == 1 for each in (found, blind)
@@ -254,7 +255,9 @@ class SinglingOut(AttackMeasure):
         if cells.ordered.any():
             forms["limits"] = Source(cells, pools[""][0], rows, cells.ordered, (1, self.depth))
         for form, source in forms.items():
-            yield form, *self._rarest(source, released, n, run.at(form))
+            found, halved, why = self._rarest(source, released, n, run.at(form))
+            if form in {"values", "limits"} or len(found.asked) >= min(_FEWEST_ALONE, n // 2):
+                yield form, found, halved, why
         for suffix, (columns, depths) in pools.items():
             if not cells.ordered[columns].any():
                 continue

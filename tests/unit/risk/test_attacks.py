@@ -334,6 +334,12 @@ def test_singling_out_falls_smoothly_with_noise_and_not_at_once(digits):
     assert found[4] < 0.1
 
 
+@pytest.mark.parametrize("n", [12, 25, 50])
+def test_of_few_people_with_a_little_noise_all_are_singled_out(n):
+    original, control = lognormal(n, 1), lognormal(n, 2)
+    assert scored("singling-out", original, noisy(original, 1e-5), control).value == 1
+
+
 def test_of_census_with_a_hundredth_of_a_per_cent_of_noise_everybody_is_singled_out(reference_data):
     frame = pl.read_csv(reference_data("census.csv"))
     keys = Schema(tuple(Column(name, Kind.CONTINUOUS, Role.KEY) for name in frame.columns))
