@@ -9,7 +9,10 @@ from itertools import combinations, product
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from effort import examples
 from sfumato.core import registry
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
@@ -304,7 +307,7 @@ def noisy(table, share, seed=9):
     """So much noise on every number, in shares of its standard deviation."""
     rng, frame = np.random.default_rng(seed), table.frame
     cells = [
-        pl.Series(name, frame[name] + share * frame[name].std() * rng.normal(size=len(table)))
+        pl.Series(name, frame[name] + share * (frame[name].std() or 0) * rng.normal(size=len(table)))
         for name in table.names
         if table.schema[name].kind is Kind.CONTINUOUS
     ]
@@ -494,6 +497,37 @@ def test_no_attack_does_better_on_noise_than_on_the_original_itself(name):
         shares = (1e-4, 0.3, 3) if name != "inference" else (0.3,)
         found = [scored(name, original, noisy(original, share), control).value for share in shares]
         assert max(found) <= raw + 0.05
+
+
+def odd(n, seed):
+    """Columns of any kind, of many values or one, with any share of them missing; one column or several."""
+    rng = np.random.default_rng(seed)
+    series, columns = [], []
+    for number in range(rng.integers(1, 5)):
+        name, kind = f"x{number}", rng.choice([Kind.CONTINUOUS, Kind.NOMINAL])
+        levels = int(rng.choice([1, 2, 5, 1000]))
+        dtype = pl.Float64 if kind == Kind.CONTINUOUS else pl.String
+        cells = pl.Series(name, rng.integers(0, levels, 2 * n)).cast(dtype)
+        gone = pl.Series(rng.random(2 * n) < rng.choice([0, 0.3, 1], p=[0.6, 0.3, 0.1]))
+        series.append(cells.zip_with(~gone, pl.Series(name, [None], dtype=dtype).new_from_index(0, 2 * n)))
+        columns.append(Column(name, Kind(kind), Role.KEY))
+    whole = Table(pl.DataFrame(series), Schema(tuple(columns)))
+    return whole.take(np.arange(n)), whole.take(np.arange(n, 2 * n))
+
+
+@examples(15)
+@given(st.integers(0, 10_000), st.sampled_from([1, 9, 12, 40]))
+def test_odd_tables_have_a_number_or_a_reason_and_noise_no_more_than_none(seed, n):
+    original, control = odd(n, seed)
+    for name in ("singling-out", "linkability", "membership"):
+        raw, moved = (
+            scored(name, original, release, control)
+            for release in (Release.unchanged(original), noisy(original, 2, seed))
+        )
+        for score in (raw, moved):
+            assert score.reason if np.isnan(score.value) else 0 <= score.value <= 1
+        if not np.isnan(raw.value) and not np.isnan(moved.value):
+            assert moved.value <= raw.interval[1] + 1e-9
 
 
 @pytest.mark.parametrize("values", [[1.7e308, -1.7e308], [5e-324, 0.0]])
