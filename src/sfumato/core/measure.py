@@ -175,6 +175,8 @@ class Tells:
         released record"``.
     record_sentence
         What a record's number means else, with a place for it: ``"of its values, {:.0%} are learnt"``.
+    not_seen
+        Of an attack, what it is blind to, in a sentence: shown wherever its number is.
     why_not_required
         Why nobody may require it, if so: it describes, and proves nothing.
     """
@@ -182,6 +184,7 @@ class Tells:
     places: Mapping[Place, int] = field(default_factory=dict)
     intruder: str = ""
     record_sentence: str = ""
+    not_seen: str = ""
     why_not_required: str = ""
 
 
@@ -426,6 +429,11 @@ class Measure(Component):
         return "records"
 
     @classmethod
+    def description(cls) -> str:
+        """The summary and, of an attack, what it cannot see."""
+        return f"{cls.summary()} {cls.tells.not_seen}".strip()
+
+    @classmethod
     def describe(cls) -> dict[str, Any]:
         """As a dictionary for JSON and for the docs."""
         low, high = cls.bounds
@@ -436,6 +444,7 @@ class Measure(Component):
             "bounds": [low if math.isfinite(low) else None, high if math.isfinite(high) else None],
             "needs_release": cls.needs.release,
             "default": "default" in cls.places(),
+            "not_seen": cls.tells.not_seen,
             "exact_up_to": cls.scales.exact_up_to if math.isfinite(cls.scales.exact_up_to) else None,
             "computed_from": cls.computed_from(),
         }

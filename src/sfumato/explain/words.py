@@ -70,6 +70,8 @@ def meaning_of(cls: type[Component]) -> Meaning:
     notes = _notes(_sections(text).get("Notes", ""))
     if issubclass(cls, Method) and (sentence := cls.kept_sentence()):
         notes["What it keeps"] = sentence
+    if issubclass(cls, Measure) and cls.tells.not_seen:
+        notes["What it cannot see"] = cls.tells.not_seen
     return Meaning(
         name=cls.name,
         title=cls.title or cls.name,

@@ -370,7 +370,7 @@ def _entry(described: Component, what: str) -> dict[str, Any]:
         "name": described.name,
         "title": described.title or described.name,
         "what": what,
-        "summary": plain(described.summary()),
+        "summary": plain(described.description()),
         "references": list(described.references),
     }
 

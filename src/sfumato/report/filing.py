@@ -122,8 +122,17 @@ def _see(told: Mapping[str, Any], key: str) -> dict[str, Any]:
         return {"see": None, "says": CONFIDENTIAL if told["public"] and key not in told else NOT_STATED}
     return {
         "see": _where(told, key),
-        "says": "measured" if key in {"risks", "attacks", "utility", "series"} else "told",
+        "says": "measured" if key in {"risks", "utility", "series"} else "told",
     }
+
+
+def _tested(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Whether attacks were carried out, and why not: in the words of the report."""
+    said = dict.fromkeys((told.get("tests") or {}).values())
+    if not said:
+        return _see(told, "tests")
+    of_each = [f"{threat}: {each}" for threat, each in told["tests"].items()]
+    return {"see": _where(told, "tests"), "says": "; ".join(said if len(said) == 1 else of_each)}
 
 
 def _where(told: Mapping[str, Any], key: str) -> str:
@@ -150,7 +159,7 @@ def _identifiability(about: Mapping[str, str], told: Mapping[str, Any], *, in_se
     return {
         "requirements": _judged(told),
         "quantified": _see(told, "risks"),
-        "adversarial_test": {**_see(told, "attacks"), "intruder_test": about["intruder_test"]},
+        "adversarial_test": {**_tested(told), "intruder_test": about["intruder_test"]},
         "mitigation": [{key: step[key] for key in ("method", "title", "columns")} for step in told["steps"]],
         "information_loss": _see(told, "lost"),
         "utility": _see(told, "utility"),
@@ -188,14 +197,16 @@ def _governance(
 
 def _gdpr(about: Mapping[str, str], told: Mapping[str, Any]) -> dict[str, Any]:
     """Singling out, linkability and inference, for each recipient."""
-    attacks = told.get("attacks") or {}
+    attacks, tests = told.get("attacks") or {}, told.get("tests") or {}
+    unknown = CONFIDENTIAL if told["public"] else NOT_STATED
     return {
         "legal_basis": about["legal_basis"],
         "purpose": about["purpose"],
         **{
-            name.replace(" ", "_"): {"see": _where(told, f"attacks/{name}"), "says": "measured"}
-            if attacks.get(name)
-            else {"see": None, "says": CONFIDENTIAL if told["public"] else NOT_STATED}
+            name.replace(" ", "_"): {
+                "see": _where(told, f"attacks/{name}") if attacks.get(name) else None,
+                "says": tests.get(name, unknown),
+            }
             for name in ("singling out", "linkability", "inference")
         },
         "recipients": [dict(each) for each in told.get("recipients") or ()],

@@ -20,6 +20,7 @@ from sfumato.core.measure import Measure, Score
 from sfumato.core.run import Run
 from sfumato.data.dominance import hides_each
 from sfumato.data.persons import persons_of
+from sfumato.data.scenario import CONTROL
 from sfumato.kernels.arrays import Ints
 from sfumato.recipes.profile import Profile
 from sfumato.releasing.budget_coverage import BudgetCoverage
@@ -45,7 +46,7 @@ _SUPPRESSED = "suppressed"
 #: The key of the release among the tables that are drawn.
 RELEASE = "release"
 _NO_CONTROL = (
-    "nobody sat out. `--control 0.2` (or control = 0.2 under [data] in the plan) holds out every fifth "
+    "there is no control. `--control 0.2` (or control = 0.2 under [data] in the plan) holds out every fifth "
     "person, follows the recipe on the others and attacks both, so that what is true of everybody is not "
     "taken for disclosure; the release itself is still made of everyone"
 )
@@ -154,8 +155,18 @@ class Told:
             if public
             else [each for own in judged for each in own]
         )
+        if not public:
+            whole["tests"] = {threat: _of_each(tables, threat) for threat in THREATS}
         rest = {key: value for own in (*reversed(others), first) for key, value in own.items()}
         return {**rest, **whole}
+
+
+def _of_each(tables: Mapping[str, Any], threat: str) -> str:
+    """Whether a threat was tested, of each table where they differ."""
+    said: dict[str, str] = {name: own["tests"][threat] for name, own in tables.items()}
+    if len(set(said.values())) == 1:
+        return next(iter(said.values()))
+    return "; ".join(f"{name}: {each}" for name, each in said.items())
 
 
 # The internal form ----------------------------------------------------------------------------------------
@@ -183,7 +194,7 @@ def _internal(found: Measured, profile: Profile | None, tuned: Tuned | None) -> 
         "risks": risks,
         "listed": [each for each in (*risks, *utility) if each["measure"] in found.listed],
         "not_estimated": _not_estimated([*risks, *utility]),
-        "control": "" if part.plan.control or "control" in part.plan.resources else _NO_CONTROL,
+        "tests": _tests(found),
         "rejected": rejected(tuned, part.plan.recipe),
         "notes": _notes(part, profile),
         "warnings": list(part.warnings),
@@ -197,6 +208,24 @@ def _internal(found: Measured, profile: Profile | None, tuned: Tuned | None) -> 
         "learnt": learnt(found),
         **_pictures(found, public=False),
     }
+
+
+def _tests(found: Measured) -> dict[str, str]:
+    """Whether each threat was tested by attacks on people and on strangers, and why not; the one answer."""
+    plan = found.part.plan
+    has_control = bool(plan.control) or CONTROL in plan.resources
+    scores = [each for each in found.main.risks.values() if each[0].needs.control]
+    return {threat: _test([e for e in scores if e[0].threat == threat], has_control) for threat in THREATS}
+
+
+def _test(scores: list[tuple[Measure, Score]], has_control: bool) -> str:  # noqa: FBT001
+    if not has_control:
+        return f"not tested: {_NO_CONTROL}"
+    done = [titled(measure) for measure, score in scores if is_number(score)]
+    failed = [f"{titled(measure)}: {score.reason}" for measure, score in scores if not is_number(score)]
+    if not done:
+        return f"not tested: {'; '.join(failed) or 'no attack of this sort was asked for'}"
+    return "; not by ".join([f"tested by {', '.join(done)}", *failed])
 
 
 def _scenarios(found: Measured, profile: Profile | None) -> list[dict[str, Any]]:
@@ -373,7 +402,7 @@ def _entry(measure: Measure, score: Score, scenario: str = "") -> dict[str, Any]
         "status": score.status.value,
         "reason": score.reason,
         "words": score_words(measure, score),
-        "what": plain(measure.summary()),
+        "what": plain(measure.description()),
         "share": measure.bounds == (0.0, 1.0) and measure.better == "low",
         "from_zero": measure.bounds[0] == 0.0 and measure.better == "low",
         "model": "models" in measure.places(),

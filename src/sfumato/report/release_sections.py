@@ -202,8 +202,7 @@ def _threat(
     notes = []
     if missing := dict.fromkeys(each["title"] for each in entries if each["value"] is None):
         notes.append(f"Without a number here (see below why): {', '.join(missing)}.")
-    if told["control"]:
-        notes.append(f"Attacks on people and on strangers were not carried out: {told['control']}.")
+    notes.append(f"By attacks on people and on strangers: {told['tests'][threat]}.")
     if not rows:
         words += " Nothing could be measured here."
     shown = drawable(entries)

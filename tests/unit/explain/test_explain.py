@@ -14,6 +14,7 @@ from effort import examples
 from sfumato.core import registry
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Score, Status
+from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
@@ -22,7 +23,7 @@ from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role
 from sfumato.errors import ParameterError, RefusedError, SfumatoError
 from sfumato.explain import PRIVATE, explain_record, riskiest_records
-from sfumato.explain.attacks import usual_attacks
+from sfumato.explain.attacks import attacks_on, usual_attacks
 from sfumato.explain.formulas import in_letters
 from sfumato.explain.keys import cell, key_story
 from sfumato.explain.steps import ABSENT, follow_record
@@ -30,6 +31,7 @@ from sfumato.explain.words import explain_score, meaning_of
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.risk.anonymity import KAnonymity
 from sfumato.risk.combinations import UnsafeCombinations
+from sfumato.risk.linkability import Linkability
 from sfumato.risk.linkage import DistanceLinkage
 from sfumato.risk.reidentification import ProsecutorRisk
 from sfumato.testing.secrecy import SENTINEL_WORD, assert_silent
@@ -306,6 +308,15 @@ def test_attacks_say_what_the_measures_say():
     assert {attack.measure: attack.guessing for attack in said.attacks} == {
         "dbrl": 0.2, "k-anonymity": None, "prosecutor-risk": 0.2,
     }  # fmt: skip
+
+
+def test_an_attack_says_what_it_cannot_see():
+    """In the explanation of a record as in the measure, which alone holds the sentence."""
+    rng = np.random.default_rng(1)
+    table, control = (table_of({"x": rng.random(20), "y": rng.random(20)}) for _ in "12")
+    evidence = Evidence(table, Release.unchanged(table), resources={"control": control})
+    (one, other), _ = attacks_on(evidence, 3, [Linkability(), DistanceLinkage()], Run(seed=1))
+    assert {one.not_seen, other.not_seen} == {Linkability.tells.not_seen, ""}
 
 
 def test_every_light_attack_speaks_or_says_why_not():

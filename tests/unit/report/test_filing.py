@@ -85,6 +85,10 @@ def told(*, public):
         "budget": None,
     }  # fmt: skip
     if not public:
+        said["tests"] = {
+            "singling out": "not tested: it was late", "linkability": "tested by Linkability",
+            "inference": "not tested: it was late",
+        }  # fmt: skip
         said |= {"risks": [attack], "not_estimated": [], "rejected": [{"recipe": "mdav", "why": "more lost"}]}
     return said
 
@@ -137,7 +141,11 @@ def test_public_evidence_says_what_is_confidential(released):
     own = evidence_of(released.plan.about, told(public=False), {})
     assert own["context"]["threats"] == "a neighbour"
     assert own["views"]["gdpr"]["linkability"]["see"] == "report.json#/attacks/linkability"
-    assert own["views"]["gdpr"]["inference"] == {"see": None, "says": "not stated"}
+    assert own["views"]["gdpr"]["linkability"]["says"] == "tested by Linkability"
+    assert own["views"]["gdpr"]["inference"] == {"see": None, "says": "not tested: it was late"}
+    tested = own["identifiability"]["adversarial_test"]
+    assert tested["see"] == "report.json#/tests"
+    assert "linkability: tested by Linkability; inference: not tested: it was late" in tested["says"]
     assert own["identifiability"]["rejected_alternatives"]["see"] == "report.json#/rejected"
     assert "numpy" in own["governance"]["environment"]
 
@@ -157,6 +165,20 @@ def test_pointers_lead_into_the_report(released, tmp_path):
     released.write(tmp_path / "out")
     follow(tmp_path / "out")
     follow(tmp_path / "out" / "private")
+
+
+def test_evidence_and_report_give_one_answer_on_attacks(released, tmp_path):
+    released.write(tmp_path / "out")
+    report, evidence = (
+        json.loads((tmp_path / "out" / "private" / name).read_text())
+        for name in ("report.json", "evidence.json")
+    )
+    for threat, said in report["tests"].items():
+        assert evidence["views"]["gdpr"][threat.replace(" ", "_")]["says"] == said
+        assert said.startswith("not tested: there is no control")
+    assert evidence["identifiability"]["adversarial_test"]["says"] == said
+    public = json.loads((tmp_path / "out" / "evidence.json").read_text())
+    assert public["identifiability"]["adversarial_test"]["says"] == "confidential: with the owner"
 
 
 def test_pointers_of_several_tables_too(tmp_path):
