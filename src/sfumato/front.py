@@ -148,8 +148,9 @@ def assess(
 
     scenarios: tuple[Scenario, ...] = (scenario or Scenario(),)
     if schema is None and isinstance(release, str | Path) and isinstance(original, str | Path):
-        source = resolve(Request(source=original), released=release)
-        table = source.read()
+        request = Request(source=original)
+        source = resolve(request, released=release)
+        table = source.read(request)
         scenarios = scenarios if scenario else source.plan.scenarios
     else:
         table, _ = as_table(original, schema=schema)

@@ -83,15 +83,16 @@ class Join:
         frames, columns, nodes = [], dict[str, Column](), dict[str, Nodes]()
         for (name, number), table in zip(self.places, tables, strict=True):
             names = {each: self._named(name, number, each) for each in table.names if each != number}
-            marks = [_numbers(table, number).alias(self.number), pl.lit(f"{name} {number}").alias(_TABLE)]
-            frames.append(table.frame.select(*marks, *(pl.col(old).alias(new) for old, new in names.items())))
+            shown = table.frame.select(pl.col(old).alias(new) for old, new in names.items())
+            whose = _numbers(table, number).alias(self.number)
+            frames.append(shown.with_columns(whose, pl.lit(f"{name} {number}").alias(_TABLE)))
             for old, new in names.items():
                 column = table.schema[old]
                 role = Role.OTHER if column.role in SINGLE_ROLES else column.role
                 columns[new] = replace(column, name=new, role=role)
             nodes |= {names[old]: each for old, each in table.nodes.items() if old in names}
-        whose = Column(self.number, Kind.NOMINAL, Role.PERSON)
-        schema = Schema((whose, Column(_TABLE, Kind.NOMINAL, Role.KEY), *columns.values()))
+        person = Column(self.number, Kind.NOMINAL, Role.PERSON)
+        schema = Schema((person, Column(_TABLE, Kind.NOMINAL, Role.KEY), *columns.values()))
         return Table(pl.concat(frames, how="diagonal"), schema, nodes=nodes)
 
 
