@@ -220,7 +220,7 @@ def test_at_worst_who_lacks_a_key_is_unique_out_there():
 
 
 def test_a_surer_interval_is_wider():
-    many = MIXED * 1 + [value + 100 for value in MIXED] + [value + 200 for value in MIXED]
+    many = MIXED + [value + 100 for value in MIXED] + [value + 200 for value in MIXED]
     usual, surer = (score_of(many, model="ewens", fraction=0.5, confidence=c).interval for c in (60, 95))
     assert surer[0] <= usual[0] < usual[1] < surer[1]
 
