@@ -87,9 +87,9 @@ def ruled(table):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("choice", "score"), [("tree", 958), ("adaptive", 976)])
+@pytest.mark.parametrize(("choice", "score"), [("tree", 958), ("adaptive", 972)])
 def test_rules_that_are_declared_hold(reference_data, choice, score):
-    """Nothing of the data is needed for that. Reached: a tree 968, adaptive 980."""
+    """Nothing of the data is needed for that. Reached: a tree 968, adaptive 977 to 982."""
     table = ruled(people(reference_data("crc")))
     assert sum(rule.violations(table.frame) for rule in table.schema.rules) == 0
     made = PrivateMarginals(epsilon=1, choice=choice).apply(table, Run(seed=1)).table.frame
@@ -104,8 +104,8 @@ AGES = (0, 3, 5, 15, 16, 25, 35, 45, 55, 65, 75, 100)
 @pytest.mark.slow
 @pytest.mark.parametrize("third", range(3))
 def test_rules_cost_no_age_group_its_people(reference_data, third):
-    """Means of six runs each reached: under 15 within .4 points of the original, every group within 1.4 of its share
-    without rules, and scores of 951 to 954 with rules and 944 to 946 without."""
+    """Means of six runs each reached: under 15 within .3 points of the original, every group within .8 of its share
+    without rules (all under 15 within 1.4), and scores of 954 to 955 with rules and 944 to 946 without."""
     table = people(reference_data("crc"))
     table = table.take(np.sort(np.random.default_rng(0).permutation(len(table))[third::3]))
     shares, scores = [], []
