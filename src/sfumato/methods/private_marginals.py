@@ -423,7 +423,7 @@ def _parted(places: Ints, counts: Floats) -> Floats:
 
 def _moved(model: CountModel, kinds: Sequence[Ints], names: Sequence[str], run: Run) -> list[str]:
     """Name the columns in which rules moved a share by a point: of a value, or of what they treat alike."""
-    free = CountModel(model.sizes, model.total, potentials=dict(model.potentials))
+    free = CountModel(model.sizes, model.total)  # from nothing: potentials of what cannot be go anywhere
     free.fit(model.known, STEPS, run.check)
     told = []
     for place, name in enumerate(names):
