@@ -45,6 +45,7 @@ def request_of(source: str | None, options: Mapping[str, Any], **more: Any) -> R
         "columns": split(options.get("columns", ())),
         "require": tuple(options.get("require", ())),
         "profile": options.get("profile"),
+        "matters": split(options.get("matters", ())),
         "hierarchies": _pairs(options.get("hierarchy_files", ()), "--hierarchy", "COLUMN"),
         "resources": _pairs(options.get("resource_files", ()), "--resource", "NAME"),
         "control": options.get("control", ""),

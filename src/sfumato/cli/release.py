@@ -36,6 +36,9 @@ _EPILOG = (
 )  # fmt: skip
 @_options.roles_option
 @_options.pseudonym_key_option
+@click.option(
+    "--matters", multiple=True, metavar="COLUMNS", help="Columns that analysts need most, comma-separated."
+)
 @click.option("--out", type=click.Path(path_type=Path), help="The folder to write.  [default: NAME-release]")
 @click.option("-m", "--method", "methods", multiple=True, help="A method to try (default: all that can).")
 @control_option

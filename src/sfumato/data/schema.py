@@ -77,6 +77,10 @@ def _text_labels(labels: Any) -> Any:
     ]
 
 
+#: The most that a column can be worth, and what one is that is said to matter.
+MOST_IMPORTANCE, MATTERS = 1000.0, 3.0
+
+
 @dataclass(frozen=True)
 class Column:
     """One column: its kind, its role (``None`` until someone decided) and what must hold of its values.
@@ -87,8 +91,9 @@ class Column:
     ``labels`` say what values mean (1 is "male"). ``hierarchy`` names a resource; columns of one
     ``pseudonym`` hold the same numbers (of persons, of households) and are renamed alike in a release;
     ``form`` is how a text file writes dates (``dd.mm.yyyy``), ``separator`` what stands there between the
-    items of a set. ``role_basis`` says whose word the role is where nobody has declared it: a guess and its
-    reason, an answer to a question, a default that was accepted.
+    items of a set. ``importance`` is how much analysts need the column, 1 unless said: searches and methods
+    that choose what to lose lose less of it. ``role_basis`` says whose word the role is where nobody has
+    declared it: a guess and its reason, an answer to a question, a default that was accepted.
     """
 
     name: str
@@ -109,6 +114,7 @@ class Column:
     pseudonym: str = field(default="", kw_only=True)
     form: str = field(default="", kw_only=True)
     separator: str = field(default="", kw_only=True)
+    importance: float = field(default=1.0, kw_only=True)
     role_basis: str = field(default="", kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
@@ -139,6 +145,8 @@ class Column:
         )
         if self.lower is not None and self.upper is not None and self.lower > self.upper:
             yield f"`lower` must be at most `upper`, got: {self.lower} and {self.upper}"
+        if not 0 < self.importance <= MOST_IMPORTANCE:
+            yield f"`importance` must be above 0 and at most {MOST_IMPORTANCE:g}, got: {self.importance:g}"
         yield from self._kind_faults()
         if len({value for value, _ in self.labels}) != len(self.labels):
             yield "`labels` must name each value once"

@@ -75,7 +75,7 @@ class KeyCells:
             telling[position] = np.log1p(len(counts))
         marks = kernels.suppression.marks_of(start)
         records = kernels.suppression.Records(cells, marks, holes, persons[order])
-        weights = np.array([importance[name] for name in names], dtype=np.float64)
+        weights = np.array([importance[name] * table.schema[name].importance for name in names])
         return cls(names, weights, records, order, telling)
 
     def __len__(self) -> int:

@@ -161,6 +161,7 @@ def coded_keys(table: Table, hierarchies: Mapping[str, Hierarchy]) -> Any:
         label_starts=_starts([each.size for each in labels]),
         n_codes=np.array([scale.n_codes for scale in scales], dtype=np.int64),
         n_levels=np.array([len(each) for each in labels], dtype=np.int64),
+        importance=np.array([table.schema[name].importance for name in table.chosen]),
     )
 
 

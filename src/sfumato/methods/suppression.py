@@ -258,6 +258,10 @@ class _ColumnSearch:
         self.covered = {name: cover(table, name, every) for name in guarantee.keys}
         self.tried: dict[frozenset[str], bool] = {}
 
+    def _importance(self, name: str) -> float:
+        """What a column is worth: by the method and by the schema."""
+        return self.method.importance[name] * self.table.schema[name].importance
+
     def without(self, lost: tuple[str, ...]) -> Table:
         """The table with these columns suppressed."""
         table = self.table
@@ -281,7 +285,7 @@ class _ColumnSearch:
         keys = self.guarantee.keys
         if self.holds(frozenset(keys)):
             return ()
-        weights = [self.method.importance[name] for name in keys]
+        weights = [self._importance(name) for name in keys]
         in_turn = sorted(range(len(keys)), key=lambda j: (-weights[j], j))
         left = [*np.cumsum([weights[j] for j in in_turn][::-1])[::-1].tolist(), 0.0]
         best, most = frozenset[str](), 0.0
@@ -310,7 +314,7 @@ class _ColumnSearch:
             for name in self.guarantee.keys:
                 if name not in lost:
                     after = int(self.guarantee.failing(self.without((*lost, name)), self.run).sum())
-                    gains.append(((after - n - 1) / self.method.importance[name], name))
+                    gains.append(((after - n - 1) / self._importance(name), name))
             lost = tuple(sorted((*lost, min(gains)[1])))
         return lost
 

@@ -21,7 +21,7 @@ from sfumato.core.requirement import Requirement
 from sfumato.data.guess.columns import guess
 from sfumato.data.persons import persons_of
 from sfumato.data.scenario import CONTROL, Scenario
-from sfumato.data.schema import Role, Schema, with_roles
+from sfumato.data.schema import MATTERS, Role, Schema, with_roles
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, ReadError, UnknownNameError, quoted
 from sfumato.io import frames
@@ -60,7 +60,8 @@ class Request:
     """What someone asks for: a source, and what they say of it; the rest is found or left as usual.
 
     ``source`` is a path, a plan, a release, a built-in data set, a frame or a ``Table``; ``plan`` is a plan
-    beside it. ``columns`` are those that the intruder knows. ``hierarchies`` are files by column,
+    beside it. ``columns`` are those that the intruder knows, ``matters`` those that analysts need most.
+    ``hierarchies`` are files by column,
     ``resources`` by the names that methods and measures call them; ``control`` is a share of the persons or
     a file of others. ``reading`` says how a file of data is written, where that is not to be found out.
     """
@@ -71,6 +72,7 @@ class Request:
     columns: tuple[str, ...] = ()
     require: Sequence[str | Requirement] = ()
     profile: Profile | str | Path | None = None
+    matters: tuple[str, ...] = ()
     hierarchies: Mapping[str, str] = field(default_factory=dict)
     resources: Mapping[str, str] = field(default_factory=dict)
     control: str | float = ""
@@ -356,6 +358,13 @@ class Prepared:
     source: Path | None = None
     notes: tuple[str, ...] = ()
 
+    def with_importance(self, matters: Sequence[str]) -> Prepared:
+        """The same, with the columns that analysts need most worth more than the others."""
+        if self.plan.schema is None or self.table is None:
+            return self
+        schema = with_importance(self.plan.schema, matters)
+        return replace(self, plan=replace(self.plan, schema=schema), table=replace(self.table, schema=schema))
+
 
 def prepare_step(request: Request, step: Step, *, check: Callable[[Plan], None] | None = None) -> Prepared:
     """The plan that protects a file by one step.
@@ -473,7 +482,7 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
             hint="release the first without [series] in it, and take the steps of its plan",
         )
     overview = inspect(data, roles=request.roles, **request.reading)
-    schema = _decided(overview, request, ask)
+    schema = with_importance(_decided(overview, request, ask), request.matters)
     require_roles(schema.select([name for name in schema.names if name not in plan.output.drop]))
     native = None
     if not isinstance(data, Table | str | Path):
@@ -548,8 +557,16 @@ def _as_it_stands(plan: Plan, request: Request) -> Plan:
         raise PlanError("roles must be given to a plan that declares its columns, got: one that does not")
     if request.roles and plan.schema is not None:
         plan = replace(plan, schema=with_roles(plan.schema, request.roles))
+    if request.matters and plan.schema is not None:
+        plan = replace(plan, schema=with_importance(plan.schema, request.matters))
     plan = replace(plan, output=with_key(plan, plan.folder, request))
     return Profile.of(request.profile).apply_to(plan) if request.profile else plan
+
+
+def with_importance(schema: Schema, matters: Sequence[str]) -> Schema:
+    """The schema in which the columns that analysts need most are worth more than the others."""
+    require_columns(schema, matters)
+    return schema.replace(*(replace(schema[name], importance=MATTERS) for name in schema.resolve(matters)))
 
 
 def _decided(overview: Overview, request: Request, ask: Ask | None) -> Schema:

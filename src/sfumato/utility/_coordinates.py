@@ -21,7 +21,8 @@ class Coordinates:
     A number counts by its difference, a nominal code by 0 or 1; what is missing (NaN) is 1 from any value and
     0 from what is missing too. ``shares[i]`` has a row for each code of nominal column i that stands for
     several values, saying how likely each is; such a code lies in the middle of them: if each value is a unit
-    vector (divided by √2, so that two are 1 apart), at the mean of the vectors.
+    vector (divided by √2, so that two are 1 apart), at the mean of the vectors. The distance in a column
+    counts ``importance`` times.
     """
 
     first: Floats  # [n, d]
@@ -30,6 +31,12 @@ class Coordinates:
     second_weights: Floats | None
     nominal: tuple[bool, ...]
     shares: dict[int, Any]  # sparse [codes, values], where some codes are of several values
+    importance: Floats  # [d]
+
+    @property
+    def alike(self) -> bool:
+        """Whether all columns are as important as each other, and count as they are."""
+        return bool((self.importance == 1).all())
 
     @property
     def complete(self) -> bool:
@@ -64,7 +71,8 @@ def coordinates_of(
                     side[:, i] = np.clip((reading.values[some] / 2 - low) / span, -_FARTHEST, _FARTHEST)
     nominal = tuple(original.schema[name].kind is Kind.NOMINAL for name in names)
     weights = (_those(original.weights, mine), _those(protected.weights, theirs))
-    return Coordinates(first, second, *weights, nominal, shares)
+    importance = np.array([original.schema[name].importance for name in names])
+    return Coordinates(first, second, *weights, nominal, shares, importance)
 
 
 def _those(weights: Floats | None, rows: Ints | slice) -> Floats | None:
@@ -114,7 +122,7 @@ def distances(space: Coordinates, mine: Floats, theirs: Floats) -> Floats:
 
     nominal = np.array(space.nominal, dtype=np.bool_)
     if not nominal.any() and not (np.isnan(mine).any() or np.isnan(theirs).any()):
-        complete: Floats = cdist(mine, theirs)
+        complete: Floats = cdist(mine, theirs, w=None if space.alike else space.importance**2)
         return complete
     columns = [_column_squares(space, i, mine[:, i], theirs[:, i]) for i in range(mine.shape[1])]
     found = np.zeros((len(mine), len(theirs)))
@@ -148,7 +156,7 @@ def _column_squares(space: Coordinates, i: int, one: Floats, other: Floats) -> C
             mine, theirs = holes[0][part, None], holes[1][None, :]
             added[mine ^ theirs] = 1.0
             added[mine & theirs] = 0.0
-        return added
+        return added if space.importance[i] == 1 else added * space.importance[i] ** 2
 
     return squares
 

@@ -30,7 +30,8 @@ class EarthMoversDistance(DistributionMeasure):
     where :math:`f` is the flow of records that makes the sum least, and :math:`d_{ij}` the Euclidean distance
     between original record :math:`i` and released record :math:`j` over all columns both tables have. A
     column's distance is :math:`|x - y|` after the original's smallest and largest values were put at 0 and 1
-    (ordinal columns: their position; nominal: 0 if equal, else 1).
+    (ordinal columns: their position; nominal: 0 if equal, else 1), times the ``importance`` that the schema
+    gives it.
 
     See Also
     --------
@@ -115,21 +116,25 @@ class EarthMoversDistance(DistributionMeasure):
     def _matched(self, space: Coordinates, run: Run) -> Score | None:
         """The work of the best assignment; None if no proof was found."""
         nominal = np.array(space.nominal, dtype=np.bool_)
+        most = float(space.importance.max())
+        worth = space.importance / most
         # Numbers first, codes last, with what is missing as a code of its own.
         mine, theirs = (
-            np.hstack((each[:, ~nominal], np.nan_to_num(each[:, nominal], nan=-1.0)))
+            np.hstack((each[:, ~nominal] * worth[~nominal], np.nan_to_num(each[:, nominal], nan=-1.0)))
             for each in (space.first, space.second)
         )
         found = kernels.assignment.solve(
-            mine, theirs, "euclidean", n_codes=int(nominal.sum()), tick=run.ticker(self.title)
-        )
+            mine, theirs, "euclidean", n_codes=int(nominal.sum()), tick=run.ticker(self.title),
+            weights=worth[nominal] ** 2,
+        )  # fmt: skip
         if not found.certified:
             return None
         gaps = mine - theirs[found.partners]
         n_numbers = int((~nominal).sum())
-        squares = (gaps[:, :n_numbers] ** 2).sum(axis=1) + (gaps[:, n_numbers:] != 0).sum(axis=1)
+        squares = (gaps[:, :n_numbers] ** 2).sum(axis=1)
+        squares += (gaps[:, n_numbers:] != 0) @ worth[nominal] ** 2
         details = {"columns": mine.shape[1], "records": len(mine), "matched": "one to one"}
-        return Score(value=float(np.sqrt(squares).mean()), details=details)
+        return Score(value=most * float(np.sqrt(squares).mean()), details=details)
 
     def _sampled(self, evidence: Evidence, names: tuple[str, ...], run: Run) -> Score:
         assert evidence.protected is not None  # `refuses` saw to it
@@ -189,7 +194,8 @@ def transport_cost(  # noqa: PLR0917
     if first.shape[1] == 1 and not space.nominal[0] and not (np.isnan(first).any() or np.isnan(second).any()):
         from scipy.stats import wasserstein_distance
 
-        return float(wasserstein_distance(first[:, 0], second[:, 0], first_mass, second_mass))
+        alone = wasserstein_distance(first[:, 0], second[:, 0], first_mass, second_mass)
+        return float(alone * space.importance[0])
     if of is not None and 2 * len(first) * len(second) > of**2:
         from scipy.optimize import linear_sum_assignment
 

@@ -25,6 +25,7 @@ class Keys(NamedTuple):
     label_starts: Ints  # [columns]
     n_codes: Ints  # [columns] code 0 among them
     n_levels: Ints  # [columns] 0: the column is ordered
+    importance: Floats  # [columns] what its width counts
 
 
 class Work(NamedTuple):
@@ -108,6 +109,7 @@ def measure_widths(keys: Keys, work: Work, part: tuple[int, int]) -> None:
                 work.widths[j] = keys.widths[at + work.found[0]]
             else:  # only the root is common: a set of values where there are no levels, else everything
                 work.widths[j] = (n_found - 1) / (keys.n_codes[j] - 2) if level == 1 else 1.0
+        work.widths[j] *= keys.importance[j]
 
 
 @njit(cache=True, nogil=True)
