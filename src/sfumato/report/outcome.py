@@ -339,12 +339,14 @@ def _shape(part: Part) -> dict[str, Any]:
 
 def _roles(part: Part, became: Mapping[str, str]) -> list[dict[str, Any]]:
     """Each column of the original: what it is to others and whose word that is, and what became of it."""
+    outcomes = {each.column: each.outcome for each in part.lost}
     return [
         {
             "column": column.name,
             "role": column.role.value if column.role else "",
             "kind": column.kind.value,
             "reason": column.role_basis or "declared",
+            "outcome": outcomes[column.name],
             "became": became.get(column.name, ""),
         }
         for column in part.original.schema.columns

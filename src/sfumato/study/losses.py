@@ -63,6 +63,17 @@ class Loss:
     unit: Literal["", "days"] = ""
     public_sizes: PublicSizes = field(default=PublicSizes(), repr=False)
 
+    @property
+    def outcome(self) -> Literal[Fate, "ranges", "groups", "suppressed"]:
+        """What chiefly happened to the column: of several things the one that an analyst meets first."""
+        if self.fate != "changed":
+            return self.fate
+        if self.width is not None:
+            return "ranges"
+        if self.size is not None:
+            return "groups"
+        return "changed" if self.changed else "suppressed"
+
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON, for the owner, in two digits."""
         said = asdict(self)
