@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sfumato.core import registry
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Role
 from sfumato.study.losses import named
 
@@ -33,6 +34,8 @@ _BY_FAMILY = {
     "rounding and coding": "Rounded, or cut at the ends",
     "drawing anew": _DRAWN,
 }
+#: Headings of which nothing more is to be said of a column.
+ONLY_NAMED = frozenset({RENAMED, AS_THEY_WERE, LEFT_OUT})
 _ORDER = (
     "Shown as ranges", "Shown as groups of values", *dict.fromkeys(_BY_FAMILY.values()), CHANGED, MENDED,
     WEIGHTS, "Some cells suppressed", RENAMED, AS_THEY_WERE, LEFT_OUT,
@@ -68,14 +71,33 @@ def _heading(column: Column, steps: Sequence[Mapping[str, Any]]) -> str:
 
 def loss_sentence(columns: Sequence[Column], steps: Sequence[Mapping[str, Any]]) -> str:
     """What was lost, in one sentence: the columns by what happened to them."""
-    parts = [
-        f"{heading[:1].lower()}{heading[1:]}: {_named(own)}"
-        for heading, own in by_fate(columns, steps).items()
+    parts = []
+    for heading, own in by_fate(columns, steps).items():
+        is_told = heading not in ONLY_NAMED and len(own) <= _MOST_NAMED
+        names = [each["column"] for each in own]
+        said = "; ".join(each["became"] for each in own) if is_told else named_or_counted(names)
+        parts.append(f"{heading[:1].lower()}{heading[1:]} ({said})")
+    return f"What was lost: {', '.join(parts)}."
+
+
+def intruder_sentence(scenarios: Sequence[Mapping[str, Any]], *, required: bool) -> str:
+    """Against whom the release was judged, in one sentence."""
+    if not required:
+        return "Against nobody: nothing was required of it."
+    judged = [
+        f"{_called(each['name'])} who knows {named_or_counted(each['columns'])}"
+        for each in scenarios
+        if each["judged"]
     ]
-    said = "; ".join(parts)
-    return f"{said[:1].upper()}{said[1:]}."
+    return f"Judged against {'; '.join(judged)}."
 
 
-def _named(columns: Sequence[Column]) -> str:
-    names = [each["column"] for each in columns]
+def _called(name: str) -> str:
+    return "somebody" if name == Scenario().name else f"“{name}”,"
+
+
+def named_or_counted(names: Sequence[str]) -> str:
+    """A few columns by their names, more by their number."""
+    if not names:
+        return "nothing"
     return named(names) if len(names) <= _MOST_NAMED else f"{len(names)} columns"

@@ -40,6 +40,8 @@ CARD: Mapping[str, str] = {
     "transparency": "What the people it is about were told",
     "review_date": "To be reviewed on",
 }
+#: What of that the first page of a report says.
+SAID_FIRST = ("purpose", "recipients", "contact")
 #: Holds of every release, whatever else its terms are.
 _NOBODY = "Nobody may try to find out whom a record is about, alone or by linking it with other data."
 _INTRODUCTION = (
@@ -56,7 +58,7 @@ _MEANING = {
 _WITHOUT_STEP = {
     fates.WEIGHTS: (
         "Each record has the mean weight of those that look alike: exact ones tell who is with whom.",
-        "Totals by the columns that make records look alike stay; others are smoothed, and the design is gone.",
+        "Totals by the columns that make records look alike stay; others are smoothed, the design is gone.",
     ),
     fates.MENDED: ("Mended, or changed with another column: rules of the data hold again.", ""),
 }
