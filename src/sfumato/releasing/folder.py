@@ -20,13 +20,13 @@ from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.sums import OVERRIDES, PRIVATE, SUMS, contents, is_release_folder, states_of, sums_of
 from sfumato.releasing.trail import LEDGER, PLAN, TRAIL
 
-REPORT, TWIN, EVIDENCE = "report.html", "report.json", "evidence.json"
+REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE = "report.html", "report.json", "evidence.json", "evidence.html"
 CHANGE_NOTE, DATA_CARD = "change-note.md", "data-card.md"
 
 #: What every release writes into its private part; the rest of that (keys, ledgers) outlives a release.
-_WRITTEN = frozenset({PLAN, REPORT, TWIN, EVIDENCE, TRAIL, SUMS})
+_WRITTEN = frozenset({PLAN, REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE, TRAIL, SUMS})
 #: Names that no table may have.
-_TAKEN = frozenset({REPORT, TWIN, EVIDENCE, CHANGE_NOTE, DATA_CARD, SUMS, PRIVATE})
+_TAKEN = frozenset({REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE, CHANGE_NOTE, DATA_CARD, SUMS, PRIVATE})
 
 #: Gives the texts of a release by their names in the folder, once the hash of each released file is known.
 Pages = Callable[[Mapping[str, str]], Mapping[str, str]]

@@ -129,10 +129,10 @@ def _see(told: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Where the report tells something, and whether it does."""
     if told.get(key) in (None, [], {}):
         return {"see": None, "says": CONFIDENTIAL if told["public"] and key not in told else NOT_STATED}
-    return {
-        "see": _where(told, key),
-        "says": "measured" if key in {"risks", "attacks", "utility", "series"} else "told",
-    }
+    says = "measured" if key in {"risks", "utility", "series"} else "told"
+    if key == "attacks":
+        says = _tested(told, [each for risks in told[key].values() for each in risks])
+    return {"see": _where(told, key), "says": says}
 
 
 def _where(told: Mapping[str, Any], key: str) -> str:
@@ -204,13 +204,26 @@ def _gdpr(about: Mapping[str, str], told: Mapping[str, Any]) -> dict[str, Any]:
         "legal_basis": about["legal_basis"],
         "purpose": about["purpose"],
         **{
-            name.replace(" ", "_"): {"see": _where(told, f"attacks/{name}"), "says": "measured"}
+            name.replace(" ", "_"): {
+                "see": _where(told, f"attacks/{name}"),
+                "says": _tested(told, attacks[name]),
+            }
             if attacks.get(name)
             else {"see": None, "says": CONFIDENTIAL if told["public"] else NOT_STATED}
             for name in ("singling out", "linkability", "inference")
         },
         "recipients": [dict(each) for each in told.get("recipients") or ()],
     }
+
+
+def _tested(told: Mapping[str, Any], risks: Sequence[Mapping[str, Any]]) -> str:
+    """Whether risks were measured only, or also by attacks on people and on strangers."""
+    if all(each["value"] is None for each in risks):
+        return "not measured: none has a number"
+    if any(each.get("control") is not None for each in risks):
+        return "measured, and tested by attacks on people and on strangers"
+    why = "nobody sat out" if told.get("control") else "none gave a number"
+    return f"measured, not tested by attacks on people and on strangers: {why}"
 
 
 def _hipaa(about: Mapping[str, str], told: Mapping[str, Any]) -> dict[str, Any]:

@@ -163,6 +163,8 @@ class Told:
             if public
             else [each for own in judged for each in own]
         )
+        if not public:
+            whole["control"] = next((own["control"] for own in tables.values() if own["control"]), "")
         rest = {key: value for own in (*reversed(others), first) for key, value in own.items()}
         return {**rest, **whole}
 

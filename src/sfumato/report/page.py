@@ -107,6 +107,12 @@ def page_of_release(told: Mapping[str, Any]) -> str:
     return _page_of(sections, told, brief, facts=_facts(told, tables), signed=not told["public"])
 
 
+def page_of_evidence(evidence: Mapping[str, Any]) -> str:
+    """The evidence as a page to be read and printed: what its JSON says, and nothing else."""
+    page = _environment().get_template("evidence.html.j2")
+    return page.render(evidence=evidence, policy=_policy(())).strip() + "\n"
+
+
 def _page_of(
     sections: Sequence[Section],
     told: Mapping[str, Any],

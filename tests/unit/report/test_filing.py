@@ -2,6 +2,8 @@
 
 import json
 import re
+from dataclasses import replace
+from html.parser import HTMLParser
 
 import numpy as np
 import polars as pl
@@ -23,6 +25,7 @@ from sfumato.releasing.carry_out import carry_out
 from sfumato.report.fates import by_fate, loss_sentence
 from sfumato.report.filing import change_note, data_card, evidence_of, schema
 from sfumato.report.outcome import _roles, _step
+from sfumato.report.page import page_of_evidence
 
 TYPES = {
     "object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float),
@@ -67,7 +70,7 @@ def faults_of_table(value, said, whole, place):
 
 def told(*, public):
     """What a report tells, by the contract: one of each."""
-    attack = {"measure": "dbrl", "title": "Linkage", "scenario": "x", "value": 0.1, "status": "ok"}
+    attack = {"measure": "dbrl", "title": "Linkage", "scenario": "x", "value": 0.1, "control": None}
     said = {
         "sfumato": "1", "kind": "release", "public": public, "generated": "2030-01-01", "title": "A file",
         "records": {"released": 10} if public else {"released": 10, "original": 11},
@@ -146,6 +149,83 @@ def test_public_evidence_says_what_is_confidential(released):
     assert own["views"]["gdpr"]["inference"] == {"see": None, "says": "not stated"}
     assert own["identifiability"]["rejected_alternatives"]["see"] == "report.json#/rejected"
     assert "numpy" in own["governance"]["environment"]
+
+
+@pytest.mark.parametrize(
+    ("control", "risks", "says"),
+    [
+        ("nobody sat out", [(0.1, None), (None, None)], "measured, not tested by attacks .*: nobody sat out"),
+        ("", [(0.1, None), (None, None)], "measured, not tested by attacks .*: none gave a number"),
+        ("", [(0.1, None), (0.2, 0.3)], "measured, and tested by attacks on people and on strangers"),
+        ("", [(None, None)], "not measured: none has a number"),
+    ],
+)
+def test_evidence_says_what_was_tested_and_what_was_not(released, control, risks, says):
+    own = told(public=False)
+    entries = [{**own["risks"][0], "value": value, "control": right} for value, right in risks]
+    attacks = dict.fromkeys(("singling out", "linkability", "inference"), entries)
+    evidence = evidence_of(released.plan.about, {**own, "attacks": attacks, "control": control}, {})
+    assert not faults(evidence, schema(), schema())
+    for name in ("singling_out", "linkability", "inference"):
+        assert re.fullmatch(says, evidence["views"]["gdpr"][name]["says"])
+    assert re.fullmatch(says, evidence["identifiability"]["adversarial_test"]["says"])
+
+
+class Texts(HTMLParser):
+    """The texts that a page shows."""
+
+    def __init__(self):
+        super().__init__()
+        self.found, self.inside = [], ""
+
+    def handle_starttag(self, tag, attrs):
+        self.inside = tag
+
+    def handle_data(self, data):
+        if self.inside != "style" and data.strip():
+            self.found.append(data.strip())
+
+
+def leaves(value):
+    """What a dictionary for JSON says: its keys, and what they lead to."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield key.replace("_", " ")
+            yield from leaves(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from leaves(each)
+    else:
+        said = ("yes" if value else "no") if isinstance(value, bool) else value
+        yield "–" if said is None or said == "" else str(said)
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_the_page_of_evidence_says_what_its_json_says_and_nothing_else(released, public):
+    spent = {"mechanism": "laplace", "unit": "record", "neighbours": "replace", "epsilon": 1.0}
+    budget = {"steps": [spent], "epsilon": 1.0, "delta": 0.0, "advantage_at_most": 0.462}
+    about = replace(released.plan.about, terms='<b>None</b> & "ours"\nonly', basis="Article 89")
+    evidence = evidence_of(about, {**told(public=public), "budget": budget}, {"out.csv": "0" * 64})
+    page = page_of_evidence(json.loads(json.dumps(evidence)))
+    reader = Texts()
+    reader.feed(page)
+    said = {" ".join(each.split()) for each in leaves(evidence)}
+    form = (
+        "Public form." if public else "Internal form: contains details that help an intruder; do not publish."
+    )
+    shown = {" ".join(each.split()) for each in reader.found}
+    assert shown <= said | {form, "Evidence", "–"}
+    assert form in shown
+    assert said - {"public", "title", "yes", "no"} <= shown | {"views"}
+    assert "<b>" not in page
+    assert "<script" not in page
+
+
+def test_a_folder_has_the_page_of_each_form_of_evidence(released, tmp_path):
+    released.write(tmp_path / "out")
+    for home in ("out", "out/private"):
+        evidence = json.loads((tmp_path / home / "evidence.json").read_text())
+        assert (tmp_path / home / "evidence.html").read_text() == page_of_evidence(evidence)
 
 
 def follow(home):
